@@ -1,0 +1,55 @@
+# Every target makes its own environment from nothing but python3.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow bench lint docs clean
+
+help: ## what can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hubbub needs Python 3.11 or newer")'
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --upgrade 'pip>=25.1,<27'
+
+$(VENV)/demo.stamp: pyproject.toml | $(VENV)/bin/python
+	@echo "installing hubbub ..."
+	@$(PIP) install -e '.[demo]'
+	@touch $@
+
+$(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
+	@echo "installing hubbub and its development tools ..."
+	@$(PIP) install -e '.[all]' --group dev
+	@touch $@ $(VENV)/demo.stamp
+
+$(VENV)/docs.stamp: $(VENV)/dev.stamp
+	@$(PIP) install --group docs
+	@touch $@
+
+demo: $(VENV)/demo.stamp ## the main job, end to end
+	@$(VENV)/bin/hubbub demo
+
+lint: $(VENV)/dev.stamp ## style, types, layers
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
+
+test: lint ## lint, doctests, tests
+	@$(PY) -m pytest
+
+test-slow: $(VENV)/dev.stamp ## the statistical sweeps
+	@$(PY) -m pytest -m slow tests
+
+bench: $(VENV)/dev.stamp ## speed, as ratios, against plain C and the best peers (needs a C compiler)
+	@$(PY) benchmarks/run.py
+
+docs: $(VENV)/docs.stamp ## the API reference, in build/docs
+	@$(VENV)/bin/pdoc --output-directory build/docs hubbub '!hubbub.kernels'
+	@echo "open build/docs/index.html"
+
+clean: ## remove what the targets made
+	@rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

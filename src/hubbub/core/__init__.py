@@ -1,0 +1,1 @@
+"""What everything shares: randomness, hashing, specs, reports, sketches, estimates. No algorithms."""

@@ -1,0 +1,30 @@
+"""Rows of bits, eight to a byte, the first bit lowest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["pack", "unpack"]
+
+
+def pack(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Pack each row.
+
+    Example:
+        >>> pack(np.array([[True, False, True]])).tolist()
+        [[5]]
+    """
+    return np.packbits(bits, axis=1, bitorder="little")
+
+
+def unpack(packed: NDArray[Any], size: int) -> NDArray[np.uint8]:
+    """The first `size` bits of each row.
+
+    Example:
+        >>> unpack(np.array([[5]], dtype=np.uint8), 3).tolist()
+        [[1, 0, 1]]
+    """
+    return np.unpackbits(packed, axis=1, count=size, bitorder="little")

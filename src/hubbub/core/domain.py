@@ -1,0 +1,291 @@
+"""Domains: what values may be, and the integer codes that mechanisms see."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.hashing import fingerprint
+from hubbub.core.spec import Json
+
+__all__ = ["Categorical", "Domain", "Numeric", "Ordinal", "Sets", "Strings", "as_domain"]
+
+LARGEST = 1 << 32
+
+
+class Domain:
+    """A set of values. `encode` turns values into integer codes and refuses any other."""
+
+    kinds: ClassVar[dict[str, type[Domain]]] = {}
+    size: int | None
+    """How many codes there are; None where the domain is open."""
+
+    def __init_subclass__(cls) -> None:
+        Domain.kinds[cls.__name__.lower()] = cls
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """A name for each code, where there are names."""
+        return None
+
+    def encode(self, values: Any) -> NDArray[Any]:
+        """The codes of a batch of values; one value is a batch of one."""
+        raise NotImplementedError
+
+    def spec(self) -> dict[str, Json]:
+        """The domain as JSON.
+
+        Example:
+            >>> Ordinal(3).spec()
+            {'kind': 'ordinal', 'size': 3}
+        """
+        return {"kind": type(self).__name__.lower(), **{key: _plain(value) for key, value in asdict(self).items()}}  # type: ignore[call-overload]
+
+    @staticmethod
+    def from_spec(spec: object) -> Domain:
+        """Read a domain back.
+
+        Example:
+            >>> Domain.from_spec({"kind": "categorical", "names": ["a", "b"]})
+            Categorical(names=('a', 'b'))
+        """
+        if not isinstance(spec, Mapping) or spec.get("kind") not in Domain.kinds:
+            raise InvalidValue("domain", spec, f"an object whose kind is one of {', '.join(Domain.kinds)}")
+        kind = Domain.kinds[str(spec["kind"])]
+        given = {key: value for key, value in spec.items() if key != "kind"}
+        known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+        if set(given) != known:
+            raise InvalidValue("domain", sorted(given), f"exactly the fields {sorted(known)}")
+        if "items" in given:
+            given["items"] = Domain.from_spec(given["items"])
+        return kind(**given)
+
+
+@dataclass(frozen=True)
+class Ordinal(Domain):
+    """The integers 0 to size-1.
+
+    Example:
+        >>> Ordinal(4).encode([0, 3]).tolist()
+        [0, 3]
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        _check_size("domain", self.size)
+
+    def encode(self, values: Any) -> NDArray[np.int64]:
+        codes = np.atleast_1d(np.asarray(values))
+        if codes.size == 0:
+            return np.empty(0, dtype=np.int64)
+        if codes.ndim != 1 or codes.dtype.kind not in "iu":
+            raise InvalidValue("values", values, "a one-dimensional batch of integers")
+        outside = (codes < 0) | (codes >= self.size)
+        if outside.any():
+            raise InvalidValue("values", codes[outside][0].item(), f"integers from 0 to {self.size - 1}")
+        return codes.astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True)
+class Categorical(Domain):
+    """A list of names.
+
+    Example:
+        >>> Categorical(["red", "green"]).encode(["green", "green", "red"]).tolist()
+        [1, 1, 0]
+    """
+
+    names: tuple[str, ...]
+
+    def __init__(self, names: Iterable[str]) -> None:
+        if isinstance(names, str):
+            raise InvalidValue("domain", names, "a list of names")
+        object.__setattr__(self, "names", tuple(names))
+        for name in self.names:
+            if not isinstance(name, str):
+                raise InvalidValue("domain", name, "names that are strings")
+        _check_size("domain", len(self.names))
+        if len(set(self.names)) < len(self.names):
+            seen: set[str] = set()
+            twice = next(name for name in self.names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            raise InvalidValue("domain", twice, "names that differ from each other")
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """How many names there are."""
+        return len(self.names)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.names
+
+    @cached_property
+    def _codes(self) -> dict[str, int]:
+        return {name: code for code, name in enumerate(self.names)}
+
+    def encode(self, values: Any) -> NDArray[np.int64]:
+        batch = [values] if isinstance(values, str) else values
+        try:
+            return np.fromiter((self._codes[value] for value in batch), dtype=np.int64)
+        except (KeyError, TypeError) as error:
+            wrong = error.args[0] if isinstance(error, KeyError) else values
+            few = ", ".join(self.names[:5]) + (", ..." if len(self.names) > 5 else "")
+            raise InvalidValue("values", wrong, f"one of {few}") from None
+
+
+@dataclass(frozen=True)
+class Numeric(Domain):
+    """Numbers from low to high, seen as equal cells.
+
+    Example:
+        >>> Numeric(0.0, 10.0, cells=5).encode([0.0, 1.9, 2.0, 10.0]).tolist()
+        [0, 0, 1, 4]
+    """
+
+    low: float
+    high: float
+    cells: int
+
+    def __post_init__(self) -> None:
+        for field in ("low", "high"):
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise InvalidValue(field, value, "a finite number")
+        if not self.low < self.high:
+            raise InvalidValue("high", self.high, f"a number above low = {self.low}")
+        _check_size("cells", self.cells)
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """How many cells there are."""
+        return self.cells
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """The borders of the cells.
+
+        Example:
+            >>> Numeric(0, 1, cells=4).edges.tolist()
+            [0.0, 0.25, 0.5, 0.75, 1.0]
+        """
+        return np.linspace(self.low, self.high, self.cells + 1)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        edges = self.edges
+        return tuple(f"{a:g} to {b:g}" for a, b in pairwise(edges))
+
+    def encode(self, values: Any) -> NDArray[np.int64]:
+        numbers = np.atleast_1d(np.asarray(values))
+        if numbers.size == 0:
+            return np.empty(0, dtype=np.int64)
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iuf":
+            raise InvalidValue("values", values, "a one-dimensional batch of numbers")
+        outside = ~((numbers >= self.low) & (numbers <= self.high))
+        if outside.any():
+            raise InvalidValue("values", numbers[outside][0].item(), f"numbers from {self.low} to {self.high}")
+        cells = np.searchsorted(self.edges, numbers, side="right") - 1
+        return np.minimum(cells, self.cells - 1).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Strings(Domain):
+    """Any text of at most `longest` UTF-8 bytes: an open domain, seen through 64-bit fingerprints.
+
+    Example:
+        >>> Strings(longest=16).encode(["hello"]).tolist() == [fingerprint("hello")]
+        True
+    """
+
+    longest: int
+    size = None
+
+    def __post_init__(self) -> None:
+        _check_int("longest", self.longest, 1, 1 << 20)
+
+    def encode(self, values: Any) -> NDArray[np.uint64]:
+        batch = [values] if isinstance(values, str) else list(values)
+        for value in batch:
+            if not isinstance(value, str):
+                raise InvalidValue("values", value, "strings")
+            if len(value.encode()) > self.longest:
+                raise InvalidValue("values", value, f"strings of at most {self.longest} bytes")
+        return np.fromiter((fingerprint(value) for value in batch), dtype=np.uint64, count=len(batch))
+
+
+@dataclass(frozen=True)
+class Sets(Domain):
+    """Sets of at most `most` items of another domain. A batch is an array padded with -1.
+
+    Example:
+        >>> Sets(Ordinal(9), most=3).encode([{1, 2}, set()]).tolist()
+        [[1, 2, -1], [-1, -1, -1]]
+    """
+
+    items: Domain
+    most: int
+    size = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.items, Domain) or self.items.size is None:
+            raise InvalidValue("items", self.items, "a domain with a size")
+        _check_int("most", self.most, 1, self.items.size)
+
+    def spec(self) -> dict[str, Json]:
+        return {"kind": "sets", "items": self.items.spec(), "most": self.most}
+
+    def encode(self, values: Any) -> NDArray[np.int64]:
+        rows = list(values)
+        out = np.full((len(rows), self.most), -1, dtype=np.int64)
+        for row, members in enumerate(rows):
+            codes = np.unique(self.items.encode(list(members)))
+            if codes.size < len(members):
+                raise InvalidValue("values", members, "sets without repeats")
+            if codes.size > self.most:
+                raise InvalidValue("values", members, f"sets of at most {self.most} items")
+            out[row, : codes.size] = codes
+        return out
+
+
+def as_domain(field: str, value: object) -> Domain:
+    """Read the shorthand: an integer is `Ordinal`, a list of names `Categorical`, a mapping a spec.
+
+    Example:
+        >>> as_domain("domain", 5), as_domain("domain", ["a", "b"])
+        (Ordinal(size=5), Categorical(names=('a', 'b')))
+    """
+    if isinstance(value, Domain):
+        return value
+    if isinstance(value, Mapping):
+        return Domain.from_spec(value)
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return Ordinal(int(value))
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return Categorical(value)
+    raise InvalidValue(field, value, "a size of at least 2, a list of names, or a Domain")
+
+
+def _check_size(field: str, size: object) -> None:
+    _check_int(field, size, 2, LARGEST)
+
+
+def _check_int(field: str, value: object, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidValue(field, value, f"an integer from {low} to {high}")
+
+
+def _plain(value: object) -> Json:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value  # type: ignore[return-value]

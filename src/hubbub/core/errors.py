@@ -1,0 +1,63 @@
+"""Errors that name the field, the value and what is allowed.
+
+Example:
+    >>> raise InvalidValue("epsilon", float("nan"), "a finite number above 0")
+    Traceback (most recent call last):
+        ...
+    hubbub.core.errors.InvalidValue: epsilon: got nan; allowed: a finite number above 0
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "DecodeError",
+    "HubbubError",
+    "InvalidValue",
+    "MissingDependency",
+    "RandomnessError",
+    "SpecMismatch",
+]
+
+
+class HubbubError(Exception):
+    """Anything hubbub refuses to do."""
+
+
+class InvalidValue(HubbubError, ValueError):
+    """A field holds a value that is not allowed."""
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        self.field = field
+        self.value = value
+        self.allowed = allowed
+        shown = repr(value)
+        if len(shown) > 80:
+            shown = shown[:77] + "..."
+        super().__init__(f"{field}: got {shown}; allowed: {allowed}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.field, self.value, self.allowed)
+
+
+class SpecMismatch(InvalidValue):
+    """Reports or a sketch were made under another spec."""
+
+
+class DecodeError(InvalidValue):
+    """Bytes that are not what they should be: truncated, hostile, or of another kind."""
+
+
+class RandomnessError(HubbubError, RuntimeError):
+    """Randomness that would repeat or is not to be had: nothing is sent."""
+
+
+class MissingDependency(HubbubError, ImportError):
+    """An optional part is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(f"{package} is not installed: pip install 'hubbub[{extra}]'")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.package, self.extra)

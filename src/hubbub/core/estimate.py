@@ -1,0 +1,234 @@
+"""Estimates: values with their error, never values alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hubbub.core.errors import InvalidValue, MissingDependency
+from hubbub.core.noise import Noise
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from rich.table import Table
+
+__all__ = ["Bias", "Estimate"]
+
+Bias = Literal["none", "consistent", "heuristic"]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What the crowd said, with how far off it may be.
+
+    Parameters
+    ----------
+    value
+        Shares of the population for frequencies; the quantity itself for means and sums.
+    variance
+        Of the randomisation, given the population (Eq 3.2 of the dissertation).
+    n
+        How many reports it rests on.
+    bias
+        "none": the estimator is unbiased. "consistent": post-processed to obey constraints, which trades
+        bias for error. "heuristic": decoded by a method without such a guarantee.
+    kind
+        "share" or "quantity".
+    labels
+        A name for each value.
+    noise
+        The second moments as functions of the shares, where the mechanism has them.
+
+    Example:
+        >>> estimate = Estimate(value=[0.5, 0.3, 0.2], variance=[1e-4] * 3, n=1000)
+        >>> low, high = estimate.interval(0.95)
+        >>> [round(float(x), 4) for x in (low[0], high[0])]
+        [0.4804, 0.5196]
+        >>> estimate.counts().tolist()
+        [500.0, 300.0, 200.0]
+    """
+
+    value: Floats
+    variance: Floats
+    n: int
+    bias: Bias = "none"
+    kind: Literal["share", "quantity"] = "share"
+    labels: tuple[str, ...] | None = None
+    noise: Noise | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("value", "variance"):
+            array = np.atleast_1d(np.array(getattr(self, name), dtype=np.float64))
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        if self.value.shape != self.variance.shape:
+            raise InvalidValue("variance", self.variance.shape, f"the shape of value, {self.value.shape}")
+        if self.labels is not None and len(self.labels) != len(self.value):
+            raise InvalidValue("labels", len(self.labels), f"{len(self.value)} names, one a value")
+        if self.bias not in ("none", "consistent", "heuristic"):
+            raise InvalidValue("bias", self.bias, "none, consistent or heuristic")
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @property
+    def stderr(self) -> Floats:
+        """Standard errors.
+
+        Example:
+            >>> Estimate(value=[0.5], variance=[0.01], n=10).stderr.tolist()
+            [0.1]
+        """
+        return np.sqrt(self.variance)
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Normal intervals that hold the truth with probability `level`, one value at a time.
+
+        They are not cut at 0 or 1: an interval that reaches below 0 says "not distinguishable from 0".
+
+        Example:
+            >>> low, high = Estimate(value=[0.0], variance=[1.0], n=10).interval(0.9)
+            >>> round(float(high[0]), 3)
+            1.645
+        """
+        if not 0 < level < 1:
+            raise InvalidValue("level", level, "a probability between 0 and 1")
+        reach = NormalDist().inv_cdf(0.5 + level / 2) * self.stderr
+        return self.value - reach, self.value + reach
+
+    def counts(self) -> Floats:
+        """Shares scaled to numbers of people.
+
+        Example:
+            >>> Estimate(value=[0.25], variance=[0.0], n=8).counts().tolist()
+            [2.0]
+        """
+        if self.kind != "share":
+            raise InvalidValue("kind", self.kind, "shares: a quantity has no counts")
+        return self.value * self.n
+
+    def linear(self, weights: ArrayLike) -> Estimate:
+        """The estimate of a weighted sum of the values, or of several (one row of weights each).
+
+        The variance uses the mechanism's covariance: answers of one report are not always independent.
+
+        Example:
+            >>> estimate = Estimate(value=[0.5, 0.3], variance=[1e-4, 1e-4], n=1000)
+            >>> both = estimate.linear([1, 1])
+            >>> both.value.tolist(), both.variance.tolist()
+            ([0.8], [0.0002])
+        """
+        rows = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+        if rows.ndim != 2 or rows.shape[1] != len(self) or not np.isfinite(rows).all():
+            raise InvalidValue("weights", np.shape(weights), f"{len(self)} finite weights a row")
+        value = rows @ self.value
+        variance = rows**2 @ self.variance
+        if self.noise is not None:
+            variance = variance + self.noise.cross_terms(self.value, rows)
+        variance = np.maximum(variance, 0.0)
+        return Estimate(value, variance, self.n, self.bias, self.kind)
+
+    def of_population(self, size: int) -> Estimate:
+        """The same shares as an estimate of a larger population of which the n who answered are a random part.
+
+        Adds the sampling variance f(1-f)/n (1 - n/size), a term of its own.
+
+        Example:
+            >>> Estimate(value=[0.5], variance=[0.0], n=100).of_population(200).variance.tolist()
+            [0.00125]
+        """
+        if self.kind != "share":
+            raise InvalidValue("kind", self.kind, "shares")
+        if size < self.n:
+            raise InvalidValue("size", size, f"at least the {self.n} who answered")
+        noise = (self.noise or Noise(0.0, 0.0)).sampled(self.n, size)
+        share = np.clip(self.value, 0.0, 1.0)
+        return replace(self, variance=self.variance + noise.sampling * share * (1 - share), noise=noise)
+
+    def top(self, k: int) -> NDArray[np.int64]:
+        """The positions of the k largest values, largest first.
+
+        Example:
+            >>> Estimate(value=[0.1, 0.7, 0.2], variance=[0, 0, 0], n=9).top(2).tolist()
+            [1, 2]
+        """
+        return np.argsort(-self.value, kind="stable")[:k]
+
+    def names(self) -> Sequence[str]:
+        """The labels, or the positions as text.
+
+        Example:
+            >>> Estimate(value=[0.1, 0.9], variance=[0, 0], n=9).names()
+            ['0', '1']
+        """
+        return self.labels if self.labels is not None else [str(code) for code in range(len(self))]
+
+    def table(self, *, most: int = 20, level: float = 0.95) -> Table:
+        """A rich table of the largest values with their intervals."""
+        try:
+            from rich.table import Table
+        except ImportError:
+            raise MissingDependency("rich", "analytics") from None
+        low, high = self.interval(level)
+        names = self.names()
+        table = Table(title=f"{self.n:,} reports", caption=f"bias: {self.bias}")
+        for heading in ("value", self.kind, f"{level:.0%} interval"):
+            table.add_column(heading, justify="left" if heading == "value" else "right")
+        for i in self.top(most):
+            style = None if low[i] > 0 else "dim"
+            table.add_row(names[i], f"{self.value[i]:.4g}", f"{low[i]:.4g} to {high[i]:.4g}", style=style)
+        if len(self) > most:
+            table.add_row(f"... {len(self) - most} more", "", "", style="dim")
+        return table
+
+    def __rich__(self) -> Table:
+        return self.table()
+
+    def plot(self, *, most: int = 20, level: float = 0.95, ax: Axes | None = None, **options: Any) -> Axes:
+        """A bar chart of the largest values with their intervals; returns matplotlib's axes.
+
+        Example:
+            >>> import matplotlib
+            >>> matplotlib.use("agg")
+            >>> Estimate(value=[0.6, 0.4], variance=[1e-3, 1e-3], n=99, labels=("a", "b")).plot().get_xlabel()
+            'share of 99 reports'
+        """
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise MissingDependency("matplotlib", "analytics") from None
+        shown = self.top(most)[::-1]
+        if ax is None:
+            ax = Figure(figsize=(7, 0.9 + 0.28 * len(shown)), layout="constrained").subplots()
+        names = self.names()
+        low, high = self.interval(level)
+        ax.barh([names[i] for i in shown], self.value[shown], **{"color": "#4c78a8", **options})
+        for row, i in enumerate(shown):
+            ax.plot([low[i], high[i]], [row, row], color="#333333", linewidth=1.5)
+        ax.axvline(0, color="#999999", linewidth=0.8)
+        ax.set_xlabel(f"{self.kind} of {self.n:,} reports")
+        return ax
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        low, high = self.interval()
+        names = self.names()
+        rows = "".join(
+            f"<tr><td>{escape(names[i])}</td><td>{self.value[i]:.4g}</td><td>{low[i]:.4g} to {high[i]:.4g}</td></tr>"
+            for i in self.top(20)
+        )
+        return f"<table><tr><th>value</th><th>{self.kind}</th><th>95% interval</th></tr>{rows}</table>"
+
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        names = self.names()
+        shown = ", ".join(f"{names[i]}: {self.value[i]:.4g} [{low[i]:.4g}, {high[i]:.4g}]" for i in self.top(5))
+        more = ", ..." if len(self) > 5 else ""
+        return f"Estimate({shown}{more}; n={self.n}, bias={self.bias})"

@@ -1,0 +1,68 @@
+"""Exact arithmetic for privacy: rational bounds of e^x, logarithms rounded outward."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+__all__ = ["ceil_div", "exp_floor", "log_fraction", "log_upper"]
+
+_DIGITS = 60
+_DOWN = Context(prec=_DIGITS, rounding=ROUND_FLOOR, Emin=-999999, Emax=999999)
+_UP = Context(prec=_DIGITS, rounding=ROUND_CEILING, Emin=-999999, Emax=999999)
+_ULP = Fraction(1, 10 ** (_DIGITS - 2))
+
+
+def exp_floor(exponent: float | Fraction) -> Fraction:
+    """A rational just below e^exponent: what a mechanism may use up, and no more.
+
+    Example:
+        >>> 0 <= math.e - float(exp_floor(1.0)) < 1e-15
+        True
+    """
+    exact = Fraction(exponent)
+    x = _DOWN.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    # decimal's exp is correctly rounded; one relative unit in the 58th digit covers it and the division.
+    return Fraction(_DOWN.exp(x)) * (1 - _ULP)
+
+
+def log_upper(ratio: Fraction) -> float:
+    """The smallest float that is surely at least ln(ratio).
+
+    Example:
+        >>> log_upper(Fraction(3)) >= math.log(3) and log_upper(Fraction(1)) == 0.0
+        True
+    """
+    if ratio <= 0:
+        raise ValueError("the ratio of two probabilities is above 0")
+    if ratio == 1:
+        return 0.0
+    logarithm = Fraction(_ln(ratio)) + _ULP * max(1, abs(int(_ln(ratio))))
+    nearest = float(logarithm)
+    return nearest if Fraction(nearest) >= logarithm else math.nextafter(nearest, math.inf)
+
+
+def log_fraction(probability: Fraction) -> float:
+    """ln of an exact probability, to the nearest float; -inf for 0.
+
+    Example:
+        >>> log_fraction(Fraction(1, 2)) == -math.log(2), log_fraction(Fraction(0))
+        (True, -inf)
+    """
+    return -math.inf if probability == 0 else float(_ln(probability))
+
+
+def ceil_div(numerator: int | Fraction, denominator: int | Fraction) -> int:
+    """The quotient of two positive rationals, rounded up.
+
+    Example:
+        >>> ceil_div(7, 2), ceil_div(Fraction(1, 2), Fraction(1, 4))
+        (4, 2)
+    """
+    return math.ceil(Fraction(numerator) / Fraction(denominator))
+
+
+def _ln(ratio: Fraction) -> Decimal:
+    quotient = _UP.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+    return _UP.ln(quotient)

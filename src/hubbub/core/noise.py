@@ -1,0 +1,85 @@
+"""The second moments of an estimate, as functions of the shares it estimates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Noise"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Variances and covariances: linear in the shares, plus the multinomial terms of sampling.
+
+    Var f_i = floor + slope f_i + sampling f_i (1-f_i); Cov f_i f_j = pair_floor + pair_slope (f_i+f_j) - sampling f_i f_j.
+    Every frequency oracle has this form: the floor is Eq 3.3 and the slope the frequency term of Eq 3.2.
+    Unary encodings and local hashing have no covariance; an oracle whose report supports a fixed number of
+    values (GRR, subset selection) has a negative one. `sampling` is 0 unless a cohort answers for a population.
+
+    Example:
+        >>> Noise(floor=1.0, slope=0.5).variance(np.array([0.0, 1.0])).tolist()
+        [1.0, 1.5]
+    """
+
+    floor: float
+    slope: float
+    pair_floor: float = 0.0
+    pair_slope: float = 0.0
+    sampling: float = 0.0
+
+    def variance(self, share: Floats) -> Floats:
+        """The variance of each share.
+
+        Example:
+            >>> Noise(2.0, 0.0).variance(np.zeros(2)).tolist()
+            [2.0, 2.0]
+        """
+        return self.floor + self.slope * share + self.sampling * share * (1 - share)
+
+    def cross_terms(self, share: Floats, weights: Floats) -> Floats:
+        """What the covariances add to the variance of each row's weighted sum.
+
+        Example:
+            >>> Noise(1.0, 0.0, pair_floor=-0.5).cross_terms(np.zeros(2), np.ones((1, 2))).tolist()
+            [-1.0]
+        """
+        total = weights.sum(axis=1)
+        squares = weights**2
+        constant = self.pair_floor * (total**2 - squares.sum(axis=1))
+        sums = weights @ share
+        sampled = self.sampling * (sums**2 - squares @ share**2)
+        return np.asarray(constant + 2 * self.pair_slope * (sums * total - squares @ share) - sampled)
+
+    def sampled(self, n: int, size: int) -> Noise:
+        """The moments when the n who answered are a random part of `size` people.
+
+        Example:
+            >>> Noise(0.0, 0.0).sampled(100, 200).variance(np.array([0.5])).tolist()
+            [0.00125]
+        """
+        return replace(self, sampling=(1 - n / size) / max(n, 1))
+
+    def centred(self, size: int, total: float) -> Noise:
+        """The moments after subtracting the mean of `size` shares that sum to `total`: the form is kept.
+
+        Example:
+            >>> centred = Noise(1.0, 0.0).centred(2, 1.0)
+            >>> centred.floor, centred.pair_floor
+            (0.5, -0.5)
+        """
+        # The mean covariance of share i with all of them is base + tilt f_i; of the mean with itself, grand.
+        base = (self.floor + (size - 1) * self.pair_floor + self.pair_slope * total) / size
+        tilt = (self.slope + (size - 2) * self.pair_slope) / size
+        grand = base + tilt * total / size
+        return Noise(
+            floor=self.floor - 2 * base + grand,
+            slope=self.slope - 2 * tilt,
+            pair_floor=self.pair_floor - 2 * base + grand,
+            pair_slope=self.pair_slope - tilt,
+            sampling=self.sampling,  # multinomial: already sums to zero
+        )

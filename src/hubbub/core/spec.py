@@ -1,0 +1,92 @@
+"""Canonical JSON (RFC 8785) and the id of a spec.
+
+Client and server share one spec; its id is the hash of one spelling of it. Integers of 2^53 or more, which a
+browser's numbers cannot hold, are written as decimal strings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TypeAlias
+
+from hubbub.core.errors import InvalidValue
+
+__all__ = ["Json", "canonical", "integer", "spec_id"]
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+SAFE = 1 << 53
+
+
+def canonical(value: Json) -> str:
+    """The one spelling of a JSON value: sorted keys, no spaces, numbers as ECMAScript writes them.
+
+    Example:
+        >>> canonical({"b": 1.0, "a": [2**60, 1e21, 1e-7, "\u20ac"]})
+        '{"a":["1152921504606846976",1e+21,1e-7,"€"],"b":1}'
+    """
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, int):
+        return str(value) if abs(value) < SAFE else f'"{value}"'
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(canonical(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
+        return "{" + ",".join(f"{canonical(key)}:{canonical(value[key])}" for key in keys) + "}"
+    raise InvalidValue("spec", value, "None, booleans, numbers, strings, lists and objects")
+
+
+def spec_id(spec: Json) -> str:
+    """32 hexadecimal digits (128 bits of SHA-256) of the canonical spelling.
+
+    Example:
+        >>> spec_id({"mechanism": "GRR"})
+        '94a6cc75375060baaad23a40ff0b42d0'
+    """
+    return hashlib.sha256(canonical(spec).encode()).hexdigest()[:32]
+
+
+def integer(field: str, value: object) -> int:
+    """Read an integer back from a spec: a number, or a decimal string where it is large.
+
+    Example:
+        >>> integer("keep", "18446744073709551615"), integer("keep", 3)
+        (18446744073709551615, 3)
+    """
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 40:
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidValue(field, value, "an integer, or a decimal string of one")
+    return value
+
+
+def _number(value: float) -> str:
+    if not math.isfinite(value):
+        raise InvalidValue("spec", value, "finite numbers")
+    if value == 0:
+        return "0"
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    text = "".join(map(str, digits))
+    point = len(text) + int(exponent)
+    return "-" * sign + _layout(text.rstrip("0"), point)
+
+
+def _layout(digits: str, point: int) -> str:
+    """ECMAScript's Number::toString for `0.digits` times ten to the `point`."""
+    size = len(digits)
+    if size <= point <= 21:
+        return digits + "0" * (point - size)
+    if 0 < point <= 21:
+        return digits[:point] + "." + digits[point:]
+    if -6 < point <= 0:
+        return "0." + "0" * -point + digits
+    mantissa = digits if size == 1 else digits[0] + "." + digits[1:]
+    return f"{mantissa}e{point - 1:+d}"

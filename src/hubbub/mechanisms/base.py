@@ -1,0 +1,238 @@
+"""The contract: a mechanism is a conditional distribution over reports plus a linear integer summary of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.domain import Domain
+from hubbub.core.errors import InvalidValue, SpecMismatch
+from hubbub.core.estimate import Estimate
+from hubbub.core.event import Event
+from hubbub.core.exact import log_upper
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.core.spec import Json, integer, spec_id
+
+__all__ = ["ColumnSpec", "Mechanism"]
+
+MOST_EPSILON = 1000.0
+
+
+class ColumnSpec(NamedTuple):
+    """What one column of a mechanism's reports looks like: part, name, type, shape of one entry, values below."""
+
+    part: Literal["public", "private"]
+    name: str
+    dtype: str
+    shape: tuple[int, ...] = ()
+    below: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(ABC):
+    """A randomiser with its estimator. Frozen; its fields are the spec that client and server share.
+
+    A subclass declares fields, resolves the derived ones in `_resolve` (0 means "choose for me"), and answers the
+    abstract methods below. The constructor recomputes the exact epsilon from the resolved integers and refuses one
+    above the declared: no spec, however it was come by, can spend more than it says.
+    """
+
+    epsilon: float
+    bias: ClassVar[Literal["none", "heuristic"]] = "none"
+
+    def __post_init__(self) -> None:
+        epsilon = self.epsilon
+        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.floating | np.integer):
+            raise InvalidValue("epsilon", epsilon, "a finite number above 0")
+        if not (math.isfinite(epsilon) and 0 < epsilon <= MOST_EPSILON):
+            raise InvalidValue("epsilon", epsilon, f"a finite number above 0, at most {MOST_EPSILON:g}")
+        self._set("epsilon", float(epsilon))
+        self._resolve()
+        if self.effective_epsilon > self.epsilon:
+            raise InvalidValue(
+                "epsilon", self.epsilon, f"at least {self.effective_epsilon!r}, which its integers spend"
+            )
+
+    # -- what a subclass answers ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _resolve(self) -> None:
+        """Validate the fields and fill in the derived ones."""
+
+    @abstractmethod
+    def ratio(self) -> Fraction:
+        """The largest ratio of a report's probabilities under two values, given the public part: e^epsilon, exactly."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        """The columns of a report."""
+
+    @abstractmethod
+    def encode(self, values: Any) -> NDArray[Any]:
+        """Check a batch of values and turn them into what the randomiser reads."""
+
+    @abstractmethod
+    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+        """The columns of reports on checked values."""
+
+    @abstractmethod
+    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+        """The exact probability (a Fraction) of each report (row) given each value (column) and the public part."""
+
+    @abstractmethod
+    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+        """The logarithm of `prob`, fast, in floats."""
+
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+        """Every private part there is, beside the given public part (one row); None where there are too many."""
+        return None
+
+    @property
+    @abstractmethod
+    def sketch_shape(self) -> tuple[int, ...]:
+        """The shape of a sketch's counts."""
+
+    @abstractmethod
+    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+        """The counts of a batch of checked reports."""
+
+    @abstractmethod
+    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+        """The estimate from a checked sketch that holds at least one report."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> Iterator[Self]:
+        """Small instances that the contract suite in `hubbub.checks` is applied to."""
+
+    # -- what everyone calls ----------------------------------------------------------------------------------
+
+    @cached_property
+    def effective_epsilon(self) -> float:
+        """What one report spends, exactly: ln of `ratio`, rounded up to a float."""
+        return log_upper(self.ratio())
+
+    def randomize(self, values: Any, rng: Random) -> Reports:
+        """Randomise a batch of values: on a device, a batch of one."""
+        if not isinstance(rng, Random):
+            raise InvalidValue("rng", rng, "a hubbub.Random")
+        columns = self._randomize(self.encode(values), rng)
+        parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
+        for column in self.columns:
+            parts[column.part][column.name] = columns[column.name].astype(column.dtype, copy=False)
+        return Reports(self.spec_id, public=parts["public"], private=parts["private"])
+
+    def check(self, reports: Reports) -> None:
+        """Refuse reports of another spec, or that no client of this spec can have made."""
+        if reports.spec_id != self.spec_id:
+            raise SpecMismatch("spec_id", reports.spec_id, f"reports of {self.spec_id}")
+        given = {("public", name) for name in reports.public} | {("private", name) for name in reports.private}
+        wanted = {(column.part, column.name) for column in self.columns}
+        if given != wanted:
+            raise InvalidValue("columns", sorted(given), f"exactly {sorted(wanted)}")
+        for column in self.columns:
+            array = (reports.public if column.part == "public" else reports.private)[column.name]
+            if array.dtype != np.dtype(column.dtype) or array.shape[1:] != column.shape:
+                raise InvalidValue(
+                    column.name,
+                    f"{array.dtype}{list(array.shape[1:])}",
+                    f"{column.dtype}{list(column.shape)} a report",
+                )
+            if column.below is not None and array.size and int(array.max()) >= column.below:
+                raise InvalidValue(column.name, int(array.max()), f"values below {column.below}")
+
+    def empty(self) -> Sketch:
+        """The sketch of no reports: the zero of merging."""
+        return Sketch(self.spec_id, 0, np.zeros(self.sketch_shape, dtype=np.int64))
+
+    def accumulate(self, reports: Reports) -> Sketch:
+        """Fold reports into a sketch."""
+        self.check(reports)
+        if not len(reports):
+            return self.empty()
+        return Sketch(self.spec_id, len(reports), self._fold(reports))
+
+    def estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+        """Estimate from a sketch. Candidates are for open domains, and for sketches made by `support`."""
+        if sketch.n == 0:
+            raise InvalidValue("n", 0, "at least one report to estimate from")
+        return self._estimate(sketch, candidates)
+
+    def event(self) -> Event:
+        """What one report spends, for the ledger."""
+        return Event.of(type(self).__name__, self.spec_id, self.effective_epsilon)
+
+    @property
+    def report_bytes(self) -> int:
+        """The size of one report's columns."""
+        return sum(np.dtype(column.dtype).itemsize * math.prod(column.shape) for column in self.columns)
+
+    def spec(self) -> dict[str, Json]:
+        """The fields, as JSON: what client and server share."""
+        spec: dict[str, Json] = {"mechanism": type(self).__name__}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            spec[field.name] = value.spec() if isinstance(value, Domain) else value
+        return spec
+
+    @cached_property
+    def spec_id(self) -> str:
+        """The hash of the spec."""
+        return spec_id(self.spec())
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Self:
+        """Build the mechanism that a spec describes; every field must be there, and no other."""
+        kind = cls if spec.get("mechanism") == cls.__name__ else _registered(spec.get("mechanism"), cls)
+        wanted = {field.name: field.type for field in dataclasses.fields(kind)}
+        given = {name: value for name, value in spec.items() if name != "mechanism"}
+        if given.keys() != wanted.keys():
+            raise InvalidValue("spec", sorted(given), f"exactly the fields {sorted(wanted)}")
+        return kind(**{name: integer(name, value) if wanted[name] == "int" else value for name, value in given.items()})
+
+    def _set(self, field: str, value: object) -> None:
+        object.__setattr__(self, field, value)
+
+    def _integer(self, field: str, low: int, high: int) -> None:
+        value = getattr(self, field)
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+            raise InvalidValue(field, value, f"an integer from {low} to {high}")
+        self._set(field, int(value))
+
+    def _check_sketch(self, sketch: Sketch, identity: str, shape: tuple[int, ...]) -> None:
+        if sketch.spec_id != identity:
+            raise SpecMismatch("spec_id", sketch.spec_id, f"a sketch of {identity}")
+        if sketch.counts.shape != shape:
+            raise SpecMismatch("counts", sketch.counts.shape, f"counts of shape {shape}")
+
+
+def _registered(name: object, wanted: type[Any]) -> type[Any]:
+    from hubbub.mechanisms import MECHANISMS
+
+    kind = MECHANISMS.get(name) if isinstance(name, str) else None
+    if kind is None or not issubclass(kind, wanted):
+        raise InvalidValue("mechanism", name, f"one of {', '.join(sorted(MECHANISMS))}")
+    return kind
+
+
+def fractions(table: Sequence[Fraction], index: NDArray[Any]) -> NDArray[np.object_]:
+    """Pick exact probabilities from a short table, keeping them exact.
+
+    Example:
+        >>> fractions([Fraction(1, 3), Fraction(2, 3)], np.array([1, 0])).tolist()
+        [Fraction(2, 3), Fraction(1, 3)]
+    """
+    entries: NDArray[np.object_] = np.array([*table, None], dtype=object)  # None: else an array of one number
+    return np.asarray(entries[index])

@@ -1,0 +1,57 @@
+"""The random choice that direct encoding and local hashing share: the truth, or one of the others, from 64 bits."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.exact import ceil_div, exp_floor
+
+__all__ = ["TWO_64", "choose", "other_weight", "truth_weight"]
+
+TWO_64 = 1 << 64
+
+
+def other_weight(epsilon: float, options: int) -> int:
+    """Of 2^64, the share of each false answer (Eq 3.4): 1/(e^epsilon + options - 1), rounded up, toward privacy.
+
+    Example:
+        >>> other_weight(1.0, 2) / 2**64
+        0.2689414213699951
+    """
+    return ceil_div(TWO_64, exp_floor(epsilon) + options - 1)
+
+
+def truth_weight(other: int, options: int) -> int:
+    """What is left for the truth, so that the shares add up to 2^64 exactly.
+
+    Example:
+        >>> truth_weight(2**62, 3) == 2**63
+        True
+    """
+    return TWO_64 - (options - 1) * other
+
+
+def choose(truth: NDArray[np.int64], draws: NDArray[np.uint64], other: int, options: int) -> NDArray[np.int64]:
+    """Turn 64 random bits each into the truth or one of the other options, with exactly the stored shares.
+
+    Example:
+        >>> choose(np.array([1, 1, 1]), np.uint64([0, 2**63, 2**64 - 1]), other=2**62, options=3).tolist()
+        [1, 0, 2]
+    """
+    keep = truth_weight(other, options)
+    index = ((draws - np.uint64(keep)) // np.uint64(other)).astype(np.int64)  # wraps where the truth is kept
+    index += index >= truth
+    return np.where(draws < np.uint64(keep), truth, index)
+
+
+def choice_rates(other: int, options: int) -> tuple[Fraction, Fraction]:
+    """The exact probabilities of the truth and of one other option.
+
+    Example:
+        >>> choice_rates(2**62, 3)
+        (Fraction(1, 2), Fraction(1, 4))
+    """
+    return Fraction(truth_weight(other, options), TWO_64), Fraction(other, TWO_64)

@@ -1,0 +1,220 @@
+"""Unary encodings: one bit a value, each flipped at random. SUE, OUE and THE differ only in how often."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.bits import pack, unpack
+from hubbub.core.errors import InvalidValue
+from hubbub.core.exact import ceil_div, exp_floor, log_fraction
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+
+__all__ = ["OUE", "SUE", "Unary", "flip_bits"]
+
+_ENUMERABLE = 12  # bits: 4,096 outputs
+_LOSS = 1e-3  # of epsilon, the most that 16-bit probabilities may waste before 32 bits are used
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unary(FrequencyOracle):
+    """A report is d bits: the sender's own is 1 with probability p, every other with probability q.
+
+    Epsilon is ln(p (1-q) / ((1-p) q)), Eq 3.6. A bit is 1 where a random integer of `width` bits is below a stored
+    threshold: `one` for the sender's own, `zero` for the others.
+    """
+
+    width: int = 0
+    one: int = 0
+    zero: int = 0
+
+    @abstractmethod
+    def _thresholds(self, width: int) -> tuple[int, int]:
+        """The thresholds of the two bits, rounded toward privacy."""
+
+    def _resolve(self) -> None:
+        self._resolve_domain()
+        if not (self.one or self.zero):
+            if self.width == 0:
+                self._set("width", self._choose_width())
+            if self.width in (16, 32):
+                for field, threshold in zip(("one", "zero"), self._thresholds(self.width), strict=True):
+                    self._set(field, threshold)
+        if self.width not in (16, 32):
+            raise InvalidValue("width", self.width, "16 or 32 bits")
+        top = (1 << self.width) - 1
+        self._integer("one", 1, top)
+        self._integer("zero", 1, top)
+        if self.one <= self.zero:
+            raise InvalidValue(
+                "epsilon", self.epsilon, f"an epsilon that {self.width}-bit probabilities can tell from 0"
+            )
+
+    def _choose_width(self) -> int:
+        one, zero = self._thresholds(16)
+        full = _odds(*(Fraction(threshold, 1 << 32) for threshold in self._thresholds(32)))
+        if not (0 < zero < one < 1 << 16):
+            return 32
+        short = _odds(Fraction(one, 1 << 16), Fraction(zero, 1 << 16))
+        return 16 if log_fraction(short) >= (1 - _LOSS) * log_fraction(full) else 32
+
+    @cached_property
+    def rates(self) -> tuple[Fraction, Fraction]:
+        return Fraction(self.one, 1 << self.width), Fraction(self.zero, 1 << self.width)
+
+    def ratio(self) -> Fraction:
+        return _odds(*self.rates)
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return (ColumnSpec("private", "bits", "u1", (-(-self.size // 8),)),)
+
+    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+        return {"bits": flip_bits(codes[:, None], self.size, self.width, self.one, self.zero, rng)}
+
+    def check(self, reports: Reports) -> None:
+        super().check(reports)
+        spare = -self.size % 8
+        if spare and len(reports) and int(reports.private["bits"][:, -1].max()) >> (8 - spare):
+            raise InvalidValue("bits", "a bit past the last value", f"{self.size} bits a report, then zeros")
+
+    def _counts_of_bits(self, reports: Reports, values: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        bits = unpack(reports.private["bits"], self.size)
+        return bits.sum(axis=1, dtype=np.int64)[:, None], bits[:, self.encode(values)].astype(np.int64)
+
+    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+        (p, q), d = self.rates, self.size
+        ones, own = (part.astype(object) for part in self._counts_of_bits(reports, values))
+        rest = ones - own
+        return np.asarray(fractions([1 - p, p], own.astype(int)) * q**rest * (1 - q) ** (d - 1 - rest))
+
+    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+        p, q = self.rates
+        ones, own = self._counts_of_bits(reports, values)
+        rest = ones - own
+        others = rest * log_fraction(q) + (self.size - 1 - rest) * log_fraction(1 - q)
+        return np.asarray(np.where(own == 1, log_fraction(p), log_fraction(1 - p)) + others)
+
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+        if self.size > _ENUMERABLE:
+            return None
+        every = np.arange(1 << self.size)[:, None] >> np.arange(self.size) & 1
+        return Reports(self.spec_id, private={"bits": pack(every.astype(bool))})
+
+    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+        from hubbub.kernels.columns import column_sums
+
+        return column_sums(reports.private["bits"])[: self.size]
+
+    def _support(
+        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        from hubbub.kernels.columns import column_sums
+
+        return column_sums(reports.private["bits"], weights)[: self.size][candidates]
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(epsilon=1.0, domain=2)
+        yield cls(epsilon=2.0, domain=["a", "b", "c", "d", "e"])
+        yield cls(epsilon=1.0, domain=131)
+
+
+class SUE(Unary):
+    """Shares of a domain of moderate size, by symmetric unary encoding: basic RAPPOR, reporting once.
+
+    p = e^(eps/2)/(e^(eps/2)+1), q = 1-p. Variance of a share: e^(eps/2) / (n (e^(eps/2)-1)^2), at any share.
+
+    Parameters
+    ----------
+    epsilon
+        What one report may spend.
+    domain
+        A size, a list of names, or a Domain.
+    width, one, zero
+        Bits of the thresholds, and the thresholds; 0 chooses them.
+
+    Example:
+        >>> from hubbub import Random
+        >>> sue = SUE(epsilon=2.0, domain=4)
+        >>> reports = sue.randomize([0] * 700 + [2] * 300, Random(seed=1))
+        >>> sue.estimate(sue.accumulate(reports)).value.round(2).tolist()
+        [0.67, -0.02, 0.33, 0.03]
+
+    References
+    ----------
+    Dissertation, section 3.3.3.
+    """
+
+    def _thresholds(self, width: int) -> tuple[int, int]:
+        zero = ceil_div(1 << width, exp_floor(Fraction(self.epsilon) / 2) + 1)
+        return (1 << width) - zero, zero
+
+
+class OUE(Unary):
+    """Shares of a domain of moderate size, by optimised unary encoding.
+
+    p = 1/2, q = 1/(e^eps + 1). Variance of a share, at share 0: 4 e^eps / (n (e^eps - 1)^2), the best there is.
+
+    Parameters
+    ----------
+    epsilon
+        What one report may spend.
+    domain
+        A size, a list of names, or a Domain.
+    width, one, zero
+        Bits of the thresholds, and the thresholds; 0 chooses them.
+
+    Example:
+        >>> from hubbub import Random
+        >>> oue = OUE(epsilon=2.0, domain=4)
+        >>> reports = oue.randomize([0] * 700 + [2] * 300, Random(seed=1))
+        >>> oue.estimate(oue.accumulate(reports)).value.round(2).tolist()
+        [0.66, -0.02, 0.34, 0.0]
+
+    References
+    ----------
+    Dissertation, section 3.3.3.
+    """
+
+    def _thresholds(self, width: int) -> tuple[int, int]:
+        return 1 << (width - 1), ceil_div(1 << width, exp_floor(self.epsilon) + 1)
+
+
+def flip_bits(ones: NDArray[Any], size: int, width: int, one: int, zero: int, rng: Random) -> NDArray[np.uint8]:
+    """Packed random bits: 1 below `one` at each row's positions `ones`, below `zero` elsewhere.
+
+    Each row takes one block of `size` integers of `width` bits from `rng`, whatever its positions. A position of -1
+    stands for none.
+
+    Example:
+        >>> flip_bits(np.array([[2]]), 4, 16, one=65535, zero=1, rng=Random(seed=1)).tolist()
+        [[4]]
+    """
+    n = len(ones)
+    packed = np.empty((n, -(-size // 8)), dtype=np.uint8)
+    draw = rng.uint16 if width == 16 else rng.uint32
+    step = max(1, (1 << 19) // (size * width // 8))
+    for start in range(0, n, step):
+        own = ones[start : start + step]
+        draws = draw(len(own), size)
+        bits = draws < draws.dtype.type(zero)
+        rows, _ = np.nonzero(own >= 0)
+        columns = own[own >= 0]
+        bits[rows, columns] = draws[rows, columns] < draws.dtype.type(one)
+        packed[start : start + step] = pack(bits)
+    return packed
+
+
+def _odds(p: Fraction, q: Fraction) -> Fraction:
+    return p * (1 - q) / ((1 - p) * q)
