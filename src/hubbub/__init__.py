@@ -17,14 +17,49 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hubbub.core.domain import Categorical as Categorical
+    from hubbub.core.domain import Numeric as Numeric
+    from hubbub.core.domain import Ordinal as Ordinal
+    from hubbub.core.domain import Sets as Sets
+    from hubbub.core.domain import Strings as Strings
+    from hubbub.core.estimate import Estimate as Estimate
     from hubbub.core.random import Random as Random
+    from hubbub.core.reports import Reports as Reports
+    from hubbub.core.sketch import Sketch as Sketch
+    from hubbub.mechanisms.base import Mechanism as Mechanism
+    from hubbub.mechanisms.frequency.adaptive import adaptive as adaptive
+    from hubbub.mechanisms.frequency.basic_rappor import BasicRappor as BasicRappor
+    from hubbub.mechanisms.frequency.flh import FLH as FLH
     from hubbub.mechanisms.frequency.grr import GRR as GRR
+    from hubbub.mechanisms.frequency.hadamard import Hadamard as Hadamard
+    from hubbub.mechanisms.frequency.local_hashing import BLH as BLH
+    from hubbub.mechanisms.frequency.local_hashing import OLH as OLH
+    from hubbub.mechanisms.frequency.questions import Questions as Questions
+    from hubbub.mechanisms.frequency.rappor import Rappor as Rappor
+    from hubbub.mechanisms.frequency.she import SHE as SHE
+    from hubbub.mechanisms.frequency.subset import SubsetSelection as SubsetSelection
+    from hubbub.mechanisms.frequency.the import THE as THE
+    from hubbub.mechanisms.frequency.unary import OUE as OUE
+    from hubbub.mechanisms.frequency.unary import SUE as SUE
+    from hubbub.privacy.audit import audit as audit
+    from hubbub.privacy.plan import plan as plan
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Categorical": "hubbub.core.domain",
+    "Estimate": "hubbub.core.estimate",
+    "Mechanism": "hubbub.mechanisms.base",
+    "Numeric": "hubbub.core.domain",
+    "Ordinal": "hubbub.core.domain",
+    "Questions": "hubbub.mechanisms.frequency.questions",
     "Random": "hubbub.core.random",
+    "Reports": "hubbub.core.reports",
+    "Sets": "hubbub.core.domain",
+    "Sketch": "hubbub.core.sketch",
+    "Strings": "hubbub.core.domain",
+    "adaptive": "hubbub.mechanisms.frequency.adaptive",
+    "audit": "hubbub.privacy.audit",
+    "plan": "hubbub.privacy.plan",
 }
 
 
@@ -32,8 +67,15 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is not None:
         return getattr(import_module(home), name)
+    if not name.startswith("_"):
+        from hubbub.mechanisms import MECHANISMS
+
+        if name in MECHANISMS:
+            return MECHANISMS[name]
+    raise AttributeError(f"module 'hubbub' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
     from hubbub.mechanisms import MECHANISMS
 
-    if name in MECHANISMS:
-        return MECHANISMS[name]
-    raise AttributeError(f"module 'hubbub' has no attribute {name!r}")
+    return sorted({*globals(), *_HOMES, *MECHANISMS})

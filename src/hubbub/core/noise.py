@@ -16,7 +16,8 @@ Floats = NDArray[np.float64]
 class Noise:
     """Variances and covariances: linear in the shares, plus the multinomial terms of sampling.
 
-    Var f_i = floor + slope f_i + sampling f_i (1-f_i); Cov f_i f_j = pair_floor + pair_slope (f_i+f_j) - sampling f_i f_j.
+    A share f_i has variance floor + slope f_i + sampling f_i (1-f_i); two have the covariance
+    pair_floor + pair_slope (f_i+f_j) - sampling f_i f_j.
     Every frequency oracle has this form: the floor is Eq 3.3 and the slope the frequency term of Eq 3.2.
     Unary encodings and local hashing have no covariance; an oracle whose report supports a fixed number of
     values (GRR, subset selection) has a negative one. `sampling` is 0 unless a cohort answers for a population.

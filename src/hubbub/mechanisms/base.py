@@ -50,6 +50,8 @@ class Mechanism(ABC):
 
     epsilon: float
     bias: ClassVar[Literal["none", "heuristic"]] = "none"
+    fixed_block: ClassVar[bool] = True
+    """Whether a report draws one block of fixed size, so that a batch equals its singles byte for byte."""
 
     def __post_init__(self) -> None:
         epsilon = self.epsilon

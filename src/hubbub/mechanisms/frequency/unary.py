@@ -20,7 +20,7 @@ from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
-__all__ = ["OUE", "SUE", "Unary", "flip_bits"]
+__all__ = ["OUE", "SUE", "Unary", "flip_bits", "odds"]
 
 _ENUMERABLE = 12  # bits: 4,096 outputs
 _LOSS = 1e-3  # of epsilon, the most that 16-bit probabilities may waste before 32 bits are used
@@ -62,10 +62,10 @@ class Unary(FrequencyOracle):
 
     def _choose_width(self) -> int:
         one, zero = self._thresholds(16)
-        full = _odds(*(Fraction(threshold, 1 << 32) for threshold in self._thresholds(32)))
+        full = odds(*(Fraction(threshold, 1 << 32) for threshold in self._thresholds(32)))
         if not (0 < zero < one < 1 << 16):
             return 32
-        short = _odds(Fraction(one, 1 << 16), Fraction(zero, 1 << 16))
+        short = odds(Fraction(one, 1 << 16), Fraction(zero, 1 << 16))
         return 16 if log_fraction(short) >= (1 - _LOSS) * log_fraction(full) else 32
 
     @cached_property
@@ -73,7 +73,7 @@ class Unary(FrequencyOracle):
         return Fraction(self.one, 1 << self.width), Fraction(self.zero, 1 << self.width)
 
     def ratio(self) -> Fraction:
-        return _odds(*self.rates)
+        return odds(*self.rates)
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
@@ -216,5 +216,11 @@ def flip_bits(ones: NDArray[Any], size: int, width: int, one: int, zero: int, rn
     return packed
 
 
-def _odds(p: Fraction, q: Fraction) -> Fraction:
+def odds(p: Fraction, q: Fraction) -> Fraction:
+    """The worst ratio of two reports' probabilities, e^epsilon of Eq 3.6.
+
+    Example:
+        >>> odds(Fraction(1, 2), Fraction(1, 4))
+        Fraction(3, 1)
+    """
     return p * (1 - q) / ((1 - p) * q)

@@ -1,0 +1,41 @@
+"""The fast Walsh-Hadamard transform of integers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.kernels.compile import kernel
+
+__all__ = ["walsh_hadamard"]
+
+
+def walsh_hadamard(x: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The sums over r of x[r] (-1)^popcount(r & v), for every v; the length is a power of two.
+
+    Example:
+        >>> import numpy as np
+        >>> walsh_hadamard(np.array([1, 0, 1, 0])).tolist()
+        [2, 2, 0, 0]
+    """
+    out = np.array(x, dtype=np.int64)
+    _transform(out)
+    return out
+
+
+@kernel
+def _transform(x):
+    size = x.size
+    step = 1
+    while step * 4 <= size:  # two levels a pass: half the trips through memory
+        for start in range(0, size, 4 * step):
+            a, b = x[start : start + step], x[start + step : start + 2 * step]
+            c, d = x[start + 2 * step : start + 3 * step], x[start + 3 * step : start + 4 * step]
+            for i in range(step):
+                s, t, u, v = a[i] + b[i], a[i] - b[i], c[i] + d[i], c[i] - d[i]
+                a[i], b[i], c[i], d[i] = s + u, t + v, s - u, t - v
+        step *= 4
+    if step < size:
+        for i in range(step):
+            s, t = x[i] + x[i + step], x[i] - x[i + step]
+            x[i], x[i + step] = s, t

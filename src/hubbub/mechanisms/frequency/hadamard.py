@@ -1,0 +1,143 @@
+"""Hadamard response: one random row of a Hadamard matrix, one bit of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.exact import log_fraction
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, other_weight, truth_weight
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
+
+__all__ = ["Hadamard"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hadamard(FrequencyOracle):
+    """Shares of a very large domain: a report of one bit, and a server that transforms once instead of hashing.
+
+    A report names a row r, drawn uniformly, and the sign of the Hadamard matrix at (r, value), true with probability
+    p = e^eps/(e^eps + 1). It supports the half of the values whose sign is the same, so q = 1/2. Variance of a share:
+    (e^eps + 1)^2 / (n (e^eps - 1)^2), as BLH: good while epsilon is small, poor where it is large.
+
+    Parameters
+    ----------
+    epsilon
+        What one report may spend.
+    domain
+        A size, a list of names, or a Domain.
+    other
+        Of 2^64, the share of the false sign; 0 chooses the smallest that epsilon allows.
+
+    Example:
+        >>> oracle = Hadamard(epsilon=1.0, domain=1000)
+        >>> reports = oracle.randomize([7] * 6000 + [8] * 4000, Random(seed=1))
+        >>> oracle.estimate(oracle.accumulate(reports)).top(2).tolist()
+        [7, 8]
+
+    References
+    ----------
+    Acharya, Sun and Zhang, "Hadamard response", 2019; Bassily et al., "Practical locally private heavy hitters", 2017.
+    """
+
+    other: int = 0
+
+    def _resolve(self) -> None:
+        self._resolve_domain()
+        if self.other == 0:
+            self._set("other", other_weight(self.epsilon, 2))
+        self._integer("other", 1, TWO_64 // 2)
+        if truth_weight(self.other, 2) <= self.other:
+            raise InvalidValue("epsilon", self.epsilon, "an epsilon that 64-bit probabilities can tell from 0")
+
+    @property
+    def rows(self) -> int:
+        """The side of the matrix: the power of two that holds the domain."""
+        return 1 << (self.size - 1).bit_length()
+
+    @cached_property
+    def rates(self) -> tuple[Fraction, Fraction]:
+        return choice_rates(self.other, 2)[0], Fraction(1, 2)
+
+    def ratio(self) -> Fraction:
+        truth, other = choice_rates(self.other, 2)
+        return truth / other
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return (
+            ColumnSpec("public", "row", unsigned(self.rows), below=self.rows),
+            ColumnSpec("private", "minus", "u1", below=2),
+        )
+
+    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+        draws = rng.uint64(codes.size, 2)
+        row = draws[:, 0] & np.uint64(self.rows - 1)
+        flip = draws[:, 1] >= np.uint64(truth_weight(self.other, 2))
+        return {"row": row, "minus": _sign(row, codes) ^ flip}
+
+    def _same(self, reports: Reports, values: Any) -> NDArray[np.bool_]:
+        signs = _sign(reports.public["row"].astype(np.uint64)[:, None], self.encode(values)[None, :])
+        return np.asarray(signs == reports.private["minus"][:, None])
+
+    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+        truth, other = choice_rates(self.other, 2)
+        return fractions([other, truth], self._same(reports, values).astype(int))
+
+    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+        truth, other = choice_rates(self.other, 2)
+        return np.where(self._same(reports, values), log_fraction(truth), log_fraction(other))
+
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
+        row = np.zeros(1, dtype=unsigned(self.rows)) if public is None else public["row"]
+        return Reports(self.spec_id, public={"row": np.repeat(row, 2)}, private={"minus": np.arange(2, dtype=np.uint8)})
+
+    @property
+    def sketch_shape(self) -> tuple[int, ...]:
+        return (self.rows,)
+
+    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+        """The signs of each row, summed."""
+        cell = reports.public["row"].astype(np.int64) * 2 + reports.private["minus"]
+        plus, minus = np.bincount(cell, minlength=2 * self.rows).reshape(-1, 2).T
+        return plus - minus
+
+    def _support_counts(self, sketch: Sketch) -> NDArray[np.int64]:
+        return self._supports(sketch.counts, sketch.n)[: self.size]
+
+    def _supports(self, signs: NDArray[np.int64], total: int) -> NDArray[np.int64]:
+        """Each report adds +1 to the transform where it supports a value, and -1 elsewhere."""
+        from hubbub.kernels.hadamard import walsh_hadamard
+
+        return (walsh_hadamard(signs) + total) // 2
+
+    def _support(
+        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        if weights is None:
+            return self._supports(self._fold(reports), len(reports))[candidates]
+        signs = np.zeros(self.rows, dtype=np.int64)
+        np.add.at(signs, reports.public["row"], np.where(reports.private["minus"], -weights, weights))
+        return self._supports(signs, int(weights.sum()))[candidates]
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(epsilon=1.0, domain=2)
+        yield cls(epsilon=2.0, domain=["a", "b", "c", "d", "e"])
+        yield cls(epsilon=0.5, domain=300)
+
+
+def _sign(row: NDArray[np.uint64], code: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether the Hadamard matrix is -1 there: the parity of the bits that row and column share."""
+    return np.asarray(np.bitwise_count(row & code.astype(np.uint64)) & 1, dtype=bool)

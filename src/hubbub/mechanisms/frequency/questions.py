@@ -1,0 +1,89 @@
+"""Several questions: ask each person one of them, rather than all of them with a part of the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+
+__all__ = ["Questions"]
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Questions by name, each with its oracle; every person answers one, drawn uniformly, with the whole budget.
+
+    With Q questions the variance of a share is Q times that of asking one question of everyone, plus the sampling
+    variance of a Q-th of the population; splitting epsilon in Q costs more, always.
+
+    Parameters
+    ----------
+    oracles
+        The oracle of each question.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> asked = Questions({"sex": GRR(epsilon=1.0, domain=2), "age": GRR(epsilon=1.0, domain=5)})
+        >>> values = {"sex": [0, 1] * 500, "age": [0, 4] * 500}
+        >>> reports = asked.randomize(values, Random(seed=1))
+        >>> sketches = asked.accumulate(reports)
+        >>> len(asked.estimate(sketches)["age"]), sum(sketch.n for sketch in sketches.values())
+        (5, 1000)
+
+    References
+    ----------
+    Dissertation, section 3.4.2.
+    """
+
+    oracles: Mapping[str, FrequencyOracle]
+
+    def __post_init__(self) -> None:
+        if len(self.oracles) < 2:
+            raise InvalidValue("oracles", list(self.oracles), "at least two questions")
+        object.__setattr__(self, "oracles", MappingProxyType(dict(self.oracles)))
+
+    def randomize(self, values: Mapping[str, Any], rng: Random) -> dict[str, Reports]:
+        """Each person's answer to one question; `values` holds everyone's value of every question."""
+        if values.keys() != self.oracles.keys():
+            raise InvalidValue("values", sorted(values), f"a column for each of {sorted(self.oracles)}")
+        codes = {name: oracle.encode(values[name]) for name, oracle in self.oracles.items()}
+        lengths = {len(column) for column in codes.values()}
+        if len(lengths) != 1:
+            raise InvalidValue("values", sorted(lengths), "columns of one length")
+        asked = rng.below(len(self.oracles), lengths.pop())
+        return {
+            name: oracle.randomize(np.asarray(values[name])[asked == index], rng)
+            for index, (name, oracle) in enumerate(self.oracles.items())
+        }
+
+    def accumulate(self, reports: Mapping[str, Reports]) -> dict[str, Sketch]:
+        """A sketch a question."""
+        return {name: oracle.accumulate(reports[name]) for name, oracle in self.oracles.items()}
+
+    def estimate(self, sketches: Mapping[str, Sketch]) -> dict[str, Estimate]:
+        """The shares in the whole population: the error of the randomisation, and of having asked a part."""
+        everyone = sum(sketch.n for sketch in sketches.values())
+        return {name: oracle.estimate(sketches[name]).of_population(everyone) for name, oracle in self.oracles.items()}
+
+    def variance(self, n: int, share: float = 0.0) -> dict[str, float]:
+        """The predicted variance of each question's shares, from n people in all.
+
+        Example:
+            >>> from hubbub import OLH
+            >>> one, half = OLH(epsilon=2.0, domain=64), OLH(epsilon=1.0, domain=64)
+            >>> Questions({"a": one, "b": one}).variance(1000)["a"] < half.variance(1000)
+            True
+        """
+        part = n / len(self.oracles)
+        sampling = share * (1 - share) / part * (1 - 1 / len(self.oracles))
+        return {name: oracle.variance(1, share) / part + sampling for name, oracle in self.oracles.items()}

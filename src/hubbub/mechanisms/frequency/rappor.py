@@ -1,0 +1,203 @@
+"""RAPPOR: a Bloom filter of the value, its bits flipped, decoded by regression over candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.bits import pack, unpack
+from hubbub.core.domain import Domain, Strings, as_domain
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.exact import ceil_div, exp_floor, log_fraction
+from hubbub.core.hashing import bucket, hash32
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import ColumnSpec, Mechanism
+from hubbub.mechanisms.frequency.oracle import DomainLike, unsigned
+from hubbub.mechanisms.frequency.unary import flip_bits
+
+__all__ = ["Rappor"]
+
+_ANY_TEXT = Strings(longest=256)
+_WIDTH = 32
+_ENUMERABLE = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rappor(Mechanism):
+    """Shares of candidate strings, from Bloom filters.
+
+    A value sets up to `hashes` of `bits` bits, by hash functions of its sender's cohort; each bit is then flipped with
+    probability zero/2^32. Epsilon is 2 hashes ln((1-q)/q), attained by two values without a common bit. The protocol
+    is not pure: values share bits, and are told apart by LASSO over a list of candidates and least squares on those
+    it keeps, so that the estimates' bias is "heuristic".
+
+    Parameters
+    ----------
+    epsilon
+        What one report may spend.
+    domain
+        What values may be; any text of at most 256 bytes unless given.
+    bits, hashes, cohorts
+        The size of the filter, the hash functions a value sets bits by, the number of cohorts.
+    zero
+        Of 2^32, how often a bit is flipped; 0 chooses the smallest that epsilon allows.
+
+    Example:
+        >>> rappor = Rappor(epsilon=4.0)
+        >>> reports = rappor.randomize(["yes"] * 6000 + ["no"] * 4000, Random(seed=1))
+        >>> estimate = rappor.estimate(rappor.accumulate(reports), candidates=["yes", "no", "maybe"])
+        >>> estimate.value.round(1).tolist(), estimate.bias
+        ([0.6, 0.4, 0.0], 'heuristic')
+
+    References
+    ----------
+    Dissertation, section 3.1.2; Erlingsson, Pihur and Korolova, "RAPPOR", 2014.
+    """
+
+    domain: DomainLike = _ANY_TEXT
+    bits: int = 128
+    hashes: int = 2
+    cohorts: int = 8
+    zero: int = 0
+    bias: ClassVar[Literal["none", "heuristic"]] = "heuristic"
+    fixed_block: ClassVar[bool] = False  # the cohorts of a batch are drawn before its bits
+
+    def _resolve(self) -> None:
+        self._set("domain", as_domain("domain", self.domain))
+        self._integer("bits", 2, 1 << 16)
+        self._integer("hashes", 1, min(self.bits, 16))
+        self._integer("cohorts", 1, 1 << 16)
+        if self.zero == 0:
+            power = exp_floor(Fraction(self.epsilon) / (2 * self.hashes))
+            self._set("zero", ceil_div(1 << _WIDTH, power + 1))
+        self._integer("zero", 1, 1 << (_WIDTH - 1))
+        if 2 * self.zero >= 1 << _WIDTH:
+            raise InvalidValue("epsilon", self.epsilon, "an epsilon that 32-bit probabilities can tell from 0")
+
+    @cached_property
+    def _domain(self) -> Domain:
+        return as_domain("domain", self.domain)
+
+    @property
+    def rates(self) -> tuple[Fraction, Fraction]:
+        """The chance of a 1 where the filter has one, and where not."""
+        q = Fraction(self.zero, 1 << _WIDTH)
+        return 1 - q, q
+
+    def ratio(self) -> Fraction:
+        p, q = self.rates
+        return (p / q) ** (2 * self.hashes)
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return (
+            ColumnSpec("public", "cohort", unsigned(self.cohorts), below=self.cohorts),
+            ColumnSpec("private", "bits", "u1", (-(-self.bits // 8),)),
+        )
+
+    def encode(self, values: Any) -> NDArray[Any]:
+        return self._domain.encode(values)
+
+    def filters(self, cohorts: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.int64]:
+        """The bits that each code sets in each cohort (the two broadcast); a bit set twice is -1 the second time."""
+        seeds = cohorts.astype(np.uint64) * np.uint64(self.hashes)
+        words = codes.astype(np.uint64)
+        places = [bucket(hash32(seeds + np.uint64(k), words), self.bits) for k in range(self.hashes)]
+        out = np.stack(np.broadcast_arrays(*places), axis=-1)
+        for k in range(1, self.hashes):
+            out[..., k] = np.where((out[..., :k] == out[..., k : k + 1]).any(axis=-1), -1, out[..., k])
+        return out
+
+    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+        cohort = rng.below(self.cohorts, codes.size)
+        ones = self.filters(cohort, codes)
+        return {
+            "cohort": cohort,
+            "bits": flip_bits(ones, self.bits, _WIDTH, (1 << _WIDTH) - self.zero, self.zero, rng),
+        }
+
+    def check(self, reports: Reports) -> None:
+        super().check(reports)
+        spare = -self.bits % 8
+        if spare and len(reports) and int(reports.private["bits"][:, -1].max()) >> (8 - spare):
+            raise InvalidValue("bits", "a bit past the filter", f"{self.bits} bits a report, then zeros")
+
+    def _flips(self, reports: Reports, values: Any) -> NDArray[np.int64]:
+        """How many bits of each report differ from the filter of each value."""
+        got = unpack(reports.private["bits"], self.bits).astype(bool)
+        places = self.filters(reports.public["cohort"][:, None], self.encode(values)[None, :])
+        want = np.zeros((*places.shape[:2], self.bits + 1), dtype=bool)
+        np.put_along_axis(want, places, True, axis=2)  # -1 is the spare place at the end
+        return np.asarray((want[:, :, :-1] != got[:, None, :]).sum(axis=2))
+
+    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+        (p, q), flips = self.rates, self._flips(reports, values).astype(object)
+        return np.asarray(q**flips * p ** (self.bits - flips))
+
+    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+        (p, q), flips = self.rates, self._flips(reports, values)
+        return np.asarray(flips * log_fraction(q) + (self.bits - flips) * log_fraction(p))
+
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+        if self.bits > _ENUMERABLE:
+            return None
+        every = (np.arange(1 << self.bits)[:, None] >> np.arange(self.bits) & 1).astype(bool)
+        cohort = np.zeros(1, dtype=unsigned(self.cohorts)) if public is None else public["cohort"]
+        return Reports(self.spec_id, public={"cohort": np.repeat(cohort, len(every))}, private={"bits": pack(every)})
+
+    @property
+    def sketch_shape(self) -> tuple[int, ...]:
+        return (self.cohorts, self.bits + 1)
+
+    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+        """How often each bit was set in each cohort, and the cohort's size at the end."""
+        from hubbub.kernels.columns import column_sums
+
+        counts = np.zeros(self.sketch_shape, dtype=np.int64)
+        cohort = reports.public["cohort"]
+        for c in np.unique(cohort):
+            mine = reports.private["bits"][cohort == c]
+            counts[c, :-1] = column_sums(mine)[: self.bits]
+            counts[c, -1] = len(mine)
+        return counts
+
+    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+        from hubbub.mechanisms.frequency.rappor_decode import decode
+
+        self._check_sketch(sketch, self.spec_id, self.sketch_shape)
+        if candidates is None:
+            if self._domain.size is None:
+                raise InvalidValue("candidates", None, "a list of candidate values: the domain is open")
+            names: Sequence[Any] = self._domain.labels or range(self._domain.size)
+        else:
+            names = list(candidates)
+        codes = self.encode(names)
+        if len(codes) == 0 or np.unique(codes).size < codes.size:
+            raise InvalidValue("candidates", names, "at least one candidate, all different")
+        value, variance = decode(self, sketch, codes)
+        return Estimate(value, variance, sketch.n, bias="heuristic", labels=tuple(map(str, names)))
+
+    @property
+    def flip_probability(self) -> float:
+        """RAPPOR's own parameter f: twice the chance that a bit is flipped.
+
+        Example:
+            >>> import math
+            >>> round(Rappor(epsilon=math.log(81)).flip_probability, 6)
+            0.5
+        """
+        return 2 * float(self.rates[1])
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(epsilon=2.0, domain=["a", "b", "c", "d", "e"], bits=8, cohorts=4)
+        yield cls(epsilon=4.0)

@@ -1,0 +1,156 @@
+"""Subset selection: name k values, the true one more often among them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.bits import pack, unpack
+from hubbub.core.errors import InvalidValue
+from hubbub.core.exact import exp_floor, log_fraction
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.frequency.choice import TWO_64
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+
+__all__ = ["SubsetSelection"]
+
+_ENUMERABLE = 5_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsetSelection(FrequencyOracle):
+    """Shares of a domain of moderate size, with the smallest variance known at every size.
+
+    A report is a set of `subset` values, which holds the true one with probability p = k e^eps/(k e^eps + d - k),
+    and is otherwise uniform. A value that is not held is in it with probability q = (p (k-1) + (1-p) k)/(d-1).
+
+    Parameters
+    ----------
+    epsilon
+        What one report may spend.
+    domain
+        A size, a list of names, or a Domain.
+    subset, include
+        The size k of the set, near d/(e^eps + 1), and of 2^64 the share of sets that hold the truth; 0 chooses them.
+
+    Example:
+        >>> oracle = SubsetSelection(epsilon=1.0, domain=10)
+        >>> reports = oracle.randomize([3] * 6000 + [4] * 4000, Random(seed=1))
+        >>> oracle.estimate(oracle.accumulate(reports)).top(2).tolist(), oracle.subset
+        ([3, 4], 3)
+
+    References
+    ----------
+    Ye and Barg, "Optimal schemes for discrete distribution estimation under locally differential privacy", 2018.
+    """
+
+    subset: int = 0
+    include: int = 0
+
+    def _resolve(self) -> None:
+        self._resolve_domain()
+        power = exp_floor(self.epsilon)
+        if self.subset == 0:
+            self._set("subset", min(max(1, round(self.size / (power + 1))), self.size - 1))
+        self._integer("subset", 1, self.size - 1)
+        k = self.subset
+        if self.include == 0:
+            self._set("include", min(math.floor(TWO_64 * k * power / (k * power + self.size - k)), TWO_64 - 1))
+        self._integer("include", 1, TWO_64 - 1)
+        p, q = self.rates
+        if p <= q:
+            raise InvalidValue("epsilon", self.epsilon, "an epsilon that 64-bit probabilities can tell from 0")
+
+    @cached_property
+    def rates(self) -> tuple[Fraction, Fraction]:
+        p, k = Fraction(self.include, TWO_64), self.subset
+        return p, (p * (k - 1) + (1 - p) * k) / (self.size - 1)
+
+    @cached_property
+    def _each(self) -> tuple[Fraction, Fraction]:
+        """The probability of one set that does not hold the truth, and of one that does."""
+        p, d, k = self.rates[0], self.size, self.subset
+        return (1 - p) / math.comb(d - 1, k), p / math.comb(d - 1, k - 1)
+
+    def ratio(self) -> Fraction:
+        without, with_ = self._each
+        return max(with_ / without, without / with_)
+
+    def pair_covariance(self) -> tuple[float, float]:
+        d, k = self.size, self.subset
+        p, q = (float(rate) for rate in self.rates)
+        both = (p * (k - 1) * (k - 2) + (1 - p) * k * (k - 1)) / ((d - 1) * (d - 2)) if d > 2 else 0.0
+        return p * (k - 1) / (d - 1) - p * q, both - q * q
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return (ColumnSpec("private", "bits", "u1", (-(-self.size // 8),)),)
+
+    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+        packed = np.empty((codes.size, -(-self.size // 8)), dtype=np.uint8)
+        step = max(1, (1 << 18) // self.size)
+        for start in range(0, codes.size, step):
+            packed[start : start + step] = pack(self._sets(codes[start : start + step], rng))
+        return {"bits": packed}
+
+    def _sets(self, codes: NDArray[np.int64], rng: Random) -> NDArray[np.bool_]:
+        """The k smallest of random keys; the true value's key is put first or last by a coin."""
+        k, rows = self.subset, np.arange(codes.size)
+        draws = rng.uint64(codes.size, self.size + 1)
+        keys = draws[:, 1:] >> np.uint64(1)
+        keys[rows, codes] = np.where(draws[:, 0] < np.uint64(self.include), 0, 1 << 63)
+        ordered = np.partition(keys, (k - 1, k), axis=1)
+        chosen = keys <= ordered[:, k - 1 : k]
+        tied = np.flatnonzero(ordered[:, k - 1] == ordered[:, k])  # a tie would favour neither, and break the size
+        if tied.size:
+            chosen[tied] = self._sets(codes[tied], rng)
+        return chosen
+
+    def check(self, reports: Reports) -> None:
+        super().check(reports)
+        sizes = np.bitwise_count(reports.private["bits"]).sum(axis=1)
+        spare = -self.size % 8
+        past = spare and len(reports) and int(reports.private["bits"][:, -1].max()) >> (8 - spare)
+        if past or (sizes != self.subset).any():
+            raise InvalidValue("bits", "a set of another size", f"sets of {self.subset} of {self.size} values")
+
+    def _holds(self, reports: Reports, values: Any) -> NDArray[np.int64]:
+        return unpack(reports.private["bits"], self.size)[:, self.encode(values)].astype(np.int64)
+
+    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+        return fractions(self._each, self._holds(reports, values))
+
+    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+        without, with_ = (log_fraction(each) for each in self._each)
+        return np.where(self._holds(reports, values) == 1, with_, without)
+
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+        if math.comb(self.size, self.subset) > _ENUMERABLE:
+            return None
+        sets = np.array(list(combinations(range(self.size), self.subset)))
+        bits = np.zeros((len(sets), self.size), dtype=bool)
+        np.put_along_axis(bits, sets, True, axis=1)
+        return Reports(self.spec_id, private={"bits": pack(bits)})
+
+    def _support(
+        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        from hubbub.kernels.columns import column_sums
+
+        return column_sums(reports.private["bits"], weights)[: self.size][candidates]
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(epsilon=1.0, domain=2)
+        yield cls(epsilon=1.0, domain=["a", "b", "c", "d", "e", "f", "g", "h"])
+        yield cls(epsilon=1.0, domain=131)
