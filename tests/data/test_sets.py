@@ -1,0 +1,95 @@
+"""The facts of each data set, as they are known of the source."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hubbub.core.errors import InvalidValue
+from hubbub.data import CATALOG, YEARS, Baskets, Counts, Table, adult, emoji, flights, load, names, retail
+
+
+def test_emoji(cached: Path) -> None:
+    counts = emoji()
+    assert (len(counts), counts.n) == (969, 156_941)
+    assert np.unique(counts.labels).size == 969
+    assert (counts.labels[0], counts.counts[0]) == ("\N{FACE WITH TEARS OF JOY}", 14_622)
+    assert (np.diff(counts.counts) <= 0).all()
+    blocks = counts.by_group()
+    assert (len(blocks), blocks.n) == (26, 156_941)
+    assert counts.groups is not None
+    assert (counts.groups == "Emoticons").sum() == 76
+
+
+def test_retail(cached: Path) -> None:
+    baskets = retail()
+    assert (baskets.n, baskets.domain, baskets.items.size) == (88_162, 16_470, 908_576)
+    assert (baskets.sizes.min(), baskets.sizes.max()) == (1, 76)
+    assert baskets[1].tolist() == [30, 31, 32]
+    assert baskets.support().min() == 1
+    assert baskets.support().argmax() == 39
+
+
+def test_adult(cached: Path) -> None:
+    table = adult()
+    assert (table.n, len(table)) == (48_842, 15)
+    assert [table.missing(name) for name in ("workclass", "occupation", "native_country")] == [2799, 2809, 857]
+    assert sum(table.missing(name) for name in table) == 6465  # as the donors state
+    assert table.counts("income").labels.tolist() == ["<=50K", ">50K"]
+    assert round(float(table.counts("income").frequencies[1]), 4) == 0.2393  # as the donors state
+    assert "?" in table.counts("workclass").labels
+    assert table["age"].dtype == np.int64
+    assert (table["age"].min(), table["age"].max()) == (17, 90)
+
+
+def test_flights(cached: Path) -> None:
+    table = flights()
+    assert (table.n, len(table)) == (336_776, 19)
+    assert [len(table.counts(name)) for name in ("carrier", "dest", "origin", "month")] == [16, 105, 3, 12]
+    assert table.missing("tailnum") == 2512
+    assert len(table.counts("tailnum")) == 4043 + 1  # and the label of the missing
+    assert (table.missing("dep_time"), table.missing("arr_delay"), table.missing("hour")) == (8255, 9430, 0)
+    assert str(table["time_hour"][0]) == "2013-01-01T10:00:00"
+
+
+def test_names(cached: Path) -> None:
+    everyone = names()
+    assert everyone.n == 344_533_897
+    years = {year: names(year) for year in YEARS}
+    assert len(years) == 137
+    assert sum(map(len, years.values())) == 1_891_894
+    assert sum(counts.n for counts in years.values()) == 344_533_897
+    first = years[1880]
+    assert first.groups is not None
+    assert (first.labels[0], first.groups[0], first.counts[0]) == ("John", "M", 9655)
+    girls = names(1880, sex="F")
+    assert (girls.labels[0], girls.counts[0]) == ("Mary", 7065)
+    assert girls.n + names(1880, sex="M").n == first.n == first.by_label().n
+    assert len(first.by_label()) < len(first)
+
+
+@pytest.mark.parametrize("year", [1879, 2017, 1880.5])
+def test_years_there_are_none_of(year: int) -> None:
+    with pytest.raises(InvalidValue, match="from 1880 to 2016"):
+        names(year)
+    with pytest.raises(InvalidValue, match="F, M, or nothing"):
+        names(1880, sex="X")  # type: ignore[arg-type]
+
+
+def test_load(cached: Path) -> None:
+    kinds = {"emoji": Counts, "retail": Baskets, "adult": Table, "flights": Table, "names": Counts}
+    assert list(kinds) == list(CATALOG)
+    for name in ("emoji", "retail", "adult"):  # the others are read above
+        assert type(load(name)) is kinds[name]
+
+
+def test_a_light_import() -> None:
+    heavy = "{'numpy', 'scipy', 'numba', 'pandas', 'pyarrow', 'duckdb', 'matplotlib'}"
+    code = f"import sys, hubbub.data; print(sorted({heavy} & set(sys.modules)), callable(hubbub.data.fetch))"
+    code += f"; hubbub.data.zipf, hubbub.data.emoji, hubbub.data.adult; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[] True", "['numpy']"]
