@@ -19,7 +19,7 @@ def decode(rappor: Rappor, sketch: Sketch, codes: NDArray[Any]) -> tuple[NDArray
     """The shares of the candidates, and their variances given the selection.
 
     Each bit of each cohort is an equation: the unbiased share of the cohort that set it is the sum of the shares of the
-    candidates that set it, plus noise of known variance. Equations are divided by their standard errors; the LASSO's penalty
+    candidates that set it, plus noise of known variance. Each is divided by its standard error; the penalty
     is the universal one, sqrt(2 ln candidates) noise standard deviations a column.
 
     Example:
