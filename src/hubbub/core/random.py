@@ -19,7 +19,7 @@ from hubbub.core.errors import InvalidValue, RandomnessError
 __all__ = ["Random"]
 
 _POOL = 1 << 12  # bytes drawn ahead, so that one report does not cost a cipher call
-_ZEROS = bytes(1 << 18)  # what is encrypted: 256 KiB stays in the cache
+_ZEROS = memoryview(bytes(1 << 18))  # what is encrypted: 256 KiB stays in the cache, and a view is cut without a copy
 _LIVE: weakref.WeakSet[Random] = weakref.WeakSet()
 
 
@@ -186,7 +186,7 @@ class Random:
         bulk = rest - rest % _POOL
         for start in range(ready, ready + bulk, len(_ZEROS)):
             piece = view[start : min(start + len(_ZEROS), ready + bulk)]
-            self._encryptor.update_into(_ZEROS[: len(piece)] if len(piece) < len(_ZEROS) else _ZEROS, piece)
+            self._encryptor.update_into(_ZEROS[: len(piece)], piece)
         if rest > bulk:
             self._pool = memoryview(self._encryptor.update(_ZEROS[:_POOL]))
             self._used = rest - bulk

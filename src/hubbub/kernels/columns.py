@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.kernels.compile import kernel, parallel_kernel, prange, tasks_for
+from hubbub.kernels.compile import kernel
+from hubbub.kernels.threads import in_threads, readonly
 
 __all__ = ["column_sums"]
 
 BLOCK = 1 << 15  # rows before the 16-bit counters are emptied
+SLICE = 1 << 24  # bytes, some 5 ms: less is not worth a thread
 
 
 def column_sums(packed: NDArray[Any], weights: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
@@ -24,33 +26,34 @@ def column_sums(packed: NDArray[Any], weights: NDArray[np.int64] | None = None) 
         >>> column_sums(np.array([[5], [4]], dtype=np.uint8), np.array([10, 1]))[:4].tolist()
         [10, 0, 11, 0]
     """
-    packed = np.ascontiguousarray(packed)
-    sums = np.zeros((8, packed.shape[1]), dtype=np.int64)
-    if weights is None:
-        _count(packed, tasks_for(len(packed), 1024), sums)
-    else:
-        _weigh(packed, np.ascontiguousarray(weights, dtype=np.int64), sums)
+    packed = readonly(packed, np.uint8)
+    weighing = None if weights is None else readonly(weights, np.int64)
+
+    def count(start: int, stop: int) -> NDArray[np.int64]:
+        sums = np.zeros((8, packed.shape[1]), dtype=np.int64)
+        if weighing is None:
+            _count(packed[start:stop], sums)
+        else:
+            _weigh(packed[start:stop], weighing[start:stop], sums)
+        return sums
+
+    sums = in_threads(count, len(packed), max(1, SLICE // max(1, packed.shape[1])))
     return np.ascontiguousarray(sums.T).reshape(-1)
 
 
-@parallel_kernel
-def _count(packed, tasks, sums):
+@kernel
+def _count(packed, sums):
     n, width = packed.shape
-    partial = np.zeros((tasks, 8, width), dtype=np.int64)
-    for task in prange(tasks):
-        planes = np.zeros((8, width), dtype=np.uint16)  # one plane a bit: the inner loop vectorises over bytes
-        end = (task + 1) * n // tasks
-        for start in range(task * n // tasks, end, BLOCK):
-            for row in range(start, min(start + BLOCK, end)):
-                for bit in range(8):
-                    for c in range(width):
-                        planes[bit, c] += np.uint16((packed[row, c] >> np.uint8(bit)) & np.uint8(1))
+    planes = np.zeros((8, width), dtype=np.uint16)  # one plane a bit: the inner loop vectorises over bytes
+    for start in range(0, n, BLOCK):
+        for row in range(start, min(start + BLOCK, n)):
             for bit in range(8):
                 for c in range(width):
-                    partial[task, bit, c] += np.int64(planes[bit, c])
-                    planes[bit, c] = 0
-    for task in range(tasks):
-        sums += partial[task]
+                    planes[bit, c] += np.uint16((packed[row, c] >> np.uint8(bit)) & np.uint8(1))
+        for bit in range(8):
+            for c in range(width):
+                sums[bit, c] += np.int64(planes[bit, c])
+                planes[bit, c] = 0
 
 
 @kernel

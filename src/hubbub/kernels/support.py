@@ -13,13 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.hashing import GOLDEN, MIX_1, MIX_2
-from hubbub.kernels.compile import inline, parallel_kernel, prange, tasks_for
+from hubbub.kernels.compile import inline, kernel
+from hubbub.kernels.threads import in_threads, readonly
 
 __all__ = ["hash_support"]
 
 BLOCK = 2048
+SLICE = 1 << 25  # hashes, some 5 ms: less is not worth a thread
 _MIX_1, _MIX_2 = np.uint32(MIX_1), np.uint32(MIX_2)
-_ONE, _S15, _S16 = np.uint32(1), np.uint32(15), np.uint32(16)
+_ONE, _S15, _S16, _WORD = np.uint32(1), np.uint32(15), np.uint32(16), np.uint64(32)
+_SIGN = np.uint32(1 << 31)
 
 
 def hash_support(
@@ -36,19 +39,23 @@ def hash_support(
         >>> hash_support(np.uint64([1, 2]), np.uint8([0, 1]), 2, np.arange(4, dtype=np.uint64)).tolist()
         [1, 1, 0, 0]
     """
-    seeds = np.ascontiguousarray(seeds, dtype=np.uint64)
-    words = candidates.astype(np.uint32) * np.uint32(GOLDEN)
-    wides = (candidates >> np.uint64(32)).astype(np.uint32) * np.uint32(GOLDEN)
-    # Bucket y holds the hashes h with y <= h g / 2^32 < y + 1.
-    edges = np.array([-(-(y << 32) // g) for y in range(g + 1)], dtype=np.uint64)
-    index = buckets.astype(np.int64)
-    low = edges[index].astype(np.uint32)
-    width = (edges[index + 1] - edges[index]).astype(np.uint32)
-    halves = seeds.astype(np.uint32), (seeds >> np.uint64(32)).astype(np.uint32)
-    weighing = np.zeros(0, dtype=np.int64) if weights is None else np.ascontiguousarray(weights, dtype=np.int64)
-    counts = np.zeros(len(words), dtype=np.int64)
-    _support(*halves, low, width, words, wides, weighing, tasks_for(len(seeds), BLOCK), counts)
-    return counts
+    seeds, buckets = readonly(seeds, np.uint64), readonly(buckets, np.uint16)
+    weighing = readonly(np.empty(0) if weights is None else weights, np.int64)
+    words = readonly(candidates.astype(np.uint32) * np.uint32(GOLDEN), np.uint32)
+    wides = readonly((candidates >> _WORD).astype(np.uint32) * np.uint32(GOLDEN), np.uint32)
+    # Bucket y holds the hashes h with y <= h g / 2^32 < y + 1. Both ends of the comparison are moved by 2^31, because
+    # vector units compare signed integers only.
+    edges = ((np.arange(g + 1, dtype=np.uint64) << _WORD) + np.uint64(g - 1)) // np.uint64(g)
+    lows = readonly(edges[:-1].astype(np.uint32) + _SIGN, np.uint32)
+    widths = readonly((np.diff(edges).astype(np.uint32) - _SIGN).view(np.int32), np.int32)
+
+    def count(start: int, stop: int) -> NDArray[np.int64]:
+        counts = np.zeros(len(words), dtype=np.int64)
+        rows = slice(start, stop)
+        _support(seeds[rows], buckets[rows], weighing[rows], lows, widths, words, wides, counts)
+        return counts
+
+    return in_threads(count, len(seeds), max(BLOCK, SLICE // max(1, len(words))))
 
 
 @inline
@@ -64,7 +71,7 @@ def _hits(low_seed, high_seed, low, width, word):
     hits = np.uint32(0)
     for j in range(low_seed.size):
         h = _mix(low_seed[j], high_seed[j], word)
-        if np.uint32(h - low[j]) < width[j]:
+        if np.int32(h - low[j]) < width[j]:
             hits = np.uint32(hits + _ONE)  # numba would widen `hits += 1` to 64 bits, and lose half the lanes
     return np.int64(hits)
 
@@ -74,7 +81,7 @@ def _weight(low_seed, high_seed, low, width, word, weights):
     total = np.int64(0)
     for j in range(low_seed.size):
         h = _mix(low_seed[j], high_seed[j], word)
-        total += weights[j] * np.int64(np.uint32(h - low[j]) < width[j])
+        total += weights[j] * np.int64(np.int32(h - low[j]) < width[j])
     return total
 
 
@@ -86,21 +93,21 @@ def _rekeyed(low_seed, high_seed, wide, out):
     return out[: low_seed.size]
 
 
-@parallel_kernel
-def _support(low_seed, high_seed, low, width, words, wides, weights, tasks, counts):
-    n, d = low_seed.size, words.size
-    partial = np.zeros((tasks, d), dtype=np.int64)
-    for task in prange(tasks):
-        rekeyed = np.empty(BLOCK, dtype=np.uint32)
-        end = (task + 1) * n // tasks
-        for start in range(task * n // tasks, end, BLOCK):
-            stop = min(start + BLOCK, end)
-            a, b, c, w = low_seed[start:stop], high_seed[start:stop], low[start:stop], width[start:stop]
-            for v in range(d):
-                seed = a if wides[v] == 0 else _rekeyed(a, b, wides[v], rekeyed)
-                if weights.size == 0:
-                    partial[task, v] += _hits(seed, b, c, w, words[v])
-                else:
-                    partial[task, v] += _weight(seed, b, c, w, words[v], weights[start:stop])
-    for task in range(tasks):
-        counts += partial[task]
+@kernel
+def _support(seeds, buckets, weights, lows, widths, words, wides, counts):
+    low_seed, high_seed = np.empty(BLOCK, dtype=np.uint32), np.empty(BLOCK, dtype=np.uint32)
+    low, width = np.empty(BLOCK, dtype=np.uint32), np.empty(BLOCK, dtype=np.int32)
+    rekeyed = np.empty(BLOCK, dtype=np.uint32)
+    for start in range(0, seeds.size, BLOCK):
+        size = min(BLOCK, seeds.size - start)
+        for j in range(size):
+            seed, y = seeds[start + j], buckets[start + j]
+            low_seed[j], high_seed[j] = np.uint32(seed), np.uint32(seed >> _WORD)
+            low[j], width[j] = lows[y], widths[y]
+        a, b, c, w = low_seed[:size], high_seed[:size], low[:size], width[:size]
+        for v in range(words.size):
+            first = a if wides[v] == 0 else _rekeyed(a, b, wides[v], rekeyed)
+            if weights.size == 0:
+                counts[v] += _hits(first, b, c, w, words[v])
+            else:
+                counts[v] += _weight(first, b, c, w, words[v], weights[start : start + size])

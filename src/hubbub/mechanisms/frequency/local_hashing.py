@@ -70,8 +70,9 @@ class LocalHashing(FrequencyOracle):
 
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         draws = rng.uint64(codes.size, 2)
-        truth = bucket(hash32(draws[:, 0], codes), self.buckets)
-        return {"seed": draws[:, 0], "bucket": choose(truth, draws[:, 1], self.other, self.buckets)}
+        seed = draws[:, 0].copy()  # a view would carry the private draws along
+        truth = bucket(hash32(seed, codes), self.buckets)
+        return {"seed": seed, "bucket": choose(truth, draws[:, 1], self.other, self.buckets)}
 
     def _seeds(self, public: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:
         return public["seed"]

@@ -23,6 +23,7 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 __all__ = ["OUE", "SUE", "Unary", "flip_bits", "odds"]
 
 _ENUMERABLE = 12  # bits: 4,096 outputs
+_CHUNK = 1 << 19  # bytes drawn at a time: they stay in the cache
 _LOSS = 1e-3  # of epsilon, the most that 16-bit probabilities may waste before 32 bits are used
 
 
@@ -203,16 +204,18 @@ def flip_bits(ones: NDArray[Any], size: int, width: int, one: int, zero: int, rn
     """
     n = len(ones)
     packed = np.empty((n, -(-size // 8)), dtype=np.uint8)
-    draw = rng.uint16 if width == 16 else rng.uint32
-    step = max(1, (1 << 19) // (size * width // 8))
+    step = max(1, _CHUNK // (size * width // 8))
+    draws = np.empty((min(step, n), size), dtype=f"<u{width // 8}")  # kept: fresh memory costs as much as filling it
+    bits = np.empty(draws.shape, dtype=bool)
     for start in range(0, n, step):
         own = ones[start : start + step]
-        draws = draw(len(own), size)
-        bits = draws < draws.dtype.type(zero)
-        rows, _ = np.nonzero(own >= 0)
-        columns = own[own >= 0]
-        bits[rows, columns] = draws[rows, columns] < draws.dtype.type(one)
-        packed[start : start + step] = pack(bits)
+        drawn, ups = draws[: len(own)], bits[: len(own)]
+        rng.fill(drawn)
+        np.less(drawn, draws.dtype.type(zero), out=ups)
+        held = own >= 0
+        at = np.nonzero(held)[0], own[held]
+        ups[at] = drawn[at] < draws.dtype.type(one)
+        packed[start : start + step] = pack(ups)
     return packed
 
 
