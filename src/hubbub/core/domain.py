@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -19,6 +18,7 @@ from hubbub.core.spec import Json
 __all__ = ["Categorical", "Domain", "Numeric", "Ordinal", "Sets", "Strings", "as_domain"]
 
 LARGEST = 1 << 32
+_MOST_NUMBER = 1e300  # the width of a domain must be a float too
 
 
 class Domain:
@@ -57,7 +57,7 @@ class Domain:
             >>> Domain.from_spec({"kind": "categorical", "names": ["a", "b"]})
             Categorical(names=('a', 'b'))
         """
-        if not isinstance(spec, Mapping) or spec.get("kind") not in Domain.kinds:
+        if not isinstance(spec, Mapping) or spec.get("kind") not in tuple(Domain.kinds):  # hostile kinds have no hash
             raise InvalidValue("domain", spec, f"an object whose kind is one of {', '.join(Domain.kinds)}")
         kind = Domain.kinds[str(spec["kind"])]
         given = {key: value for key, value in spec.items() if key != "kind"}
@@ -84,7 +84,7 @@ class Ordinal(Domain):
         _check_size("domain", self.size)
 
     def encode(self, values: Any) -> NDArray[np.int64]:
-        codes = np.atleast_1d(np.asarray(values))
+        codes = _batch(values)
         if codes.size == 0:
             return np.empty(0, dtype=np.int64)
         if codes.ndim != 1 or codes.dtype.kind not in "iu":
@@ -107,7 +107,7 @@ class Categorical(Domain):
     names: tuple[str, ...]
 
     def __init__(self, names: Iterable[str]) -> None:
-        if isinstance(names, str):
+        if isinstance(names, str | Mapping) or not isinstance(names, Iterable):
             raise InvalidValue("domain", names, "a list of names")
         object.__setattr__(self, "names", tuple(names))
         for name in self.names:
@@ -158,8 +158,8 @@ class Numeric(Domain):
     def __post_init__(self) -> None:
         for field in ("low", "high"):
             value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise InvalidValue(field, value, "a finite number")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MOST_NUMBER:
+                raise InvalidValue(field, value, f"a number of at most {_MOST_NUMBER:g}")
         if not self.low < self.high:
             raise InvalidValue("high", self.high, f"a number above low = {self.low}")
         _check_size("cells", self.cells)
@@ -185,7 +185,7 @@ class Numeric(Domain):
         return tuple(f"{a:g} to {b:g}" for a, b in pairwise(edges))
 
     def encode(self, values: Any) -> NDArray[np.int64]:
-        numbers = np.atleast_1d(np.asarray(values))
+        numbers = _batch(values)
         if numbers.size == 0:
             return np.empty(0, dtype=np.int64)
         if numbers.ndim != 1 or numbers.dtype.kind not in "iuf":
@@ -213,10 +213,10 @@ class Strings(Domain):
         _check_int("longest", self.longest, 1, 1 << 20)
 
     def encode(self, values: Any) -> NDArray[np.uint64]:
-        batch = [values] if isinstance(values, str) else list(values)
+        batch = [values] if isinstance(values, str) else _items(values)
         for value in batch:
-            if not isinstance(value, str):
-                raise InvalidValue("values", value, "strings")
+            if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
+                raise InvalidValue("values", value, "strings of whole characters")
             if len(value.encode()) > self.longest:
                 raise InvalidValue("values", value, f"strings of at most {self.longest} bytes")
         return np.fromiter((fingerprint(value) for value in batch), dtype=np.uint64, count=len(batch))
@@ -244,10 +244,10 @@ class Sets(Domain):
         return {"kind": "sets", "items": self.items.spec(), "most": self.most}
 
     def encode(self, values: Any) -> NDArray[np.int64]:
-        rows = list(values)
+        rows = [_items(members) for members in _items(values)]
         out = np.full((len(rows), self.most), -1, dtype=np.int64)
         for row, members in enumerate(rows):
-            codes = np.unique(self.items.encode(list(members)))
+            codes = np.unique(self.items.encode(members))
             if codes.size < len(members):
                 raise InvalidValue("values", members, "sets without repeats")
             if codes.size > self.most:
@@ -272,6 +272,19 @@ def as_domain(field: str, value: object) -> Domain:
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return Categorical(value)
     raise InvalidValue(field, value, "a size of at least 2, a list of names, or a Domain")
+
+
+def _batch(values: Any) -> NDArray[Any]:
+    try:
+        return np.atleast_1d(np.asarray(values))
+    except ValueError:  # rows of different lengths
+        raise InvalidValue("values", values, "a one-dimensional batch") from None
+
+
+def _items(values: Any) -> list[Any]:
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidValue("values", values, "a batch: a list, an array or the like")
+    return list(values)
 
 
 def _check_size(field: str, size: object) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue, SpecMismatch
+from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
 from hubbub.core.wire import Column, pack_columns, unpack_columns
 
 __all__ = ["Reports"]
@@ -110,6 +110,8 @@ class Reports:
         for part in parts:
             if part.spec_id != first.spec_id:
                 raise SpecMismatch("spec_id", part.spec_id, f"reports of {first.spec_id}")
+            if (part.public.keys(), part.private.keys()) != (first.public.keys(), first.private.keys()):
+                raise InvalidValue("columns", [*part.public, *part.private], f"{[*first.public, *first.private]}")
         return Reports(
             first.spec_id,
             public={name: np.concatenate([part.public[name] for part in parts]) for name in first.public},
@@ -135,6 +137,8 @@ class Reports:
         spec_id, n, columns = unpack_columns("reports", data)
         for column in columns:
             column.check_length(n)
+            if column.part == "counts":
+                raise DecodeError(f"{column.name}.part", column.part, "public or private columns")
         return Reports(
             spec_id,
             public={column.name: column.array() for column in columns if column.part == "public"},

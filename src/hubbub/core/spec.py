@@ -31,7 +31,7 @@ def canonical(value: Json) -> str:
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return _string(value)
     if isinstance(value, int):
         return str(value) if abs(value) < SAFE else f'"{value}"'
     if isinstance(value, float):
@@ -39,8 +39,9 @@ def canonical(value: Json) -> str:
     if isinstance(value, list | tuple):
         return "[" + ",".join(canonical(item) for item in value) + "]"
     if isinstance(value, Mapping):
+        spelt = {key: _string(key) for key in value}
         keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
-        return "{" + ",".join(f"{canonical(key)}:{canonical(value[key])}" for key in keys) + "}"
+        return "{" + ",".join(f"{spelt[key]}:{canonical(value[key])}" for key in keys) + "}"
     raise InvalidValue("spec", value, "None, booleans, numbers, strings, lists and objects")
 
 
@@ -66,6 +67,12 @@ def integer(field: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidValue(field, value, "an integer, or a decimal string of one")
     return value
+
+
+def _string(value: object) -> str:
+    if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise InvalidValue("spec", value, "strings of whole characters")
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _number(value: float) -> str:

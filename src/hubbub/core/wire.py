@@ -15,6 +15,7 @@ __all__ = ["Column", "pack_columns", "unpack_columns"]
 
 _TYPES = frozenset({"u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8"})
 _MOST_COLUMNS = 16
+_WIDEST = 1 << 32
 
 
 class Column(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -38,6 +39,8 @@ class Column(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields
             raise DecodeError(f"{self.name}.type", self.type, f"one of {', '.join(sorted(_TYPES))}")
         if not 1 <= len(self.shape) <= 4 or self.shape[0] < 0 or any(side < 1 for side in self.shape[1:]):
             raise DecodeError(f"{self.name}.shape", self.shape, "one to four sides, none negative, only the first 0")
+        if math.prod(self.shape[1:]) > _WIDEST:  # else no bytes at all could claim any width
+            raise DecodeError(f"{self.name}.shape", self.shape, f"at most {_WIDEST} entries a row")
         size = math.prod(self.shape) * int(self.type[1])
         if size != len(self.data):
             raise DecodeError(f"{self.name}.data", f"{len(self.data)} bytes", f"{size} bytes, as its shape says")
@@ -88,7 +91,8 @@ def unpack_columns(kind: str, data: bytes) -> tuple[str, int, list[Column]]:
     try:
         frame = _decoder.decode(data)
     except (msgspec.DecodeError, TypeError) as error:
-        raise DecodeError(kind, data, f"well-formed binary columns ({error})") from None
+        shown = data[:40] if isinstance(data, bytes) else data  # not all of it: it may be large
+        raise DecodeError(kind, shown, f"well-formed binary columns ({error})") from None
     if frame.kind != kind:
         raise DecodeError(kind, frame.kind, "bytes of that kind")
     if len(frame.spec_id) != 32 or not set(frame.spec_id) <= set("0123456789abcdef"):
