@@ -36,9 +36,10 @@ def hash32(seeds: NDArray[np.uint64], values: NDArray[Any]) -> NDArray[np.uint32
     values = np.asarray(values, dtype=np.uint64)
     low_seed, high_seed = (seeds & _LOW).astype(np.uint32), (seeds >> _WORD).astype(np.uint32)
     low, high = (values & _LOW).astype(np.uint32), (values >> _WORD).astype(np.uint32)
-    if high.any():
-        low_seed = np.where(high != 0, _mix(low_seed, high_seed, high), low_seed)
-    return _mix(low_seed, high_seed, low)
+    with np.errstate(over="ignore"):  # numpy warns where a scalar wraps round, and only there
+        if high.any():
+            low_seed = np.where(high != 0, _mix(low_seed, high_seed, high), low_seed)
+        return _mix(low_seed, high_seed, low)
 
 
 def bucket(hashes: NDArray[np.uint32], buckets: int) -> NDArray[np.int64]:
