@@ -1,0 +1,1 @@
+"""What is spent, exactly (audit), and what it buys (plan)."""

@@ -1,0 +1,88 @@
+"""What a plan is asked for: two of n, epsilon and the error, and the limits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from hubbub.core.domain import as_domain
+from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.frequency.oracle import DomainLike
+
+__all__ = ["Asked"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The question, checked. Parameters are those of `hubbub.plan`.
+
+    Example:
+        >>> Asked(domain=4, n=100, epsilon=1.0).unknown
+        'stderr'
+        >>> Asked(domain=4, n=100)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: n, epsilon, stderr: got ['n']; allowed: two of the three; the third is solved
+    """
+
+    domain: DomainLike
+    n: int | None = None
+    epsilon: float | None = None
+    stderr: float | None = None
+    share: float = 0.0
+    most_bytes: int | None = None
+    alpha: float = 0.05
+
+    def __post_init__(self) -> None:
+        domain = as_domain("domain", self.domain)
+        if domain.size is None:
+            raise InvalidValue("domain", domain, "a domain with a size")
+        object.__setattr__(self, "domain", domain)
+        given = [name for name in ("n", "epsilon", "stderr") if getattr(self, name) is not None]
+        if len(given) != 2:
+            raise InvalidValue("n, epsilon, stderr", given, "two of the three; the third is solved")
+        for name in ("n", "most_bytes"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise InvalidValue(name, value, "an integer of at least 1")
+            object.__setattr__(self, name, int(value))
+        self._number("epsilon", 0.0, math.inf)
+        self._number("stderr", 0.0, math.inf)
+        self._number("alpha", 0.0, domain.size)
+        if self.share != 0:
+            self._number("share", 0.0, math.nextafter(1.0, 2.0))
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        size = as_domain("domain", self.domain).size
+        assert size is not None
+        return size
+
+    @property
+    def unknown(self) -> Literal["n", "epsilon", "stderr"]:
+        """What is to be solved."""
+        if self.n is None:
+            return "n"
+        return "epsilon" if self.epsilon is None else "stderr"
+
+    def fits(self, report_bytes: int | None) -> bool:
+        """Whether a report is small enough.
+
+        Example:
+            >>> Asked(domain=4, n=100, epsilon=1.0, most_bytes=9).fits(10)
+            False
+        """
+        return self.most_bytes is None or (report_bytes is not None and report_bytes <= self.most_bytes)
+
+    def _number(self, name: str, above: float, below: float) -> None:
+        value = getattr(self, name)
+        if value is None:
+            return
+        if isinstance(value, bool) or not isinstance(value, int | float) or not above < value < below:
+            raise InvalidValue(name, value, f"a number above {above:g} and below {below:g}")

@@ -1,0 +1,82 @@
+"""The audit of every registered mechanism, at many settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.base import Mechanism
+from hubbub.privacy.audit import Audit, audit
+from hubbub.privacy.probes import domain_of
+
+__all__ = ["Audits", "Refused", "audit_all"]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A setting that a mechanism's constructor does not accept, and its reason."""
+
+    mechanism: str
+    epsilon: float
+    domain: int | None
+    reason: str
+
+
+class Audits(list[Audit]):
+    """A list of audits, and beside it the settings that were refused."""
+
+    refused: tuple[Refused, ...] = ()
+
+
+def audit_all(
+    epsilons: Sequence[float] = (0.1, 0.5, 1, 2, 4, 8),
+    domains: Sequence[int] = (2, 3, 16, 1024),
+    progress: Callable[[int, int], object] | None = None,
+) -> Audits:
+    """Audit every registered mechanism at every epsilon and domain.
+
+    A mechanism that takes no size as its domain is built from the required fields of its own examples, at every
+    epsilon. Settings that a constructor refuses are in `refused`, with its reason.
+
+    Parameters
+    ----------
+    epsilons, domains
+        The settings.
+    progress
+        Called after each setting with how many are done, and of how many.
+
+    Example:
+        >>> found = audit_all(epsilons=[1.0], domains=[3])
+        >>> all(one.ok for one in found), found.refused
+        (True, ())
+    """
+    found = Audits()
+    refused: list[Refused] = []
+    settings = [(kind, *one) for kind in MECHANISMS.values() for one in _settings(kind, epsilons, domains)]
+    for kind, epsilon, size, given in settings:
+        try:
+            mechanism = kind(epsilon=epsilon, **given)
+        except InvalidValue as error:
+            refused.append(Refused(kind.__name__, epsilon, size, str(error)))
+        else:
+            found.append(audit(mechanism))
+        if progress is not None:
+            progress(len(found) + len(refused), len(settings))
+    found.refused = tuple(refused)
+    return found
+
+
+def _settings(
+    kind: type[Mechanism], epsilons: Sequence[float], domains: Sequence[int]
+) -> Iterator[tuple[float, int | None, dict[str, Any]]]:
+    examples = list(kind.examples())
+    if any((domain := domain_of(example)) is not None and domain.size is not None for example in examples):
+        yield from ((epsilon, size, {"domain": size}) for epsilon in epsilons for size in domains)
+        return
+    required = [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
+    for example in examples:
+        given = {name: getattr(example, name) for name in required if name != "epsilon"}
+        yield from ((epsilon, None, given) for epsilon in epsilons)

@@ -1,0 +1,35 @@
+"""Exact confidence bounds of a probability from counts (Clopper and Pearson, 1934)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hubbub.core.errors import MissingDependency
+
+__all__ = ["lower_bound", "upper_bound"]
+
+
+def lower_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.float64]:
+    """What the probability exceeds, but for a chance of at most alpha.
+
+    Example:
+        >>> lower_bound([0, 50, 100], 100, 0.025).round(3).tolist()
+        [0.0, 0.398, 0.964]
+    """
+    try:
+        from scipy.special import betaincinv
+    except ImportError:
+        raise MissingDependency("scipy", "analytics") from None
+    count, total = np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    return np.where(count > 0, betaincinv(np.maximum(count, 1), total - count + 1, alpha), 0.0)
+
+
+def upper_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.float64]:
+    """What the probability stays below, but for a chance of at most alpha.
+
+    Example:
+        >>> upper_bound([0, 50, 100], 100, 0.025).round(3).tolist()
+        [0.036, 0.602, 1.0]
+    """
+    return 1.0 - lower_bound(np.asarray(trials) - np.asarray(hits), trials, alpha)

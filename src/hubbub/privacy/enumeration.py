@@ -1,0 +1,139 @@
+"""The worst ratio of a mechanism's probabilities, by enumerating every report there can be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.exact import log_upper
+from hubbub.core.random import Random
+from hubbub.core.spec import Json
+from hubbub.mechanisms.base import Mechanism
+from hubbub.privacy.probes import domain_of, probes
+
+__all__ = ["Enumeration", "enumerate_reports"]
+
+MOST_PUBLICS = 32
+MOST_VALUES = 1024
+MOST_CELLS = 1 << 16  # probabilities looked at, reports times values times public parts
+MOST_BITS = 1 << 27  # of all probabilities over their common denominator, by value: beyond, exactness takes minutes
+
+
+@dataclass(frozen=True)
+class Enumeration:
+    """What enumerating found.
+
+    Parameters
+    ----------
+    ratio
+        The largest ratio of one report's probabilities under two values; None if a report is possible under one
+        value and impossible under another.
+    normalised
+        Whether the probabilities of each value's reports sum to exactly 1: nothing was left out.
+    values, every_value, reports, publics
+        How many values were compared, whether that is all, how many reports each has, and beside how many public parts.
+    """
+
+    ratio: Fraction | None
+    normalised: bool
+    values: int
+    every_value: bool
+    reports: int
+    publics: int
+
+    @property
+    def epsilon(self) -> float:
+        """The enumerated epsilon, rounded up.
+
+        Example:
+            >>> Enumeration(Fraction(1), True, 2, True, 2, 1).epsilon, Enumeration(None, True, 2, True, 2, 1).epsilon
+            (0.0, inf)
+        """
+        return math.inf if self.ratio is None else log_upper(self.ratio)
+
+    def within(self, ratio: Fraction) -> bool:
+        """Whether nothing enumerated contradicts the ratio that the mechanism claims.
+
+        Example:
+            >>> Enumeration(Fraction(3), True, 2, True, 2, 1).within(Fraction(2))
+            False
+        """
+        return self.normalised and self.ratio is not None and self.ratio <= ratio
+
+    def to_dict(self, ratio: Fraction) -> dict[str, Json]:
+        """The findings as JSON, and whether they equal the ratio that the mechanism claims.
+
+        Example:
+            >>> Enumeration(Fraction(2), True, 2, True, 2, 1).to_dict(Fraction(2))["equal"]
+            True
+        """
+        return {
+            "epsilon": "unbounded" if self.ratio is None else self.epsilon,
+            "equal": self.ratio == ratio,
+            "normalised": self.normalised,
+            "values": self.values,
+            "every_value": self.every_value,
+            "reports": self.reports,
+            "publics": self.publics,
+        }
+
+
+def enumerate_reports(mechanism: Mechanism, rng: Random) -> Enumeration | None:
+    """Compare every pair of values on every report, in exact arithmetic; None where there are too many.
+
+    Where reports have a public part, each of several drawn ones is fixed in turn: the guarantee is conditional on it.
+
+    Example:
+        >>> from hubbub import GRR, Random
+        >>> grr = GRR(epsilon=1.0, domain=3)
+        >>> enumerate_reports(grr, Random(seed=1)).ratio == grr.ratio()
+        True
+    """
+    values = probes(mechanism, MOST_VALUES)
+    if values is None:
+        return None
+    domain = domain_of(mechanism)
+    public = mechanism.randomize([values[i % len(values)] for i in range(MOST_PUBLICS)], rng).public
+    worst: Fraction | None = Fraction(1)
+    normalised, reports, publics, cells = True, 0, 0, 0
+    for row in range(MOST_PUBLICS if public else 1):
+        every = mechanism.outputs({name: column[row : row + 1] for name, column in public.items()} if public else None)
+        if every is None or cells + len(every) * len(values) > MOST_CELLS:
+            break
+        found = _compare(mechanism.prob(every, values))
+        if found is None:
+            break
+        ratio, whole = found
+        worst = None if worst is None or ratio is None else max(worst, ratio)
+        normalised &= whole
+        reports, publics, cells = len(every), publics + 1, cells + len(every) * len(values)
+    if publics == 0:
+        return None
+    return Enumeration(
+        worst, normalised, len(values), domain is not None and domain.size == len(values), reports, publics
+    )
+
+
+def _compare(chances: NDArray[np.object_]) -> tuple[Fraction | None, bool] | None:
+    """The worst ratio within a row, and whether each column sums to 1; None where the numbers are too long."""
+    flat: list[Any] = chances.ravel().tolist()
+    rounded = next((chance for chance in flat if not isinstance(chance, Fraction | int)), None)
+    if rounded is not None:
+        raise InvalidValue("prob", rounded, "exact Fractions: an audit of rounded numbers would prove nothing")
+    common = math.lcm(*{chance.denominator for chance in flat})
+    if common.bit_length() * len(flat) > MOST_BITS * chances.shape[1]:
+        return None
+    # Over a common denominator, comparing and adding fractions is comparing and adding integers.
+    whole = np.array([chance.numerator * (common // chance.denominator) for chance in flat] + [None], dtype=object)
+    table = whole[:-1].reshape(chances.shape)
+    extremes = set(zip(table.max(axis=1).tolist(), table.min(axis=1).tolist(), strict=True))
+    sums_to_one = all(total == common for total in table.sum(axis=0).tolist())
+    if any(low < high and low <= 0 for high, low in extremes):
+        return None, sums_to_one
+    return max((Fraction(high, low) for high, low in extremes if low > 0), default=Fraction(1)), sums_to_one

@@ -1,0 +1,58 @@
+"""Why an oracle was picked, and why the others were not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hubbub.privacy.asked import Asked
+from hubbub.privacy.predict import TIE, Row, pick
+
+__all__ = ["explained", "reason"]
+
+
+def reason(rows: Sequence[Row], picked: Row, asked: Asked, epsilon: float) -> str:
+    """Why the picked oracle, and what the chapter's rule says of the domain's size.
+
+    Example:
+        >>> grr = Row("GRR", stderr=0.01, bytes=1, server=1.0)
+        >>> reason([grr], grr, Asked(domain=2, n=9207, epsilon=1.0), 1.0)
+        'GRR has the smallest standard error. d = 2 is below 3 e^eps + 2 = 10.15, where direct encoding (GRR) is best.'
+    """
+    within = "" if asked.most_bytes is None else f" of the reports within {asked.most_bytes} bytes"
+    errors = [row.stderr for row in rows if row.stderr is not None and pick([row], asked) is not None]
+    if picked.stderr is not None and round(picked.stderr / min(errors), 3) == 1:
+        first = f"{picked.mechanism} has the smallest standard error{within}."
+    else:
+        first = f"{picked.mechanism} is within 1% of the smallest standard error{within}, and costs the server least."
+    limit = 3 * math.exp(min(epsilon, 700.0)) + 2
+    if asked.size < limit:
+        return f"{first} d = {asked.size:,} is below 3 e^eps + 2 = {limit:,.4g}, where direct encoding (GRR) is best."
+    return (
+        f"{first} d = {asked.size:,} is not below 3 e^eps + 2 = {limit:,.4g}, so direct encoding (GRR) has more error."
+    )
+
+
+def explained(row: Row, picked: Row, asked: Asked) -> Row:
+    """The row, with whether it is the picked one and why not.
+
+    Example:
+        >>> oue, blh = Row("OUE", stderr=0.010, bytes=128), Row("BLH", stderr=0.012, bytes=9)
+        >>> explained(blh, oue, Asked(domain=1024, n=10_000, epsilon=1.0)).why
+        '20% more error than OUE'
+    """
+    if row is picked:
+        return replace(row, picked=True, why="picked")
+    if row.stderr is None or picked.stderr is None:
+        return row
+    if row.bias != "none":
+        return replace(row, why="never picked: a bias that no number of reports removes")
+    if not asked.fits(row.bytes):
+        return replace(row, why=f"{row.bytes:,} bytes a report, above {asked.most_bytes:,}")
+    times = row.stderr / picked.stderr
+    if times >= 2:
+        return replace(row, why=f"{times:.1f} times the error of {picked.mechanism}")
+    if times > 1 + TIE:
+        return replace(row, why=f"{times - 1:.0%} more error than {picked.mechanism}")
+    return replace(row, why=f"as accurate as {picked.mechanism}, which costs no more")

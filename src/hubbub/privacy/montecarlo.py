@@ -1,0 +1,142 @@
+"""A lower confidence bound on the epsilon that a sampler really spends, from its reports alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.core.spec import Json
+from hubbub.mechanisms.base import Mechanism
+from hubbub.privacy.clopper_pearson import lower_bound, upper_bound
+from hubbub.privacy.probes import probes
+
+__all__ = ["MonteCarlo", "sample_epsilon"]
+
+MOST_VALUES = 8
+FEWEST = 1000
+_CUTS = 32  # thresholds tried a pair
+_CHUNK = 1 << 12  # reports at a time: a unary report of a large domain takes kilobytes
+_SURE = 1e300  # the log likelihood ratio of a report that is impossible under the other value
+_SLACK = 1e-9  # between log likelihood ratios that differ by rounding only
+
+
+@dataclass(frozen=True)
+class MonteCarlo:
+    """What sampling found: the event that tells two values apart best, and how often it happened under each.
+
+    Parameters
+    ----------
+    samples
+        Reports drawn, in all.
+    level
+        The confidence of `epsilon_low`.
+    values
+        The two values.
+    threshold
+        The event: the log likelihood ratio of the two values is at least this.
+    trials, hits
+        Fresh reports of each value, and on how many of them the event happened.
+    epsilon_low
+        The sampler spends more than this, but for a chance of 1 - level.
+    """
+
+    samples: int
+    level: float
+    values: tuple[Any, Any]
+    threshold: float
+    trials: int
+    hits: tuple[int, int]
+    epsilon_low: float
+
+    def to_dict(self) -> dict[str, Json]:
+        """The findings as JSON.
+
+        Example:
+            >>> MonteCarlo(4000, 0.999, ("yes", "no"), 1.0, 1000, (700, 300), 0.6).to_dict()["values"]
+            ['yes', 'no']
+        """
+        return {
+            "epsilon_low": self.epsilon_low,
+            "level": self.level,
+            "samples": self.samples,
+            "values": [str(value) for value in self.values],
+            "threshold": self.threshold,
+            "trials": self.trials,
+            "hits": list(self.hits),
+        }
+
+
+def sample_epsilon(mechanism: Mechanism, samples: int, rng: Random, level: float = 0.999) -> MonteCarlo | None:
+    """Bound the epsilon of `randomize` from below; None where no values to try are known.
+
+    One half of the samples chooses two values and an event, through `log_prob`; the other half is drawn afresh from
+    those two values and only counts it. Both probabilities get a Clopper-Pearson bound at (1 - level)/2, so that by the
+    union bound ln(low/high) holds at `level`, whatever was chosen.
+
+    Example:
+        >>> from hubbub import GRR, Random
+        >>> found = sample_epsilon(GRR(epsilon=1.0, domain=2), 20_000, Random(seed=1))
+        >>> 0.8 < found.epsilon_low < 1.0
+        True
+    """
+    if isinstance(samples, bool) or not isinstance(samples, int) or samples < FEWEST:
+        raise InvalidValue("montecarlo", samples, f"0, or at least {FEWEST} samples")
+    if not 0 < level < 1:
+        raise InvalidValue("level", level, "a probability between 0 and 1")
+    values = probes(mechanism, MOST_VALUES)
+    if values is None or len(values) < 2:
+        return None
+    alpha = (1 - level) / 2
+    each = samples // 2 // len(values)
+    one, other, threshold = _worst_event(mechanism, values, each, rng, alpha)
+    pair = [values[one], values[other]]
+    trials = (samples - each * len(values)) // 2
+    hits = [int((_log_ratio(_sample(mechanism, value, pair, trials, rng), 0, 1) >= threshold).sum()) for value in pair]
+    bound = float(_epsilon_low(hits[0], hits[1], trials, alpha))
+    return MonteCarlo(
+        each * len(values) + 2 * trials, level, (pair[0], pair[1]), threshold, trials, (hits[0], hits[1]), bound
+    )
+
+
+def _worst_event(
+    mechanism: Mechanism, values: list[Any], each: int, rng: Random, alpha: float
+) -> tuple[int, int, float]:
+    """The pair of values (by position) and the threshold with the largest lower bound on the training half."""
+    logs = [_sample(mechanism, value, values, each, rng) for value in values]
+    best = (-np.inf, 0, 1, 0.0)
+    for one in range(len(values)):
+        for other in range(len(values)):
+            if one == other:
+                continue
+            mine, theirs = (np.sort(_log_ratio(logs[who], one, other)) for who in (one, other))
+            cuts = np.unique(mine[np.linspace(0, each - 1, min(_CUTS, each)).astype(int)]) - _SLACK
+            hits, misses = (each - np.searchsorted(sample, cuts) for sample in (mine, theirs))
+            bounds = _epsilon_low(hits, misses, each, alpha)
+            top = int(np.argmax(bounds))
+            best = max(best, (float(bounds[top]), one, other, float(cuts[top])))
+    return best[1:]
+
+
+def _sample(mechanism: Mechanism, value: Any, values: list[Any], n: int, rng: Random) -> NDArray[np.float64]:
+    """The log probabilities under each of `values` of n reports of one value."""
+    chunks = (min(_CHUNK, n - start) for start in range(0, n, _CHUNK))
+    return np.concatenate([mechanism.log_prob(mechanism.randomize([value] * size, rng), values) for size in chunks])
+
+
+def _log_ratio(logs: NDArray[np.float64], one: int, other: int) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore"):  # a report that both call impossible tells nothing: inf - inf
+        ratio: NDArray[np.float64] = logs[:, one] - logs[:, other]
+    return np.asarray(np.nan_to_num(ratio, nan=0.0, posinf=_SURE, neginf=-_SURE))
+
+
+def _epsilon_low(
+    hits: NDArray[np.int64] | int, misses: NDArray[np.int64] | int, trials: int, alpha: float
+) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore"):  # an event never seen bounds nothing: log 0
+        bound = np.log(lower_bound(hits, trials, alpha)) - np.log(upper_bound(misses, trials, alpha))
+    return np.asarray(np.maximum(bound, 0.0))

@@ -1,0 +1,189 @@
+"""Planning: which oracle, how many users, what epsilon, for what error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json
+from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
+from hubbub.privacy import plan_view
+from hubbub.privacy.asked import Asked
+from hubbub.privacy.explain import explained, reason
+from hubbub.privacy.predict import Row, oracles, pick, predict
+from hubbub.privacy.solve import LEAST_EPSILON, MOST_EPSILON, needed_epsilon, needed_n
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from rich.table import Table
+
+__all__ = ["Plan", "plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A setting, what every oracle would do there, and which to use.
+
+    Parameters
+    ----------
+    asked
+        The question.
+    n, epsilon, stderr
+        Two as asked, and the one that was solved; `stderr` is what the picked oracle attains.
+    rows
+        Every oracle at that setting, the smallest standard error first.
+    picked, why
+        The one to use, and why.
+    """
+
+    asked: Asked
+    n: int
+    epsilon: float
+    stderr: float
+    rows: tuple[Row, ...]
+    picked: str
+    why: str
+
+    def mechanism(self) -> FrequencyOracle:
+        """The picked oracle, ready for use.
+
+        Example:
+            >>> plan(domain=["yes", "no"], n=1000, epsilon=1.0).mechanism().ratio() > 2.7
+            True
+        """
+        return _kind(self.picked)(epsilon=self.epsilon, domain=self.asked.domain)
+
+    def to_dict(self) -> dict[str, Json]:
+        """The plan as JSON."""
+        return {
+            "domain": self.asked.size,
+            "n": self.n,
+            "epsilon": self.epsilon,
+            "stderr": self.stderr,
+            "solved": self.asked.unknown,
+            "share": self.asked.share,
+            "alpha": self.asked.alpha,
+            "most_bytes": self.asked.most_bytes,
+            "picked": self.picked,
+            "why": self.why,
+            "rows": [row.to_dict() for row in self.rows],
+        }
+
+    def __rich__(self) -> Table:
+        return plan_view.table(self)
+
+    def plot(self, *, against: Literal["epsilon", "n"] = "epsilon", ax: Axes | None = None) -> Axes:
+        """The standard error of every oracle against epsilon or n, the plan's own marked; matplotlib's axes.
+
+        Example:
+            >>> plan(domain=16, n=1000, epsilon=1.0).plot(against="n").get_xlabel()
+            'reports'
+        """
+        return plan_view.plot(self, against, ax)
+
+
+def plan(
+    *,
+    domain: DomainLike,
+    n: int | None = None,
+    epsilon: float | None = None,
+    stderr: float | None = None,
+    share: float = 0.0,
+    most_bytes: int | None = None,
+    alpha: float = 0.05,
+) -> Plan:
+    """Compare every frequency oracle, and solve for what was left out of n, epsilon and stderr.
+
+    The pick is, among the oracles within `most_bytes`, the one of smallest standard error; ties within 1% go to the
+    cheaper server, then to the fewer bytes, then to the smaller error. Oracles of heuristic bias are only listed.
+
+    Parameters
+    ----------
+    domain
+        A size, a list of names, or a Domain.
+    n, epsilon, stderr
+        Two of: how many reports, what each may spend, and the standard error of a share.
+    share
+        The share whose error is meant: 0 for a rare value.
+    most_bytes
+        The largest report that is acceptable.
+    alpha
+        How many values, in expectation, chance may lift above `detectable`.
+
+    Example:
+        >>> plan(domain=1024, n=100_000, epsilon=1.0, most_bytes=20).picked
+        'OLH'
+        >>> plan(domain=2, epsilon=1.0, stderr=0.01).n
+        9207
+
+    References
+    ----------
+    Dissertation, section 3.4.1.
+    """
+    asked = Asked(domain=domain, n=n, epsilon=epsilon, stderr=stderr, share=share, most_bytes=most_bytes, alpha=alpha)
+    people, spent, rows, best = _settle(asked)
+    assert best.stderr is not None
+    return Plan(
+        asked=asked,
+        n=people,
+        epsilon=spent,
+        stderr=best.stderr,
+        rows=tuple(explained(row, best, asked) for row in rows),
+        picked=best.mechanism,
+        why=reason(rows, best, asked, spent),
+    )
+
+
+def _settle(asked: Asked) -> tuple[int, float, list[Row], Row]:
+    """The reports and the epsilon, as asked or solved for the oracle that is picked there; and the rows."""
+    target = asked.stderr or 0.0
+    n = asked.n or 1_000_000
+    epsilon = _least_epsilon(asked, n, target) if asked.epsilon is None else float(asked.epsilon)
+    rows, best = _compare(asked, n, epsilon)
+    # The cheaper of two near equals may need a little more than the best: solve for the one picked, until it stays.
+    for _ in rows:
+        before = best.mechanism
+        if asked.unknown == "n":
+            n = needed_n(_kind(before), asked, epsilon, target)
+        elif asked.unknown == "epsilon":
+            epsilon = needed_epsilon(_kind(before), asked, n, target) or epsilon
+        else:
+            break
+        rows, best = _compare(asked, n, epsilon)
+        if best.mechanism == before:
+            break
+    return n, epsilon, rows, best
+
+
+def _compare(asked: Asked, n: int, epsilon: float) -> tuple[list[Row], Row]:
+    rows = predict(asked, n, epsilon)
+    best = pick(rows, asked)
+    if best is None:
+        sizes = [row.bytes for row in rows if row.bias == "none" and row.bytes is not None]
+        if not sizes:
+            raise InvalidValue("epsilon", epsilon, f"one that an oracle accepts; {rows[0].mechanism} {rows[0].why}")
+        raise InvalidValue("most_bytes", asked.most_bytes, f"at least {min(sizes)}, the smallest report there is")
+    return rows, best
+
+
+def _least_epsilon(asked: Asked, n: int, stderr: float) -> float:
+    """The smallest epsilon at which any oracle that may be picked reaches the error."""
+    least = None
+    for kind in oracles():
+        if kind.bias == "none" and least != LEAST_EPSILON:
+            needed = needed_epsilon(kind, asked, n, stderr, most=least or MOST_EPSILON)
+            if needed is not None and asked.fits(kind(epsilon=needed, domain=asked.domain).report_bytes):
+                least = needed
+    if least is None:
+        _, best = _compare(asked, n, MOST_EPSILON)
+        within = "" if asked.most_bytes is None else f", in {asked.most_bytes} bytes each,"
+        allowed = (
+            f"at least {best.stderr:.3g}, or more reports: n = {n:,}{within} reach no less at any epsilon up to 20"
+        )
+        raise InvalidValue("stderr", stderr, allowed)
+    return least
+
+
+def _kind(name: str) -> type[FrequencyOracle]:
+    return next(kind for kind in oracles() if kind.__name__ == name)

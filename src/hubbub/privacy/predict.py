@@ -1,0 +1,156 @@
+"""What each frequency oracle would do at one setting, and which of them to use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json
+from hubbub.mechanisms import MECHANISMS, frequency
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.privacy.asked import Asked
+from hubbub.privacy.server_cost import server_cost
+
+__all__ = ["TIE", "Row", "oracles", "pick", "predict"]
+
+TIE = 0.01
+
+
+@dataclass(frozen=True)
+class Row:
+    """One oracle at one setting.
+
+    Parameters
+    ----------
+    mechanism
+        Its name.
+    stderr
+        The predicted standard error of a share; None where there is no formula, or the oracle refuses the setting.
+    detectable
+        The smallest share that stands out from chance (Eq 3.13).
+    bytes
+        The size of a report.
+    effective_epsilon
+        What a report spends: less than epsilon where the oracle cannot use it all, or keeps some for later reports.
+    server, work
+        What a report costs the server, in operations and in words.
+    total_variance
+        Of all shares together.
+    bias
+        "none", or "heuristic": such an oracle is listed, and never picked.
+    picked, why
+        Whether it is the one to use, and why or why not.
+    """
+
+    mechanism: str
+    stderr: float | None = None
+    detectable: float | None = None
+    bytes: int | None = None
+    effective_epsilon: float | None = None
+    server: float | None = None
+    work: str = ""
+    total_variance: float | None = None
+    bias: str = "none"
+    picked: bool = False
+    why: str = ""
+
+    def to_dict(self) -> dict[str, Json]:
+        """The row as JSON.
+
+        Example:
+            >>> Row("GRR", stderr=0.1).to_dict()["stderr"]
+            0.1
+        """
+        return asdict(self)
+
+
+def oracles() -> list[type[FrequencyOracle]]:
+    """Every registered frequency oracle: their errors have a formula.
+
+    Example:
+        >>> [kind.__name__ for kind in oracles()][:2]
+        ['GRR', 'SHE']
+    """
+    return [kind for kind in MECHANISMS.values() if issubclass(kind, FrequencyOracle)]
+
+
+def predict(asked: Asked, n: int, epsilon: float) -> list[Row]:
+    """A row for every registered way to ask for shares, the smallest error first.
+
+    Example:
+        >>> rows = predict(Asked(domain=2, n=10_000, epsilon=1.0), 10_000, 1.0)
+        >>> rows[0].mechanism, round(rows[0].stderr, 4), rows[0].bytes
+        ('GRR', 0.0096, 1)
+    """
+    rows = [_row(kind, asked, n, epsilon) for kind in oracles()]
+    rows.sort(key=lambda row: math.inf if row.stderr is None else row.stderr)
+    return rows + list(_without_formula(asked, epsilon))
+
+
+def pick(rows: Sequence[Row], asked: Asked) -> Row | None:
+    """The row to use, or None if no report is small enough.
+
+    Among those within most_bytes, the smallest standard error; ties within 1% go to the cheaper server, then to the
+    fewer bytes, then to the smaller error.
+
+    Example:
+        >>> rows = [Row("OUE", 0.1, bytes=128, server=128.0), Row("Hadamard", 0.1009, bytes=3, server=1.0)]
+        >>> pick(rows, Asked(domain=1024, n=10_000, epsilon=0.2)).mechanism
+        'Hadamard'
+    """
+    order = [kind.__name__ for kind in oracles()]
+    eligible = [(row.stderr, row) for row in rows if row.stderr is not None and _may_be_picked(row, asked)]
+    best = min((error for error, _ in eligible), default=0.0)
+
+    def preference(entry: tuple[float, Row]) -> tuple[float, int, float, int]:
+        # Errors equal to a tenth of a percent are equal: then the order of the registry, the chapter's own.
+        error, row = entry
+        return row.server or 0.0, row.bytes or 0, round(error / best, 3), order.index(row.mechanism)
+
+    near = [entry for entry in eligible if entry[0] <= best * (1 + TIE)]
+    return min(near, key=preference)[1] if near else None
+
+
+def _may_be_picked(row: Row, asked: Asked) -> bool:
+    return row.bias == "none" and asked.fits(row.bytes)
+
+
+def _row(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> Row:
+    try:
+        oracle = kind(epsilon=epsilon, domain=asked.domain)
+    except InvalidValue as error:
+        return Row(kind.__name__, bias=kind.bias, why=f"refused: {error}")
+    cost, noise = server_cost(oracle, n), oracle.noise(n)
+    return Row(
+        kind.__name__,
+        stderr=math.sqrt(oracle.variance(n, asked.share)),
+        detectable=oracle.threshold(n, asked.alpha),
+        bytes=oracle.report_bytes,
+        effective_epsilon=oracle.effective_epsilon,
+        server=cost.operations,
+        work=cost.work,
+        total_variance=oracle.size * noise.floor + noise.slope,  # the shares sum to 1
+        bias=oracle.bias,
+    )
+
+
+def _without_formula(asked: Asked, epsilon: float) -> Iterator[Row]:
+    given: dict[str, Any] = {"epsilon": epsilon, "domain": asked.domain}
+    for kind in frequency.MECHANISMS:
+        if issubclass(kind, FrequencyOracle):
+            continue
+        try:
+            mechanism = kind(**given)
+        except InvalidValue as error:
+            yield Row(kind.__name__, bias=kind.bias, why=f"refused: {error}")
+        else:
+            yield Row(
+                kind.__name__,
+                bytes=mechanism.report_bytes,
+                effective_epsilon=mechanism.effective_epsilon,
+                bias=kind.bias,
+                why="its error has no formula: values share parts of a report, and are told apart by regression",
+            )

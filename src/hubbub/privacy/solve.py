@@ -1,0 +1,82 @@
+"""The inverse questions: how many reports, or what epsilon, for an error one can live with."""
+
+from __future__ import annotations
+
+import math
+
+from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.privacy.asked import Asked
+
+__all__ = ["LEAST_EPSILON", "MOST_EPSILON", "needed_epsilon", "needed_n", "standard_error"]
+
+MOST_EPSILON = 20.0
+"""Past this a report all but gives its value away, and no plan proposes it."""
+
+LEAST_EPSILON = 0.01
+"""An error so large that even this reaches it is answered with this."""
+
+_MOST_REPORTS = 1 << 53
+_PRECISION = 1e-13
+
+
+def standard_error(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> float:
+    """The predicted standard error of a share; infinite where the oracle refuses the setting.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> round(standard_error(GRR, Asked(domain=2, n=10_000, epsilon=1.0), 10_000, 1.0), 4)
+        0.0096
+    """
+    try:
+        return math.sqrt(kind(epsilon=epsilon, domain=asked.domain).variance(n, asked.share))
+    except InvalidValue:
+        return math.inf
+
+
+def needed_n(kind: type[FrequencyOracle], asked: Asked, epsilon: float, stderr: float) -> int:
+    """The fewest reports that bring the standard error down to `stderr`: the variance is exactly one report's over n.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> needed_n(GRR, Asked(domain=2, epsilon=1.0, stderr=0.01), 1.0, 0.01)
+        9207
+    """
+    oracle = kind(epsilon=epsilon, domain=asked.domain)
+    one = oracle.variance(1, asked.share)
+    if one > stderr**2 * _MOST_REPORTS:
+        raise InvalidValue("stderr", stderr, f"at least {math.sqrt(one / _MOST_REPORTS):.3g}, which takes 2^53 reports")
+    n = max(1, math.ceil(one / stderr**2) - 1)
+    while math.sqrt(oracle.variance(n, asked.share)) > stderr:
+        n += 1
+    return n
+
+
+def needed_epsilon(
+    kind: type[FrequencyOracle], asked: Asked, n: int, stderr: float, most: float = MOST_EPSILON
+) -> float | None:
+    """The smallest epsilon whose standard error is at most `stderr`, by bisection; None if `most` does not reach it.
+
+    The error is that of the oracle's own integers, a staircase: the answer is the foot of a step, and its error at or
+    just below what was asked.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> round(needed_epsilon(GRR, Asked(domain=2, n=9207, stderr=0.01), 9207, 0.01), 4)
+        1.0
+    """
+
+    def reached(epsilon: float) -> bool:
+        return standard_error(kind, asked, n, epsilon) <= stderr
+
+    low, high = most, most
+    if not reached(high):
+        return None
+    while reached(low):
+        if low <= LEAST_EPSILON:
+            return low
+        low, high = max(low / 2, LEAST_EPSILON), low
+    while high - low > _PRECISION * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high

@@ -1,0 +1,259 @@
+"""Plans: the chapter's numbers, the rule, the inverse questions, and a simulation."""
+
+import io
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from hubbub import GRR, OLH, Categorical, Numeric, Random, Strings
+from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.privacy.asked import Asked
+from hubbub.privacy.plan import plan
+from hubbub.privacy.solve import LEAST_EPSILON, needed_epsilon
+
+# Dissertation, Table 3.2: Var/n at epsilon 0.5, 1, 2, 4.
+TABLE = {
+    ("GRR", 2): (3.92, 0.92, 0.18, 0.02),
+    ("GRR", 32): (75.20, 11.08, 0.92, 0.03),
+    ("GRR", 1024): (2432.40, 347.07, 25.22, 0.37),
+    ("SUE", 32): (15.92, 3.92, 0.92, 0.18),
+    ("OUE", 32): (15.67, 3.68, 0.72, 0.08),
+    ("BLH", 32): (16.67, 4.68, 1.72, 1.08),
+    ("OLH", 32): (15.67, 3.68, 0.72, 0.08),
+    ("THE", 32): (17.83, 4.807, 1.284, 0.285),  # at its best theta, as the corrections to the table say
+    ("SHE", 32): (32.00, 8.00, 2.00, 0.50),
+}
+
+
+def row(found, name):
+    return next(one for one in found.rows if one.mechanism == name)
+
+
+@pytest.mark.parametrize(("name", "domain"), TABLE)
+def test_the_chapters_table(name, domain):
+    # 1.5%: SHE's noise is on a grid, OLH's buckets are whole, thresholds are integers. And half of the last digit.
+    for epsilon, printed in zip((0.5, 1.0, 2.0, 4.0), TABLE[name, domain], strict=True):
+        found = plan(domain=domain, n=10_000, epsilon=epsilon)
+        assert row(found, name).stderr ** 2 * 10_000 == pytest.approx(printed, rel=0.015, abs=0.006)
+
+
+def test_direct_encoding_by_hand():
+    e = math.e
+    found = row(plan(domain=32, n=10_000, epsilon=1.0), "GRR")
+    assert found.stderr == pytest.approx(math.sqrt((30 + e) / (e - 1) ** 2 / 10_000), rel=1e-12)
+    # Eq 3.13 at alpha/d = 0.05/32: the normal quantile is 2.9552.
+    assert found.detectable == pytest.approx(2.9552 * found.stderr, rel=1e-4)
+    # Eq 3.2 summed over 32 values whose shares sum to 1.
+    p, q = e / (e + 31), 1 / (e + 31)
+    total = (32 * q * (1 - q) + (p - q) * (1 - p - q)) / (10_000 * (p - q) ** 2)
+    assert found.total_variance == pytest.approx(total, rel=1e-12)
+
+
+def test_every_registered_way_is_listed_once_and_sorted():
+    found = plan(domain=64, n=10_000, epsilon=1.0)
+    oracles = {name for name, kind in MECHANISMS.items() if issubclass(kind, FrequencyOracle)}
+    assert sorted(one.mechanism for one in found.rows) == sorted(oracles | {"Rappor"})
+    errors = [one.stderr for one in found.rows if one.stderr is not None]
+    assert errors == sorted(errors)
+    assert [one.mechanism for one in found.rows if one.picked] == [found.picked]
+    assert all(one.why for one in found.rows)
+
+
+def test_without_a_formula_there_is_a_reason_and_no_number():
+    rappor = row(plan(domain=64, n=10_000, epsilon=1.0), "Rappor")
+    assert rappor.stderr is None
+    assert "no formula" in rappor.why
+    assert rappor.bytes == 17
+
+
+class TestPicked:
+    @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
+    def test_direct_encoding_while_the_domain_is_small(self, epsilon):
+        limit = 3 * math.exp(epsilon) + 2
+        found = plan(domain=2, n=1000, epsilon=epsilon)
+        assert found.picked == "GRR"
+        assert "is below 3 e^eps + 2" in found.why
+        beyond = plan(domain=math.ceil(1.5 * limit), n=1000, epsilon=epsilon)
+        assert beyond.picked != "GRR"
+        assert "is not below 3 e^eps + 2" in beyond.why
+
+    def test_local_hashing_where_reports_must_be_small(self):
+        found = plan(domain=1024, n=100_000, epsilon=1.0, most_bytes=20)
+        assert found.picked == "OLH"
+        assert "within 20 bytes" in found.why
+        assert "above 20" in row(found, "OUE").why
+
+    def test_a_tie_goes_to_the_cheaper_server(self):
+        found = plan(domain=4096, n=1_000_000, epsilon=0.1)
+        assert found.picked == "Hadamard"
+        assert found.stderr <= 1.01 * found.rows[0].stderr
+        assert found.rows[0].mechanism != "Hadamard"
+        assert "costs the server least" in found.why
+
+    def test_a_heuristic_is_never_picked(self):
+        found = plan(domain=1024, n=100_000, epsilon=4.0, most_bytes=4)
+        flh = row(found, "FLH")
+        assert flh.bytes <= 4
+        assert flh.stderr < row(found, found.picked).stderr
+        assert not flh.picked
+        assert "never picked" in flh.why
+
+    def test_the_picked_oracle_can_be_had(self):
+        oracle = plan(domain=["tea", "coffee"], n=500, epsilon=1.0).mechanism()
+        assert isinstance(oracle, GRR)
+        assert oracle.domain == Categorical(["tea", "coffee"])
+
+    def test_an_oracle_may_state_its_own_server_cost(self, monkeypatch):
+        monkeypatch.setattr(GRR, "server_cost", lambda self, n: 2.5, raising=False)
+        assert row(plan(domain=16, n=100, epsilon=1.0), "GRR").server == 2.5
+
+
+class TestInverse:
+    @pytest.mark.parametrize("most_bytes", [None, 12])
+    @pytest.mark.parametrize("share", [0.0, 0.3])
+    @pytest.mark.parametrize("domain", [2, 16, 1024])
+    def test_the_reports_found_are_the_fewest(self, domain, share, most_bytes):
+        asked = {"domain": domain, "epsilon": 1.0, "share": share, "most_bytes": most_bytes}
+        found = plan(**asked, stderr=0.01)
+        assert found.stderr <= 0.01
+        assert plan(**asked, n=found.n).stderr == found.stderr
+        fewer = plan(**asked, n=found.n - 1)
+        assert row(fewer, found.picked).stderr > 0.01
+
+    @pytest.mark.parametrize("most_bytes", [None, 12])
+    @pytest.mark.parametrize("share", [0.0, 0.3])
+    @pytest.mark.parametrize(("domain", "stderr"), [(2, 0.02), (2, 0.003), (16, 0.01), (1024, 0.01), (1024, 0.001)])
+    def test_the_epsilon_found_gives_the_error_asked_for(self, domain, stderr, share, most_bytes):
+        asked = {"domain": domain, "n": 50_000 if stderr > 0.005 else 1_000_000, "share": share}
+        found = plan(**asked, stderr=stderr, most_bytes=most_bytes)
+        again = plan(**asked, epsilon=found.epsilon, most_bytes=most_bytes)
+        assert (again.picked, again.stderr) == (found.picked, found.stderr)
+        assert stderr - 1e-6 < found.stderr <= stderr  # never above what was asked
+        less = plan(**asked, epsilon=found.epsilon * (1 - 1e-9), most_bytes=most_bytes)
+        assert row(less, found.picked).stderr > stderr
+
+    def test_the_three_questions_agree(self):
+        there = plan(domain=100, n=20_000, epsilon=1.5)
+        assert plan(domain=100, epsilon=1.5, stderr=there.stderr).n == 20_000
+        assert plan(domain=100, n=20_000, stderr=there.stderr).epsilon == pytest.approx(1.5, rel=1e-9)
+        assert [plan(domain=2, **two).asked.unknown for two in QUESTIONS] == ["stderr", "n", "epsilon"]
+
+    def test_an_error_anyone_reaches_takes_the_least_epsilon(self):
+        asked = Asked(domain=2, n=10**9, stderr=0.5)
+        assert needed_epsilon(GRR, asked, 10**9, 0.5) == LEAST_EPSILON
+
+
+QUESTIONS = (
+    {"n": 10_000, "epsilon": 1.0},
+    {"epsilon": 1.0, "stderr": 0.01},
+    {"n": 10_000, "stderr": 0.01},
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"n": 100, "stderr": 1e-9}, "stderr"),
+        ({"epsilon": 1.0, "stderr": 1e-12}, "stderr"),
+        ({"n": 100, "epsilon": 1.0, "most_bytes": 1}, "most_bytes"),
+        ({"n": 100, "stderr": 0.1, "most_bytes": 1}, "most_bytes"),
+        ({"n": 100}, "n, epsilon, stderr"),
+        ({"n": 100, "epsilon": 1.0, "stderr": 0.1}, "n, epsilon, stderr"),
+        ({"n": 0, "epsilon": 1.0}, "n"),
+        ({"n": 10.5, "epsilon": 1.0}, "n"),
+        ({"n": 100, "epsilon": 0.0}, "epsilon"),
+        ({"n": 100, "epsilon": 5000.0}, "epsilon"),
+        ({"n": 100, "epsilon": math.nan}, "epsilon"),
+        ({"n": 100, "stderr": -0.1}, "stderr"),
+        ({"n": 100, "epsilon": 1.0, "share": 1.5}, "share"),
+        ({"n": 100, "epsilon": 1.0, "alpha": 0}, "alpha"),
+        ({"n": 100, "epsilon": 1.0, "domain": Strings(longest=9)}, "domain"),
+        ({"n": 100, "epsilon": 1.0, "domain": 1}, "domain"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_with_the_field(asked, field):
+    with pytest.raises(InvalidValue) as refused:
+        plan(**{"domain": 1024, **asked})
+    assert refused.value.field == field
+
+
+def test_an_unreachable_error_says_what_can_be_reached():
+    with pytest.raises(InvalidValue, match=r"at least .* n = 100 reach no less at any epsilon up to 20"):
+        plan(domain=16, n=100, stderr=1e-7, share=0.5)
+
+
+@pytest.mark.parametrize("domain", [5, ["a", "b", "c", "d", "e"], Numeric(0, 1, cells=5), np.int64(5)])
+def test_domains_of_every_kind(domain):
+    assert plan(domain=domain, n=1000, epsilon=1.0).to_dict() == plan(domain=5, n=1000, epsilon=1.0).to_dict()
+
+
+def test_the_dictionary_is_json_with_stable_keys():
+    found = plan(domain=1024, n=1000, epsilon=1.0).to_dict()
+    assert json.loads(json.dumps(found)) == found
+    assert {"picked", "why", "n", "epsilon", "stderr", "rows"} <= set(found)
+    for one in found["rows"]:
+        assert {"mechanism", "stderr", "bytes", "picked", "detectable", "server", "why"} <= set(one)
+
+
+def test_the_error_predicted_is_the_error_seen():
+    # 1,500 collections of 400 reports: the sample variance is within 20% of the true one but for a chance of 1e-6 (5.5
+    # standard errors), and a prediction 30% off is refused.
+    share, n, runs = 0.3, 400, 1500
+    oracle = OLH(epsilon=1.0, domain=6)
+    predicted = row(plan(domain=6, n=n, epsilon=1.0, share=share), "OLH").stderr ** 2
+    values = np.tile(np.repeat([0, 1, 2], [120, 180, 100]), runs)
+    reports = oracle.randomize(values, Random(seed=4))
+    estimates = [
+        oracle.estimate(oracle.accumulate(reports[start : start + n])).value[0] for start in range(0, n * runs, n)
+    ]
+    seen = float(np.var(estimates))
+
+    def agrees(variance):
+        return 0.8 < seen / variance < 1.2
+
+    assert agrees(predicted)
+    assert not agrees(predicted * 1.3)
+    assert not agrees(predicted / 1.3)
+
+
+class TestShown:
+    def test_the_table_marks_the_pick(self):
+        console = Console(width=160, file=io.StringIO())
+        console.print(plan(domain=1024, n=100_000, epsilon=1.0, most_bytes=20))
+        text = console.file.getvalue()
+        assert "1,024 values, 100,000 reports, epsilon 1" in text
+        assert "picked" in text
+        assert "never picked" in text
+
+    @pytest.mark.parametrize(("against", "label"), [("epsilon", "epsilon"), ("n", "reports")])
+    def test_the_chart_has_a_line_an_oracle(self, against, label):
+        found = plan(domain=16, n=1000, epsilon=1.0)
+        axes = found.plot(against=against)
+        assert axes.get_xlabel() == label
+        names = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert sorted(names) == sorted(one.mechanism for one in found.rows if one.stderr is not None)
+        picked = axes.get_lines()[names.index(found.picked)]
+        here = found.epsilon if against == "epsilon" else found.n
+        line = np.exp(np.interp(math.log(here), np.log(picked.get_xdata()), np.log(picked.get_ydata())))
+        assert line == pytest.approx(found.stderr, rel=0.01)
+
+    def test_no_other_axis_is_offered(self):
+        with pytest.raises(InvalidValue, match="against"):
+            plan(domain=16, n=1000, epsilon=1.0).plot(against="domain")
+
+
+def test_planning_and_auditing_load_nothing_that_draws():
+    code = (
+        "import sys, hubbub as hb;"
+        "hb.plan(domain=16, n=100, epsilon=1.0); hb.audit(hb.GRR(epsilon=1.0, domain=2));"
+        "print([name for name in ('matplotlib', 'rich', 'scipy', 'numba') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
