@@ -160,6 +160,9 @@ class Numeric(Domain):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MOST_NUMBER:
                 raise InvalidValue(field, value, f"a number of at most {_MOST_NUMBER:g}")
+            object.__setattr__(
+                self, field, float(value)
+            )  # JSON does not tell 1e17 from an integer; the spec's id would
         if not self.low < self.high:
             raise InvalidValue("high", self.high, f"a number above low = {self.low}")
         _check_size("cells", self.cells)

@@ -23,8 +23,8 @@ def exp_floor(exponent: float | Fraction) -> Fraction:
     """
     exact = Fraction(exponent)
     x = _DOWN.divide(Decimal(exact.numerator), Decimal(exact.denominator))
-    # decimal's exp is correctly rounded; one relative unit in the 58th digit covers it and the division.
-    return Fraction(_DOWN.exp(x)) * (1 - _ULP)
+    # decimal's exp is correctly rounded; a few relative units in the 58th digit cover it, the division and log_upper's.
+    return Fraction(_DOWN.exp(x)) * (1 - 3 * _ULP * max(1, abs(int(x))))
 
 
 def log_upper(ratio: Fraction) -> float:
