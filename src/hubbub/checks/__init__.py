@@ -1,0 +1,18 @@
+"""The public contract suite: given any mechanism, it verifies that the contract holds.
+
+It is applied to every registered mechanism, and to yours with `run_checks(mechanism)`. The exact checks leave no
+doubt; a statistical one gives a false alarm once in a million (the interval's coverage: once in ten thousand).
+
+Example:
+    >>> import hubbub as hb
+    >>> from hubbub.checks import checks_for, run_checks
+    >>> oracle = hb.GRR(epsilon=1.0, domain=["yes", "no"])
+    >>> len(run_checks(oracle)) == len(checks_for(oracle))
+    True
+"""
+
+from hubbub.checks.failure import CheckFailed
+from hubbub.checks.suite import CHECKS, Check, checks_for, run_checks
+from hubbub.checks.values import some_values
+
+__all__ = ["CHECKS", "Check", "CheckFailed", "checks_for", "run_checks", "some_values"]

@@ -1,0 +1,147 @@
+"""Checks of what is drawn: never more for one value than for another, and a client is a population of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.checks.enumeration import row_keys
+from hubbub.checks.failure import require
+from hubbub.checks.statistics import FALSE_ALARM, same_counts, smallest
+from hubbub.checks.values import known_values, some_values
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import Mechanism
+
+__all__ = ["CountingRandom", "check_batch_is_singles", "check_draws", "check_public_part"]
+
+_SINGLES = 40
+_SAMPLES = 1_000
+
+
+class CountingRandom(Random):
+    """A Random that counts the bytes it gave.
+
+    Example:
+        >>> rng = CountingRandom(seed=1)
+        >>> _ = rng.uint64(3)
+        >>> rng.drawn
+        24
+    """
+
+    drawn = 0
+
+    def fill(self, out: NDArray[Any]) -> None:
+        super().fill(out)
+        self.drawn += out.nbytes
+
+
+def check_draws(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """How many random bytes a report takes does not depend on the value: a fixed block, or one distribution.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> check_draws(GRR(epsilon=1.0, domain=3))
+    """
+    values = known_values(mechanism, 8)
+    if _fixed_block(mechanism):
+        drawn = {}
+        for value in values:
+            for n in (1, 5):
+                rng = CountingRandom(seed=rng_seed)
+                mechanism.randomize([value] * n, rng)
+                drawn[repr(value), n] = rng.drawn / n
+        require(len(set(drawn.values())) == 1, f"the bytes drawn a report depend on the value or on the batch: {drawn}")
+        return
+    counts = [_bytes_drawn(mechanism, value, Random(seed=rng_seed).child(repr(value))) for value in values]
+    _, cells = np.unique(np.array(counts), return_inverse=True)
+    p_value = _alike(list(cells.reshape(len(values), -1)))
+    require(p_value > FALSE_ALARM, f"how many bytes a report draws depends on the value (p = {p_value:.1e})")
+
+
+def check_public_part(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """The public part is drawn without looking at the value.
+
+    Example:
+        >>> from hubbub import OLH
+        >>> check_public_part(OLH(epsilon=1.0, domain=3))
+    """
+    values = known_values(mechanism, 8)
+    if _fixed_block(mechanism):
+        parts = {tuple(_public(mechanism, value, 16, Random(seed=rng_seed))) for value in values}
+        require(len(parts) == 1, "given the same random bytes, the public part depends on the value")
+        return
+    samples = [_public(mechanism, value, _SAMPLES, Random(seed=rng_seed).child(repr(value))) for value in values]
+    # A leak shows in some half byte, whatever the columns are.
+    halves = [np.frombuffer(b"".join(sample), dtype=np.uint8).reshape(_SAMPLES, -1) for sample in samples]
+    p_values = [
+        _alike([half[:, byte] >> shift & 15 for half in halves])
+        for byte in range(halves[0].shape[1])
+        for shift in (0, 4)
+    ]
+    require(smallest(p_values) > FALSE_ALARM, f"the public part depends on the value (p = {smallest(p_values):.1e})")
+
+
+def check_batch_is_singles(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """A batch gives the same reports as its values one at a time: byte for byte, or at least in distribution.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> check_batch_is_singles(GRR(epsilon=1.0, domain=3))
+    """
+    n = _SINGLES if _fixed_block(mechanism) else _SAMPLES
+    values = some_values(mechanism, n, Random(seed=rng_seed))
+    rng = Random(seed=rng_seed)
+    singles = Reports.concat([mechanism.randomize(values[k : k + 1], rng) for k in range(n)])
+    if _fixed_block(mechanism):
+        batch = mechanism.randomize(values, Random(seed=rng_seed))
+        require(batch == singles, "a batch differs from its values randomised one at a time with the same bytes")
+        return
+    batch = mechanism.randomize(values, rng)
+    p_value = _same_sketches(mechanism, batch, singles)
+    require(p_value > FALSE_ALARM, f"a batch is not distributed as its singles (p = {p_value:.1e})")
+
+
+def _fixed_block(mechanism: Mechanism) -> bool:
+    return bool(getattr(mechanism, "fixed_block", True))
+
+
+def _bytes_drawn(mechanism: Mechanism, value: Any, rng: Random) -> list[int]:
+    counts = []
+    for _ in range(_SAMPLES // 4):
+        counting = CountingRandom(seed=rng.bytes(16))
+        mechanism.randomize([value], counting)
+        counts.append(counting.drawn)
+    return counts
+
+
+def _public(mechanism: Mechanism, value: Any, n: int, rng: Random) -> list[bytes]:
+    reports = mechanism.randomize([value] * n, rng)
+    return row_keys(reports.public, n)
+
+
+def _alike(samples: list[NDArray[Any]]) -> float:
+    """Hold every value's sample of small integers against the first one's."""
+    most = 1 + max(int(sample.max()) for sample in samples)
+    rows = [np.bincount(sample, minlength=most) for sample in samples]
+    return smallest([same_counts(rows[0], row) for row in rows[1:]])
+
+
+def _same_sketches(mechanism: Mechanism, first: Reports, second: Reports) -> float:
+    """Welch's test on every count of the sketch, from the sketches of single reports."""
+    from scipy.stats import norm
+
+    rows = [
+        np.array([_counts(mechanism.accumulate(reports[k : k + 1])) for k in range(len(reports))], dtype=float)
+        for reports in (first, second)
+    ]
+    spread = np.sqrt(sum(row.var(axis=0) / len(row) for row in rows))
+    off = np.abs(rows[0].mean(axis=0) - rows[1].mean(axis=0))
+    return smallest(2 * norm.sf(np.where(spread > 0, off / np.maximum(spread, 1e-12), np.where(off > 0, np.inf, 0.0))))
+
+
+def _counts(sketch: Sketch) -> NDArray[np.int64]:
+    return sketch.counts.reshape(-1)

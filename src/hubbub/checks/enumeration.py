@@ -1,0 +1,113 @@
+"""Every report there is, where they can be listed: the ground of the exact checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from math import lcm
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.checks.failure import CheckFailed
+from hubbub.checks.values import domain_of, known_values
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.mechanisms.base import Mechanism
+
+__all__ = ["Enumeration", "enumerate_outputs", "exact_sum", "public_rows", "row_keys", "worst_ratio"]
+
+_ROWS = 32  # public parts tried: two values that ought to differ under one of them surely do under one of so many
+_ENTRIES = 60_000  # exact probabilities computed, at most about so many
+
+
+class Enumeration(NamedTuple):
+    """The exact probabilities of every private part (row) given some values (column), beside one public part."""
+
+    outputs: Reports
+    prob: NDArray[np.object_]
+    complete: bool
+    """Whether the values are all there are."""
+
+
+def public_rows(mechanism: Mechanism, count: int, rng: Random) -> list[Mapping[str, NDArray[Any]] | None]:
+    """Public parts as clients draw them, one row each; a single None where reports have none.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> public_rows(GRR(epsilon=1.0, domain=3), 5, Random(seed=1))
+        [None]
+    """
+    if not any(column.part == "public" for column in mechanism.columns):
+        return [None]
+    reports = mechanism.randomize(known_values(mechanism, 1) * count, rng)
+    return [{name: column[row : row + 1] for name, column in reports.public.items()} for row in range(count)]
+
+
+@lru_cache(maxsize=2)  # several checks in a row look at one mechanism
+def enumerate_outputs(mechanism: Mechanism, rng_seed: int) -> tuple[Enumeration, ...]:
+    """The outputs beside several public parts; nothing where they are too many.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> (only,) = enumerate_outputs(GRR(epsilon=1.0, domain=3), 1)
+        >>> only.prob.shape, only.complete
+        ((3, 3), True)
+    """
+    found = []
+    rows = public_rows(mechanism, _ROWS, Random(seed=rng_seed))
+    for public in rows:
+        outputs = mechanism.outputs(public)
+        if outputs is None:
+            return ()
+        values = known_values(mechanism, max(2, _ENTRIES // (len(outputs) * len(rows))))
+        domain = domain_of(mechanism)
+        complete = domain is not None and domain.size == len(values)
+        found.append(Enumeration(outputs, mechanism.prob(outputs, values), complete))
+    return tuple(found)
+
+
+def worst_ratio(parts: Iterable[Enumeration]) -> Fraction:
+    """The largest ratio of one output's probabilities under two values.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> grr = GRR(epsilon=1.0, domain=3)
+        >>> worst_ratio(enumerate_outputs(grr, 1)) == grr.ratio()
+        True
+    """
+    worst = Fraction(1)
+    for _, prob, _ in parts:
+        for row in {tuple(row) for row in prob.tolist()}:
+            least, most = min(row), max(row)
+            if least == 0 < most:
+                raise CheckFailed("a report is possible under one value and impossible under another")
+            if most:
+                worst = max(worst, most / least)
+    return worst
+
+
+def exact_sum(parts: NDArray[np.object_]) -> Fraction:
+    """The sum of many fractions, over one common denominator.
+
+    Example:
+        >>> exact_sum(np.array([Fraction(1, 2), Fraction(1, 3)]))
+        Fraction(5, 6)
+    """
+    denominator = lcm(*{part.denominator for part in parts})
+    return Fraction(sum(part.numerator * (denominator // part.denominator) for part in parts), denominator)
+
+
+def row_keys(columns: Mapping[str, NDArray[Any]], n: int) -> list[bytes]:
+    """Each row's bytes, all columns together: equal rows have equal keys.
+
+    Example:
+        >>> row_keys({"a": np.uint8([7, 7]), "b": np.uint8([1, 2])}, 2)
+        [b'\\x07\\x01', b'\\x07\\x02']
+    """
+    parts = [np.ascontiguousarray(column).reshape(n, -1).view(np.uint8) for _, column in sorted(columns.items())]
+    wide = np.hstack(parts) if parts else np.zeros((n, 0), dtype=np.uint8)
+    data, width = wide.tobytes(), wide.shape[1]
+    return [data[start : start + width] for start in range(0, n * width, width)] if width else [b""] * n

@@ -1,0 +1,131 @@
+"""Checks of the estimator: right on average, as variable as it says, and covered by its intervals."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.checks.failure import CheckFailed, require
+from hubbub.checks.statistics import FALSE_ALARM, mean_is, smallest
+from hubbub.checks.values import candidates_for, shares, some_values
+from hubbub.core.random import Random
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+
+__all__ = ["check_bias_declared", "check_coverage", "check_unbiased", "check_variance"]
+
+_INTERVALS = 3_000  # so that a coverage of 95% is known to 0.4%: two percentage points are five of those
+_SPREAD = 200  # the variance of a count, so that its steps are small beside it and the normal intervals hold
+_LEAST, _MOST = 500, 60_000
+_CHUNK = 1 << 19
+
+Floats = NDArray[np.float64]
+
+
+class Repetitions(NamedTuple):
+    """Estimates of one population, again and again: a row a repetition, a column a value."""
+
+    truth: Floats
+    value: Floats
+    variance: Floats
+    covered: NDArray[np.bool_]
+    n: int
+
+
+def check_bias_declared(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """An estimate declares the mechanism's own bias, its n, and variances that are not negative.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> check_bias_declared(GRR(epsilon=1.0, domain=3))
+    """
+    rng = Random(seed=rng_seed)
+    reports = mechanism.randomize(some_values(mechanism, 2_000, rng), rng)
+    estimate = mechanism.estimate(mechanism.accumulate(reports), candidates_for(mechanism))
+    require(estimate.bias == mechanism.bias, f"the bias is {mechanism.bias}, and the estimate says {estimate.bias}")
+    require(estimate.n == len(reports), f"an estimate from {len(reports)} reports says n = {estimate.n}")
+    require(np.isfinite(estimate.value).all() and (estimate.variance >= 0).all(), "a value or variance is no number")
+
+
+def check_unbiased(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """Over repetitions, every estimated value averages the truth, and so do sums of many; false alarm: 1e-6.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> check_unbiased(GRR(epsilon=1.0, domain=3))
+    """
+    seen = _repeat(mechanism, rng_seed)
+    error = seen.value - seen.truth
+    # A small bias that all absent values share is seen in their sum.
+    sums = np.stack([np.ones_like(seen.truth), seen.truth == 0, seen.truth > 0], axis=1).astype(float)
+    p_values = mean_is(np.hstack([error, error @ sums]), 0.0)
+    worst = int(np.argmax(np.abs(error.mean(axis=0))))
+    require(
+        smallest(p_values) > FALSE_ALARM,
+        f"the estimator is biased (p = {smallest(p_values):.1e}): value {worst} has the share {seen.truth[worst]:.4g} "
+        f"and {len(error)} estimates of it average {seen.value[:, worst].mean():.4g}",
+    )
+
+
+def check_variance(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """Squared errors average the variance that estimates carry, and that `noise` predicts; false alarm: 1e-6.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> check_variance(GRR(epsilon=1.0, domain=3))
+    """
+    seen = _repeat(mechanism, rng_seed)
+    stated = seen.variance.mean(axis=0)
+    ratio = ((seen.value - seen.truth) ** 2 / stated).mean(axis=1)
+    p_value = float(mean_is(ratio[:, None], 1.0)[0])
+    require(p_value > FALSE_ALARM, f"squared errors are {ratio.mean():.3f} times the variance (p = {p_value:.1e})")
+    if isinstance(mechanism, FrequencyOracle):
+        predicted = mechanism.noise(seen.n).variance(seen.truth)
+        p_value = smallest(mean_is(seen.variance, predicted))
+        require(p_value > FALSE_ALARM, f"noise() predicts {predicted[:4]}, and estimates carry {stated[:4]}")
+
+
+def check_coverage(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """95% intervals hold the truth in 93% to 97% of cases; false alarm: below 1e-4.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> check_coverage(GRR(epsilon=1.0, domain=3))
+    """
+    covered = float(_repeat(mechanism, rng_seed).covered.mean())
+    require(0.93 <= covered <= 0.97, f"95% intervals hold the truth in {covered:.2%} of cases")
+
+
+@lru_cache(maxsize=2)  # three checks in a row look at one mechanism
+def _repeat(mechanism: Mechanism, rng_seed: int) -> Repetitions:
+    rng = Random(seed=rng_seed)
+    n = _population(mechanism)
+    values = some_values(mechanism, n, rng)
+    truth = shares(mechanism, values)
+    if truth is None:
+        raise CheckFailed("nothing says what the estimates should be: give the mechanism a method `truth(values)`")
+    times = math.ceil(_INTERVALS / min(max(len(truth) - 1, 1), 75))
+    at_once = min(times, max(1, _CHUNK // n))
+    value, variance, covered = (np.empty((times, len(truth))) for _ in range(3))
+    for start in range(0, times, at_once):
+        several = min(at_once, times - start)
+        batch = np.tile(values, several) if isinstance(values, np.ndarray) else values * several
+        reports = mechanism.randomize(batch, rng)
+        for k in range(several):
+            estimate = mechanism.estimate(mechanism.accumulate(reports[k * n : (k + 1) * n]))
+            low, high = estimate.interval(0.95)
+            value[start + k], variance[start + k] = estimate.value, estimate.variance
+            covered[start + k] = (low <= truth) & (truth <= high)
+    return Repetitions(truth, value, variance, covered.astype(bool), n)
+
+
+def _population(mechanism: Mechanism) -> int:
+    """How many people a repetition needs."""
+    if not isinstance(mechanism, FrequencyOracle):
+        return _LEAST
+    one = mechanism.moments()
+    return min(max(_LEAST, math.ceil(_SPREAD / max(one.false_variance, 1e-9))), _MOST)

@@ -1,0 +1,47 @@
+"""What a check raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hubbub.core.errors import HubbubError
+
+__all__ = ["CheckFailed", "require", "require_refusal"]
+
+
+class CheckFailed(AssertionError):
+    """A mechanism broke its contract."""
+
+
+def require(condition: object, message: str) -> None:
+    """Fail unless the condition holds; unlike `assert`, also under `python -O`.
+
+    Example:
+        >>> require(1 + 1 == 3, "sums must add up")
+        Traceback (most recent call last):
+            ...
+        hubbub.checks.failure.CheckFailed: sums must add up
+    """
+    if not condition:
+        raise CheckFailed(message)
+
+
+def require_refusal(what: str, error: type[HubbubError], call: Callable[[], Any]) -> None:
+    """Fail unless the call is refused with that very kind of error.
+
+    Example:
+        >>> require_refusal("nothing", HubbubError, lambda: None)
+        Traceback (most recent call last):
+            ...
+        hubbub.checks.failure.CheckFailed: nothing must be refused with HubbubError, but was accepted
+    """
+    try:
+        call()
+    except error:
+        return
+    except Exception as other:
+        raise CheckFailed(
+            f"{what} must be refused with {error.__name__}, not {type(other).__name__}: {other}"
+        ) from other
+    raise CheckFailed(f"{what} must be refused with {error.__name__}, but was accepted")

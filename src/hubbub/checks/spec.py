@@ -1,0 +1,164 @@
+"""Checks of the spec: it says everything, nothing in it can change, and it cannot be made to spend more."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from hubbub.checks.enumeration import enumerate_outputs, public_rows, worst_ratio
+from hubbub.checks.failure import CheckFailed, require, require_refusal
+from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.core.random import Random
+from hubbub.core.spec import Json, canonical
+from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.base import Mechanism
+
+__all__ = ["check_event", "check_frozen", "check_hostile_spec", "check_spec_fields", "check_spec_round_trip"]
+
+_FEW = 64  # outputs, so that a dozen changed specs are enumerated in no time
+
+
+def check_spec_round_trip(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """A spec goes through JSON, plain or canonical, and comes back as an equal mechanism with the same id.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> check_spec_round_trip(GRR(epsilon=1.0, domain=3))
+    """
+    spec = mechanism.spec()
+    readers = [type(mechanism).from_spec]
+    if MECHANISMS.get(type(mechanism).__name__) is type(mechanism):
+        readers.append(Mechanism.from_spec)  # the registry finds it by name
+    for text in (json.dumps(spec), canonical(spec)):
+        for read in readers:
+            back = read(json.loads(text))
+            require(back == mechanism, f"from_spec({text}) gives {back!r}")
+            require(back.spec_id == mechanism.spec_id, f"the id {mechanism.spec_id} comes back as {back.spec_id}")
+            require(canonical(back.spec()) == canonical(spec), f"the spec {text} comes back as {back.spec()}")
+
+
+def check_spec_fields(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """A spec with a field missing, a field too many, another name or no proper epsilon is refused.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> check_spec_fields(GRR(epsilon=1.0, domain=3))
+    """
+    spec = mechanism.spec()
+    for name in spec:
+        less: dict[str, Json] = {key: value for key, value in spec.items() if key != name}
+        require_refusal(f"a spec without {name}", InvalidValue, lambda less=less: _build(mechanism, less))  # type: ignore[misc]
+    for name, value in {
+        "surplus": 1,
+        "mechanism": "NoSuchMechanism",
+        "epsilon": math.nan,
+    }.items():
+        require_refusal(
+            f"a spec with {name}={value}",
+            InvalidValue,
+            lambda n=name, v=value: _build(mechanism, {**spec, n: v}),  # type: ignore[misc]
+        )
+    for epsilon in (0, -1.0, math.inf, None, "1", True, [1.0]):
+        require_refusal(
+            f"epsilon={epsilon!r}",
+            InvalidValue,
+            lambda e=epsilon: _build(mechanism, {**spec, "epsilon": e}),  # type: ignore[misc]
+        )
+
+
+def check_hostile_spec(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """Whatever integer or epsilon a hostile server puts in a spec, it is refused or spends what it declares.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> check_hostile_spec(GRR(epsilon=1.0, domain=3))
+    """
+    for name, value in _nudges(mechanism):
+        try:
+            changed = _build(mechanism, {**mechanism.spec(), name: value})
+        except HubbubError:
+            continue
+        require(
+            changed.effective_epsilon <= changed.epsilon,
+            f"with {name}={value} it spends {changed.effective_epsilon!r} and declares {changed.epsilon!r}",
+        )
+        _check_small_enumeration(changed, f"with {name}={value}", rng_seed)
+        if name == "epsilon":
+            require(changed.epsilon == value, f"a spec of epsilon={value!r} was read as epsilon={changed.epsilon!r}")
+
+
+def check_frozen(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """No field can be set, every field can be hashed, and what `spec()` returns is the caller's own.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> check_frozen(GRR(epsilon=1.0, domain=3))
+    """
+    before = canonical(mechanism.spec())
+    for field in dataclasses.fields(mechanism):
+        value = getattr(mechanism, field.name)
+        try:
+            setattr(mechanism, field.name, value)
+        except AttributeError:  # dataclasses.FrozenInstanceError is one
+            pass
+        else:
+            raise CheckFailed(f"the field {field.name} can be set")
+        try:
+            hash(value)
+        except TypeError:
+            raise CheckFailed(f"the field {field.name} holds something that can change: {value!r}") from None
+    _spoil(mechanism.spec())
+    require(canonical(mechanism.spec()) == before, "changing what spec() returned changed the mechanism")
+
+
+def check_event(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """The event names the mechanism and charges its effective epsilon, rounded up to whole units.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> check_event(GRR(epsilon=1.0, domain=3))
+    """
+    event = mechanism.event()
+    wanted = math.ceil(Fraction(mechanism.effective_epsilon) * UNITS_PER_EPSILON)
+    require(event.spent == wanted, f"one report spends {wanted} units, and the event says {event.spent}")
+    require(event.spec_id == mechanism.spec_id, f"the event is of {event.spec_id}, not {mechanism.spec_id}")
+    require(event.mechanism == type(mechanism).__name__, f"the event names {event.mechanism}")
+
+
+def _build(mechanism: Mechanism, spec: dict[str, Any]) -> Mechanism:
+    return type(mechanism).from_spec(spec)
+
+
+def _check_small_enumeration(changed: Mechanism, how: str, rng_seed: int) -> None:
+    """A formula for `ratio()` may hold for the mechanism's own choices and not for others that it accepts."""
+    outputs = changed.outputs(public_rows(changed, 1, Random(seed=rng_seed))[0])
+    if outputs is not None and len(outputs) <= _FEW:
+        worst = worst_ratio(enumerate_outputs(changed, rng_seed))
+        require(worst <= changed.ratio(), f"{how} a report has a ratio of {float(worst)!r}, above ratio()")
+
+
+def _nudges(mechanism: Mechanism) -> Iterator[tuple[str, Any]]:
+    for share in (0.5, 0.9, 0.999):
+        yield "epsilon", mechanism.effective_epsilon * share
+    for field in dataclasses.fields(mechanism):
+        value = getattr(mechanism, field.name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            for near in (value - 1, value + 1, value - 2, value // 2, value * 2, value * 9 // 10, value * 11 // 10, 1):
+                yield field.name, near
+            yield from ((field.name, wrong) for wrong in (-1, 1 << 200, 0.5, "x", None))
+
+
+def _spoil(value: Any) -> None:
+    if isinstance(value, dict):
+        for item in value.values():
+            _spoil(item)
+        value["spoilt"] = 1
+    elif isinstance(value, list):
+        for item in value:
+            _spoil(item)
+        value.append("spoilt")

@@ -1,0 +1,135 @@
+"""The suite: which checks there are, and which apply to a mechanism."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable
+from typing import Protocol
+
+from hubbub.checks.aliasing import check_no_aliasing
+from hubbub.checks.draws import check_batch_is_singles, check_draws, check_public_part
+from hubbub.checks.enumeration import public_rows
+from hubbub.checks.estimator import check_bias_declared, check_coverage, check_unbiased, check_variance
+from hubbub.checks.failure import CheckFailed
+from hubbub.checks.merging import check_empty, check_merge_laws, check_round_trip
+from hubbub.checks.probability import (
+    check_effective_epsilon,
+    check_exact_epsilon,
+    check_log_prob,
+    check_normalised,
+    check_tight_epsilon,
+)
+from hubbub.checks.refusal import check_bad_values, check_foreign, check_hostile_columns
+from hubbub.checks.sampler import check_sampler
+from hubbub.checks.spec import (
+    check_event,
+    check_frozen,
+    check_hostile_spec,
+    check_spec_fields,
+    check_spec_round_trip,
+)
+from hubbub.checks.values import known_values, shares
+from hubbub.core.random import Random
+from hubbub.mechanisms.base import Mechanism
+
+__all__ = ["CHECKS", "Check", "checks_for", "run_checks"]
+
+
+class Check(Protocol):
+    """A function that raises where a mechanism breaks its contract."""
+
+    __name__: str
+
+    def __call__(self, mechanism: Mechanism, rng_seed: int = 1) -> None: ...
+
+
+CHECKS: tuple[Check, ...] = (
+    check_spec_round_trip,
+    check_spec_fields,
+    check_frozen,
+    check_effective_epsilon,
+    check_normalised,
+    check_exact_epsilon,
+    check_tight_epsilon,
+    check_hostile_spec,
+    check_log_prob,
+    check_sampler,
+    check_draws,
+    check_public_part,
+    check_batch_is_singles,
+    check_merge_laws,
+    check_round_trip,
+    check_empty,
+    check_foreign,
+    check_bad_values,
+    check_hostile_columns,
+    check_no_aliasing,
+    check_event,
+    check_bias_declared,
+    check_unbiased,
+    check_variance,
+    check_coverage,
+)
+"""Every check, the exact ones first."""
+
+
+def checks_for(mechanism: Mechanism) -> tuple[Check, ...]:
+    """The checks that apply to a mechanism.
+
+    Those that enumerate outputs need outputs that can be listed, and those of the estimator a mechanism whose bias
+    is "none". A class opts out of any other by name and with a reason, in `skip_checks: ClassVar[dict[str, str]]`.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> check_unbiased in checks_for(GRR(epsilon=1.0, domain=3))
+        True
+    """
+    skipped = getattr(mechanism, "skip_checks", {})
+    unknown = set(skipped) - {check.__name__ for check in CHECKS}
+    if unknown:
+        raise CheckFailed(f"{type(mechanism).__name__}.skip_checks names no check: {', '.join(sorted(unknown))}")
+    return tuple(
+        check for check in CHECKS if check.__name__ not in skipped and _WHERE.get(check.__name__, _always)(mechanism)
+    )
+
+
+def run_checks(mechanism: Mechanism, rng_seed: int = 1) -> tuple[str, ...]:
+    """Run every check that applies, and return their names; the first that fails raises CheckFailed.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> names = run_checks(GRR(epsilon=1.0, domain=3))
+        >>> names[:3]
+        ('check_spec_round_trip', 'check_spec_fields', 'check_frozen')
+    """
+    checks = checks_for(mechanism)
+    for check in checks:
+        try:
+            check(mechanism, rng_seed)
+        except Exception as error:
+            what = str(error) if isinstance(error, CheckFailed) else f"{type(error).__name__}: {error}"
+            raise CheckFailed(f"{check.__name__} of {reprlib.repr(mechanism)}: {what}") from error
+    return tuple(check.__name__ for check in checks)
+
+
+def _always(mechanism: Mechanism) -> bool:
+    return True
+
+
+def _enumerable(mechanism: Mechanism) -> bool:
+    return mechanism.outputs(public_rows(mechanism, 1, Random(seed=1))[0]) is not None
+
+
+def _unbiased(mechanism: Mechanism) -> bool:
+    return mechanism.bias == "none" and shares(mechanism, known_values(mechanism, 1)) is not None
+
+
+_WHERE: dict[str, Callable[[Mechanism], bool]] = {
+    "check_normalised": _enumerable,
+    "check_exact_epsilon": _enumerable,
+    "check_tight_epsilon": _enumerable,
+    "check_public_part": lambda mechanism: any(column.part == "public" for column in mechanism.columns),
+    "check_unbiased": _unbiased,
+    "check_variance": _unbiased,
+    "check_coverage": _unbiased,
+}

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings, as_domain
+from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.hashing import fingerprint
+from hubbub.core.spec import canonical
+
+DOMAINS = [
+    Ordinal(5),
+    Ordinal(1 << 32),
+    Categorical(["a", "b", "\U0001f389"]),
+    Numeric(-1.5, 2.5, cells=8),
+    Numeric(0, 10, cells=2),
+    Numeric(0, 1e17, cells=2),
+    Strings(longest=12),
+    Sets(Ordinal(9), most=3),
+    Sets(Categorical(["x", "y"]), most=2),
+]
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=str)
+def test_specs_round_trip(domain: Domain):
+    spec = json.loads(json.dumps(domain.spec()))
+    assert Domain.from_spec(spec) == domain
+    assert hash(Domain.from_spec(spec)) == hash(domain)
+    assert as_domain("domain", spec) == domain
+    again = Domain.from_spec(json.loads(canonical(domain.spec())))
+    assert canonical(again.spec()) == canonical(domain.spec())
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=str)
+def test_a_domain_is_frozen(domain: Domain):
+    with pytest.raises(AttributeError):
+        domain.size = 7  # type: ignore[misc]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+FIELDS = ["size", "names", "low", "high", "cells", "longest", "items", "most"]
+
+
+@settings(max_examples=60)
+@given(st.sampled_from([*Domain.kinds, "nothing"]) | json_values, st.dictionaries(st.sampled_from(FIELDS), json_values))
+def test_hostile_specs_are_refused_and_nothing_else_happens(kind: Any, fields: dict[str, Any]):
+    try:
+        domain = Domain.from_spec({"kind": kind, **fields})
+    except HubbubError:
+        return
+    assert isinstance(domain, Domain)
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "categorical", "numeric", "strings", "sets"])
+def test_fields_must_be_all_there_and_no_more(kind: str):
+    spec = next(domain.spec() for domain in DOMAINS if domain.spec()["kind"] == kind)
+    with pytest.raises(InvalidValue, match="exactly the fields"):
+        Domain.from_spec({**spec, "surplus": 1})
+    for name in spec:
+        with pytest.raises(InvalidValue):
+            Domain.from_spec({key: value for key, value in spec.items() if key != name})
+
+
+@pytest.mark.parametrize(
+    ("value", "domain"),
+    [(5, Ordinal(5)), (np.int32(5), Ordinal(5)), (["a", "b"], Categorical(["a", "b"])), (Ordinal(3), Ordinal(3))],
+)
+def test_shorthand(value: Any, domain: Domain):
+    assert as_domain("domain", value) == domain
+
+
+@pytest.mark.parametrize(
+    "value", [None, 1, 0, -3, True, 2.0, "ab", b"ab", [], ["a"], ["a", "a"], ["a", 1], object(), (1 << 32) + 1]
+)
+def test_what_is_no_domain_is_refused(value: Any):
+    with pytest.raises(InvalidValue, match="domain"):
+        as_domain("domain", value)
+
+
+# -- codes ----------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 8)))
+def test_ordinal_codes_are_the_values(values: list[int]):
+    assert Ordinal(9).encode(values).tolist() == values
+    assert Ordinal(9).encode(np.array(values, dtype=np.uint8)).tolist() == values
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [-1],
+        [9],
+        [0, 9],
+        [0.0],
+        ["1"],
+        [None],
+        [True],
+        [[1, 2]],
+        [[1], [2, 3]],
+        [1 << 70],
+        np.uint64([1 << 63]),
+        None,
+        {1},
+    ],
+    ids=str,
+)
+def test_ordinal_refuses_what_is_not_in_it(values: Any):
+    with pytest.raises(InvalidValue, match="values"):
+        Ordinal(9).encode(values)
+
+
+def test_one_value_is_a_batch_of_one():
+    assert Ordinal(9).encode(4).tolist() == [4]
+    assert Categorical(["a", "b"]).encode("b").tolist() == [1]
+    assert Numeric(0, 1, cells=2).encode(0.7).tolist() == [1]
+    assert Strings(longest=5).encode("hello").tolist() == [fingerprint("hello")]
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=str)
+def test_no_values_are_an_empty_batch(domain: Domain):
+    assert len(domain.encode([])) == 0
+
+
+def test_categorical_codes():
+    colours = Categorical(["red", "green", "blue"])
+    assert colours.encode(np.array(["blue", "red"])).tolist() == [2, 0]
+    assert colours.encode(value for value in ("green",)).tolist() == [1]
+    assert colours.labels == ("red", "green", "blue")
+    for values in (["Red"], ["red", ""], [0], [None], [["red"]], 5, None, "r"):
+        with pytest.raises(InvalidValue, match="red"):
+            colours.encode(values)
+
+
+@given(st.floats(-1.5, 2.5))
+def test_numeric_cells_hold_their_values(number: float):
+    domain = Numeric(-1.5, 2.5, cells=8)
+    (cell,) = domain.encode([number])
+    assert domain.edges[cell] <= number <= domain.edges[cell + 1]
+    assert len(domain.labels) == 8
+
+
+@pytest.mark.parametrize(
+    "values", [[float("nan")], [float("inf")], [-1.51], [2.51], ["1"], [None], [[0.0]], [1j], [[0.1], []]]
+)
+def test_numeric_refuses_what_is_not_in_it(values: Any):
+    with pytest.raises(InvalidValue, match="values"):
+        Numeric(-1.5, 2.5, cells=8).encode(values)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "cells"),
+    [
+        (0, 0, 2),
+        (1, 0, 2),
+        (0, float("inf"), 2),
+        (float("nan"), 1, 2),
+        (0, 1, 1),
+        (0, 1, 2.0),
+        (-1.7e308, 1.7e308, 4),
+        (0, 10**400, 4),
+    ],
+)
+def test_ranges_that_are_none_are_refused(low: Any, high: Any, cells: Any):
+    with pytest.raises(InvalidValue):
+        Numeric(low, high, cells=cells)
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=3)))
+def test_strings_are_fingerprints(words: list[str]):
+    assert Strings(longest=12).encode(words).tolist() == [fingerprint(word) for word in words]
+
+
+@pytest.mark.parametrize(
+    "values", [["x" * 13], ["\u20ac" * 5], [5], [None], [b"a"], None, 7, b"bytes", {"a": 1}, ["\ud800"]]
+)
+def test_strings_refuse_the_rest(values: Any):
+    with pytest.raises(InvalidValue, match="values"):
+        Strings(longest=12).encode(values)
+
+
+def test_sets_are_padded_and_sorted():
+    assert Sets(Ordinal(9), most=3).encode([{8, 1}, [3], frozenset(), np.array([0, 2, 4])]).tolist() == [
+        [1, 8, -1],
+        [3, -1, -1],
+        [-1, -1, -1],
+        [0, 2, 4],
+    ]
+    assert Sets(Categorical(["x", "y"]), most=2).encode([{"y"}]).tolist() == [[1, -1]]
+
+
+@pytest.mark.parametrize("values", [5, None, [5], [None], [{9}], [{-1}], [[1, 1]], [{1, 2, 3, 4}], ["12"], [{0.5}]])
+def test_sets_refuse_the_rest(values: Any):
+    with pytest.raises(InvalidValue, match="values"):
+        Sets(Ordinal(9), most=3).encode(values)
+
+
+@pytest.mark.parametrize(("items", "most"), [(Strings(5), 2), (Ordinal(4), 0), (Ordinal(4), 5), (4, 2)])
+def test_sets_need_a_domain_with_a_size(items: Any, most: int):
+    with pytest.raises(InvalidValue):
+        Sets(items, most=most)

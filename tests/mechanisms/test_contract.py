@@ -1,0 +1,42 @@
+"""The contract, on every registered mechanism: add a class to the registry and this file finds it.
+
+Each statistical check states its chance of a false alarm (1e-6; coverage 1e-4); the seed is fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hubbub.checks import Check, checks_for
+from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.base import Mechanism
+
+
+def _cases() -> Iterator[Any]:
+    for name, kind in MECHANISMS.items():
+        for number, mechanism in enumerate(kind.examples()):
+            for check in checks_for(mechanism):
+                short = check.__name__.removeprefix("check_")
+                yield pytest.param(check, mechanism, id=f"{name}-example{number}-{short}")
+
+
+@pytest.mark.parametrize(("check", "mechanism"), _cases())
+def test_contract(check: Check, mechanism: Mechanism):
+    check(mechanism)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_mechanism_has_examples_and_a_name(name: str):
+    kind = MECHANISMS[name]
+    assert kind.__name__ == name
+    assert list(kind.examples())
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_what_is_skipped_says_why(name: str):
+    for check, reason in getattr(MECHANISMS[name], "skip_checks", {}).items():
+        assert check.startswith("check_")
+        assert len(reason.split()) >= 3

@@ -1,0 +1,63 @@
+"""A device loads nothing it does not need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = (
+    "numba",
+    "scipy",
+    "pyarrow",
+    "duckdb",
+    "sqlglot",
+    "matplotlib",
+    "rich",
+    "typer",
+    "pandas",
+)
+CLIENT = """
+import importlib, pkgutil
+import hubbub, hubbub.core, hubbub.mechanisms
+for module in pkgutil.iter_modules(hubbub.core.__path__, "hubbub.core."):
+    importlib.import_module(module.name)
+for module in pkgutil.walk_packages(hubbub.mechanisms.__path__, "hubbub.mechanisms."):
+    importlib.import_module(module.name)
+"""
+REPORT = """
+from hubbub import OLH, Random
+olh = OLH.from_spec(OLH(epsilon=1.0, domain=64).spec())
+assert len(olh.randomize([3], Random()).to_bytes()) > 9 and olh.event().spent > 0
+"""
+
+
+def loaded(code: str) -> set[str]:
+    script = code + "\nimport sys\nprint(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+@pytest.mark.parametrize("code", [CLIENT, CLIENT + REPORT, REPORT], ids=["import", "import and report", "report"])
+def test_a_client_loads_no_analytics(code: str):
+    assert not loaded(code) & set(HEAVY)
+
+
+def test_the_probe_sees_what_is_loaded():
+    assert "scipy" in loaded("import scipy.stats")
+
+
+def test_a_client_loads_no_server_side_package():
+    script = CLIENT + REPORT + "\nimport sys\nprint(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    parts = {".".join(name.split(".")[:2]) for name in done.stdout.split() if name.startswith("hubbub.")}
+    assert parts == {"hubbub.core", "hubbub.mechanisms"}
+
+
+def test_names_resolve_on_first_use():
+    import hubbub
+
+    assert hubbub.Random(seed=1).secure is False
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = hubbub.Nothing
