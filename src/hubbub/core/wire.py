@@ -90,7 +90,7 @@ def unpack_columns(kind: str, data: bytes) -> tuple[str, int, list[Column]]:
     """
     try:
         frame = _decoder.decode(data)
-    except (msgspec.DecodeError, TypeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:
         shown = data[:40] if isinstance(data, bytes) else data  # not all of it: it may be large
         raise DecodeError(kind, shown, f"well-formed binary columns ({error})") from None
     if frame.kind != kind:
