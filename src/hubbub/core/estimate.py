@@ -44,6 +44,8 @@ class Estimate:
         A name for each value.
     noise
         The second moments as functions of the shares, where the mechanism has them.
+    spread
+        Of a mean, the variance of the values among the people, where the reports tell it.
 
     Example:
         >>> estimate = Estimate(value=[0.5, 0.3, 0.2], variance=[1e-4] * 3, n=1000)
@@ -61,6 +63,7 @@ class Estimate:
     kind: Literal["share", "quantity"] = "share"
     labels: tuple[str, ...] | None = None
     noise: Noise | None = field(default=None, repr=False)
+    spread: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("value", "variance"):
@@ -135,18 +138,20 @@ class Estimate:
         return Estimate(value, variance, self.n, self.bias, self.kind)
 
     def of_population(self, size: int) -> Estimate:
-        """The same shares as an estimate of a larger population of which the n who answered are a random part.
+        """The same value as an estimate of a larger population of which the n who answered are a random part.
 
-        Adds the sampling variance f(1-f)/n (1 - n/size), a term of its own.
+        Adds the sampling variance f(1-f)/n (1 - n/size), a term of its own; for a mean, `spread` stands for f(1-f).
 
         Example:
             >>> Estimate(value=[0.5], variance=[0.0], n=100).of_population(200).variance.tolist()
             [0.00125]
         """
-        if self.kind != "share":
-            raise InvalidValue("kind", self.kind, "shares")
         if size < self.n:
             raise InvalidValue("size", size, f"at least the {self.n} who answered")
+        if self.kind != "share":
+            if self.spread is None:
+                raise InvalidValue("spread", None, "shares, or a mean whose spread is known")
+            return replace(self, variance=self.variance + self.spread / max(self.n, 1) * (1 - self.n / size))
         noise = (self.noise or Noise(0.0, 0.0)).sampled(self.n, size)
         share = np.clip(self.value, 0.0, 1.0)
         return replace(self, variance=self.variance + noise.sampling * share * (1 - share), noise=noise)
@@ -172,6 +177,7 @@ class Estimate:
     def table(self, *, most: int = 20, level: float = 0.95) -> Table:
         """A rich table of the largest values with their intervals."""
         try:
+            from rich.markup import escape
             from rich.table import Table
         except ImportError:
             raise MissingDependency("rich", "analytics") from None
@@ -182,7 +188,7 @@ class Estimate:
             table.add_column(heading, justify="left" if heading == "value" else "right")
         for i in self.top(most):
             style = None if low[i] > 0 else "dim"
-            table.add_row(names[i], f"{self.value[i]:.4g}", f"{low[i]:.4g} to {high[i]:.4g}", style=style)
+            table.add_row(escape(names[i]), f"{self.value[i]:.4g}", f"{low[i]:.4g} to {high[i]:.4g}", style=style)
         if len(self) > most:
             table.add_row(f"... {len(self) - most} more", "", "", style="dim")
         return table
@@ -208,7 +214,8 @@ class Estimate:
             ax = Figure(figsize=(7, 0.9 + 0.28 * len(shown)), layout="constrained").subplots()
         names = self.names()
         low, high = self.interval(level)
-        ax.barh([names[i] for i in shown], self.value[shown], **{"color": "#4c78a8", **options})
+        plain = [names[i].replace("$", r"\$") for i in shown]  # a dollar would begin a formula
+        ax.barh(plain, self.value[shown], **{"color": "#4c78a8", **options})
         for row, i in enumerate(shown):
             ax.plot([low[i], high[i]], [row, row], color="#333333", linewidth=1.5)
         ax.axvline(0, color="#999999", linewidth=0.8)

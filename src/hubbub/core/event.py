@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["UNITS_PER_EPSILON", "Event"]
+__all__ = ["UNITS_PER_EPSILON", "Event", "epsilon_of", "units_of"]
 
 UNITS_PER_EPSILON = 10**12
 """Budgets are counted in units of 1e-12 epsilon: sums of floats would refuse or overspend."""
@@ -44,3 +44,25 @@ class Event:
             1
         """
         return Event(mechanism, spec_id, math.ceil(Fraction(epsilon) * UNITS_PER_EPSILON), step)
+
+
+def units_of(epsilon: float | Fraction) -> int:
+    """An allowance in whole units, rounded down.
+
+    Example:
+        >>> units_of(1.0), units_of(Fraction(1, 3))
+        (1000000000000, 333333333333)
+    """
+    return math.floor(Fraction(epsilon) * UNITS_PER_EPSILON)
+
+
+def epsilon_of(units: int) -> float:
+    """The largest float that is at most so many units: a mechanism built with it never costs one unit more.
+
+    Example:
+        >>> epsilon_of(10**12), math.ceil(Fraction(epsilon_of(333333333333)) * UNITS_PER_EPSILON)
+        (1.0, 333333333333)
+    """
+    epsilon = units / UNITS_PER_EPSILON
+    exact = Fraction(units, UNITS_PER_EPSILON)
+    return epsilon if Fraction(epsilon) <= exact else math.nextafter(epsilon, 0.0)

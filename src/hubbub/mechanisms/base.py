@@ -181,6 +181,15 @@ class Mechanism(ABC):
         """The size of one report's columns."""
         return sum(np.dtype(column.dtype).itemsize * math.prod(column.shape) for column in self.columns)
 
+    @property
+    def report_bits(self) -> int:
+        """What one report holds, in bits: the bytes, less what a column's bound leaves unused."""
+        return sum(
+            math.prod(column.shape)
+            * ((column.below - 1).bit_length() if column.below else 8 * np.dtype(column.dtype).itemsize)
+            for column in self.columns
+        )
+
     def spec(self) -> dict[str, Json]:
         """The fields, as JSON: what client and server share."""
         spec: dict[str, Json] = {"mechanism": type(self).__name__}

@@ -20,7 +20,7 @@ from hubbub.core.hashing import bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import ColumnSpec, Mechanism
+from hubbub.mechanisms.base import ColumnSpec, Mechanism, fractions
 from hubbub.mechanisms.frequency.oracle import DomainLike, unsigned
 from hubbub.mechanisms.frequency.unary import flip_bits
 
@@ -140,8 +140,8 @@ class Rappor(Mechanism):
         return np.asarray((want[:, :, :-1] != got[:, None, :]).sum(axis=2))
 
     def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        (p, q), flips = self.rates, self._flips(reports, values).astype(object)
-        return np.asarray(q**flips * p ** (self.bits - flips))
+        p, q = self.rates
+        return fractions([q**k * p ** (self.bits - k) for k in range(self.bits + 1)], self._flips(reports, values))
 
     def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
         (p, q), flips = self.rates, self._flips(reports, values)

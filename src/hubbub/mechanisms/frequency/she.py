@@ -99,13 +99,14 @@ class SHE(FrequencyOracle):
 
     @cached_property
     def _moments(self) -> Moments:
-        cells = range(-self.clamp, self.grid + self.clamp + 1)
+        reach = self.clamp + self.grid
+        noise, total = self._noise_choice.weights, self._noise_choice.total
+        chances = np.array([weight / total for weight in noise])  # whole numbers: each quotient correctly rounded
         means, variances = [], []
-        for table in self._table:
-            chances = np.array([float(chance) for chance in table])
-            mean = float(chances @ np.array(cells))
-            means.append(mean)
-            variances.append(float(chances @ (np.array(cells) - mean) ** 2))
+        for centre in (0, self.grid):
+            cells = np.clip(np.arange(-reach, reach + 1) + centre, -self.clamp, self.grid + self.clamp)
+            means.append(float(chances @ cells))
+            variances.append(float(chances @ (cells - means[-1]) ** 2))
         return Moments(means[1], means[0], variances[1], variances[0])
 
     def moments(self) -> Moments:

@@ -83,8 +83,9 @@ class SubsetSelection(FrequencyOracle):
         return (1 - p) / math.comb(d - 1, k), p / math.comb(d - 1, k - 1)
 
     def ratio(self) -> Fraction:
-        without, with_ = self._each
-        return max(with_ / without, without / with_)
+        p, d, k = self.rates[0], self.size, self.subset
+        gain = p / (1 - p) * Fraction(d - k, k)  # of a set that holds the truth over one that does not
+        return max(gain, 1 / gain)
 
     def pair_covariance(self) -> tuple[float, float]:
         d, k = self.size, self.subset
@@ -96,24 +97,33 @@ class SubsetSelection(FrequencyOracle):
     def columns(self) -> tuple[ColumnSpec, ...]:
         return (ColumnSpec("private", "bits", "u1", (-(-self.size // 8),)),)
 
+    @property
+    def report_bits(self) -> int:
+        return self.size
+
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         packed = np.empty((codes.size, -(-self.size // 8)), dtype=np.uint8)
         step = max(1, (1 << 18) // self.size)
         for start in range(0, codes.size, step):
-            packed[start : start + step] = pack(self._sets(codes[start : start + step], rng))
+            own = codes[start : start + step]
+            draws = rng.uint64(own.size, self.size + 1)
+            packed[start : start + step] = pack(
+                self._sets(own, draws[:, 0] < np.uint64(self.include), draws[:, 1:], rng)
+            )
         return {"bits": packed}
 
-    def _sets(self, codes: NDArray[np.int64], rng: Random) -> NDArray[np.bool_]:
-        """The k smallest of random keys; the true value's key is put first or last by a coin."""
+    def _sets(
+        self, codes: NDArray[np.int64], held: NDArray[np.bool_], draws: NDArray[np.uint64], rng: Random
+    ) -> NDArray[np.bool_]:
+        """The k smallest of random keys; the true value's key comes first where it is to be held, else last."""
         k, rows = self.subset, np.arange(codes.size)
-        draws = rng.uint64(codes.size, self.size + 1)
-        keys = draws[:, 1:] >> np.uint64(1)
-        keys[rows, codes] = np.where(draws[:, 0] < np.uint64(self.include), 0, 1 << 63)
+        keys = draws >> np.uint64(1)
+        keys[rows, codes] = np.where(held, 0, 1 << 63)
         ordered = np.partition(keys, (k - 1, k), axis=1)
         chosen = keys <= ordered[:, k - 1 : k]
-        tied = np.flatnonzero(ordered[:, k - 1] == ordered[:, k])  # a tie would favour neither, and break the size
+        tied = np.flatnonzero(ordered[:, k - 1] == ordered[:, k])  # too many would be chosen: draw these keys again
         if tied.size:
-            chosen[tied] = self._sets(codes[tied], rng)
+            chosen[tied] = self._sets(codes[tied], held[tied], rng.uint64(tied.size, self.size), rng)
         return chosen
 
     def check(self, reports: Reports) -> None:

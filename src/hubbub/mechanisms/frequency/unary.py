@@ -23,7 +23,7 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 __all__ = ["OUE", "SUE", "Unary", "flip_bits", "odds"]
 
 _ENUMERABLE = 12  # bits: 4,096 outputs
-_CHUNK = 1 << 19  # bytes drawn at a time: they stay in the cache
+_CHUNK = 1 << 20  # bytes drawn at a time: the cost of the calls is spread, and they stay in the cache
 _LOSS = 1e-3  # of epsilon, the most that 16-bit probabilities may waste before 32 bits are used
 
 
@@ -80,6 +80,10 @@ class Unary(FrequencyOracle):
     def columns(self) -> tuple[ColumnSpec, ...]:
         return (ColumnSpec("private", "bits", "u1", (-(-self.size // 8),)),)
 
+    @property
+    def report_bits(self) -> int:
+        return self.size
+
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         return {"bits": flip_bits(codes[:, None], self.size, self.width, self.one, self.zero, rng)}
 
@@ -95,9 +99,9 @@ class Unary(FrequencyOracle):
 
     def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
         (p, q), d = self.rates, self.size
-        ones, own = (part.astype(object) for part in self._counts_of_bits(reports, values))
-        rest = ones - own
-        return np.asarray(fractions([1 - p, p], own.astype(int)) * q**rest * (1 - q) ** (d - 1 - rest))
+        ones, own = self._counts_of_bits(reports, values)
+        others = [q**rest * (1 - q) ** (d - 1 - rest) for rest in range(d)]
+        return np.asarray(fractions([1 - p, p], own) * fractions(others, ones - own))
 
     def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
         p, q = self.rates

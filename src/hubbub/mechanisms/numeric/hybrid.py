@@ -1,0 +1,169 @@
+"""The hybrid mechanism: piecewise or stochastic rounding, by a public coin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.grid import to_grid
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import ColumnSpec
+from hubbub.mechanisms.numeric.mean import Curve, MeanMechanism
+from hubbub.mechanisms.numeric.piecewise import TWO_64, Piecewise, StochasticRounding
+
+__all__ = ["Hybrid"]
+
+SWITCH = 0.61
+"""Below this epsilon stochastic rounding alone is best."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hybrid(MeanMechanism):
+    """The mean of a bounded number, with the smallest worst case (HM).
+
+    With probability 1 - e^(-eps/2) a report is piecewise, else stochastic rounding, which eps <= 0.61 uses alone. The
+    coin looks at nothing and is public. Above 0.61 the variance is the same for every value: (half the range)^2 / n times
+    e^(-eps/2) [((e^eps+1)/(e^eps-1))^2 + (e^(eps/2)+3)/(3 (e^(eps/2)-1))].
+
+    Parameters
+    ----------
+    epsilon
+        What one report may spend.
+    low, high
+        The range of the number.
+    coin
+        Of 2^64, how often stochastic rounding is used.
+    cells, band, other, flip
+        As in `Piecewise`, and of 2^64 how often stochastic rounding flips; 0 chooses them.
+
+    Example:
+        >>> hybrid = Hybrid(epsilon=2.0, low=0.0, high=10.0)
+        >>> reports = hybrid.randomize([4.0] * 20000, Random(seed=1))
+        >>> float(hybrid.estimate(hybrid.accumulate(reports)).value[0].round(1))
+        3.9
+
+    References
+    ----------
+    LDP-IDS, section 6.1.1; Wang et al., 2019.
+    """
+
+    coin: int = 0
+    cells: int = 0
+    band: int = 0
+    other: int = 0
+    flip: int = 0
+
+    def _resolve(self) -> None:
+        self._resolve_range()
+        if self.coin == 0:
+            chance = math.exp(-self.epsilon / 2) if self.epsilon > SWITCH else 1.0
+            self._set("coin", min(max(1, round(chance * TWO_64)), TWO_64))
+        self._integer("coin", 1, TWO_64)
+        for field in ("cells", "band", "other"):
+            self._set(field, getattr(self.piecewise, field))
+        self._set("flip", self.rounding.other)
+
+    @cached_property
+    def piecewise(self) -> Piecewise:
+        """The mechanism of the reports whose coin fell on 0."""
+        shape = {"cells": self.cells, "band": self.band, "other": self.other}
+        return Piecewise(epsilon=self.epsilon, low=self.low, high=self.high, **shape)
+
+    @cached_property
+    def rounding(self) -> StochasticRounding:
+        """The mechanism of the reports whose coin fell on 1."""
+        return StochasticRounding(epsilon=self.epsilon, low=self.low, high=self.high, other=self.flip)
+
+    @property
+    def _share(self) -> float:
+        return float(Fraction(self.coin, TWO_64))
+
+    def ratio(self) -> Fraction:
+        rounding = self.rounding.ratio()
+        return rounding if self.coin == TWO_64 else max(rounding, self.piecewise.ratio())
+
+    @property
+    def cells_in(self) -> int:
+        return self.cells
+
+    @cached_property
+    def curve(self) -> Curve:
+        a, b, share = self.rounding.curve, self.piecewise.curve, self._share
+        return Curve(*(share * x + (1 - share) * y for x, y in zip(a, b, strict=True)))
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        (cell,) = self.piecewise.columns
+        return (ColumnSpec("public", "rounded", "u1", below=2), cell)
+
+    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+        draws = rng.uint64(codes.size, 3)
+        rounded = np.ones(codes.size, dtype=bool) if self.coin == TWO_64 else draws[:, 0] < np.uint64(self.coin)
+        bits = (draws[:, 1] >> np.uint64(32)).astype(np.uint32)
+        ends = to_grid(codes // self.cells, bits)  # the same value on a grid of one cell
+        cell = np.where(
+            rounded,
+            self.rounding.scatter(ends, draws[:, 2]),
+            self.piecewise.scatter(to_grid(codes, bits), draws[:, 2]),
+        )
+        return {"rounded": rounded, "cell": cell}
+
+    def check(self, reports: Reports) -> None:
+        super().check(reports)
+        rounded = reports.public["rounded"] == 1
+        self.rounding.check(
+            Reports(self.rounding.spec_id, private={"cell": reports.private["cell"][rounded].astype(np.uint8)})
+        )
+
+    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+        cell, rounded = reports.private["cell"], reports.public["rounded"][:, None] == 1
+        return np.where(rounded, self.rounding.cell_prob(cell, values), self.piecewise.cell_prob(cell, values))
+
+    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+        cell, rounded = reports.private["cell"], reports.public["rounded"][:, None] == 1
+        return np.where(rounded, self.rounding.cell_log_prob(cell, values), self.piecewise.cell_log_prob(cell, values))
+
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+        rounded = 1 if public is None else int(public["rounded"][0])
+        count = 2 if rounded else self.cells + self.band
+        cells = np.arange(count, dtype=self.columns[1].dtype)
+        flags = np.full(count, rounded, dtype=np.uint8)
+        return Reports(self.spec_id, public={"rounded": flags}, private={"cell": cells})
+
+    @property
+    def sketch_shape(self) -> tuple[int, ...]:
+        return (2, 3)
+
+    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+        """For the piecewise reports and the rounded ones: how many, the sum of their cells, the sum of the squares."""
+        rows = []
+        for side in (0, 1):
+            cell = reports.private["cell"][reports.public["rounded"] == side]
+            rows.append([cell.size, *Piecewise.fold_cells(cell)])
+        return np.array(rows, dtype=np.int64)
+
+    def _numbers(self, sketch: Sketch) -> tuple[float, float, float | None]:
+        mean = mean_square = 0.0
+        second_moment = None
+        for part, (count, *sums) in zip((self.piecewise, self.rounding), sketch.counts, strict=True):
+            if count:
+                one, square, told = part.numbers(np.array(sums), int(count))
+                mean += one * int(count) / sketch.n
+                mean_square += square * int(count) / sketch.n
+                second_moment = told if second_moment is None else second_moment
+        return mean, mean_square, second_moment
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(epsilon=2.0, cells=6, band=4)
+        yield cls(epsilon=1.0, low=0.0, high=10.0)
+        yield cls(epsilon=0.5)

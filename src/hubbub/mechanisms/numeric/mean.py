@@ -1,0 +1,96 @@
+"""Mean mechanisms: the average of a bounded number. The estimator and its variance are here, once."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.grid import to_units
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import Mechanism
+
+__all__ = ["Curve", "MeanMechanism"]
+
+
+class Curve(NamedTuple):
+    """The variance of one report's unbiased number y, as constant + square u^2 for a value u on the scale -1 to 1."""
+
+    constant: float
+    square: float
+
+    def at(self, second_moment: float) -> float:
+        """The mean variance over people whose values have this second moment.
+
+        Example:
+            >>> Curve(4.0, -1.0).at(0.25)
+            3.75
+        """
+        return self.constant + self.square * second_moment
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanMechanism(Mechanism):
+    """A report is turned into an unbiased number on the scale -1 to 1; the estimate is their mean, scaled back.
+
+    The variance given the population is `curve` at the mean square of the values. Where the reports' own squares tell
+    that mean square it is estimated from them; where they cannot (stochastic rounding), the smallest it can be is used, the
+    square of the mean, and intervals are wider than they need be.
+    """
+
+    low: float = -1.0
+    high: float = 1.0
+
+    @property
+    @abstractmethod
+    def curve(self) -> Curve:
+        """The variance of one report's number."""
+
+    @abstractmethod
+    def _numbers(self, sketch: Sketch) -> tuple[float, float, float | None]:
+        """The mean of the reports' numbers, the mean of their squares, and an estimate of the values' mean square."""
+
+    @property
+    @abstractmethod
+    def cells_in(self) -> int:
+        """How many cells the range is cut into before a value is rounded to their borders."""
+
+    def _resolve_range(self) -> None:
+        for field in ("low", "high"):
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+                raise InvalidValue(field, value, "a finite number")
+            self._set(field, float(value))
+        if not self.low < self.high:
+            raise InvalidValue("high", self.high, f"a number above low = {self.low:g}")
+
+    def encode(self, values: Any) -> NDArray[np.int64]:
+        return to_units(values, self.low, self.high, self.cells_in)
+
+    def variance(self, n: int, value: float | None = None) -> float:
+        """The predicted variance of a mean of n people who all hold `value`; the middle of the range unless given."""
+        scale = (self.high - self.low) / 2
+        unit = 0.0 if value is None else (value - self.low) / scale - 1
+        return scale**2 * self.curve.at(unit**2) / n
+
+    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+        self._check_sketch(sketch, self.spec_id, self.sketch_shape)
+        mean, mean_square, second_moment = self._numbers(sketch)
+        least = min(mean**2, 1.0)  # a mean square is never below the square of the mean
+        held = least if second_moment is None else min(max(second_moment, least), 1.0)
+        each = self.curve.at(held)
+        scale = (self.high - self.low) / 2
+        return Estimate(
+            np.array([self.low + scale * (mean + 1)]),
+            np.array([scale**2 * each / sketch.n]),
+            sketch.n,
+            bias=self.bias,
+            kind="quantity",
+            spread=scale**2 * max(mean_square - mean**2 - each, 0.0),
+        )
