@@ -1,0 +1,1 @@
+"""Conversations: the server asks, each device answers with one report, or abstains."""

@@ -1,0 +1,124 @@
+"""Cohorts as arcs of a circle: population division without a table of users.
+
+Every device holds a random key; a keyed hash of it puts the device somewhere on a circle of 2^32 places, which the
+server never learns. A cohort is an arc. A stream that recycles its population moves a pointer round the circle: while
+the arcs taken in any w consecutive steps sum to at most one turn, nobody is asked twice in w steps. (Suppose the
+place x is taken in step s and again in step t > s. From x to x the pointer made at least one whole turn, so the arcs of
+steps s to t sum to more than one turn: the turn itself, and at least the place x a second time. Hence s and t are not
+within w consecutive steps.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json
+
+__all__ = ["CIRCLE", "EVERYONE", "Arc", "Pointer", "place_on_circle"]
+
+CIRCLE = 1 << 32
+
+
+@dataclass(frozen=True)
+class Arc:
+    """The places start, start + 1, ..., start + length - 1, round the circle.
+
+    Example:
+        >>> Arc(CIRCLE - 2, 4).holds(np.array([CIRCLE - 3, CIRCLE - 1, 0, 1, 2])).tolist()
+        [False, True, True, True, False]
+    """
+
+    start: int
+    length: int
+
+    def __post_init__(self) -> None:
+        for field, high in (("start", CIRCLE - 1), ("length", CIRCLE)):
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= high:
+                raise InvalidValue(f"cohort.{field}", value, f"an integer from 0 to {high}")
+
+    @property
+    def share(self) -> float:
+        """The part of the population that is asked.
+
+        Example:
+            >>> Arc(0, CIRCLE // 4).share
+            0.25
+        """
+        return self.length / CIRCLE
+
+    def holds(self, places: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which places are on the arc.
+
+        Example:
+            >>> EVERYONE.holds(np.array([0, 7])).tolist()
+            [True, True]
+        """
+        return (places.astype(np.int64) - self.start) % CIRCLE < self.length
+
+    def pieces(self) -> list[tuple[int, int]]:
+        """The arc as one or two half-open intervals that do not pass 0.
+
+        Example:
+            >>> Arc(CIRCLE - 2, 4).pieces() == [(CIRCLE - 2, CIRCLE), (0, 2)]
+            True
+        """
+        end = self.start + self.length
+        if end <= CIRCLE:
+            return [(self.start, end)] if self.length else []
+        return [(self.start, CIRCLE), (0, end - CIRCLE)]
+
+    def spec(self) -> dict[str, Json]:
+        """The arc as JSON.
+
+        Example:
+            >>> Arc(1, 2).spec()
+            {'start': 1, 'length': 2}
+        """
+        return {"start": self.start, "length": self.length}
+
+
+EVERYONE = Arc(0, CIRCLE)
+
+
+class Pointer:
+    """Hands out arcs one after another, round and round.
+
+    Example:
+        >>> pointer = Pointer()
+        >>> pointer.take(10), pointer.take(5)
+        (Arc(start=0, length=10), Arc(start=10, length=5))
+    """
+
+    def __init__(self, at: int = 0) -> None:
+        self.at = at % CIRCLE
+
+    def take(self, length: int) -> Arc:
+        """The next arc of this length.
+
+        Example:
+            >>> Pointer(at=CIRCLE - 1).take(3).start == CIRCLE - 1
+            True
+        """
+        arc = Arc(self.at, length)
+        self.at = (self.at + length) % CIRCLE
+        return arc
+
+
+def place_on_circle(device_key: bytes, collection: str) -> int:
+    """A device's place in a collection: 32 bits of HMAC-SHA-256, never sent.
+
+    Example:
+        >>> place_on_circle(b"k" * 32, "weather") == place_on_circle(b"k" * 32, "traffic")
+        False
+    """
+    if len(device_key) < 16:
+        raise InvalidValue("device_key", f"{len(device_key)} bytes", "at least 16 random bytes")
+    return int.from_bytes(hmac.new(device_key, collection.encode(), hashlib.sha256).digest()[:4], "little")

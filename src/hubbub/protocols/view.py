@@ -1,0 +1,150 @@
+"""Views: what of a person's private value a question looks at.
+
+A view is a small frozen function that client and server share as JSON. It is total: a missing or impossible value
+becomes a symbol on the device, never an error and never silence, which would itself tell something.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json
+
+__all__ = ["Binned", "Clipped", "Field", "View", "Whole"]
+
+
+class View:
+    """A function from values to what a mechanism reads. A frozen dataclass of plain numbers and names."""
+
+    kinds: ClassVar[dict[str, type[View]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        View.kinds[cls.__name__.lower()] = cls
+
+    def __call__(self, values: Any) -> Any:
+        """Look at a batch of values."""
+        raise NotImplementedError
+
+    def spec(self) -> dict[str, Json]:
+        """The view as JSON.
+
+        Example:
+            >>> Clipped(0.0, 5.0).spec()
+            {'kind': 'clipped', 'low': 0.0, 'high': 5.0}
+        """
+        return {"kind": type(self).__name__.lower(), **asdict(self)}  # type: ignore[call-overload]
+
+    @staticmethod
+    def from_spec(spec: object) -> View:
+        """Read a view back.
+
+        Example:
+            >>> View.from_spec({"kind": "whole"})
+            Whole()
+        """
+        if not isinstance(spec, Mapping) or spec.get("kind") not in View.kinds:
+            raise InvalidValue("view", spec, f"an object whose kind is one of {', '.join(View.kinds)}")
+        kind = View.kinds[str(spec["kind"])]
+        given = {key: value for key, value in spec.items() if key != "kind"}
+        known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+        if set(given) != known:
+            raise InvalidValue("view", sorted(given), f"exactly the fields {sorted(known)}")
+        return kind(**given)
+
+
+@dataclass(frozen=True)
+class Whole(View):
+    """The value itself, which is already a code.
+
+    Example:
+        >>> Whole()(np.array([3, 1])).tolist()
+        [3, 1]
+    """
+
+    def __call__(self, values: Any) -> Any:
+        return values
+
+
+@dataclass(frozen=True)
+class Field(View):
+    """One field of a record; a record without it gives None, which the next view makes a symbol of.
+
+    Example:
+        >>> Field("age")([{"age": 4}, {}])
+        [4, None]
+        >>> Field("age")({"age": np.array([4, 5])}).tolist()
+        [4, 5]
+    """
+
+    name: str
+
+    def __call__(self, values: Any) -> Any:
+        if isinstance(values, Mapping):
+            return values[self.name]
+        return [record.get(self.name) for record in values]
+
+
+@dataclass(frozen=True)
+class Clipped(View):
+    """A number, moved to the nearest end of a range if it is outside; no number at all counts as the lower end.
+
+    Example:
+        >>> Clipped(0.0, 5.0)([7.0, -1.0, float("nan"), 2.5]).tolist()
+        [5.0, 0.0, 0.0, 2.5]
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise InvalidValue("high", self.high, f"a finite number above low = {self.low}")
+
+    def __call__(self, values: Any) -> NDArray[np.float64]:
+        numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        return np.clip(np.where(np.isnan(numbers), self.low, numbers), self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Binned(View):
+    """The number of the cell that a number falls in, of cells whose borders grow by a constant factor from `first`.
+
+    Cell 0 holds everything below `first`, the last one everything from its lower border on.
+
+    Example:
+        >>> Binned(first=1.0, factor=2.0, cells=4)([0.5, 1.0, 3.0, 1e9]).tolist()
+        [0, 1, 2, 3]
+    """
+
+    first: float
+    factor: float
+    cells: int
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.first) and self.first > 0):
+            raise InvalidValue("first", self.first, "a finite number above 0")
+        if not (math.isfinite(self.factor) and self.factor > 1):
+            raise InvalidValue("factor", self.factor, "a finite number above 1")
+        if isinstance(self.cells, bool) or not isinstance(self.cells, int) or not 2 <= self.cells <= 1 << 16:
+            raise InvalidValue("cells", self.cells, "an integer from 2 to 65536")
+
+    @property
+    def borders(self) -> NDArray[np.float64]:
+        """The lower borders of all cells but the first.
+
+        Example:
+            >>> Binned(first=1.0, factor=2.0, cells=4).borders.tolist()
+            [1.0, 2.0, 4.0]
+        """
+        return self.first * np.power(self.factor, np.arange(self.cells - 1, dtype=np.float64))
+
+    def __call__(self, values: Any) -> NDArray[np.int64]:
+        numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        return np.searchsorted(self.borders, np.where(np.isnan(numbers), 0.0, numbers), side="right")

@@ -1,0 +1,70 @@
+"""w-event streams: any w consecutive steps spend at most epsilon (LDP-IDS)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from hubbub.core.errors import InvalidValue
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.window.absorption import absorption
+from hubbub.protocols.window.distribution import distribution
+from hubbub.protocols.window.division import BudgetDivision, Division, PopulationDivision
+from hubbub.protocols.window.question import Frequencies, Means, Question
+from hubbub.protocols.window.sampling import sampling
+from hubbub.protocols.window.uniform import uniform
+
+__all__ = [
+    "METHODS",
+    "BudgetDivision",
+    "Division",
+    "Frequencies",
+    "Means",
+    "Method",
+    "PopulationDivision",
+    "Question",
+    "window_stream",
+]
+
+
+class Method(NamedTuple):
+    """A method of the paper: how it decides, and what it divides."""
+
+    decide: Callable[..., Protocol]
+    division: type[Division]
+
+
+METHODS: dict[str, Method] = {
+    "LBU": Method(uniform, BudgetDivision),
+    "LSP": Method(sampling, PopulationDivision),
+    "LBD": Method(distribution, BudgetDivision),
+    "LBA": Method(absorption, BudgetDivision),
+    "LPU": Method(uniform, PopulationDivision),
+    "LPD": Method(distribution, PopulationDivision),
+    "LPA": Method(absorption, PopulationDivision),
+}
+
+
+def window_stream(method: str, question: Question, *, epsilon: float, w: int, **options: Any) -> Protocol:
+    """A protocol that releases an estimate a step, for ever, and spends at most epsilon in any w steps on any device.
+
+    Parameters
+    ----------
+    method
+        A name of `METHODS`.
+    question
+        `Frequencies(domain)` or `Means(low, high)`.
+    epsilon, w
+        The promise: epsilon in any w consecutive steps.
+    options
+        The method's own, such as `beta`.
+
+    Example:
+        >>> stream = window_stream("LPA", Frequencies(2), epsilon=1.0, w=20)
+        >>> round(next(stream).cohort.share, 6)
+        0.025
+    """
+    if method not in METHODS:
+        raise InvalidValue("method", method, f"one of {', '.join(METHODS)}")
+    decide, division = METHODS[method]
+    return decide(division(question, epsilon=epsilon, w=w), **options)

@@ -1,0 +1,35 @@
+"""LBD and LPD: each publication takes half of what the window has left."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.window.division import Division
+from hubbub.protocols.window.last import Last, dissimilarity
+
+__all__ = ["distribution"]
+
+
+def distribution(division: Division, *, beta: float = 0.5) -> Protocol:
+    """Publish where the stream has moved further than a publication would err (Algorithm 2).
+
+    `beta` of the window measures the distance from the last release, evenly over its steps; the rest publishes.
+    """
+    w, last = division.w, Last(division)
+    measure = division.portion(beta) // w
+    publish = division.total - measure * w
+    taken: deque[int] = deque([0] * (w - 1), maxlen=w - 1)  # by publications, in the w-1 steps before this one
+    while True:
+        # M1: how far has the stream moved?
+        now = yield from division.ask(measure, standing=True)
+        # M2: publish or approximate
+        parts = (publish - sum(taken)) // 2
+        fresh = None
+        if now is not None and dissimilarity(now, last.value) > division.error(parts, now.value):
+            fresh = yield from division.ask(parts)
+        taken.append(parts if fresh is not None else 0)
+        if fresh is None:
+            yield division.release(last.stand_in(division.step), published=False)
+        else:
+            yield division.release(last.publish(fresh, division.step), published=True)

@@ -1,0 +1,159 @@
+"""What a window may spend, and the two ways to divide it: by budget, or by population.
+
+Both hand out whole parts of a fixed total such that any w consecutive steps take at most all of it. Dividing the
+budget, everyone answers with a part of epsilon; dividing the population, a part of the people answers with all of it. Every
+method of this folder is written once, and runs either way.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Generator
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.event import units_of
+from hubbub.core.sketch import Sketch
+from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.cohort import CIRCLE, EVERYONE, Pointer
+from hubbub.protocols.window.question import Question
+
+__all__ = ["Answer", "BudgetDivision", "Division", "PopulationDivision"]
+
+Answer: TypeAlias = Generator[Ask | Release, Sketch | None, Estimate | None]
+
+
+class Division(ABC):
+    """A question, an epsilon and a window of w steps, with the account of what the window's steps took."""
+
+    total: int
+    """The parts a window holds."""
+
+    def __init__(self, question: Question, *, epsilon: float, w: int) -> None:
+        if isinstance(w, bool) or not isinstance(w, int) or w < 1:
+            raise InvalidValue("w", w, "an integer of at least 1")
+        self.question = question
+        self.units = units_of(question.mechanism(units_of(epsilon)).epsilon)
+        self.w = w
+        self.step = 1
+        self.population = 0.0
+        self._taken: deque[int] = deque([0], maxlen=w)
+        self._heard: deque[tuple[int, float]] = deque(maxlen=w)
+
+    @abstractmethod
+    def error(self, parts: int, like: NDArray[np.float64]) -> float:
+        """The expected error of asking with so many parts (Eq 4): the randomisation's, and the sample's."""
+
+    @abstractmethod
+    def _ask(self, parts: int, standing: bool) -> Ask:
+        """The ask that takes so many parts."""
+
+    @abstractmethod
+    def _whole(self, estimate: Estimate) -> Estimate:
+        """The estimate as one of the whole population."""
+
+    def portion(self, share: float) -> int:
+        """A share of the total, in whole parts, rounded down."""
+        if not 0 <= share <= 1:
+            raise InvalidValue("share", share, "a number from 0 to 1")
+        return int(self.total * share)
+
+    def taken(self, steps: int) -> int:
+        """The parts taken in the last so many steps, this one included."""
+        return sum(list(self._taken)[-steps:])
+
+    def left(self) -> int:
+        """The parts that this step may still take."""
+        return self.total - sum(self._taken)
+
+    def ask(self, parts: int, *, standing: bool = False) -> Answer:
+        """Ask with so many parts, and estimate; None if nobody answered."""
+        if not 0 <= parts <= self.left():
+            raise HubbubError(f"step {self.step} would take {parts} parts, and the window has {self.left()} left")
+        if parts == 0:
+            return None
+        self._taken[-1] += parts
+        ask = self._ask(parts, standing)
+        sketch = yield ask
+        if sketch is None or sketch.n == 0:
+            return None
+        self._heard.append((sketch.n, ask.cohort.share))
+        self.population = sum(n for n, _ in self._heard) / sum(share for _, share in self._heard)
+        return self._whole(ask.mechanism.estimate(sketch))
+
+    def release(self, estimate: Estimate, *, published: bool) -> Release:
+        """End the step."""
+        release = Release(
+            step=self.step,
+            estimate=estimate,
+            published=published,
+            spent=self._taken[-1] / self.total,
+            n=self.population,
+        )
+        self.step += 1
+        self._taken.append(0)
+        return release
+
+
+class BudgetDivision(Division):
+    """Everyone answers; parts are units of 1e-12 epsilon.
+
+    Example:
+        >>> from hubbub.protocols.window.question import Frequencies
+        >>> division = BudgetDivision(Frequencies(2), epsilon=1.0, w=20)
+        >>> division.portion(1 / 20)
+        50000000000
+    """
+
+    FEWEST = 10**6
+    """Parts below which no mechanism can be told from silence: 1e-6 epsilon."""
+
+    def __init__(self, question: Question, *, epsilon: float, w: int) -> None:
+        super().__init__(question, epsilon=epsilon, w=w)
+        self.total = self.units
+
+    def error(self, parts: int, like: NDArray[np.float64]) -> float:
+        if parts < self.FEWEST or not self.population:
+            return float("inf")
+        return self.question.error(parts, self.population, like)
+
+    def _ask(self, parts: int, standing: bool) -> Ask:
+        mechanism = self.question.mechanism(parts)
+        return Ask(mechanism=mechanism, step=self.step, view=self.question.view, cohort=EVERYONE, standing=standing)
+
+    def _whole(self, estimate: Estimate) -> Estimate:
+        return estimate
+
+
+class PopulationDivision(Division):
+    """A part of the people answers with the whole epsilon; parts are places on the circle.
+
+    Example:
+        >>> from hubbub.protocols.window.question import Frequencies
+        >>> PopulationDivision(Frequencies(2), epsilon=1.0, w=20).portion(1 / 2) == 2**31
+        True
+    """
+
+    total = CIRCLE
+
+    def __init__(self, question: Question, *, epsilon: float, w: int, start: int = 0) -> None:
+        super().__init__(question, epsilon=epsilon, w=w)
+        self._pointer = Pointer(start)
+
+    def error(self, parts: int, like: NDArray[np.float64]) -> float:
+        n = parts / self.total * self.population
+        if n < 1:
+            return float("inf")
+        return self.question.error(self.units, n, like) + self.question.spread(like) / n * (1 - parts / self.total)
+
+    def _ask(self, parts: int, standing: bool) -> Ask:
+        mechanism = self.question.mechanism(self.units)
+        return Ask(mechanism=mechanism, step=self.step, view=self.question.view, cohort=self._pointer.take(parts))
+
+    def _whole(self, estimate: Estimate) -> Estimate:
+        return estimate.of_population(max(round(self.population), estimate.n))

@@ -1,0 +1,45 @@
+"""DSAT_w: publish where the stream has moved past a threshold that keeps publications at a set rate."""
+
+from __future__ import annotations
+
+from hubbub.core.errors import InvalidValue
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.window.control import Pid
+from hubbub.protocols.window.division import Division
+from hubbub.protocols.window.last import Last, dissimilarity
+
+__all__ = ["dsat"]
+
+
+def dsat(
+    division: Division, *, beta: float = 0.5, publications: int = 0, threshold: float = 0.0, tolerance: float = 0.05
+) -> Protocol:
+    """At most `publications` (C) in a window, by a threshold that a PID controller moves (Algorithm 4, corrected).
+
+    As printed the algorithm overdraws: measuring takes a w-th of its part a step here, not a C-th. The rate so far is
+    counted over the steps of the window alone. The threshold is in units of what a publication would err, so that it
+    means the same for every question; it starts at `threshold`, 1 unless given. C is a quarter of w unless given.
+    """
+    w, last, pid = division.w, Last(division), Pid()
+    publications = publications or max(1, w // 4)
+    if not 1 <= publications <= w:
+        raise InvalidValue("publications", publications, f"an integer from 1 to w = {w}")
+    measure = division.portion(beta) // w
+    publish = (division.total - measure * w) // publications
+    bar = threshold or 1.0
+    steps: list[int] = []  # of the window's publications
+    while True:
+        now = yield from division.ask(measure, standing=True)
+        steps = [step for step in steps if step > division.step - w]
+        fresh = None
+        if now is not None and len(steps) < publications:
+            excess = len(steps) / min(division.step, w) - publications / w
+            change = pid.feedback(abs(abs(excess) - tolerance) / tolerance) * 0.1
+            bar = max(0.0, bar - change) if excess < 0 else min(20.0, bar + change)
+            if last.step == 0 or dissimilarity(now, last.value) >= bar * division.error(publish, now.value):
+                fresh = yield from division.ask(publish)
+        if fresh is None:
+            yield division.release(last.stand_in(division.step), published=False)
+        else:
+            steps.append(division.step)
+            yield division.release(last.publish(fresh, division.step), published=True)

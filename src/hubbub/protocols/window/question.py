@@ -1,0 +1,117 @@
+"""What a stream asks at every step: shares of a domain, or the mean of a number."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.domain import Domain, as_domain
+from hubbub.core.errors import InvalidValue
+from hubbub.core.event import epsilon_of
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.frequency.adaptive import adaptive
+from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
+from hubbub.mechanisms.numeric.hybrid import Hybrid
+from hubbub.protocols.view import Clipped, View, Whole
+
+__all__ = ["Frequencies", "Means", "Question"]
+
+
+class Question(ABC):
+    """A question that can be asked at any epsilon."""
+
+    size: int
+    """How many numbers answer it."""
+    view: View
+
+    @abstractmethod
+    def mechanism(self, units: int) -> Mechanism:
+        """The mechanism that spends at most so many units of 1e-12 epsilon."""
+
+    @abstractmethod
+    def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
+        """The mean variance of an answer from n reports, if the truth is near `like` (Eq 4 of LDP-IDS)."""
+
+    @abstractmethod
+    def spread(self, like: NDArray[np.float64]) -> float:
+        """The mean variance of the values themselves, which a sample of the population shares out."""
+
+
+@dataclass(frozen=True)
+class Frequencies(Question):
+    """The share of each value, by GRR or OUE, whichever is better (the paper's Ada).
+
+    Example:
+        >>> Frequencies(2).mechanism(10**12).epsilon, Frequencies(["a", "b", "c"]).size
+        (1.0, 3)
+    """
+
+    domain: DomainLike
+    view: View = Whole()  # noqa: RUF009 - frozen
+
+    def __post_init__(self) -> None:
+        domain = as_domain("domain", self.domain)
+        if domain.size is None:
+            raise InvalidValue("domain", domain, "a domain with a size")
+        object.__setattr__(self, "domain", domain)
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """How many values there are."""
+        size = as_domain("domain", self.domain).size
+        assert size is not None
+        return size
+
+    def mechanism(self, units: int) -> FrequencyOracle:
+        return _oracle(units, as_domain("domain", self.domain))
+
+    def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
+        # Shares sum to 1, so the mean of the frequency term needs no guess: it carries 1/d.
+        one = self.mechanism(units).noise(1)
+        return (one.floor + one.slope / self.size) / n
+
+    def spread(self, like: NDArray[np.float64]) -> float:
+        share = np.clip(like, 0.0, 1.0)
+        return float(np.mean(share * (1 - share)))
+
+
+@dataclass(frozen=True)
+class Means(Question):
+    """The mean of a number between low and high, by the hybrid mechanism; values outside are clipped on the device.
+
+    Example:
+        >>> Means(0.0, 10.0).mechanism(10**12).high
+        10.0
+    """
+
+    low: float
+    high: float
+    size = 1
+
+    @property
+    def view(self) -> View:  # type: ignore[override]
+        """Clip to the range."""
+        return Clipped(self.low, self.high)
+
+    def mechanism(self, units: int) -> Hybrid:
+        return _hybrid(units, self.low, self.high)
+
+    def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
+        return self.mechanism(units).variance(1, float(np.clip(like[0], self.low, self.high))) / n
+
+    def spread(self, like: NDArray[np.float64]) -> float:
+        return 0.0  # the mechanism's own variance, at the mean, already holds it
+
+
+@lru_cache(maxsize=4096)
+def _oracle(units: int, domain: Domain) -> FrequencyOracle:
+    return adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=1 << 16)
+
+
+@lru_cache(maxsize=4096)
+def _hybrid(units: int, low: float, high: float) -> Hybrid:
+    return Hybrid(epsilon=epsilon_of(units), low=low, high=high)

@@ -1,0 +1,90 @@
+"""RescueDP and FAST: sample at intervals that feedback adjusts, and filter what comes back."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.window.control import Kalman, Pid
+from hubbub.protocols.window.division import Division
+from hubbub.protocols.window.last import Last
+
+__all__ = ["fast", "rescue"]
+
+
+def rescue(
+    division: Division,
+    *,
+    scale: float = 0.2,
+    most_share: float = 0.6,
+    most: float = 0.1,
+    gain: float = 2.0,
+    process_variance: float = 1e-5,
+) -> Protocol:
+    """Sample with a part of what is left that grows with the interval; widen the interval while little changes (Algorithm 5).
+
+    The part is min(scale ln(I + 1), most_share) of what the window has left, at most `most` of the window. The interval
+    grows by gain (1 - (d / error)^2), d being the controlled distance between the filtered value and the last release
+    and error the standard error of the fresh estimate.
+    """
+    kalman, pid, last = Kalman(process_variance), Pid(), Last(division)
+    interval, due = 1.0, 1
+    while True:
+        prior = kalman.predict()
+        fresh = None
+        if division.step >= due:
+            part = min(scale * math.log(interval + 1), most_share)
+            fresh = yield from division.ask(min(int(part * division.left()), division.portion(most)))
+        if fresh is None:
+            due = max(due, division.step + 1) if division.step >= due else due
+            yield division.release(prior or last.stand_in(division.step), published=False)
+            continue
+        filtered = kalman.correct(fresh)
+        if last.step:
+            distance = pid.feedback(_distance(filtered, last), elapsed=division.step - last.step)
+            error = math.sqrt(float(np.mean(fresh.variance)))
+            interval = max(1.0, min(interval + gain * (1 - (distance / error) ** 2), float(division.w)))
+        due = division.step + round(interval)
+        yield division.release(last.publish(filtered, division.step), published=True)
+
+
+def fast(
+    division: Division, *, samples: int = 0, gain: float = 2.0, target: float = 1.0, process_variance: float = 1e-5
+) -> Protocol:
+    """At most `samples` in a window, each with an equal part; a PID controller sets the interval, a filter the value.
+
+    FAST promises user-level privacy over a finite stream; this is its form for w-event privacy, ours: the samples are
+    counted over a window, which recycles what they took. The interval grows by gain (1 - e^((d - target)/target)), d
+    being the controlled distance between prediction and correction in standard errors.
+    """
+    w = division.w
+    samples = samples or max(1, w // 4)
+    if not 1 <= samples <= w:
+        raise InvalidValue("samples", samples, f"an integer from 1 to w = {w}")
+    kalman, pid, last = Kalman(process_variance), Pid(), Last(division)
+    part = division.total // samples
+    interval, due = max(1.0, w / samples), 1
+    while True:
+        prior = kalman.predict()
+        fresh = None
+        if division.step >= due and part <= division.left():
+            fresh = yield from division.ask(part)
+        if fresh is None:
+            yield division.release(prior or last.stand_in(division.step), published=False)
+            continue
+        filtered = kalman.correct(fresh)
+        if prior is not None:
+            moved = math.sqrt(float(np.mean((filtered.value - prior.value) ** 2)))
+            error = math.sqrt(float(np.mean(filtered.variance)))
+            feedback = pid.feedback(moved / error, elapsed=division.step - last.step)
+            interval = min(max(1.0, interval + gain * (1 - math.exp(min((feedback - target) / target, 5.0)))), 2.0 * w)
+        due = division.step + round(interval)
+        yield division.release(last.publish(filtered, division.step), published=True)
+
+
+def _distance(now: Estimate, last: Last) -> float:
+    return math.sqrt(float(np.mean((now.value - last.value) ** 2)))

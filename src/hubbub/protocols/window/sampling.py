@@ -1,0 +1,21 @@
+"""LSP: one step in w takes the whole window."""
+
+from __future__ import annotations
+
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.window.division import Division
+from hubbub.protocols.window.last import Last
+
+__all__ = ["sampling"]
+
+
+def sampling(division: Division) -> Protocol:
+    """Publish at the steps 1, w+1, 2w+1, ... with everything; in between the last release stands in (section 4.1)."""
+    last = Last(division)
+    while True:
+        due = (division.step - 1) % division.w == 0
+        fresh = (yield from division.ask(division.total)) if due else None
+        if fresh is None:
+            yield division.release(last.stand_in(division.step), published=False)
+        else:
+            yield division.release(last.publish(fresh, division.step), published=True)

@@ -1,0 +1,20 @@
+"""LBU and LPU: every step takes the same part of the window."""
+
+from __future__ import annotations
+
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.window.division import Division
+from hubbub.protocols.window.last import Last
+
+__all__ = ["uniform"]
+
+
+def uniform(division: Division) -> Protocol:
+    """Publish at every step, with a w-th of the window (LDP-IDS, sections 4.1 and 5.1)."""
+    last = Last(division)
+    while True:
+        fresh = yield from division.ask(division.total // division.w, standing=True)
+        if fresh is None:
+            yield division.release(last.stand_in(division.step), published=False)
+        else:
+            yield division.release(last.publish(fresh, division.step), published=True)

@@ -1,0 +1,43 @@
+"""Streams made of a process: at each step so many of the devices, chosen anew, hold a 1."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.random import Random
+from hubbub.data.processes import normals
+from hubbub.simulate.devices import ArrayStream
+
+__all__ = ["binary_stream", "normal_stream"]
+
+
+def binary_stream(process: NDArray[np.float64], n: int, rng: Random) -> ArrayStream:
+    """At step t exactly round(p_t n) of n devices, drawn at random, hold 1 and the others 0.
+
+    Example:
+        >>> stream = binary_stream(np.array([0.25, 0.5]), 8, Random(seed=1))
+        >>> stream.truth(1).tolist(), stream.truth(2).tolist()
+        ([0.75, 0.25], [0.5, 0.5])
+    """
+    table = np.zeros((len(process), n), dtype=np.uint8)
+    for row, p in zip(table, process, strict=True):
+        held = round(float(p) * n)
+        if held:
+            keys = rng.uint64(n)
+            row[np.argpartition(keys, held - 1)[:held]] = 1
+    return ArrayStream(table, domain=2)
+
+
+def normal_stream(process: NDArray[np.float64], n: int, rng: Random, *, deviation: float = 10.0) -> ArrayStream:
+    """At step t every device holds a normal number of mean p_t.
+
+    Example:
+        >>> stream = normal_stream(np.array([0.25, 0.5]), 5000, Random(seed=1))
+        >>> bool(abs(stream.truth(1)[0] - 0.25) < 1.0)
+        True
+    """
+    table = np.empty((len(process), n), dtype=np.float32)
+    for row, p in zip(table, process, strict=True):
+        row[:] = p + deviation * normals(n, rng)
+    return ArrayStream(table)
