@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import io
+from dataclasses import FrozenInstanceError, replace
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.noise import Noise
+
+VALUE = np.array([0.5, 0.3, 0.25, -0.05])
+NOISES = {
+    "independent": Noise(floor=1e-3, slope=2e-4),
+    "negative": Noise(floor=1e-3, slope=2e-4, pair_floor=-1e-4, pair_slope=-2e-4),
+    "sampled": Noise(floor=1e-3, slope=2e-4, pair_floor=-1e-4, pair_slope=-2e-4, sampling=1e-3),
+}
+
+
+def covariance(noise: Noise, share: np.ndarray) -> np.ndarray:
+    """Noise's formulas, entry by entry."""
+    matrix = np.empty((share.size, share.size))
+    for i, a in enumerate(share):
+        for j, b in enumerate(share):
+            if i == j:
+                matrix[i, j] = noise.floor + noise.slope * a + noise.sampling * a * (1 - a)
+            else:
+                matrix[i, j] = noise.pair_floor + noise.pair_slope * (a + b) - noise.sampling * a * b
+    return matrix
+
+
+def estimate(noise: Noise, value: np.ndarray = VALUE) -> Estimate:
+    return Estimate(value, noise.variance(value), 1000, noise=noise)
+
+
+# -- intervals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
+def test_intervals_are_normal(level: float):
+    one = Estimate(value=[0.2, 0.7], variance=[0.01, 0.04], n=10)
+    low, high = one.interval(level)
+    reach = NormalDist().inv_cdf((1 + level) / 2)
+    assert low.tolist() == pytest.approx([0.2 - reach * 0.1, 0.7 - reach * 0.2])
+    assert high.tolist() == pytest.approx([0.2 + reach * 0.1, 0.7 + reach * 0.2])
+    assert one.stderr.tolist() == pytest.approx([0.1, 0.2])
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 95, float("nan")])
+def test_levels_are_probabilities(level: float):
+    with pytest.raises(InvalidValue, match="level"):
+        Estimate(value=[0.2], variance=[0.01], n=10).interval(level)
+
+
+def test_intervals_cover():
+    # 20,000 normal errors: 95% coverage to 5 standard deviations (0.8%), failure probability 6e-7.
+    error = np.random.default_rng(3).normal(0, 0.1, 20_000)
+    low, high = Estimate(value=0.5 + error, variance=np.full(20_000, 0.01), n=10).interval(0.95)
+    assert abs(np.mean((low <= 0.5) & (high >= 0.5)) - 0.95) < 0.008
+
+
+# -- linear -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+@given(weights=st.lists(st.lists(st.floats(-2, 2), min_size=4, max_size=4), min_size=1, max_size=3))
+def test_linear_uses_the_whole_covariance(noise: Noise, weights: list[list[float]]):
+    rows = np.array(weights)
+    answer = estimate(noise).linear(rows)
+    matrix = covariance(noise, VALUE)
+    assert answer.value == pytest.approx(rows @ VALUE)
+    assert answer.variance == pytest.approx(
+        np.maximum(np.einsum("ri,ij,rj->r", rows, matrix, rows), 0), rel=1e-9, abs=1e-15
+    )
+
+
+def test_linear_without_noise_takes_the_values_as_independent():
+    one = Estimate(value=VALUE, variance=[1e-4, 2e-4, 3e-4, 4e-4], n=10, bias="consistent", kind="quantity")
+    answer = one.linear([1, -1, 2, 0])
+    assert answer.variance.tolist() == pytest.approx([1e-4 + 2e-4 + 4 * 3e-4])
+    assert (answer.bias, answer.kind, answer.n) == ("consistent", "quantity", 10)
+
+
+def test_an_exact_total_has_no_variance():
+    # The counts of a mechanism that reports one value each always sum to n.
+    noise = Noise(floor=3e-4, slope=0.0, pair_floor=-1e-4)
+    assert estimate(noise).linear(np.ones(4)).variance.tolist() == pytest.approx([0.0], abs=1e-18)
+
+
+@pytest.mark.parametrize(
+    "weights", [[1, 2, 3], [[1, 2, 3]], [[[1, 2, 3, 4]]], [1, 2, 3, float("nan")], [1, 2, 3, float("inf")]]
+)
+def test_weights_fit_the_values(weights):
+    with pytest.raises(InvalidValue, match="weights"):
+        estimate(NOISES["negative"]).linear(weights)
+
+
+# -- noise ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+def test_subtracting_the_mean_keeps_the_form(noise: Noise):
+    share = np.array([0.4, 0.3, 0.2, 0.1])
+    centring = np.eye(4) - 1 / 4
+    wanted = centring @ covariance(replace(noise, sampling=0.0), share) @ centring.T
+    got = covariance(replace(noise.centred(4, share.sum()), sampling=0.0), share)
+    assert got == pytest.approx(wanted, abs=1e-15)
+
+
+def test_sampling_is_multinomial():
+    # 40,000 draws of 100 out of 10,000: variances and covariances within 5 standard errors (4%), failure 1e-5.
+    share = np.array([0.6, 0.3, 0.1])
+    people = np.round(share * 10_000).astype(int)
+    seen = np.random.default_rng(5).multivariate_hypergeometric(people, 100, size=40_000) / 100
+    wanted = covariance(Noise(0.0, 0.0).sampled(100, 10_000), share)
+    assert np.cov(seen.T) == pytest.approx(wanted, rel=0.04, abs=2e-5)
+
+
+def test_a_population_adds_its_sampling_variance():
+    one = estimate(NOISES["negative"])
+    whole = one.of_population(4000)
+    clipped = np.clip(VALUE, 0, 1)
+    assert whole.variance == pytest.approx(one.variance + clipped * (1 - clipped) / 1000 * 0.75)
+    assert whole.value is one.value or whole.value.tolist() == one.value.tolist()
+    assert whole.noise is not None
+    assert whole.noise.sampling == pytest.approx(0.75 / 1000)
+    assert one.of_population(1000).variance.tolist() == pytest.approx(one.variance.tolist())
+
+
+def test_a_population_is_not_smaller_than_its_part():
+    with pytest.raises(InvalidValue, match="size"):
+        estimate(NOISES["negative"]).of_population(999)
+
+
+def test_a_total_of_a_sample_is_sure():
+    # All shares of a sample add up to 1, however it was drawn: sampling adds nothing to their sum.
+    share = np.array([0.5, 0.3, 0.2])
+    one = Estimate(share, np.zeros(3), 1000, noise=Noise(0.0, 0.0)).of_population(4000)
+    assert one.linear([1, 1, 1]).variance.tolist() == pytest.approx([0.0], abs=1e-15)
+
+
+# -- the rest ---------------------------------------------------------------------------------------------------------
+
+
+def test_counts_and_top_and_names():
+    one = Estimate(value=[0.1, 0.6, 0.3], variance=[0, 0, 0], n=200, labels=("a", "b", "c"))
+    assert one.counts().tolist() == pytest.approx([20, 120, 60])
+    assert one.top(2).tolist() == [1, 2]
+    assert list(one.names()) == ["a", "b", "c"]
+    assert list(replace(one, labels=None).names()) == ["0", "1", "2"]
+    with pytest.raises(InvalidValue, match="kind"):
+        replace(one, kind="quantity").counts()
+
+
+def test_an_estimate_cannot_be_written_to():
+    given_value = np.array([0.5, 0.5])
+    one = Estimate(value=given_value, variance=[0, 0], n=5)
+    given_value[0] = 9
+    assert one.value.tolist() == [0.5, 0.5]
+    with pytest.raises(ValueError, match="read-only"):
+        one.value[0] = 1
+    with pytest.raises(FrozenInstanceError):
+        one.n = 7  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"variance": [0.0]}, {"labels": ("a",)}, {"bias": "some"}], ids=["variance", "labels", "bias"]
+)
+def test_estimates_fit_together(wrong):
+    with pytest.raises(InvalidValue, match=next(iter(wrong))):
+        Estimate(**{"value": [0.5, 0.5], "variance": [0.0, 0.0], "n": 5, **wrong})
+
+
+HOSTILE = ("<script>alert(1)</script>", "\"&'", "[bold]red[/bold] [/x]", r"$\bad$")
+
+
+def test_html_is_escaped():
+    page = replace(estimate(NOISES["negative"]), labels=HOSTILE)._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "&quot;&amp;&#x27;" in page
+
+
+def test_a_table_shows_the_largest_with_intervals():
+    from rich.console import Console
+
+    one = Estimate(value=np.linspace(1, 0, 30), variance=np.full(30, 1e-4), n=12345)
+    shown = Console(file=io.StringIO(), width=100, record=True)
+    shown.print(one)
+    text = shown.export_text()
+    assert "12,345 reports" in text
+    assert "10 more" in text
+    assert "0.9804 to 1.02" in text
+    assert "bias: none" in text
+
+
+def test_labels_in_a_table_are_not_markup():
+    from rich.console import Console
+
+    shown = Console(file=io.StringIO(), width=100, record=True)
+    shown.print(replace(estimate(NOISES["negative"]), labels=HOSTILE))
+    assert "[bold]red[/bold] [/x]" in shown.export_text()
+
+
+def test_labels_in_a_plot_are_not_formulas():
+    axes = replace(estimate(NOISES["negative"]), labels=HOSTILE).plot()
+    axes.figure.savefig(io.BytesIO())
+
+
+def test_repr_is_short():
+    text = repr(Estimate(value=np.linspace(1, 0, 3000), variance=np.zeros(3000), n=7))
+    assert len(text) < 300
+    assert "n=7" in text
+
+
+def test_plots_are_axes_without_a_display():
+    import matplotlib
+
+    matplotlib.use("agg")
+    one = replace(estimate(NOISES["negative"]), labels=("a", "b", "c", "d"))
+    axes = one.plot(most=3)
+    assert axes.get_xlabel() == "share of 1,000 reports"
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["c", "b", "a"]
+    assert len(axes.patches) == 3
+    again = one.plot(ax=axes, color="red")
+    assert again is axes
+    axes.figure.savefig(io.BytesIO())

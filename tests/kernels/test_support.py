@@ -1,0 +1,78 @@
+"""Local hashing's hot loop against the plain sum over every report and candidate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hubbub.core.hashing import bucket, fingerprint, hash32
+from hubbub.core.random import Random
+from hubbub.kernels import support
+from hubbub.kernels.support import BLOCK, hash_support
+
+PLAIN = np.array([0, 1, 2, 3, 255, 65_536, (1 << 32) - 1], dtype=np.uint64)
+WIDE = np.array([fingerprint(word) for word in ("hello", "hallo", "")] + [1 << 32, (1 << 64) - 1], dtype=np.uint64)
+MIXED = np.concatenate([PLAIN[:3], WIDE, PLAIN[3:]])
+
+
+def brute(seeds, buckets, g, candidates, weights=None) -> list[int]:
+    held = bucket(hash32(seeds[:, None], candidates[None, :]), g) == buckets[:, None]
+    weights = np.ones(len(seeds), dtype=np.int64) if weights is None else weights
+    return (held * weights[:, None]).sum(axis=0).tolist()
+
+
+def reports(n: int, g: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    rng = Random(seed=seed)
+    return rng.uint64(n), rng.below(g, n).astype(np.uint8 if g <= 256 else np.uint16)
+
+
+SIZES = [0, 1, 2, 31, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 7]
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_counts_around_the_borders_of_blocks(n: int):
+    seeds, buckets = reports(n, 4)
+    assert hash_support(seeds, buckets, 4, MIXED).tolist() == brute(seeds, buckets, 4, MIXED)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_weights_around_the_borders_of_blocks(n: int):
+    seeds, buckets = reports(n, 4)
+    weights = Random(seed=2).below(1 << 40, n) - (1 << 39)
+    assert hash_support(seeds, buckets, 4, MIXED, weights).tolist() == brute(seeds, buckets, 4, MIXED, weights)
+
+
+@pytest.mark.parametrize("g", [2, 3, 4, 7, 8, 56, 255, 256, 257, 65_535, 65_536])
+def test_any_number_of_buckets(g: int):
+    seeds, buckets = reports(4_000, g)
+    # Half the reports say the bucket of a candidate, so that large g have supports too.
+    buckets[::2] = bucket(hash32(seeds[::2], MIXED[np.arange(2_000) % MIXED.size]), g)
+    assert hash_support(seeds, buckets, g, MIXED).tolist() == brute(seeds, buckets, g, MIXED)
+
+
+@pytest.mark.parametrize("candidates", [PLAIN, WIDE, MIXED, MIXED[:0]], ids=["plain", "wide", "mixed", "none"])
+def test_any_candidates(candidates: np.ndarray):
+    seeds, buckets = reports(500, 3)
+    assert hash_support(seeds, buckets, 3, candidates).tolist() == brute(seeds, buckets, 3, candidates)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_threads_give_the_same(monkeypatch: pytest.MonkeyPatch, weighted: bool):
+    seeds, buckets = reports(9_001, 8)
+    weights = Random(seed=2).below(1000, 9_001) if weighted else None
+    alone = hash_support(seeds, buckets, 8, MIXED, weights)
+    monkeypatch.setattr(support, "SLICE", 1)
+    assert hash_support(seeds, buckets, 8, MIXED, weights).tolist() == alone.tolist()
+    assert alone.tolist() == brute(seeds, buckets, 8, MIXED, weights)
+
+
+def test_strided_and_read_only_input():
+    seeds, buckets = reports(1_000, 4)
+    seeds.flags.writeable = False
+    wanted = brute(seeds[::3], buckets[::3], 4, MIXED[::2])
+    assert hash_support(seeds[::3], buckets[::3], 4, MIXED[::2]).tolist() == wanted
+
+
+def test_one_bucket_off_would_be_seen():
+    seeds, buckets = reports(500, 4)
+    assert hash_support(seeds, (buckets + 1) % 4, 4, MIXED).tolist() != brute(seeds, buckets, 4, MIXED)
