@@ -1,0 +1,36 @@
+"""Estimates made consistent: shares of at least 0 that sum to 1. Each function returns a new estimate.
+
+What a method moves is biased, and says so ("consistent"); only `norm` is not. The variance stays that of the reports.
+"""
+
+from hubbub.consistency.choose import Choice, choose_method
+from hubbub.consistency.guide import METHODS, Method, answer, consistent
+from hubbub.consistency.mle import mle_apx
+from hubbub.consistency.norm_sub import norm_sub
+from hubbub.consistency.normalise import norm, norm_cut, norm_mul
+from hubbub.consistency.positive import base_cut, base_pos, post_pos
+from hubbub.consistency.power import power, power_ns
+from hubbub.consistency.power_law import PowerLaw
+from hubbub.consistency.simplex import project_capped_simplex, project_simplex
+
+__all__ = [
+    "METHODS",
+    "Choice",
+    "Method",
+    "PowerLaw",
+    "answer",
+    "base_cut",
+    "base_pos",
+    "choose_method",
+    "consistent",
+    "mle_apx",
+    "norm",
+    "norm_cut",
+    "norm_mul",
+    "norm_sub",
+    "post_pos",
+    "power",
+    "power_ns",
+    "project_capped_simplex",
+    "project_simplex",
+]

@@ -1,0 +1,152 @@
+"""Which method for which question: the chapter's table and its guideline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hubbub.consistency.mle import mle_apx
+from hubbub.consistency.norm_sub import norm_sub
+from hubbub.consistency.normalise import norm, norm_cut, norm_mul
+from hubbub.consistency.positive import base_cut, base_pos, post_pos
+from hubbub.consistency.power import power, power_ns
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+
+__all__ = ["METHODS", "Method", "Purpose", "answer", "consistent"]
+
+Purpose = Literal["single", "frequent", "set"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to make estimates consistent, and what it promises (Table 8.1).
+
+    Parameters
+    ----------
+    apply
+        From an estimate to a new one.
+    non_negative
+        Whether no result is below 0.
+    sums_to_one
+        "almost": to 1 or somewhat less.
+    order
+        All keep the order of the values. "strict": different values stay different; "weak": some become equal.
+    needs_noise
+        Whether it reads the noise of the mechanism.
+    of_results
+        Whether it is applied to the results of queries, after the sum.
+
+    Example:
+        >>> [name for name, method in METHODS.items() if method.non_negative and method.sums_to_one == "yes"]
+        ['norm-mul', 'norm-sub', 'mle-apx', 'power-ns']
+    """
+
+    apply: Callable[[Estimate], Estimate]
+    non_negative: bool
+    sums_to_one: Literal["yes", "almost", "no"]
+    order: Literal["strict", "weak"] = "weak"
+    needs_noise: bool = False
+    of_results: bool = False
+
+
+def _base(estimate: Estimate) -> Estimate:
+    return estimate
+
+
+METHODS: dict[str, Method] = {
+    "base": Method(_base, non_negative=False, sums_to_one="no", order="strict"),
+    "base-pos": Method(base_pos, non_negative=True, sums_to_one="no"),
+    "post-pos": Method(post_pos, non_negative=True, sums_to_one="no", of_results=True),
+    "base-cut": Method(base_cut, non_negative=True, sums_to_one="no", needs_noise=True),
+    "norm": Method(norm, non_negative=False, sums_to_one="yes", order="strict"),
+    "norm-mul": Method(norm_mul, non_negative=True, sums_to_one="yes"),
+    "norm-cut": Method(norm_cut, non_negative=True, sums_to_one="almost"),
+    "norm-sub": Method(norm_sub, non_negative=True, sums_to_one="yes"),
+    "mle-apx": Method(mle_apx, non_negative=True, sums_to_one="yes", needs_noise=True),
+    "power": Method(power, non_negative=True, sums_to_one="no", needs_noise=True),
+    "power-ns": Method(power_ns, non_negative=True, sums_to_one="yes", needs_noise=True),
+}
+"""Every method of the chapter by name; "base" changes nothing."""
+
+_GUIDELINE: dict[str, str] = {"single": "base-cut", "frequent": "norm", "set": "power-ns"}
+
+
+def consistent(estimate: Estimate, *, for_: Purpose | None = None, method: str | None = None) -> Estimate:
+    """Make an estimate consistent, by purpose or by name.
+
+    Parameters
+    ----------
+    estimate
+        Shares of the whole domain.
+    for_
+        "single": each value on its own (Base-Cut). "frequent": the most frequent values (Norm). "set": sums over sets
+        of values (PowerNS; where the sets are known, `choose_method` finds what serves them best).
+    method
+        A name of `METHODS` instead.
+
+    Example:
+        >>> estimate = Estimate(value=[0.7, 0.5, -0.1, 0.1], variance=[0.01] * 4, n=100)
+        >>> consistent(estimate, for_="frequent").value.round(2).tolist()
+        [0.65, 0.45, -0.15, 0.05]
+        >>> consistent(estimate, method="norm-sub").value.round(2).tolist()
+        [0.6, 0.4, 0.0, 0.0]
+
+    References
+    ----------
+    Dissertation, section 8.2.6.
+    """
+    if (for_ is None) == (method is None):
+        raise InvalidValue("for_, method", (for_, method), "one of the two")
+    if for_ is not None and for_ not in _GUIDELINE:
+        raise InvalidValue("for_", for_, f"one of {', '.join(_GUIDELINE)}")
+    chosen = method_named(_GUIDELINE[for_] if for_ is not None else str(method))
+    if chosen.of_results:
+        raise InvalidValue("method", method, "a method for estimates; this one is for the results of `answer`")
+    return chosen.apply(estimate)
+
+
+def answer(estimate: Estimate, weights: ArrayLike, method: str = "power-ns") -> Estimate:
+    """The weighted sum of the shares, or several (one row of weights each), under a method.
+
+    Parameters
+    ----------
+    estimate
+        Shares of the whole domain.
+    weights
+        For a set of values, 1 for its members and 0 for the others. Post-Pos takes none below 0.
+    method
+        A name of `METHODS`. Post-Pos is applied after the sum, all others before it.
+
+    Example:
+        >>> estimate = Estimate(value=[0.7, 0.5, -0.1, 0.1], variance=[0.01] * 4, n=100)
+        >>> answer(estimate, [1, 0, 1, 0], method="norm-sub").value.round(2).tolist()
+        [0.6]
+
+    References
+    ----------
+    Dissertation, section 8.2.4.
+    """
+    chosen = method_named(method)
+    if not chosen.of_results:
+        return chosen.apply(estimate).linear(weights)
+    result = estimate.linear(weights)
+    if np.min(np.asarray(weights, dtype=np.float64)) < 0:
+        raise InvalidValue("weights", weights, f"weights of at least 0: {method} takes a result below 0 for noise")
+    return chosen.apply(result)
+
+
+def method_named(name: str) -> Method:
+    """A method of the table.
+
+    Example:
+        >>> method_named("norm").sums_to_one
+        'yes'
+    """
+    if name not in METHODS:
+        raise InvalidValue("method", name, f"one of {', '.join(METHODS)}")
+    return METHODS[name]

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hubbub.consistency import METHODS, Choice, answer, choose_method
+from hubbub.consistency.choose import round_shares
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.frequency.grr import GRR
+from hubbub.mechanisms.frequency.local_hashing import OLH
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.mechanisms.frequency.unary import OUE
+
+D = 64
+COUNTS = [2000, 1000, 500, 300, 200] + [0] * (D - 5)
+
+
+@pytest.fixture(scope="module")
+def skewed(collect):
+    oracle = OUE(epsilon=1.0, domain=D)
+    return oracle, collect(oracle, COUNTS, 1, 31)[0]
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=50).filter(lambda x: sum(x) > 1e-6), st.integers(1, 10**7))
+def test_rounding_gives_n_people_each_within_one(weights, n):
+    shares = np.array(weights) / np.sum(weights)
+    counts = round_shares(shares, n)
+    assert counts.sum() == n
+    assert (np.abs(counts - shares * n) <= 1).all()
+    assert (counts >= 0).all()
+
+
+def test_the_largest_remainders_go_up():
+    assert round_shares([0.25, 0.31, 0.44], 10).tolist() == [3, 3, 4]
+    assert round_shares([0.22, 0.37, 0.41], 10).tolist() == [2, 4, 4]
+
+
+def test_rounding_refuses_what_does_not_sum_to_one():
+    for shares in ([0.5, 0.6], [0.1, 0.2]):
+        with pytest.raises(InvalidValue, match="shares: got"):
+            round_shares(shares, 100)
+
+
+def test_single_values_want_the_tail_removed(skewed):
+    # Of 64 values 59 are empty: whatever leaves their noise in place has several times the error.
+    oracle, estimate = skewed
+    choice = choose_method(oracle, estimate, np.eye(D), rng=Random(seed=32), repetitions=8)
+    assert isinstance(choice, Choice)
+    assert set(choice.errors) == set(choice.stderr) == set(METHODS)
+    assert choice.method == min(choice.errors, key=choice.errors.get)
+    assert list(choice.errors.values()) == sorted(choice.errors.values())
+    assert choice.method not in ("base", "norm", "base-pos", "post-pos", "norm-mul")
+    assert choice.errors[choice.method] < 0.4 * choice.errors["base"]
+    # On single values Post-Pos is Base-Pos, and both cut the error of Base about in half.
+    assert choice.errors["post-pos"] == choice.errors["base-pos"]
+    assert 0.35 < choice.errors["base-pos"] / choice.errors["base"] < 0.7
+
+
+def test_large_sets_want_the_sum_to_be_one(skewed):
+    oracle, estimate = skewed
+    rows = np.ones((1, D)) - np.eye(D)[-3:]
+    choice = choose_method(oracle, estimate, rows, rng=Random(seed=33), repetitions=8)
+    assert METHODS[choice.method].sums_to_one != "no"
+    assert choice.errors["base-pos"] > 20 * choice.errors["norm"]
+    assert choice.errors["base"] > 20 * choice.errors[choice.method]
+
+
+def test_errors_are_those_of_the_real_population(skewed, collect):
+    # The synthetic population stands for the real one: its errors predict those of fresh reports. Base's is known
+    # exactly; with 30 repetitions of 64 values each, 25% is more than 6 standard errors.
+    oracle, estimate = skewed
+    choice = choose_method(
+        oracle, estimate, np.eye(D), rng=Random(seed=34), repetitions=30, methods=["base", "norm-sub"]
+    )
+    n, truth = sum(COUNTS), np.array(COUNTS) / sum(COUNTS)
+    assert choice.errors["base"] == pytest.approx(oracle.noise(n).variance(truth).mean(), rel=0.25)
+    fresh = collect(oracle, COUNTS, 30, 35)
+    real = np.mean([((answer(e, np.eye(D), "norm-sub").value - truth) ** 2).mean() for e in fresh])
+    assert choice.errors["norm-sub"] == pytest.approx(real, rel=0.35)
+    assert choice.stderr["base"] < 0.1 * choice.errors["base"]
+
+
+def test_the_same_seed_gives_the_same_choice(skewed):
+    oracle, estimate = skewed
+    first, second, other = (
+        choose_method(oracle, estimate, np.eye(D), rng=Random(seed=s), repetitions=2, methods=["norm", "base"])
+        for s in (1, 1, 2)
+    )
+    assert first == second
+    assert first.errors != other.errors
+
+
+def test_differences_leave_post_pos_out(skewed):
+    oracle, estimate = skewed
+    row = np.eye(D)[0] - np.eye(D)[1]
+    choice = choose_method(oracle, estimate, row, rng=Random(seed=36), repetitions=2)
+    assert set(choice.errors) == set(METHODS) - {"post-pos"}
+
+
+def test_a_domain_of_names():
+    grr = GRR(epsilon=2.0, domain=["a", "b", "c"])
+    estimate = grr.estimate(grr.accumulate(grr.randomize(["a"] * 70 + ["c"] * 30, Random(seed=37))))
+    choice = choose_method(grr, estimate, np.eye(3), rng=Random(seed=38), repetitions=3)
+    # Its estimates sum to 1 by themselves: Norm has nothing to do.
+    assert choice.errors["norm"] == pytest.approx(choice.errors["base"])
+
+
+@pytest.mark.parametrize(
+    "kind", [m for m in MECHANISMS.values() if issubclass(m, FrequencyOracle)], ids=lambda m: m.__name__
+)
+def test_every_oracle_can_be_tried(kind):
+    oracle = next(iter(kind.examples()))
+    domain = range(oracle.size)
+    estimate = oracle.estimate(oracle.accumulate(oracle.randomize([0] * 150 + [1] * 50, Random(seed=39))))
+    choice = choose_method(oracle, estimate, np.eye(len(domain)), rng=Random(seed=40), repetitions=2)
+    assert set(choice.errors) == set(METHODS)
+    assert all(np.isfinite(list(choice.errors.values())))
+
+
+@pytest.mark.parametrize(
+    ("field", "options"),
+    [
+        ("repetitions", {"repetitions": 1}),
+        ("repetitions", {"repetitions": True}),
+        ("method", {"methods": ["best"]}),
+        ("methods", {"methods": []}),
+        ("mechanism", {"mechanism": OLH(epsilon=1.0, domain=D + 1)}),
+        ("mechanism", {"mechanism": None}),
+        ("weights", {"queries": np.eye(3)}),
+        ("weights", {"queries": np.full((1, D), np.nan)}),
+    ],
+)
+def test_bad_arguments_are_refused(field, options, skewed):
+    oracle, estimate = skewed
+    given = {"mechanism": oracle, "estimate": estimate, "queries": np.eye(D), "rng": Random(seed=1), **options}
+    with pytest.raises(InvalidValue, match=f"^{field}: got"):
+        choose_method(**given)

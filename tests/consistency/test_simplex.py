@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from hubbub.consistency import project_capped_simplex, project_simplex
+from hubbub.core.errors import InvalidValue
+
+numbers = st.floats(-5, 5, allow_nan=False)
+vectors = st.integers(1, 40).flatmap(lambda d: arrays(np.float64, d, elements=numbers))
+small = st.integers(1, 5).flatmap(lambda d: arrays(np.float64, d, elements=numbers))
+
+
+def nearest_by_enumeration(x, total, cap):
+    """Try every way of putting each number at 0, at the cap or between; the nearest feasible point is the answer."""
+    best, distance = None, np.inf
+    for places in itertools.product((0, 1, 2), repeat=x.size):
+        at = np.array(places)
+        free = at == 1
+        y = np.where(at == 2, cap, 0.0)
+        left = total - y[at == 2].sum()
+        if free.any():
+            y[free] = x[free] - (x[free].sum() - left) / free.sum()
+        elif abs(left) > 1e-9:
+            continue
+        if (y >= -1e-9).all() and (y <= cap + 1e-9).all() and np.linalg.norm(y - x) < distance:
+            best, distance = y, np.linalg.norm(y - x)
+    return best
+
+
+@settings(deadline=None)
+@given(vectors, st.floats(0, 10))
+def test_lies_on_the_simplex(x, total):
+    y = project_simplex(x, total)
+    assert (y >= 0).all()
+    assert y.sum() == pytest.approx(total, abs=1e-12)
+
+
+@settings(deadline=None)
+@given(vectors, st.floats(0.01, 10))
+def test_no_point_of_the_simplex_is_nearer(x, total):
+    # y is the projection exactly when (x - y).(z - y) <= 0 for every z; on a simplex its corners suffice.
+    y = project_simplex(x, total)
+    slopes = (total * np.eye(x.size) - y) @ (x - y)
+    assert slopes.max() <= 1e-9
+
+
+@settings(deadline=None, max_examples=60)
+@given(small, st.floats(0.1, 3))
+def test_agrees_with_enumeration(x, total):
+    np.testing.assert_allclose(project_simplex(x, total), nearest_by_enumeration(x, total, np.inf), atol=1e-9)
+
+
+@settings(deadline=None, max_examples=60)
+@given(small, st.floats(0, 1), st.floats(0.05, 2))
+def test_capped_agrees_with_enumeration(x, part, cap):
+    total = part * cap * x.size
+    expected = nearest_by_enumeration(x, total, cap)
+    np.testing.assert_allclose(project_capped_simplex(x, total, cap), expected, atol=1e-8)
+
+
+@settings(deadline=None)
+@given(vectors, st.floats(0, 1))
+def test_capped_obeys_its_bounds(x, part):
+    y = project_capped_simplex(x, part * x.size)
+    assert (y >= 0).all()
+    assert (y <= 1).all()
+    assert y.sum() == pytest.approx(part * x.size, abs=1e-9)
+
+
+@settings(deadline=None)
+@given(vectors)
+def test_projecting_twice_changes_nothing(x):
+    once = project_simplex(x)
+    np.testing.assert_allclose(project_simplex(once), once, atol=1e-14)
+    capped = project_capped_simplex(x, 0.4 * x.size)
+    np.testing.assert_allclose(project_capped_simplex(capped, 0.4 * x.size), capped, atol=1e-12)
+
+
+@settings(deadline=None)
+@given(vectors)
+def test_a_cap_that_does_not_bind_changes_nothing(x):
+    np.testing.assert_allclose(project_capped_simplex(x, 1.0, cap=2.0), project_simplex(x), atol=1e-12)
+
+
+def test_a_cap_that_binds():
+    assert project_capped_simplex([5.0, 0.0, 0.0], 2.0).tolist() == [1.0, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("shift", [1e12, -1e12])
+def test_only_differences_matter(shift):
+    # The shifted values are exact in floats (spaced 2^-13 there), so any loss would be the algorithm's own.
+    x = np.array([0.5, 0.25, 0.0]) + shift
+    np.testing.assert_allclose(project_simplex(x), project_simplex([0.5, 0.25, 0.0]), atol=1e-15)
+
+
+def test_extreme_numbers():
+    assert project_simplex([1e308, -1e308, 0.0]).tolist() == [1.0, 0.0, 0.0]
+    assert project_simplex([-3.0, -3.0]).tolist() == [0.5, 0.5]
+    assert project_simplex([7.0]).tolist() == [1.0]
+    assert project_simplex([2.0, -1.0], total=0.0).tolist() == [0.0, 0.0]
+    assert project_capped_simplex([0.3, -0.7], total=0.0).tolist() == [0.0, 0.0]
+    assert project_capped_simplex([0.3, -0.7], total=2.0).tolist() == [1.0, 1.0]
+
+
+def test_the_input_is_left_alone():
+    x = np.array([0.75, 0.5, -0.25])
+    project_simplex(x)
+    project_capped_simplex(x, 1.0)
+    assert x.tolist() == [0.75, 0.5, -0.25]
+
+
+@pytest.mark.parametrize("x", [[np.nan, 1.0], [np.inf], [], [[0.5, 0.5]]])
+def test_bad_vectors_are_refused(x):
+    with pytest.raises(InvalidValue, match="x: got"):
+        project_simplex(x)
+    with pytest.raises(InvalidValue, match="x: got"):
+        project_capped_simplex(x, 1.0)
+
+
+@pytest.mark.parametrize("total", [-0.1, np.nan, np.inf])
+def test_infeasible_totals_are_refused(total):
+    with pytest.raises(InvalidValue, match="total: got"):
+        project_simplex([0.5, 0.5], total)
+    with pytest.raises(InvalidValue, match="total: got"):
+        project_capped_simplex([0.5, 0.5], total)
+
+
+def test_more_than_all_caps_is_refused():
+    with pytest.raises(InvalidValue, match=r"from 0 to 2.0"):
+        project_capped_simplex([0.5, 0.5], 2.1)
+
+
+@pytest.mark.parametrize("cap", [0.0, -1.0, np.nan, np.inf])
+def test_bad_caps_are_refused(cap):
+    with pytest.raises(InvalidValue, match="cap: got"):
+        project_capped_simplex([0.5], 0.1, cap)
+
+
+def test_a_cap_too_small_for_floats_is_refused():
+    with pytest.raises(InvalidValue, match="floats can tell"):
+        project_capped_simplex([1e17, 1e17], 1.0)
