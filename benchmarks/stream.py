@@ -1,0 +1,29 @@
+"""Randomise, accumulate and merge n OLH reports in chunks; print peak memory and CPU time as JSON."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+
+import numpy as np
+
+import hubbub as hb
+
+
+def main(n: int, chunk: int, d: int) -> None:
+    oracle, rng = hb.OLH(epsilon=1.0, domain=d), hb.Random()
+    values = np.arange(chunk) % d
+    sketch = oracle.empty()
+    for _ in range(n // chunk):
+        sketch = sketch + oracle.accumulate(oracle.randomize(values, rng))
+    worst = float(np.max(np.abs(oracle.estimate(sketch).value - np.bincount(values, minlength=d) / chunk)))
+    assert sketch.n == n
+    assert worst < 6 * oracle.variance(n, 1 / d) ** 0.5, worst
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    print(json.dumps({"n": n, "peak": peak, "cpu": time.process_time()}))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
