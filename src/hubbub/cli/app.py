@@ -1,0 +1,84 @@
+"""The commands together, and what becomes of an error: one line on stderr, and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from hubbub.cli import audit, data, demo, estimate, plan, reproduce
+from hubbub.core.errors import HubbubError
+
+__all__ = ["app"]
+
+WRONG = 2
+INTERRUPTED = 130
+
+# Typer carries its own click since 0.20 and used the installed one before; both derive their errors from this.
+_WrongUsage: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+class Commands(TyperGroup):
+    """The commands in the order they are read about; errors in one place."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")  # a terminal without emoji still shows the numbers
+        try:
+            code = super().main(*args, **{**options, "standalone_mode": False})
+        except (KeyboardInterrupt, typer.Abort):
+            code = INTERRUPTED
+        except _WrongUsage as error:
+            code = _refuse(error.format_message())  # type: ignore[attr-defined]
+        except HubbubError as error:
+            code = _refuse(str(error))
+        except OSError as error:
+            code = _refuse(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse(message: str) -> int:
+    typer.echo(f"hubbub: {' '.join(message.split())}", err=True)
+    return WRONG
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from hubbub import __version__
+
+        typer.echo(f"hubbub {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def hubbub(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Private analytics: hear the crowd, never the person."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.command()(demo.demo)
+app.command()(plan.plan)
+app.command()(audit.audit)
+app.command()(estimate.estimate)
+app.command()(reproduce.reproduce)
+app.add_typer(data.app, name="data")

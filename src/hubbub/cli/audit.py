@@ -1,0 +1,152 @@
+"""`hubbub audit`: what one report spends, recomputed and checked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hubbub.cli.options import AsJson
+from hubbub.core.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hubbub.privacy.audit import Audit
+
+__all__ = ["audit"]
+
+VIOLATED = 1
+_EPSILON, _DOMAIN = 1.0, 16
+
+
+def audit(
+    mechanism: Annotated[str | None, typer.Argument(help="A mechanism, such as OLH.", show_default=False)] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", "-e", help="What one report may spend.", show_default="1")
+    ] = None,
+    domain: Annotated[
+        int | None, typer.Option("--domain", "-d", help="How many values there are.", show_default="16")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every mechanism, at many settings unless given.")] = False,
+    spec: Annotated[Path | None, typer.Option("--spec", help="A JSON file with a mechanism's spec, or a list.")] = None,
+    montecarlo: Annotated[int, typer.Option("--montecarlo", min=0, help="Also test each sampler with N reports.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Audit a mechanism exactly: does a report spend more than it says?
+
+    Exits with 1 if any does.
+    """
+    from hubbub.cli.output import emit, page
+
+    if sum((mechanism is not None, every, spec is not None)) != 1:
+        raise InvalidValue("mechanism", mechanism, "one of: a mechanism's name, --all, or --spec FILE")
+    if every:
+        found = _all(epsilon, domain, montecarlo)
+    elif spec is not None:
+        found = [_of_spec(one, montecarlo) for one in _read(spec)]
+    else:
+        found = [_named(str(mechanism), epsilon, domain, montecarlo)]
+    if as_json:
+        emit([one.to_dict() for one in found])
+    else:
+        console = page()
+        console.print(_summary(found) if every else _table(found))
+        for one in found if not every else [one for one in found if not one.ok]:
+            console.print()
+            console.print(one.statement(), markup=False)
+    if not all(one.ok for one in found):
+        raise typer.Exit(VIOLATED)
+
+
+def _named(name: str, epsilon: float | None, domain: int | None, montecarlo: int, default: int = _DOMAIN) -> Audit:
+    from hubbub.cli.names import mechanism_of
+    from hubbub.privacy.audit import audit as examine
+
+    spent = _EPSILON if epsilon is None else epsilon
+    return examine(mechanism_of(name, epsilon=spent, domain=domain, default=default), montecarlo=montecarlo)
+
+
+def _all(epsilon: float | None, domain: int | None, montecarlo: int) -> list[Audit]:
+    """Every mechanism at every setting; the samplers are tested at one setting each, which takes longer."""
+    from hubbub.cli.output import progress
+    from hubbub.mechanisms import MECHANISMS
+    from hubbub.privacy.audit_all import audit_all
+
+    settings: dict[str, Any] = {}
+    if epsilon is not None:
+        settings["epsilons"] = [epsilon]
+    if domain is not None:
+        settings["domains"] = [domain]
+    with progress("auditing") as follow:
+        found = list(audit_all(**settings, progress=follow))
+    if montecarlo:
+        with progress("sampling") as follow:
+            for done, name in enumerate(MECHANISMS, start=1):
+                found.append(_named(name, epsilon, None, montecarlo, default=_DOMAIN if domain is None else domain))
+                follow(done, len(MECHANISMS))
+    return found
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise InvalidValue("spec", str(path), "a JSON file") from None
+    specs = held if isinstance(held, list) else [held]
+    if not specs or not all(isinstance(one, dict) for one in specs):
+        raise InvalidValue("spec", str(path), "a mechanism's spec as a JSON object, or a list of them")
+    return specs
+
+
+def _of_spec(spec: dict[str, Any], montecarlo: int) -> Audit:
+    """Audit a spec. One whose integers spend more than it declares cannot be built, and is audited all the same."""
+    from hubbub.core.spec import spec_id
+    from hubbub.mechanisms.base import MOST_EPSILON, Mechanism
+    from hubbub.privacy.audit import audit as examine
+
+    try:
+        return examine(Mechanism.from_spec(spec), montecarlo=montecarlo)
+    except InvalidValue as refused:
+        declared = spec.get("epsilon")
+        if refused.field != "epsilon" or not isinstance(declared, int | float) or not 0 < declared <= MOST_EPSILON:
+            raise
+        try:
+            found = examine(Mechanism.from_spec({**spec, "epsilon": MOST_EPSILON}), montecarlo=montecarlo)
+        except InvalidValue:
+            raise refused from None
+        return replace(found, epsilon=float(declared), spec_id=spec_id(spec))
+
+
+def _verdict(ok: bool) -> str:
+    return "[green]holds[/]" if ok else "[bold red]VIOLATED[/]"
+
+
+def _table(found: list[Audit]) -> Table:
+    from hubbub.cli.tables import plain_table
+
+    table = plain_table("mechanism", "domain", "epsilon", "spends", "checked by", "", left=["checked by", ""])
+    for one in found:
+        size = "open" if one.domain is None else f"{one.domain:,}"
+        spent = f"{one.effective_epsilon:.10g}"
+        table.add_row(one.mechanism, size, f"{one.epsilon:g}", spent, one.how, _verdict(one.ok))
+    return table
+
+
+def _summary(found: list[Audit]) -> Table:
+    """A row a mechanism: at how many settings, how they were checked, how much of the declared epsilon is spent."""
+    from hubbub.cli.tables import plain_table
+
+    table = plain_table("mechanism", "settings", "enumerated", "sampled", "spends of epsilon", "", left=[""])
+    for name in dict.fromkeys(one.mechanism for one in found):
+        mine = [one for one in found if one.mechanism == name]
+        spent = [100 * one.effective_epsilon / one.epsilon for one in mine]
+        enumerated = sum(one.enumeration is not None for one in mine)
+        sampled = sum(one.montecarlo is not None for one in mine)
+        share = f"{min(spent):.4g}% to {max(spent):.4g}%"
+        verdict = _verdict(all(one.ok for one in mine))
+        table.add_row(name, str(len(mine)), str(enumerated), str(sampled), share, verdict)
+    return table

@@ -1,0 +1,39 @@
+"""Bars drawn with characters, an eighth of a cell fine."""
+
+from __future__ import annotations
+
+__all__ = ["bar", "painted"]
+
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def bar(value: float, most: float, width: int, *, mark: float | None = None) -> str:
+    """A bar as long as value is of most, in at most `width` cells; a value below 0 has none.
+
+    A diamond stands in the cell that `mark` reaches.
+
+    Example:
+        >>> bar(0.5, 1.0, 4), bar(0.27, 1.0, 4), bar(-1.0, 1.0, 4), bar(2.0, 1.0, 4)
+        ('██', '█▏', '', '████')
+        >>> bar(0.5, 1.0, 4, mark=0.9), bar(0.5, 1.0, 4, mark=0.1)
+        ('██ ◆', '◆█')
+    """
+    if most <= 0:
+        return ""
+    eighths = round(8 * width * min(max(value / most, 0.0), 1.0))
+    drawn = ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
+    if mark is None:
+        return drawn
+    place = min(max(int(width * mark / most), 0), width - 1)
+    cells = drawn.ljust(place + 1)
+    return cells[:place] + "◆" + cells[place + 1 :]
+
+
+def painted(value: float, most: float, width: int, *, mark: float) -> str:
+    """The bar in rich's markup, the diamond in another colour.
+
+    Example:
+        >>> painted(0.5, 1.0, 4, mark=0.9)
+        '[blue]██ [yellow]◆[/][/]'
+    """
+    return f"[blue]{bar(value, most, width, mark=mark).replace('◆', '[yellow]◆[/]')}[/]"

@@ -1,0 +1,138 @@
+"""`hubbub estimate`: what a private collection of a column would have seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from hubbub.cli.options import AsJson, Epsilon, Plot
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hubbub.cli.beside import Row
+    from hubbub.core.estimate import Estimate
+    from hubbub.simulate import ColumnResult
+
+__all__ = ["estimate"]
+
+_MOST = 20
+_BAR, _NAME = 14, 20
+
+
+def estimate(
+    file: Annotated[Path, typer.Argument(help="A CSV, TSV, JSON lines or Parquet file.", show_default=False)],
+    column: Annotated[str, typer.Option("--column", "-c", help="The column to collect.", show_default=False)],
+    epsilon: Epsilon,
+    mechanism: Annotated[
+        str, typer.Option("--mechanism", "-m", help="How each row is randomised, such as OLH.")
+    ] = "adaptive",
+    purpose: Annotated[
+        Literal["single", "frequent", "set"] | None,
+        typer.Option("--for", help="Make the shares consistent for: single values, the most frequent, sums over sets."),
+    ] = None,
+    plot: Plot = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What would a private collection of this column have seen?
+
+    Each row is a person, randomised as on their device. The truth is shown beside: whoever has the file has it.
+    """
+    from hubbub.cli import beside
+    from hubbub.cli.output import check_plot, emit, page, progress, save_plot
+    from hubbub.consistency import consistent
+    from hubbub.simulate import collect_column
+
+    check_plot(plot)
+    chosen = _oracle(mechanism)
+    with progress(str(column)) as follow:
+        seen = collect_column(file, column, epsilon=epsilon, mechanism=chosen, seed=seed, progress=follow)
+    threshold = seen.mechanism.threshold(seen.n)
+    shown = beside.rows(seen.estimate, seen.truth, threshold)
+    fixed = None if purpose is None else consistent(seen.estimate, for_=purpose)
+    if plot is not None:
+        title = f"{seen.column}: {seen.n:,} reports through {type(seen.mechanism).__name__}, epsilon {epsilon:g}"
+        top = shown[:_MOST]
+        save_plot(beside.figure(top, [row.value for row in top], threshold, title), plot)
+    if as_json:
+        return emit(_answer(seen, shown, fixed, purpose, threshold))
+    page().print(_table(seen, shown[:_MOST], fixed), _remarks(shown, threshold), sep="\n")
+    return None
+
+
+def _oracle(name: str) -> str | None:
+    """The registered name; None for adaptive."""
+    from hubbub.cli.names import ADAPTIVE, named
+    from hubbub.mechanisms import MECHANISMS
+    from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+
+    oracles = [known for known, kind in MECHANISMS.items() if issubclass(kind, FrequencyOracle)]
+    found = named("mechanism", name, [ADAPTIVE, *oracles])
+    return None if found == ADAPTIVE else found
+
+
+def _consistent(seen: ColumnResult, fixed: Estimate | None) -> dict[str, float | None]:
+    if fixed is None:
+        return dict.fromkeys(seen.labels)
+    return dict(zip(seen.labels, fixed.value.tolist(), strict=True))
+
+
+def _answer(
+    seen: ColumnResult, shown: list[Row], fixed: Estimate | None, purpose: str | None, threshold: float
+) -> dict[str, Any]:
+    share = _consistent(seen, fixed)
+    return {
+        "column": seen.column,
+        "n": seen.n,
+        "missing": seen.missing,
+        "domain": len(seen.labels),
+        "mechanism": type(seen.mechanism).__name__,
+        "epsilon": seen.mechanism.epsilon,
+        "effective_epsilon": seen.mechanism.effective_epsilon,
+        "spec_id": seen.mechanism.spec_id,
+        "bias": seen.estimate.bias,
+        "for": purpose,
+        "threshold": threshold,
+        "rows": [{**row._asdict(), "consistent": share[row.value]} for row in shown],
+    }
+
+
+def _table(seen: ColumnResult, shown: list[Row], fixed: Estimate | None) -> Table:
+    from rich.markup import escape
+
+    from hubbub.cli.bars import painted
+    from hubbub.cli.output import percent, shorten
+    from hubbub.cli.tables import plain_table
+
+    name = type(seen.mechanism).__name__
+    title = f"{escape(seen.column)}: {seen.n:,} reports through {name}, epsilon {seen.mechanism.epsilon:g}\n"
+    extra = [] if fixed is None else ["consistent"]
+    table = plain_table("value", "truth", "estimate", "95% interval", *extra, "", left=[""], title=title)
+    share = _consistent(seen, fixed)
+    width = _BAR if fixed is None else _BAR - 4
+    most = max(max(row.estimate, row.truth) for row in shown)
+    for row in shown:
+        fields = [escape(shorten(row.value, _NAME)), percent(row.truth), percent(row.estimate)]
+        fields.append(f"{percent(row.low)} to {percent(row.high)}")
+        fixed_share = share[row.value]
+        fields += [] if fixed_share is None else [percent(fixed_share)]
+        fields.append(painted(row.estimate, most, width, mark=row.truth))
+        table.add_row(*fields, style=None if row.significant else "dim")
+    return table
+
+
+def _remarks(shown: list[Row], threshold: float) -> str:
+    from hubbub.cli.output import percent
+
+    heard = sum(row.significant for row in shown)
+    more = f"{len(shown) - _MOST:,} more values are not shown. " if len(shown) > _MOST else ""
+    dim = "; the others are dim" if heard < len(shown) else ""
+    return (
+        f"\n{more}{heard:,} of {len(shown):,} values rise above {percent(threshold)}, which chance alone passes in one "
+        f"run of twenty{dim}. The diamond is the truth, which a real collection does not know."
+    )

@@ -1,0 +1,73 @@
+"""`hubbub plan`: which mechanism, how many people, what epsilon, for what error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hubbub.cli.options import AsJson, Plot
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hubbub.privacy.plan import Plan
+    from hubbub.privacy.predict import Row
+
+__all__ = ["plan"]
+
+
+def plan(
+    domain: Annotated[int, typer.Option("--domain", "-d", help="How many values there are.", show_default=False)],
+    n: Annotated[int | None, typer.Option("--n", "-n", help="How many people report.")] = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", "-e", help="What one report may spend.")] = None,
+    stderr: Annotated[float | None, typer.Option("--stderr", help="The standard error wanted, of a share.")] = None,
+    most_bytes: Annotated[int | None, typer.Option("--most-bytes", help="The largest report acceptable.")] = None,
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare every mechanism before anything is collected.
+
+    Give two of --n, --epsilon and --stderr: the third is solved.
+    """
+    from hubbub.cli.output import check_plot, emit, page, save_plot
+    from hubbub.privacy.plan import plan as make
+
+    check_plot(plot)
+    made = make(domain=domain, n=n, epsilon=epsilon, stderr=stderr, most_bytes=most_bytes)
+    if plot is not None:
+        save_plot(made.plot().figure, plot)
+    if as_json:
+        setting = {"domain": domain, "n": made.n, "epsilon": made.epsilon}
+        return emit([{**row.to_dict(), **setting} for row in made.rows])
+    page().print(_table(made, domain, most_bytes), f"\n{made.why}")
+    return None
+
+
+def _table(made: Plan, domain: int, most_bytes: int | None) -> Table:
+    """The rows, in 80 columns: shares in percent, work in operations a report."""
+    from hubbub.cli.tables import plain_table
+
+    title = f"{domain:,} values, {made.n:,} reports, epsilon {made.epsilon:.4g}\n"
+    headings = ("mechanism", "standard error", "detectable", "bytes", "server work", "")
+    table = plain_table(*headings, left=[""], title=title)
+    for row in made.rows:
+        numbers = ["-" if share is None else f"{100 * share:.3g}%" for share in (row.stderr, row.detectable)]
+        size, work = ("-" if number is None else f"{number:,.4g}" for number in (row.bytes, row.server))
+        note = _note(row, made.stderr, most_bytes)
+        style = "bold green" if row.picked else None if note[0].isdigit() or note[0] in "+-" else "dim"
+        table.add_row(row.mechanism, *numbers, size, work, note, style=style)
+    return table
+
+
+def _note(row: Row, least: float, most_bytes: int | None) -> str:
+    if row.picked:
+        return "picked"
+    if row.stderr is None:
+        return "refused" if row.bytes is None else "no formula"
+    if row.bias != "none":
+        return "heuristic"
+    if most_bytes is not None and (row.bytes or 0) > most_bytes:
+        return "too large"
+    more = row.stderr / least - 1
+    return f"{100 * more:+.0f}%" if more < 1 else f"{1 + more:.2g} times"

@@ -1,0 +1,93 @@
+"""`hubbub audit`: what it prints, and that it does find a violation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+import hubbub as hb
+from hubbub.mechanisms import MECHANISMS
+
+KEYS = {"mechanism", "spec_id", "domain", "epsilon", "effective_epsilon", "exact", "ok", "how"}
+
+
+def test_json(answer: Callable[..., Any]) -> None:
+    (one,) = answer("audit", "olh", "--epsilon", 2, "--domain", 64)
+    assert set(one) >= KEYS
+    assert (one["mechanism"], one["epsilon"], one["domain"], one["exact"], one["ok"]) == ("OLH", 2.0, 64, True, True)
+    assert one["spec_id"] == hb.OLH(epsilon=2.0, domain=64).spec_id
+
+
+def test_all(answer: Callable[..., Any], hubbub: Callable[..., Result]) -> None:
+    setting = ("audit", "--all", "--epsilon", 1, "--domain", 3)
+    found = answer(*setting)
+    assert {one["mechanism"] for one in found} == set(MECHANISMS)
+    assert all(one["ok"] for one in found)
+    shown = hubbub(*setting).stdout
+    assert all(name in shown for name in MECHANISMS)
+    assert "VIOLATED" not in shown
+
+
+def test_all_can_sample(answer: Callable[..., Any]) -> None:
+    found = answer("audit", "--all", "--epsilon", 1, "--domain", 3, "--montecarlo", 2000)
+    assert {one["mechanism"] for one in found if one["montecarlo"] is not None} == set(MECHANISMS)
+
+
+@pytest.mark.parametrize("name", ["adaptive", "Rappor"])
+def test_names_without_a_domain(answer: Callable[..., Any], name: str) -> None:
+    (one,) = answer("audit", name)
+    assert one["ok"]
+
+
+def test_the_statement(hubbub: Callable[..., Result]) -> None:
+    result = hubbub("audit", "GRR", "--montecarlo", 5000)
+    assert result.exit_code == 0
+    assert "holds" in result.stdout
+    assert hb.audit(hb.GRR(epsilon=1.0, domain=16)).statement().splitlines()[0] in result.stdout
+    assert "5,000 reports drawn" in " ".join(result.stdout.split())
+
+
+def test_a_spec(answer: Callable[..., Any], tmp_path: Path) -> None:
+    specs = [hb.GRR(epsilon=1.0, domain=4).spec(), hb.OUE(epsilon=2.0, domain=["a", "b", "c"]).spec()]
+    (tmp_path / "specs.json").write_text(json.dumps(specs), encoding="utf-8")
+    found = answer("audit", "--spec", "specs.json")
+    assert [(one["mechanism"], one["epsilon"], one["ok"]) for one in found] == [("GRR", 1.0, True), ("OUE", 2.0, True)]
+
+
+@pytest.mark.parametrize(
+    "honest", [hb.GRR(epsilon=4.0, domain=4), hb.OLH(epsilon=4.0, domain=9), hb.BasicRappor(epsilon=4.0, domain=4)]
+)
+def test_a_spec_that_spends_more_than_it_says(
+    answer: Callable[..., Any], hubbub: Callable[..., Result], tmp_path: Path, honest: hb.Mechanism
+) -> None:
+    lie = {**honest.spec(), "epsilon": 1.0}
+    (tmp_path / "lie.json").write_text(json.dumps(lie), encoding="utf-8")
+    (one,) = answer("audit", "--spec", "lie.json", code=1)
+    assert (one["epsilon"], one["ok"]) == (1.0, False)
+    assert one["effective_epsilon"] == honest.effective_epsilon
+    result = hubbub("audit", "--spec", "lie.json")
+    assert result.exit_code == 1
+    assert "VIOLATED" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "a JSON file"),
+        ("[" * 100_000, "a JSON file"),
+        ("[]", "a JSON object"),
+        ("[3]", "a JSON object"),
+        ("{}", "mechanism: got None"),
+        ('{"mechanism": "GRR", "epsilon": 1.0}', "exactly the fields"),
+        ('{"mechanism": "GRR", "epsilon": -1.0, "domain": 4, "other": 1}', "epsilon: got -1.0"),
+        ('{"mechanism": "GRR", "epsilon": "x", "domain": 4, "other": 1}', "epsilon: got 'x'"),
+    ],
+)
+def test_a_spec_that_is_none(refused: Callable[..., str], tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "spec.json").write_text(text, encoding="utf-8")
+    assert said in refused("audit", "--spec", "spec.json")

@@ -1,0 +1,77 @@
+"""`hubbub demo`, on the real emoji and without them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from hubbub.mechanisms import frequency
+
+KEYS = {
+    "source",
+    "n",
+    "domain",
+    "mechanism",
+    "epsilon",
+    "effective_epsilon",
+    "report_bytes",
+    "shards",
+    "identical",
+    "sketch_sha256",
+    "threshold",
+    "clients",
+    "covered",
+    "top",
+    "others",
+    "error",
+    "private",
+    "statement",
+    "files",
+}
+
+
+def test_json(answer: Callable[..., Any], tmp_path: Path) -> None:
+    told = answer("demo", "--n", 2000, "--epsilon", 4, "--out", "results")
+    assert set(told) == KEYS
+    assert (told["n"], told["domain"], told["epsilon"], told["mechanism"]) == (2000, 969, 4.0, "OUE")
+    assert "emoji" in told["source"]
+    assert told["identical"]
+    assert len(told["clients"]) == 5
+    assert all(len(bytes.fromhex(client["sent"])) == told["report_bytes"] for client in told["clients"])
+    assert told["top"][0]["name"] == "face with tears of joy"
+    assert set(told["top"][0]) == {"value", "name", "truth", "estimate", "low", "high", "significant"}
+    assert {other["mechanism"] for other in told["others"]} == {kind.__name__ for kind in frequency.MECHANISMS}
+    assert told["private"]["ok"]
+    assert [Path(file).name for file in told["files"]] == ["demo.png", "demo.json", "statement.txt"]
+    assert (tmp_path / "results" / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads((tmp_path / "results" / "demo.json").read_text(encoding="utf-8")) == told
+    assert (tmp_path / "results" / "statement.txt").read_text(encoding="utf-8").strip() == told["statement"]
+
+
+def test_the_story(hubbub: Callable[..., Result], tmp_path: Path) -> None:
+    result = hubbub("demo", "--n", 300, "--seed", 2)
+    assert result.exit_code == 0, result.output
+    for said in ("emoji in tweets", "belief before", "the same", "95% interval", "SubsetSelection", "spends epsilon 1"):
+        assert said in result.stdout
+    assert "hubbub plan" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert (tmp_path / "build" / "demo" / "demo.png").exists()
+
+
+def test_without_the_emoji_it_says_so(
+    answer: Callable[..., Any], hubbub: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUBBUB_CACHE", str(tmp_path / "empty"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    result = hubbub("demo", "--n", 300, "--json")
+    assert result.exit_code == 0
+    assert "so these people are invented" in result.stderr
+    told = json.loads(result.stdout)
+    assert "Zipf" in told["source"]
+    assert told["top"][0]["name"].startswith("value ")

@@ -1,0 +1,98 @@
+"""`hubbub estimate`, on files of its own and on the census."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+KEYS = {
+    "column",
+    "n",
+    "missing",
+    "domain",
+    "mechanism",
+    "epsilon",
+    "effective_epsilon",
+    "spec_id",
+    "bias",
+    "for",
+    "threshold",
+    "rows",
+}
+
+
+@pytest.fixture
+def towns(tmp_path: Path) -> str:
+    lines = ["Rye,1"] * 600 + ["[bold]Bath,2"] * 300 + [",3"] * 100
+    (tmp_path / "towns.csv").write_text("town,id\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return "towns.csv"
+
+
+def test_json(answer: Callable[..., Any], towns: str) -> None:
+    told = answer("estimate", towns, "--column", "town", "--epsilon", 6, "--seed", 1)
+    assert set(told) == KEYS
+    assert (told["column"], told["n"], told["missing"], told["domain"]) == ("town", 1000, 100, 3)
+    assert (told["mechanism"], told["epsilon"], told["for"]) == ("GRR", 6.0, None)
+    assert set(told["rows"][0]) == {"value", "truth", "estimate", "low", "high", "significant", "consistent"}
+    assert {row["value"]: row["truth"] for row in told["rows"]} == {"Rye": 0.6, "[bold]Bath": 0.3, "(missing)": 0.1}
+    # The standard error is 0.002: 0.02 is ten of them.
+    assert all(abs(row["estimate"] - row["truth"]) < 0.02 for row in told["rows"])
+
+
+def test_a_seed_repeats_and_none_does_not(answer: Callable[..., Any], towns: str) -> None:
+    command = ("estimate", towns, "--column", "town", "--epsilon", 1)
+    assert answer(*command, "--seed", 5) == answer(*command, "--seed", 5)
+    assert answer(*command) != answer(*command)
+
+
+@pytest.mark.parametrize("purpose", ["single", "frequent", "set"])
+def test_for_a_purpose(answer: Callable[..., Any], towns: str, purpose: str) -> None:
+    told = answer("estimate", towns, "-c", "town", "-e", 1, "-m", "olh", "--for", purpose, "--seed", 1)
+    assert (told["mechanism"], told["for"]) == ("OLH", purpose)
+    shares = np.array([row["consistent"] for row in told["rows"]])
+    if purpose == "single":
+        assert (shares >= 0).all()
+    else:
+        assert shares.sum() == pytest.approx(1)
+
+
+def test_the_table_and_the_plot(hubbub: Callable[..., Result], tmp_path: Path, towns: str) -> None:
+    result = hubbub("estimate", towns, "-c", "town", "-e", 1, "--for", "set", "--plot", "towns.png")
+    assert result.exit_code == 0, result.output
+    for said in ("1,000 reports through GRR, epsilon 1", "[bold]Bath", "60.00%", "consistent", "█", "◆"):
+        assert said in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert (tmp_path / "towns.png").read_bytes().startswith(b"\x89PNG")
+    assert result.stderr == "plot: towns.png\n"
+
+
+def test_the_census(answer: Callable[..., Any], hubbub: Callable[..., Result], tmp_path: Path) -> None:
+    from hubbub.data import adult
+
+    column = adult()["education"].tolist()
+    (tmp_path / "adult.csv").write_text("education\n" + "\n".join(column) + "\n", encoding="utf-8")
+    told = answer("estimate", "adult.csv", "-c", "education", "-e", 1, "--seed", 1)
+    assert (told["n"], told["domain"]) == (48_842, 16)
+    assert told["rows"][0]["value"] == "HS-grad"
+    assert "HS-grad" in hubbub("estimate", "adult.csv", "-c", "education", "-e", 1).stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["-c", "twon", "-e", "1"], "column: got 'twon'"),
+        (["-c", "town"], "--epsilon"),
+        (["-e", "1"], "--column"),
+        (["-c", "town", "-e", "0"], "epsilon: got 0.0"),
+        (["-c", "town", "-e", "1", "-m", "OLL"], "did you mean OLH?"),
+        (["-c", "town", "-e", "1", "--for", "fun"], "--for"),
+        (["-c", "town", "-e", "1", "--plot", "x.doc"], "plot: got 'x.doc'"),
+    ],
+)
+def test_what_is_refused(refused: Callable[..., str], towns: str, more: list[str], said: str) -> None:
+    assert said in refused("estimate", towns, *more)

@@ -1,0 +1,48 @@
+"""`hubbub plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from hubbub.privacy.plan import plan
+
+SETTING = ("plan", "--domain", 1024, "--n", 100_000, "--epsilon", 1)
+
+
+def test_json(answer: Callable[..., Any]) -> None:
+    rows = answer(*SETTING)
+    for row in rows:
+        assert {"mechanism", "stderr", "bytes", "picked", "why", "domain", "n", "epsilon"} <= set(row)
+    made = plan(domain=1024, n=100_000, epsilon=1.0)
+    assert [row["mechanism"] for row in rows if row["picked"]] == [made.picked]
+    assert [row["stderr"] for row in rows] == [row.stderr for row in made.rows]
+
+
+def test_most_bytes(answer: Callable[..., Any]) -> None:
+    (picked,) = [row for row in answer(*SETTING, "--most-bytes", 20) if row["picked"]]
+    assert picked["bytes"] <= 20
+
+
+@pytest.mark.parametrize(("given", "solved"), [("--n", "epsilon"), ("--epsilon", "n")])
+def test_the_third_is_solved(answer: Callable[..., Any], given: str, solved: str) -> None:
+    value = {"--n": 100_000, "--epsilon": 1.0}[given]
+    rows = answer("plan", "--domain", 64, given, value, "--stderr", 0.005)
+    (picked,) = [row for row in rows if row["picked"]]
+    assert picked["stderr"] <= 0.005
+    assert picked[given.strip("-")] == value
+    assert picked[solved] > 0
+
+
+def test_the_table(hubbub: Callable[..., Result], tmp_path: Path) -> None:
+    result = hubbub(*SETTING, "--most-bytes", 20, "--plot", "plan.png")
+    assert result.exit_code == 0
+    for said in ("1,024 values, 100,000 reports, epsilon 1", "picked", "too large", "heuristic", "no formula"):
+        assert said in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+    assert result.stderr == "plot: plan.png\n"
