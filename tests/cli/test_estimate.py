@@ -90,7 +90,10 @@ def test_the_census(answer: Callable[..., Any], hubbub: Callable[..., Result], t
         (["-e", "1"], "--column"),
         (["-c", "town", "-e", "0"], "epsilon: got 0.0"),
         (["-c", "town", "-e", "1", "-m", "OLL"], "did you mean OLH?"),
-        (["-c", "town", "-e", "1", "--for", "fun"], "--for"),
+        (
+            ["-c", "town", "-e", "1", "--for", "sets"],
+            "for: got 'sets'; allowed: one of single, frequent, set (did you mean set?)",
+        ),
         (["-c", "town", "-e", "1", "--plot", "x.doc"], "plot: got 'x.doc'"),
     ],
 )

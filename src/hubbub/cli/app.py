@@ -16,7 +16,7 @@ __all__ = ["app"]
 WRONG = 2
 INTERRUPTED = 130
 
-# Typer carries its own click since 0.20 and used the installed one before; both derive their errors from this.
+# Newer versions of typer carry a click of their own, older ones use the installed one: this is either's base of errors.
 _WrongUsage: type[Exception] = typer.BadParameter.__mro__[2]
 
 

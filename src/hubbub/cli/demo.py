@@ -36,12 +36,12 @@ def demo(
     from hubbub.simulate.demo import compare
     from hubbub.simulate.demo import demo as collect
 
+    out.mkdir(parents=True, exist_ok=True)
     rng = Random(seed=seed)
     crowd = _crowd(n, rng)
     with progress("everyone reports") as follow:
         run = collect(crowd, epsilon=epsilon, rng=rng, progress=follow)
     privacy = audit(run.mechanism)
-    out.mkdir(parents=True, exist_ok=True)
     shown = beside.rows(run.estimate, crowd.truth, run.threshold, most=15)
     name = dict(zip(crowd.labels, crowd.names, strict=True))
     title = f"{crowd.n:,} reports through {type(run.mechanism).__name__}, epsilon {epsilon:g}"
@@ -72,7 +72,7 @@ def demo(
         "error": {"raw": crowd.error(run.estimate), "consistent": crowd.error(run.consistent)},
         "private": privacy.to_dict(),
         "statement": privacy.statement(),
-        "files": [str(out / name) for name in ("demo.png", "demo.json", "statement.txt")],
+        "files": [str(out / file) for file in ("demo.png", "demo.json", "statement.txt")],
     }
     (out / "demo.json").write_text(json.dumps(answer, indent=2) + "\n", encoding="utf-8")
     if as_json:

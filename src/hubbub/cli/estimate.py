@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hubbub.cli.beside import Row
+    from hubbub.consistency.guide import Purpose
     from hubbub.core.estimate import Estimate
     from hubbub.simulate import ColumnResult
 
@@ -30,8 +31,12 @@ def estimate(
         str, typer.Option("--mechanism", "-m", help="How each row is randomised, such as OLH.")
     ] = "adaptive",
     purpose: Annotated[
-        Literal["single", "frequent", "set"] | None,
-        typer.Option("--for", help="Make the shares consistent for: single values, the most frequent, sums over sets."),
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="single|frequent|set",
+            help="Make the shares consistent, for single values, the most frequent ones, or sums over sets.",
+        ),
     ] = None,
     plot: Plot = None,
     seed: Annotated[
@@ -44,23 +49,25 @@ def estimate(
     Each row is a person, randomised as on their device. The truth is shown beside: whoever has the file has it.
     """
     from hubbub.cli import beside
+    from hubbub.cli.names import named
     from hubbub.cli.output import check_plot, emit, page, progress, save_plot
     from hubbub.consistency import consistent
     from hubbub.simulate import collect_column
 
     check_plot(plot)
     chosen = _oracle(mechanism)
+    use = None if purpose is None else cast("Purpose", named("for", purpose, ("single", "frequent", "set")))
     with progress(str(column)) as follow:
         seen = collect_column(file, column, epsilon=epsilon, mechanism=chosen, seed=seed, progress=follow)
     threshold = seen.mechanism.threshold(seen.n)
     shown = beside.rows(seen.estimate, seen.truth, threshold)
-    fixed = None if purpose is None else consistent(seen.estimate, for_=purpose)
+    fixed = None if use is None else consistent(seen.estimate, for_=use)
     if plot is not None:
         title = f"{seen.column}: {seen.n:,} reports through {type(seen.mechanism).__name__}, epsilon {epsilon:g}"
         top = shown[:_MOST]
         save_plot(beside.figure(top, [row.value for row in top], threshold, title), plot)
     if as_json:
-        return emit(_answer(seen, shown, fixed, purpose, threshold))
+        return emit(_answer(seen, shown, fixed, use, threshold))
     page().print(_table(seen, shown[:_MOST], fixed), _remarks(shown, threshold), sep="\n")
     return None
 
