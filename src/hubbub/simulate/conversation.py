@@ -42,7 +42,8 @@ class Traffic:
 class Population:
     """Devices with places on the circle and a ledger each, answering from a stream.
 
-    Chunks of devices are randomised and folded one after another, so that a population larger than memory passes through.
+    Chunks of devices are randomised and folded one after another, so that a population larger than memory can
+    pass through.
 
     Example:
         >>> from hubbub import GRR

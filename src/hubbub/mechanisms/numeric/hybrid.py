@@ -17,8 +17,10 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import ColumnSpec
+from hubbub.mechanisms.numeric.banded import TWO_64, Banded
 from hubbub.mechanisms.numeric.mean import Curve, MeanMechanism
-from hubbub.mechanisms.numeric.piecewise import TWO_64, Piecewise, StochasticRounding
+from hubbub.mechanisms.numeric.piecewise import Piecewise
+from hubbub.mechanisms.numeric.rounding import StochasticRounding
 
 __all__ = ["Hybrid"]
 
@@ -31,8 +33,8 @@ class Hybrid(MeanMechanism):
     """The mean of a bounded number, with the smallest worst case (HM).
 
     With probability 1 - e^(-eps/2) a report is piecewise, else stochastic rounding, which eps <= 0.61 uses alone. The
-    coin looks at nothing and is public. Above 0.61 the variance is the same for every value: (half the range)^2 / n times
-    e^(-eps/2) [((e^eps+1)/(e^eps-1))^2 + (e^(eps/2)+3)/(3 (e^(eps/2)-1))].
+    coin looks at nothing and is public. Above 0.61 the variance is the same for every value: (half the
+    range)^2 / n times e^(-eps/2) [((e^eps+1)/(e^eps-1))^2 + (e^(eps/2)+3)/(3 (e^(eps/2)-1))].
 
     Parameters
     ----------
@@ -109,13 +111,17 @@ class Hybrid(MeanMechanism):
         draws = rng.uint64(codes.size, 3)
         rounded = np.ones(codes.size, dtype=bool) if self.coin == TWO_64 else draws[:, 0] < np.uint64(self.coin)
         bits = (draws[:, 1] >> np.uint64(32)).astype(np.uint32)
-        ends = to_grid(codes // self.cells, bits)  # the same value on a grid of one cell
+        ends = to_grid(self._ends(codes), bits)
         cell = np.where(
             rounded,
             self.rounding.scatter(ends, draws[:, 2]),
             self.piecewise.scatter(to_grid(codes, bits), draws[:, 2]),
         )
         return {"rounded": rounded, "cell": cell}
+
+    def _ends(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same values on a grid of one cell, as stochastic rounding reads them."""
+        return codes // self.cells
 
     def check(self, reports: Reports) -> None:
         super().check(reports)
@@ -125,12 +131,14 @@ class Hybrid(MeanMechanism):
         )
 
     def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        cell, rounded = reports.private["cell"], reports.public["rounded"][:, None] == 1
-        return np.where(rounded, self.rounding.cell_prob(cell, values), self.piecewise.cell_prob(cell, values))
+        cell, rounded, codes = reports.private["cell"], reports.public["rounded"][:, None] == 1, self.encode(values)
+        by_rounding = self.rounding.cell_prob(cell, self._ends(codes))
+        return np.where(rounded, by_rounding, self.piecewise.cell_prob(cell, codes))
 
     def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        cell, rounded = reports.private["cell"], reports.public["rounded"][:, None] == 1
-        return np.where(rounded, self.rounding.cell_log_prob(cell, values), self.piecewise.cell_log_prob(cell, values))
+        cell, rounded, codes = reports.private["cell"], reports.public["rounded"][:, None] == 1, self.encode(values)
+        by_rounding = self.rounding.cell_log_prob(cell, self._ends(codes))
+        return np.where(rounded, by_rounding, self.piecewise.cell_log_prob(cell, codes))
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
         rounded = 1 if public is None else int(public["rounded"][0])
@@ -148,7 +156,7 @@ class Hybrid(MeanMechanism):
         rows = []
         for side in (0, 1):
             cell = reports.private["cell"][reports.public["rounded"] == side]
-            rows.append([cell.size, *Piecewise.fold_cells(cell)])
+            rows.append([cell.size, *Banded.fold_cells(cell)])
         return np.array(rows, dtype=np.int64)
 
     def _numbers(self, sketch: Sketch) -> tuple[float, float, float | None]:

@@ -40,8 +40,8 @@ class MeanMechanism(Mechanism):
     """A report is turned into an unbiased number on the scale -1 to 1; the estimate is their mean, scaled back.
 
     The variance given the population is `curve` at the mean square of the values. Where the reports' own squares tell
-    that mean square it is estimated from them; where they cannot (stochastic rounding), the smallest it can be is used, the
-    square of the mean, and intervals are wider than they need be.
+    that mean square it is estimated from them; where they cannot (stochastic rounding), the smallest it can be is
+    used, the square of the mean, and intervals are wider than they need be.
     """
 
     low: float = -1.0

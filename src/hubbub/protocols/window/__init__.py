@@ -10,7 +10,10 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.window.absorption import absorption
 from hubbub.protocols.window.distribution import distribution
 from hubbub.protocols.window.division import BudgetDivision, Division, PopulationDivision
+from hubbub.protocols.window.dsat import dsat
+from hubbub.protocols.window.pegasus import pegasus
 from hubbub.protocols.window.question import Frequencies, Means, Question
+from hubbub.protocols.window.rescue import fast, rescue
 from hubbub.protocols.window.sampling import sampling
 from hubbub.protocols.window.uniform import uniform
 
@@ -42,6 +45,14 @@ METHODS: dict[str, Method] = {
     "LPU": Method(uniform, PopulationDivision),
     "LPD": Method(distribution, PopulationDivision),
     "LPA": Method(absorption, PopulationDivision),
+    "LB-DSAT": Method(dsat, BudgetDivision),
+    "LP-DSAT": Method(dsat, PopulationDivision),
+    "LB-RescueDP": Method(rescue, BudgetDivision),
+    "LP-RescueDP": Method(rescue, PopulationDivision),
+    "LB-FAST": Method(fast, BudgetDivision),
+    "LP-FAST": Method(fast, PopulationDivision),
+    "LB-PeGaSus": Method(pegasus, BudgetDivision),
+    "LP-PeGaSus": Method(pegasus, PopulationDivision),
 }
 
 

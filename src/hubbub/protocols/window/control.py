@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.protocols.window.drift import Drift
 
 __all__ = ["Kalman", "Pid"]
 
-Floats = NDArray[np.float64]
+LEAST = 0.05
+"""The least movement a step, as a part of the noise: a filter that learned 0 would stop listening."""
 
 
 @dataclass
@@ -61,7 +62,7 @@ class Kalman:
     Parameters
     ----------
     process_variance
-        How much a value moves in a step, squared.
+        How much a value moves in a step, squared; None learns it from how far predictions were off.
 
     Example:
         >>> kalman = Kalman(0.01)
@@ -75,26 +76,41 @@ class Kalman:
         [0.5]
     """
 
-    def __init__(self, process_variance: float) -> None:
-        if not process_variance >= 0:
-            raise InvalidValue("process_variance", process_variance, "a number of at least 0")
+    def __init__(self, process_variance: float | None = None) -> None:
+        if process_variance is not None and not process_variance >= 0:
+            raise InvalidValue("process_variance", process_variance, "a number of at least 0, or None")
         self.process_variance = process_variance
+        self._drift = Drift()
         self._state: Estimate | None = None
+        self._corrected = 0.0  # the mean variance right after the last correction
+        self._noise = 0.0  # the mean variance of the last fresh estimate
+        self._elapsed = 0
 
     def predict(self) -> Estimate | None:
         """The value of the next step as far as it is known; None before the first correction."""
         if self._state is not None:
-            grown = self._state.variance + self.process_variance
+            process = self.process_variance
+            if process is None:
+                process = max(self._drift.per_step, LEAST * self._noise)
+            grown = self._state.variance + process
+            self._elapsed += 1
             self._state = Estimate(self._state.value, grown, self._state.n, bias="heuristic", kind=self._state.kind)
         return self._state
 
     def correct(self, fresh: Estimate) -> Estimate:
         """Weigh a fresh estimate against the prediction."""
+        self._noise = float(np.mean(fresh.variance))
         if self._state is None:
-            self._state = fresh
+            self._remember(fresh)
             return fresh
+        off = float(np.mean((fresh.value - self._state.value) ** 2) - np.mean(fresh.variance)) - self._corrected
+        self._drift.observe(off, steps=max(self._elapsed, 1))
         gain = self._state.variance / (self._state.variance + fresh.variance)
         value = self._state.value + gain * (fresh.value - self._state.value)
         variance = (1 - gain) * self._state.variance
-        self._state = Estimate(value, variance, fresh.n, bias="heuristic", kind=fresh.kind, labels=fresh.labels)
-        return self._state
+        filtered = Estimate(value, variance, fresh.n, bias="heuristic", kind=fresh.kind, labels=fresh.labels)
+        self._remember(filtered)
+        return filtered
+
+    def _remember(self, state: Estimate) -> None:
+        self._state, self._corrected, self._elapsed = state, float(np.mean(state.variance)), 0

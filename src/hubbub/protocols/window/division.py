@@ -1,8 +1,8 @@
 """What a window may spend, and the two ways to divide it: by budget, or by population.
 
 Both hand out whole parts of a fixed total such that any w consecutive steps take at most all of it. Dividing the
-budget, everyone answers with a part of epsilon; dividing the population, a part of the people answers with all of it. Every
-method of this folder is written once, and runs either way.
+budget, everyone answers with a part of epsilon; dividing the population, a part of the people answers with all of it.
+Every method of this folder is written once, and runs either way.
 """
 
 from __future__ import annotations

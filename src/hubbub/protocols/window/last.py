@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 
 from hubbub.core.estimate import Estimate
 from hubbub.protocols.window.division import Division
+from hubbub.protocols.window.drift import Drift
 
 __all__ = ["Last", "dissimilarity"]
-
-MEMORY = 0.9
-"""How much of what is known of the drift is kept at each publication."""
 
 
 class Last:
@@ -27,14 +25,13 @@ class Last:
         self.value: NDArray[np.float64] = np.zeros(division.question.size)
         self.estimate: Estimate | None = None
         self.step = 0
-        self._moved = self._steps = 0.0
+        self._drift = Drift()
 
     def publish(self, estimate: Estimate, step: int) -> Estimate:
         """Remember a fresh estimate."""
         if self.estimate is not None:
             moved = dissimilarity(estimate, self.value) - float(np.mean(self.estimate.variance))
-            self._moved = MEMORY * self._moved + moved
-            self._steps = MEMORY * self._steps + step - self.step
+            self._drift.observe(moved, steps=step - self.step)
         self.value, self.estimate, self.step = estimate.value, estimate, step
         return estimate
 
@@ -42,8 +39,7 @@ class Last:
         """The last release as an estimate of now, its variance grown by what may have changed."""
         if self.estimate is None:
             return Estimate(self.value, np.full_like(self.value, np.inf), 0, bias="heuristic")
-        drift = max(self._moved / self._steps, 0.0) if self._steps else 0.0
-        grown = self.estimate.variance + drift * (step - self.step)
+        grown = self.estimate.variance + self._drift.per_step * (step - self.step)
         return replace(self.estimate, variance=grown, bias="heuristic")
 
 

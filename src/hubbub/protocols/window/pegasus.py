@@ -46,5 +46,11 @@ def _smooth(group: list[Estimate]) -> Estimate:
     total = weights.sum(axis=0)
     value = (weights * np.array([one.value for one in group])).sum(axis=0) / total
     first = group[-1]
-    bias = "none" if len(group) == 1 else "heuristic"
-    return Estimate(value, 1 / total, sum(one.n for one in group), bias=bias, kind=first.kind, labels=first.labels)
+    return Estimate(
+        value,
+        1 / total,
+        sum(one.n for one in group),
+        bias=first.bias if len(group) == 1 else "heuristic",
+        kind=first.kind,
+        labels=first.labels,
+    )

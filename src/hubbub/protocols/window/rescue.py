@@ -23,9 +23,9 @@ def rescue(
     most_share: float = 0.6,
     most: float = 0.1,
     gain: float = 2.0,
-    process_variance: float = 1e-5,
+    process_variance: float | None = None,
 ) -> Protocol:
-    """Sample with a part of what is left that grows with the interval; widen the interval while little changes (Algorithm 5).
+    """Sample with a part of what is left that grows with the interval, which widens while little changes (Algorithm 5).
 
     The part is min(scale ln(I + 1), most_share) of what the window has left, at most `most` of the window. The interval
     grows by gain (1 - (d / error)^2), d being the controlled distance between the filtered value and the last release
@@ -53,7 +53,12 @@ def rescue(
 
 
 def fast(
-    division: Division, *, samples: int = 0, gain: float = 2.0, target: float = 1.0, process_variance: float = 1e-5
+    division: Division,
+    *,
+    samples: int = 0,
+    gain: float = 2.0,
+    target: float = 1.0,
+    process_variance: float | None = None,
 ) -> Protocol:
     """At most `samples` in a window, each with an equal part; a PID controller sets the interval, a filter the value.
 

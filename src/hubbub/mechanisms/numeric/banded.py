@@ -1,0 +1,171 @@
+"""Banded noise on a grid: a band of cells that starts at the value is more likely than the others."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.exact import ceil_div, exp_floor, log_fraction
+from hubbub.core.grid import GRAIN, to_grid
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import ColumnSpec
+from hubbub.mechanisms.numeric.mean import Curve, MeanMechanism
+
+__all__ = ["TWO_64", "Banded"]
+
+TWO_64 = 1 << 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Banded(MeanMechanism):
+    """A value is rounded without bias to one of `cells` + 1 points; point j makes the cells j to j+band-1 likely.
+
+    There are cells + band cells. Each of the others has `other` of 2^64, each of the band e^eps times that: the sum is
+    the same for every point, epsilon is exact, and the mean cell is affine in the value.
+    """
+
+    cells: int = 0
+    band: int = 0
+    other: int = 0
+
+    @abstractmethod
+    def _shape(self) -> tuple[int, int]:
+        """The cells and the band that serve best."""
+
+    def _resolve(self) -> None:
+        self._resolve_range()
+        if not (self.cells or self.band):
+            for field, value in zip(("cells", "band"), self._shape(), strict=True):
+                self._set(field, value)
+        self._integer("cells", 1, 1 << 16)
+        self._integer("band", 1, 1 << 16)
+        if self.band & (self.band - 1):
+            raise InvalidValue("band", self.band, "a power of two, so that its cells share 2^64 evenly")
+        if self.other == 0:
+            least = ceil_div(TWO_64, self.band * exp_floor(self.epsilon) + self.cells)
+            self._set("other", self.band * ceil_div(least, self.band))
+        self._integer("other", 1, TWO_64 // (self.cells + self.band))
+        if self.other % self.band or self._high <= self.other:
+            raise InvalidValue("other", self.other, f"a multiple of {self.band}, below the share of a band cell")
+
+    @property
+    def cells_in(self) -> int:
+        return self.cells
+
+    @property
+    def _high(self) -> int:
+        """Of 2^64, the share of each cell of the band."""
+        return (TWO_64 - self.cells * self.other) // self.band
+
+    def ratio(self) -> Fraction:
+        return Fraction(self._high, self.other)
+
+    @cached_property
+    def _lift(self) -> float:
+        """The chance that a report is drawn from the band for its own sake, rather than from all cells alike."""
+        return float(Fraction(self.band * (self._high - self.other), TWO_64))
+
+    @cached_property
+    def _affine(self) -> tuple[float, float]:
+        """Number of a cell: first + step cell, so that its mean is the value on the scale -1 to 1."""
+        step = 2 / (self.cells * self._lift)
+        middle = (self.cells + self.band - 1) / 2
+        return -middle * step, step
+
+    @cached_property
+    def curve(self) -> Curve:
+        # A report is uniform on the band with probability lift, else uniform on all cells; in between two points,
+        # rounding adds its own variance: all of 1 - u^2 where there is one cell, a sixth of a cell squared on average.
+        lift, step = self._lift, self._affine[1]
+        spread = lift * (self.band**2 - 1) / 12 + (1 - lift) * ((self.cells + self.band) ** 2 - 1) / 12
+        if self.cells == 1:
+            return Curve(constant=step**2 * spread + 1 / lift, square=-1.0)
+        return Curve(constant=step**2 * spread + (2 / self.cells) ** 2 / (6 * lift), square=1 / lift - 1)
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        cells = self.cells + self.band
+        return (ColumnSpec("private", "cell", "u1" if cells <= 256 else "u2", below=cells),)
+
+    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+        draws = rng.uint64(codes.size, 2)
+        point = to_grid(codes, (draws[:, 0] >> np.uint64(32)).astype(np.uint32))
+        return {"cell": self.scatter(point, draws[:, 1])}
+
+    def scatter(self, point: NDArray[np.int64], draws: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The cell that 64 random bits choose for each point."""
+        if self.band == 1 and self.cells == 1:
+            return np.where(draws < np.uint64(self._high), point, 1 - point)
+        start = TWO_64 - self.cells * self.other
+        inside = draws < np.uint64(start)
+        near = point + (draws // np.uint64(self._high)).astype(np.int64)
+        far = ((draws - np.uint64(start)) // np.uint64(self.other)).astype(np.int64)  # wraps where inside
+        far += self.band * (far >= point)
+        return np.where(inside, near, far)
+
+    def _table(self, cell: NDArray[Any], units: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+        """For each cell and value: is it in the band of the point below, of the one above; the part above."""
+        offset = cell.astype(np.int64)[:, None] - (units >> 32)[None, :]
+        in_lower, in_upper = (offset >= 0) & (offset < self.band), (offset >= 1) & (offset <= self.band)
+        return in_lower, in_upper, (units & (GRAIN - 1))[None, :]
+
+    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+        return self.cell_prob(reports.private["cell"], self.encode(values))
+
+    def cell_prob(self, cell: NDArray[Any], units: NDArray[np.int64]) -> NDArray[np.object_]:
+        """The exact probability of each cell (row) given each encoded value (column)."""
+        lower, upper, part = (part.astype(object) for part in self._table(cell, units))
+        weight = lower * (GRAIN - part) + upper * part  # of 2^32, how much the band gains
+        gain, other = Fraction(self._high - self.other, TWO_64 * GRAIN), Fraction(self.other, TWO_64)
+        return np.asarray(weight * gain + other)
+
+    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+        return self.cell_log_prob(reports.private["cell"], self.encode(values))
+
+    def cell_log_prob(self, cell: NDArray[Any], units: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The logarithm of `cell_prob`."""
+        lower, upper, part = self._table(cell, units)
+        up = part / GRAIN
+        excess = (float(self.ratio()) - 1) * (lower * (1 - up) + upper * up)
+        return np.asarray(log_fraction(Fraction(self.other, TWO_64)) + np.log1p(excess))
+
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+        cells = self.cells + self.band
+        return Reports(self.spec_id, private={"cell": np.arange(cells, dtype=self.columns[0].dtype)})
+
+    @property
+    def sketch_shape(self) -> tuple[int, ...]:
+        return (2,)
+
+    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+        return self.fold_cells(reports.private["cell"])
+
+    @staticmethod
+    def fold_cells(cell: NDArray[Any]) -> NDArray[np.int64]:
+        """The sum of the cells, and of their squares."""
+        whole = cell.astype(np.int64)
+        return np.array([whole.sum(), whole @ whole], dtype=np.int64)
+
+    def _numbers(self, sketch: Sketch) -> tuple[float, float, float | None]:
+        return self.numbers(sketch.counts, sketch.n)
+
+    def numbers(self, sums: NDArray[np.int64], n: int) -> tuple[float, float, float | None]:
+        """The mean number, the mean of their squares, and the values' mean square where the squares tell it."""
+        first, step = self._affine
+        total, squares = int(sums[0]), int(sums[1])
+        mean = first + step * total / n
+        mean_square = first**2 + 2 * first * step * total / n + step**2 * squares / n
+        if self.cells == 1:
+            return mean, mean_square, None  # two cells: every square is the same
+        curve = self.curve
+        return mean, mean_square, (mean_square - curve.constant) / (1 + curve.square)
