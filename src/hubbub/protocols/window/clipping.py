@@ -7,7 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.consistency.norm_sub import norm_sub
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
@@ -18,6 +17,8 @@ from hubbub.protocols.window.question import Frequencies, Means
 __all__ = ["best_threshold", "clipped_means"]
 
 Floats = NDArray[np.float64]
+SURE = 3.0
+"""Standard errors below which a cell counts as empty."""
 
 
 def clipped_means(
@@ -49,7 +50,7 @@ def clipped_means(
         raise InvalidValue("method", method, f"one of {', '.join(METHODS)}")
     if not (math.isfinite(most) and 0 < first < most):
         raise InvalidValue("most", most, f"a finite number above first = {first:g}")
-    view = Binned(first=first, factor=(most / first) ** (1 / (cells - 2)), cells=cells)
+    view = Binned(first=first, factor=(most / first) ** (1 / (cells - 1)), cells=cells)
     search = PopulationDivision(Frequencies(cells, view=view), epsilon=epsilon, w=w)
     edges = np.array([0.0, *view.borders, most])
     middles = (edges[:-1] + edges[1:]) / 2
@@ -68,11 +69,12 @@ def clipped_means(
         yield search.release(latest, published=False)
     people = sum(one.n for one in parts)
     weights = np.array([one.n for one in parts]) / people
-    value = weights @ np.array([one.value for one in parts])
-    variance = weights**2 @ np.array([one.variance for one in parts])
-    shares = norm_sub(Estimate(value, variance, people))
+    shares = weights @ np.array([one.value for one in parts])
+    errors = np.sqrt(weights**2 @ np.array([one.variance for one in parts]))
+    shares = np.where(shares > SURE * errors, shares, 0.0)  # noise in a cell far out would count for much
+    shares = shares / max(shares.sum(), 1e-300)
     each = people / w
-    threshold = best_threshold(shares.value, edges, epsilon=epsilon, n=each)
+    threshold = best_threshold(shares, edges, epsilon=epsilon, n=each)
     decide, division = METHODS[method]
     account = division(Means(0.0, threshold), epsilon=epsilon, w=w)
     account.step = search.step
