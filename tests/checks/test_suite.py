@@ -11,11 +11,12 @@ from hubbub import GRR, OLH, OUE, Rappor
 from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks, some_values
 from hubbub.checks.enumeration import enumerate_outputs, row_keys, worst_ratio
 from hubbub.checks.statistics import fit, mean_is, same_counts, smallest
-from hubbub.checks.values import bad_batches, known_values
+from hubbub.checks.values import bad_batches, known_values, truth_of
 from hubbub.core.domain import Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.numeric.piecewise import Piecewise
 
 
 def names(mechanism: Mechanism) -> set[str]:
@@ -99,6 +100,15 @@ def test_values_are_in_the_domain_and_bad_ones_are_not(domain):
     for bad in bad_batches(mechanism):
         with pytest.raises(InvalidValue):
             mechanism.encode(bad)
+
+
+def test_values_of_a_range():
+    mean = Piecewise(epsilon=1.0, low=0.0, high=10.0)
+    assert known_values(mean, 3) == [0.0, 5.0, 10.0]
+    assert truth_of(mean, np.array([1.0, 2.0, 6.0])) == pytest.approx([3.0])
+    for bad in bad_batches(mean):
+        with pytest.raises(InvalidValue):
+            mean.encode(bad)
 
 
 def test_values_of_sets():

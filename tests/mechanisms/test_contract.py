@@ -23,7 +23,7 @@ def _cases() -> Iterator[Any]:
                 yield pytest.param(check, mechanism, id=f"{name}-example{number}-{short}")
 
 
-@pytest.mark.parametrize(("check", "mechanism"), _cases())
+@pytest.mark.parametrize(("check", "mechanism"), list(_cases()))
 def test_contract(check: Check, mechanism: Mechanism):
     check(mechanism)
 

@@ -17,9 +17,18 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["Enumeration", "enumerate_outputs", "exact_sum", "public_rows", "row_keys", "worst_ratio"]
+__all__ = [
+    "Enumeration",
+    "covers_every_value",
+    "enumerate_outputs",
+    "exact_sum",
+    "public_rows",
+    "row_keys",
+    "worst_ratio",
+]
 
 _ROWS = 32  # public parts tried: two values that ought to differ under one of them surely do under one of so many
+_VALUES = 512
 _ENTRIES = 60_000  # exact probabilities computed, at most about so many
 
 
@@ -28,12 +37,10 @@ class Enumeration(NamedTuple):
 
     outputs: Reports
     prob: NDArray[np.object_]
-    complete: bool
-    """Whether the values are all there are."""
 
 
 def public_rows(mechanism: Mechanism, count: int, rng: Random) -> list[Mapping[str, NDArray[Any]] | None]:
-    """Public parts as clients draw them, one row each; a single None where reports have none.
+    """The public parts of so many reports, one row each, without repeats; a single None where reports have none.
 
     Example:
         >>> from hubbub import GRR
@@ -43,7 +50,8 @@ def public_rows(mechanism: Mechanism, count: int, rng: Random) -> list[Mapping[s
     if not any(column.part == "public" for column in mechanism.columns):
         return [None]
     reports = mechanism.randomize(known_values(mechanism, 1) * count, rng)
-    return [{name: column[row : row + 1] for name, column in reports.public.items()} for row in range(count)]
+    distinct = {key: row for row, key in enumerate(row_keys(reports.public, count))}
+    return [{name: column[row : row + 1] for name, column in reports.public.items()} for row in distinct.values()]
 
 
 @lru_cache(maxsize=2)  # several checks in a row look at one mechanism
@@ -53,20 +61,39 @@ def enumerate_outputs(mechanism: Mechanism, rng_seed: int) -> tuple[Enumeration,
     Example:
         >>> from hubbub import GRR
         >>> (only,) = enumerate_outputs(GRR(epsilon=1.0, domain=3), 1)
-        >>> only.prob.shape, only.complete
-        ((3, 3), True)
+        >>> only.prob.shape
+        (3, 3)
     """
-    found = []
+    found: list[Enumeration] = []
     rows = public_rows(mechanism, _ROWS, Random(seed=rng_seed))
     for public in rows:
         outputs = mechanism.outputs(public)
         if outputs is None:
             return ()
-        values = known_values(mechanism, max(2, _ENTRIES // (len(outputs) * len(rows))))
-        domain = domain_of(mechanism)
-        complete = domain is not None and domain.size == len(values)
-        found.append(Enumeration(outputs, mechanism.prob(outputs, values), complete))
+        if len(found) * len(outputs) > _ENTRIES:
+            break
+        values = known_values(mechanism, _most_values(len(outputs), len(rows)))
+        found.append(Enumeration(outputs, mechanism.prob(outputs, values)))
     return tuple(found)
+
+
+def covers_every_value(mechanism: Mechanism) -> bool:
+    """Whether `enumerate_outputs` lists every output given every value.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> [covers_every_value(GRR(epsilon=1.0, domain=size)) for size in (3, 300)]
+        [True, False]
+    """
+    rows = public_rows(mechanism, _ROWS, Random(seed=1))
+    outputs, domain = mechanism.outputs(rows[0]), domain_of(mechanism)
+    if outputs is None or domain is None or domain.size is None:
+        return False
+    return domain.size <= _most_values(len(outputs), len(rows))
+
+
+def _most_values(outputs: int, rows: int) -> int:
+    return min(_VALUES, max(2, _ENTRIES // (outputs * rows)))
 
 
 def worst_ratio(parts: Iterable[Enumeration]) -> Fraction:
@@ -79,7 +106,7 @@ def worst_ratio(parts: Iterable[Enumeration]) -> Fraction:
         True
     """
     worst = Fraction(1)
-    for _, prob, _ in parts:
+    for _, prob in parts:
         for row in {tuple(row) for row in prob.tolist()}:
             least, most = min(row), max(row)
             if least == 0 < most:

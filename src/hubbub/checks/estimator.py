@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.checks.failure import CheckFailed, require
 from hubbub.checks.statistics import FALSE_ALARM, mean_is, smallest
-from hubbub.checks.values import candidates_for, shares, some_values
+from hubbub.checks.values import candidates_for, some_values, truth_of
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
@@ -105,7 +105,7 @@ def _repeat(mechanism: Mechanism, rng_seed: int) -> Repetitions:
     rng = Random(seed=rng_seed)
     n = _population(mechanism)
     values = some_values(mechanism, n, rng)
-    truth = shares(mechanism, values)
+    truth = truth_of(mechanism, values)
     if truth is None:
         raise CheckFailed("nothing says what the estimates should be: give the mechanism a method `truth(values)`")
     times = math.ceil(_INTERVALS / min(max(len(truth) - 1, 1), 75))

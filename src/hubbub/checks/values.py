@@ -13,11 +13,14 @@ from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Stri
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.mechanisms.numeric.mean import MeanMechanism
 
-__all__ = ["bad_batches", "candidates_for", "domain_of", "known_values", "range_of", "shares", "some_values", "take"]
+__all__ = ["bad_batches", "candidates_for", "domain_of", "known_values", "range_of", "some_values", "take", "truth_of"]
 
 WORDS = 24
 """How many words stand for an open domain."""
+NUMBERS = 65
+"""How many numbers stand for a range: its ends, its middle, and others evenly between."""
 
 
 def domain_of(mechanism: Mechanism) -> Domain | None:
@@ -61,7 +64,7 @@ def known_values(mechanism: Mechanism, most: int) -> list[Any]:
     if domain is not None:
         return _values_in(domain, most)
     if bounds is not None:
-        return [float(number) for number in np.linspace(*bounds, most)]
+        return [float(number) for number in np.linspace(*bounds, min(most, NUMBERS))]
     raise CheckFailed("a mechanism without `domain`, or `low` and `high`, must have a method `example_values(most)`")
 
 
@@ -111,19 +114,21 @@ def take(values: list[Any], index: NDArray[Any]) -> Any:
     return [values[k] for k in index]
 
 
-def shares(mechanism: Mechanism, values: Any) -> NDArray[np.float64] | None:
+def truth_of(mechanism: Mechanism, values: Any) -> NDArray[np.float64] | None:
     """The truth: what an estimate from these values' reports should come to; None where nobody says.
 
-    A mechanism that is no frequency oracle says it in a method `truth(values)`.
+    A mechanism that estimates neither shares nor a mean says it in a method `truth(values)`.
 
     Example:
         >>> from hubbub import GRR
-        >>> shares(GRR(epsilon=1.0, domain=3), [0, 0, 2, 0]).tolist()
+        >>> truth_of(GRR(epsilon=1.0, domain=3), [0, 0, 2, 0]).tolist()
         [0.75, 0.0, 0.25]
     """
     own = getattr(mechanism, "truth", None)
     if own is not None:
         return np.asarray(own(values), dtype=np.float64)
+    if isinstance(mechanism, MeanMechanism):
+        return np.array([np.mean(values)])
     if not isinstance(mechanism, FrequencyOracle):
         return None
     codes = mechanism.encode(values)
