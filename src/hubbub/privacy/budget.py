@@ -1,0 +1,183 @@
+"""Budgets: what a collection may cost one device, in whole units of 1e-12 epsilon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.core.spec import Json, integer
+
+__all__ = ["Budget", "BudgetExceeded", "Window", "epsilon_within"]
+
+MOST_UNITS = 10**18
+"""A million epsilon: past any use, and small enough that no sum of debits overflows 63 bits."""
+
+MOST_STEPS = 10**9
+
+
+class Window(NamedTuple):
+    """At most `limit` units in any `steps` consecutive steps."""
+
+    limit: int
+    steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """The limits of one collection on one device. Every debit is charged to every unit that is declared.
+
+    Parameters
+    ----------
+    event
+        The most that one step may cost, all asks about it together.
+    window
+        The most that any w consecutive steps may cost: (limit, w).
+    user
+        The most that the device may ever spend.
+
+    Example:
+        >>> Budget.of(event=0.5, window=(1.0, 20))
+        Budget(event=500000000000, window=Window(limit=1000000000000, steps=20), user=None)
+    """
+
+    event: int | None = None
+    window: Window | None = None
+    user: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.event is None and self.window is None and self.user is None:
+            raise InvalidValue("budget", None, "at least one of event, window and user")
+        for field, limit in (("event", self.event), ("user", self.user)):
+            if limit is not None:
+                _whole(field, limit, MOST_UNITS)
+        if self.window is not None:
+            limit, steps = _pair(self.window)
+            _whole("window limit", limit, MOST_UNITS)
+            _whole("window steps", steps, MOST_STEPS)
+            object.__setattr__(self, "window", Window(limit, steps))
+
+    @staticmethod
+    def of(
+        *,
+        event: float | Fraction | None = None,
+        window: tuple[float | Fraction, int] | None = None,
+        user: float | Fraction | None = None,
+    ) -> Budget:
+        """Limits in epsilon, rounded down to whole units. A float means the decimal that it is written as.
+
+        Example:
+            >>> Budget.of(user=0.3).user, Budget.of(user=Fraction(1, 3)).user
+            (300000000000, 333333333333)
+        """
+        limit, steps = (None, 0) if window is None else _pair(window)
+        return Budget(
+            event=None if event is None else _units("event", event),
+            window=None if limit is None else Window(_units("window limit", limit), steps),
+            user=None if user is None else _units("user", user),
+        )
+
+    def spec(self) -> dict[str, Json]:
+        """The limits, as JSON.
+
+        Example:
+            >>> Budget(window=Window(100, 20)).spec()
+            {'event': None, 'window': {'limit': 100, 'steps': 20}, 'user': None}
+        """
+        window = self.window
+        return {
+            "event": self.event,
+            "window": None if window is None else {"limit": window.limit, "steps": window.steps},
+            "user": self.user,
+        }
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Budget:
+        """The budget that a spec describes; every field must be there, and no other.
+
+        Example:
+            >>> Budget.from_spec({"event": None, "window": None, "user": "9007199254740993"}).user
+            9007199254740993
+        """
+        _exactly("budget", spec, {"event", "window", "user"})
+        event, window, user = spec["event"], spec["window"], spec["user"]
+        if window is not None:
+            _exactly("window", window, {"limit", "steps"})
+            window = Window(integer("window limit", window["limit"]), integer("window steps", window["steps"]))
+        return cls(
+            event=None if event is None else integer("event", event),
+            window=window,
+            user=None if user is None else integer("user", user),
+        )
+
+
+class BudgetExceeded(HubbubError):
+    """A unit of privacy does not allow a debit; nothing was spent.
+
+    Example:
+        >>> raise BudgetExceeded("user", spent=900_000_000_000, asked=200_000_000_000, limit=10**12)
+        Traceback (most recent call last):
+            ...
+        hubbub.privacy.budget.BudgetExceeded: user: 0.9 epsilon spent, 0.2 asked, limit 1
+    """
+
+    def __init__(self, unit: str, spent: int, asked: int, limit: int) -> None:
+        self.unit = unit
+        self.spent = spent
+        self.asked = asked
+        self.limit = limit
+        super().__init__(f"{unit}: {_shown(spent)} epsilon spent, {_shown(asked)} asked, limit {_shown(limit)}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.unit, self.spent, self.asked, self.limit)
+
+
+def epsilon_within(units: int) -> float:
+    """The largest epsilon to declare in an ask so that its debit, rounded up, fits in `units`.
+
+    The float 0.05 is a little more than 1/20: twenty of it do not fit in 1, while twenty of the float below do.
+
+    Example:
+        >>> epsilon_within(10**12), epsilon_within(10**12 // 20)
+        (1.0, 0.049999999999999996)
+    """
+    _whole("units", units, MOST_UNITS)
+    exact = Fraction(units, UNITS_PER_EPSILON)
+    near = float(exact)
+    return near if near <= exact else math.nextafter(near, 0.0)
+
+
+def _units(field: str, epsilon: object) -> int:
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | Fraction) or not math.isfinite(epsilon):
+        raise InvalidValue(field, epsilon, "a finite number of epsilon")
+    # The binary 0.3 is just below 3/10: taken at its word, it would not pay for its own ask.
+    exact = Fraction(repr(float(epsilon))) if isinstance(epsilon, float) else Fraction(epsilon)
+    units = math.floor(exact * UNITS_PER_EPSILON)
+    if not 1 <= units <= MOST_UNITS:
+        raise InvalidValue(field, epsilon, "from 1e-12 to 1000000 epsilon")
+    return units
+
+
+def _pair(window: object) -> tuple[Any, Any]:
+    if not isinstance(window, tuple) or len(window) != 2:
+        raise InvalidValue("window", window, "(limit, steps)")
+    return window[0], window[1]
+
+
+def _whole(field: str, value: object, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise InvalidValue(field, value, f"an integer from 1 to {most}")
+
+
+def _exactly(field: str, given: object, wanted: set[str]) -> None:
+    if not isinstance(given, Mapping) or given.keys() != wanted:
+        raise InvalidValue(field, given, f"exactly the fields {sorted(wanted)}")
+
+
+def _shown(units: int) -> str:
+    whole, part = divmod(units, UNITS_PER_EPSILON)
+    return f"{whole}.{part:012d}".rstrip("0").rstrip(".")

@@ -1,0 +1,125 @@
+"""The time of a device whose wall clock anyone may set."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json
+from hubbub.privacy.clock import Observation
+
+__all__ = ["DeviceClock", "since_boot"]
+
+TICKS = 10**6
+"""Ticks a second: readings are kept in whole microseconds."""
+
+_MOST_SECONDS = 10**12
+
+
+def since_boot() -> float:
+    """Seconds since the device was started, sleep included where the system counts it.
+
+    Example:
+        >>> since_boot() <= since_boot()
+        True
+    """
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+class DeviceClock:
+    """Steps by the wall clock; trusted time by the smaller of the wall clock and the clock since boot.
+
+    The step is floor((wall - origin) / interval). Trusted time adds up, between one observation and the next, the
+    smaller of what the two clocks say has passed. A wall clock set forward is held back by the other; one set back
+    adds nothing. A monotonic clock that went back means a reboot, and then only the time since boot counts. So trusted
+    time never runs ahead of true time; it falls behind while the device is off.
+
+    Parameters
+    ----------
+    interval_seconds
+        The length of a step, in the signed collection.
+    origin
+        The wall time at which step 0 begins, in the signed collection.
+    wall, monotonic
+        The two clocks, in seconds. The monotonic one counts from boot.
+
+    Example:
+        >>> clock = DeviceClock(3600, wall=lambda: 7300.0, monotonic=lambda: 50.0)
+        >>> clock.observe(None)
+        Observation(step=2, wall=7300000000, monotonic=50000000, trusted=0)
+    """
+
+    def __init__(
+        self,
+        interval_seconds: float,
+        *,
+        origin: float = 0,
+        wall: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = since_boot,
+    ) -> None:
+        self._interval = _ticks("interval_seconds", interval_seconds)
+        if self._interval < 1:
+            raise InvalidValue("interval_seconds", interval_seconds, "at least a microsecond")
+        self._origin = _ticks("origin", origin)
+        self._wall = wall
+        self._monotonic = monotonic
+
+    @property
+    def interval(self) -> int:
+        """The length of a step, in microseconds.
+
+        Example:
+            >>> DeviceClock(60).interval
+            60000000
+        """
+        return self._interval
+
+    @property
+    def step(self) -> int:
+        """The step that the wall clock is in: the only one that may be answered.
+
+        Example:
+            >>> DeviceClock(60, origin=600, wall=lambda: 721.0).step
+            2
+        """
+        return self._step(_ticks("wall", self._wall()))
+
+    def spec(self) -> dict[str, Json]:
+        """Interval and origin, in microseconds.
+
+        Example:
+            >>> DeviceClock(60).spec()
+            {'clock': 'device', 'interval': 60000000, 'origin': 0}
+        """
+        return {"clock": "device", "interval": self._interval, "origin": self._origin}
+
+    def observe(self, last: Observation | None) -> Observation:
+        """Read both clocks, and trust the smaller of what passed since the last reading.
+
+        Example:
+            >>> clock = DeviceClock(60, wall=lambda: 1e9, monotonic=lambda: 90.0)
+            >>> clock.observe(Observation(step=0, wall=0, monotonic=30_000_000, trusted=0)).trusted
+            60000000
+        """
+        wall, monotonic = _ticks("wall", self._wall()), _ticks("monotonic", self._monotonic())
+        trusted = 0 if last is None else last.trusted + max(0, self._passed(last, wall, monotonic))
+        return Observation(self._step(wall), wall, monotonic, trusted)
+
+    def _passed(self, last: Observation, wall: int, monotonic: int) -> int:
+        since = monotonic - last.monotonic if monotonic >= last.monotonic else monotonic
+        return min(wall - last.wall, since)
+
+    def _step(self, wall: int) -> int:
+        return (wall - self._origin) // self._interval
+
+
+def _ticks(field: str, seconds: float) -> int:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
+        raise InvalidValue(field, seconds, "a finite number of seconds")
+    if not -_MOST_SECONDS <= seconds <= _MOST_SECONDS:
+        raise InvalidValue(field, seconds, "a number of seconds within 10^12")
+    return round(seconds * TICKS)

@@ -1,0 +1,125 @@
+"""A SQLite file in whole transactions, on the disk before they return."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from hubbub.core.errors import HubbubError, InvalidValue, SpecMismatch
+from hubbub.core.spec import Json, canonical
+
+__all__ = ["LedgerFile", "LedgerUnavailable"]
+
+_PATIENCE = 30.0  # seconds that one process waits for another to finish its transaction
+_PRAGMAS = (
+    "journal_mode = DELETE",  # one file, and no other to lose
+    "synchronous = EXTRA",  # FULL, and the directory too: a deleted journal must not come back
+    "fullfsync = ON",  # macOS: through the disk's own cache
+    "secure_delete = ON",  # what is deleted is overwritten
+)
+
+
+class LedgerUnavailable(HubbubError):
+    """The ledger's file cannot be read or written: nothing is answered."""
+
+
+class LedgerFile:
+    """A database that several processes share, under terms that never change.
+
+    Parameters
+    ----------
+    path
+        The file, or ":memory:". A new one can be read by its owner only.
+    terms
+        What it was first opened with; every later opening must bring the same.
+    tables
+        The statements that make its tables.
+
+    Example:
+        >>> file = LedgerFile(":memory:", {"collection": "demo"}, ("CREATE TABLE numbers (number INTEGER)",))
+        >>> with file.transaction():
+        ...     _ = file.run("INSERT INTO numbers VALUES (?)", 7)
+        >>> file.run("SELECT * FROM numbers")
+        [(7,)]
+        >>> file.close()
+    """
+
+    def __init__(self, path: str | os.PathLike[str], terms: Mapping[str, Json], tables: tuple[str, ...]) -> None:
+        self._path = os.fspath(path)
+        if not self._path:
+            raise InvalidValue(
+                "path", path, "a file, or ':memory:'"
+            )  # SQLite would make one that is deleted on closing
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._database = _connect(self._path)
+        try:
+            for pragma in _PRAGMAS:
+                self.run(f"PRAGMA {pragma}")
+            with self.transaction():
+                self._agree(terms, tables)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close it."""
+        self._database.close()
+
+    def run(self, sql: str, *values: object) -> list[Any]:
+        """Run one statement, and return its rows."""
+        try:
+            return self._database.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise LedgerUnavailable(f"{self._path}: {error}") from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All that is done inside is on the disk when it ends; nothing is, if it raises or the device stops."""
+        if os.getpid() != self._pid:
+            raise LedgerUnavailable(f"{self._path}: opened before a fork; each process opens its own")
+        with self._lock:
+            if self._inside():
+                raise LedgerUnavailable(f"{self._path}: used again from within one of its own transactions")
+            # The write lock comes first: two processes that both read the same remainder would both spend it.
+            self.run("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.run("COMMIT")
+            except BaseException:
+                if self._inside():
+                    self.run("ROLLBACK")
+                raise
+
+    def _inside(self) -> bool:
+        return self._database.in_transaction
+
+    def _agree(self, terms: Mapping[str, Json], tables: tuple[str, ...]) -> None:
+        names = {name for (name,) in self.run("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not names:
+            for table in ("CREATE TABLE terms (terms TEXT NOT NULL)", *tables):
+                self.run(table)
+            self.run("INSERT INTO terms VALUES (?)", canonical(dict(terms)))
+            return
+        if "terms" not in names:
+            raise LedgerUnavailable(f"{self._path}: not a ledger")
+        ((text,),) = self.run("SELECT terms FROM terms")
+        stored, given = json.loads(text), json.loads(canonical(dict(terms)))
+        for name in sorted(stored.keys() | given.keys()):
+            if stored.get(name) != given.get(name):
+                allowed = f"{stored.get(name)!r}, as this ledger has it; a change is a new collection, with a new file"
+                raise SpecMismatch(name, given.get(name), allowed)
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    try:
+        if path != ":memory:":
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite would let others read it
+        return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+    except (OSError, sqlite3.Error) as error:
+        raise LedgerUnavailable(f"{path}: {error}") from error

@@ -1,0 +1,470 @@
+"""The ledger's rules, one at a time."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub import GRR, Random
+from hubbub.core.errors import InvalidValue, SpecMismatch
+from hubbub.core.event import Event
+from hubbub.privacy.ledger import (
+    Budget,
+    BudgetExceeded,
+    DeviceClock,
+    Ledger,
+    LedgerUnavailable,
+    Spending,
+    StepClock,
+    StepRefused,
+    Window,
+)
+
+DAY = 86400
+TEN_YEARS = 3650 * DAY
+
+
+def event(spent: int) -> Event:
+    return Event("GRR", "0" * 32, spent)
+
+
+def never() -> bytes:
+    pytest.fail("make was called")
+
+
+@pytest.fixture
+def clock() -> StepClock:
+    return StepClock()
+
+
+class World:
+    """The clocks of a device with steps of a day, window 3, and a ledger on its disk."""
+
+    def __init__(self, path: Path, budget: Budget) -> None:
+        self.path, self.budget = path, budget
+        self.wall, self.since_boot = 20_000.0 * DAY, 5.0 * DAY
+        self.clock = DeviceClock(DAY, wall=lambda: self.wall, monotonic=lambda: self.since_boot)
+        self.asks = 0
+
+    def wait(self, seconds: float) -> None:
+        self.wall += seconds
+        self.since_boot += seconds
+
+    def ask(self, spent: int) -> None:
+        """Every use opens the file anew: nothing is remembered elsewhere."""
+        self.asks += 1
+        with Ledger(self.path, self.budget, clock=self.clock) as ledger:
+            ledger.answer(f"ask {self.asks}", self.clock.step, event(spent), lambda: b"")
+
+    def observe(self) -> None:
+        with Ledger(self.path, self.budget, clock=self.clock) as ledger:
+            ledger.observe()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "ledger", Budget(window=Window(10, 3)))
+
+
+def test_a_retry_is_the_same_and_free(tmp_path: Path, clock: StepClock) -> None:
+    path = tmp_path / "ledger"
+    budget = Budget(event=10, window=Window(20, 2), user=30)
+    with Ledger(path, budget, clock=clock) as ledger:
+        first = ledger.answer("a", 0, event(10), lambda: b"randomised")
+        assert ledger.answer("a", 0, event(10), never) == first
+        status = ledger.status()
+    clock.step = 5  # and later too
+    with Ledger(path, budget, clock=clock) as ledger:
+        assert ledger.answer("a", 0, event(10), never) == first
+        assert ledger.pending() == [first]
+        assert ledger.status().lifetime == status.lifetime == 10
+
+
+def test_every_unit_is_charged_and_reported(clock: StepClock) -> None:
+    with Ledger(":memory:", Budget(event=10, window=Window(15, 2), user=25), clock=clock) as ledger:
+        ledger.answer("a", 0, event(4), lambda: b"")
+        ledger.answer("b", 0, event(6), lambda: b"")
+        clock.step = 1
+        ledger.answer("c", 1, event(5), lambda: b"")
+        status = ledger.status()
+        assert (status.step, status.lifetime, status.pending) == (1, 15, 3)
+        assert status.event == Spending(spent=5, remaining=5, limit=10)
+        assert status.window == Spending(spent=15, remaining=0, limit=15)
+        assert status.user == Spending(spent=15, remaining=10, limit=25)
+        clock.step = 2
+        assert ledger.status().window == Spending(spent=5, remaining=10, limit=15)
+
+
+@pytest.mark.parametrize(
+    ("budget", "unit"),
+    [(Budget(event=9), "event"), (Budget(window=Window(9, 4)), "window"), (Budget(user=9), "user")],
+)
+def test_a_refusal_names_the_unit_and_stores_nothing(clock: StepClock, budget: Budget, unit: str) -> None:
+    with Ledger(":memory:", budget, clock=clock) as ledger:
+        ledger.answer("a", 0, event(5), lambda: b"")
+        before = ledger.status()
+        with pytest.raises(BudgetExceeded) as refused:
+            ledger.answer("b", 0, event(5), never)
+        found = refused.value
+        assert (found.unit, found.spent, found.asked, found.limit) == (unit, 5, 5, 9)
+        assert ledger.status() == before
+        ledger.answer("b", 0, event(4), lambda: b"")  # the id was not used up
+
+
+def test_a_failing_make_spends_nothing(clock: StepClock) -> None:
+    def fails() -> bytes:
+        raise KeyboardInterrupt
+
+    wrong: list[Callable[[], Any]] = [lambda: "text", lambda: None, lambda: bytearray(b"x")]
+    with Ledger(":memory:", Budget(user=5), clock=clock) as ledger:
+        with pytest.raises(KeyboardInterrupt):
+            ledger.answer("a", 0, event(5), fails)
+        for make in wrong:
+            with pytest.raises(InvalidValue, match="returns bytes"):
+                ledger.answer("a", 0, event(5), make)
+        with pytest.raises(LedgerUnavailable, match="within one of its own"):
+            ledger.answer("a", 0, event(5), lambda: ledger.answer("b", 0, event(5), never).id)
+        assert ledger.status().lifetime == ledger.status().pending == 0
+        assert ledger.answer("a", 0, event(5), lambda: b"x").report == b"x"
+
+
+@dataclass(frozen=True)
+class OtherEvent(Event):
+    times: int = 2
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        event(0),
+        event(-1),
+        event(True),
+        event(1.0),  # type: ignore[arg-type]
+        event(np.int64(1)),  # type: ignore[arg-type]
+        event("1"),  # type: ignore[arg-type]
+        event(None),  # type: ignore[arg-type]
+        event(10**19),
+        Event("GRR", "0" * 32, 1, step=1),
+        Event("GRR", "0" * 32, 1, step=False),
+        Event("", "0" * 32, 1),
+        Event("GRR", None, 1),  # type: ignore[arg-type]
+        OtherEvent("GRR", "0" * 32, 1),
+        {"mechanism": "GRR", "spec_id": "0" * 32, "spent": 1},
+        1,
+        None,
+    ],
+)
+def test_unknown_and_malformed_events_are_refused(clock: StepClock, bad: Any) -> None:
+    with Ledger(":memory:", Budget(user=5), clock=clock) as ledger:
+        with pytest.raises(InvalidValue):
+            ledger.answer("a", 0, bad, never)
+        assert ledger.status().lifetime == 0
+
+
+@pytest.mark.parametrize("ask_id", ["", "x" * 257, b"a", 1, None, "\ud800"])
+def test_bad_ask_ids_are_refused(clock: StepClock, ask_id: Any) -> None:
+    with Ledger(":memory:", Budget(user=5), clock=clock) as ledger, pytest.raises(InvalidValue):
+        ledger.answer(ask_id, 0, event(1), never)
+
+
+def test_an_ask_id_is_one_ask(clock: StepClock) -> None:
+    with Ledger(":memory:", Budget(user=50), clock=clock) as ledger:
+        ledger.answer("a", 0, event(5), lambda: b"x")
+        for step, other in ((0, event(4)), (1, event(5)), (0, Event("OLH", "1" * 32, 5))):
+            clock.step = step
+            with pytest.raises(InvalidValue, match="answered for another"):
+                ledger.answer("a", step, other, never)
+
+
+def test_only_the_current_step_is_answered(clock: StepClock) -> None:
+    clock.step = 5
+    with Ledger(":memory:", Budget(user=50), clock=clock) as ledger:
+        for step in (4, 6):
+            with pytest.raises(StepRefused, match="in step 5"):
+                ledger.answer("a", step, event(5), never)
+        for bad in (-1, 5.0, True, "5", None):
+            with pytest.raises(InvalidValue):
+                ledger.answer("a", bad, event(5), never)  # type: ignore[arg-type]
+        ledger.answer("a", 5, event(5), lambda: b"")
+        clock.step = 4
+        with pytest.raises(StepRefused, match="set back"):
+            ledger.answer("b", 4, event(5), never)
+
+
+def test_acknowledged_bytes_are_dropped_and_debits_stay(tmp_path: Path, clock: StepClock) -> None:
+    path = tmp_path / "ledger"
+    secret = os.urandom(32)
+    with Ledger(path, Budget(window=Window(10, 3)), clock=clock) as ledger:
+        entries = [ledger.answer(name, 0, event(5), lambda: secret) for name in "ab"]
+        assert secret in path.read_bytes()
+        assert ledger.sent(entries[0].id)
+        assert not ledger.sent(entries[0].id)
+        assert not ledger.sent(bytes(16))
+        assert ledger.pending() == entries[1:]
+        assert ledger.answer("a", 0, event(5), never).report is None
+        assert ledger.sent(entries[1].id)
+        assert secret not in path.read_bytes()
+        assert ledger.status().window == Spending(10, 0, 10)
+        for bad in (b"short", "x" * 16, None):
+            with pytest.raises(InvalidValue):
+                ledger.sent(bad)  # type: ignore[arg-type]
+
+
+def test_the_file_does_not_grow_for_ever(tmp_path: Path, clock: StepClock) -> None:
+    path = tmp_path / "ledger"
+    with Ledger(path, Budget(event=2, window=Window(6, 3), user=10**6), clock=clock) as ledger:
+        sizes = []
+        for step in range(40):
+            clock.step = step
+            ledger.freeze("field", step, step)
+            ledger.sent(ledger.answer(f"ask {step}", step, event(2), lambda: bytes(1000)).id)
+            sizes.append(path.stat().st_size)
+        assert ledger.status().lifetime == 80
+    assert max(sizes) == sizes[5]
+    with sqlite3.connect(path) as database:
+        rows = [
+            database.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in ("debits", "entries", "frozen")
+        ]
+    database.close()
+    assert rows == [3, 1, 1]
+
+
+def test_a_value_is_frozen_for_its_step(tmp_path: Path, clock: StepClock) -> None:
+    path = tmp_path / "ledger"
+    budget = Budget(user=5)
+    with Ledger(path, budget, clock=clock) as ledger:
+        assert ledger.freeze("browser", 0, 3) == 3
+        assert ledger.freeze("page", 0, b"home") == b"home"
+    with Ledger(path, budget, clock=clock) as ledger:
+        assert ledger.freeze("browser", 0, 4) == 3
+        assert ledger.freeze("page", 0, b"away") == b"home"
+        with pytest.raises(InvalidValue, match="bytes"):
+            ledger.freeze("page", 0, 7)
+        with pytest.raises(StepRefused):
+            ledger.freeze("browser", 1, 4)
+        for bad in (True, 1.5, "home", 1 << 63, None):
+            with pytest.raises(InvalidValue):
+                ledger.freeze("browser", 0, bad)  # type: ignore[type-var]
+        clock.step = 1
+        assert ledger.freeze("browser", 1, 4) == 4
+        assert b"home" not in path.read_bytes()  # only the current step's are kept
+        clock.step = 0
+        with pytest.raises(StepRefused):
+            ledger.freeze("browser", 0, 5)
+
+
+def test_another_budget_clock_or_collection_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    budget = Budget.of(window=(1.0, 20))
+    Ledger(path, budget, clock=DeviceClock(60), collection="demo 1").close()
+    Ledger(path, Budget.of(window=(1.0, 20)), clock=DeviceClock(60), collection="demo 1").close()
+    others: list[tuple[str, Budget, Any, str]] = [
+        ("budget", Budget.of(window=(1.0, 10)), DeviceClock(60), "demo 1"),
+        ("budget", Budget.of(window=(1.0, 20), user=5), DeviceClock(60), "demo 1"),
+        ("clock", budget, DeviceClock(1), "demo 1"),
+        ("clock", budget, DeviceClock(60, origin=5), "demo 1"),
+        ("clock", budget, StepClock(), "demo 1"),
+        ("collection", budget, DeviceClock(60), "demo 2"),
+    ]
+    for field, other, clock, collection in others:
+        with pytest.raises(SpecMismatch, match=f"^{field}: .* new collection"):
+            Ledger(path, other, clock=clock, collection=collection)
+
+
+def test_a_file_that_is_not_a_ledger_is_refused_and_left_alone(tmp_path: Path, clock: StepClock) -> None:
+    text = tmp_path / "text"
+    text.write_bytes(b"not a database, and long enough to be sure of it" * 30)
+    foreign = tmp_path / "foreign"
+    database = sqlite3.connect(foreign)
+    database.execute("CREATE TABLE other (x)")
+    database.close()
+    for path in (text, foreign, tmp_path / "missing" / "ledger"):
+        before = path.read_bytes() if path.exists() else None
+        with pytest.raises(LedgerUnavailable):
+            Ledger(path, Budget(user=5), clock=clock)
+        assert (path.read_bytes() if path.exists() else None) == before
+    with pytest.raises(InvalidValue):
+        Ledger("", Budget(user=5), clock=clock)
+    with pytest.raises(InvalidValue):
+        Ledger(":memory:", {"user": 5}, clock=clock)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of files")
+def test_only_the_owner_can_read_it(tmp_path: Path, clock: StepClock) -> None:
+    Ledger(tmp_path / "ledger", Budget(user=5), clock=clock).close()
+    assert stat.S_IMODE((tmp_path / "ledger").stat().st_mode) == 0o600
+
+
+def test_transactions_are_synced(tmp_path: Path, clock: StepClock) -> None:
+    with Ledger(tmp_path / "ledger", Budget(user=5), clock=clock) as ledger:
+        assert ledger._file.run("PRAGMA synchronous") == [(3,)]  # EXTRA
+        assert ledger._file.run("PRAGMA journal_mode") == [("delete",)]
+
+
+def test_threads_share_a_ledger(clock: StepClock) -> None:
+    won: list[str] = []
+    with Ledger(":memory:", Budget(user=10), clock=clock) as ledger:
+
+        def ask(name: str) -> None:
+            for number in range(10):
+                try:
+                    won.append(ledger.answer(f"{name} {number}", 0, event(1), lambda: b"").ask_id)
+                except BudgetExceeded:
+                    return
+
+        threads = [threading.Thread(target=ask, args=(name,)) for name in "abcd"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(won) == len(ledger.pending()) == 10
+
+
+def test_a_real_report_goes_through(clock: StepClock) -> None:
+    grr, rng = GRR(epsilon=1.0, domain=4), Random(seed=1)
+    with Ledger(":memory:", Budget.of(event=1.0), clock=clock, rng=Random(seed=2)) as ledger:
+        entry = ledger.answer("a", 0, grr.event(), lambda: grr.randomize([2], rng).private["value"].tobytes())
+        assert entry.report is not None
+        assert len(entry.id) == 16
+        assert entry.spec_id == grr.spec_id
+    with Ledger(":memory:", Budget.of(event=1.0), clock=clock, rng=Random(seed=2)) as ledger:
+        assert ledger.answer("a", 0, grr.event(), lambda: b"").id == entry.id  # reproducible in a simulation
+
+
+def test_the_lifetime_total_has_no_ceiling(clock: StepClock) -> None:
+    with Ledger(":memory:", Budget(event=10**18), clock=clock) as ledger:
+        for step in range(12):
+            clock.step = step
+            ledger.answer(f"{step}", step, event(10**18), lambda: b"")
+        assert ledger.status().lifetime == 12 * 10**18  # more than 63 bits
+
+
+def test_the_widest_window(tmp_path: Path) -> None:
+    clock = DeviceClock(10**12, wall=lambda: 0.0, monotonic=lambda: 0.0)
+    with Ledger(":memory:", Budget(window=Window(10, 10**9)), clock=clock) as ledger:
+        ledger.answer("a", 0, event(10), lambda: b"")
+        with pytest.raises(BudgetExceeded):
+            ledger.answer("b", 0, event(1), never)
+
+
+# -- time -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_window_is_refunded_as_time_passes(world: World) -> None:
+    world.ask(10)
+    world.wait(3 * DAY - 1)
+    with pytest.raises(BudgetExceeded):
+        world.ask(1)
+    world.wait(1)
+    world.ask(10)
+
+
+def test_answers_w_steps_apart_may_be_nearer_than_w_intervals(world: World) -> None:
+    world.wait(DAY - 1)
+    world.ask(10)
+    world.wait(2 * DAY + 1)
+    world.ask(10)
+
+
+def test_a_step_leaves_the_window_by_its_last_debit(world: World) -> None:
+    world.ask(1)
+    world.wait(DAY - 1)
+    world.ask(9)
+    world.wall += TEN_YEARS
+    world.wait(2 * DAY - 1)
+    with pytest.raises(BudgetExceeded) as refused:
+        world.ask(2)
+    assert refused.value.spent == 10
+    world.wait(1)
+    world.ask(10)
+
+
+def test_a_clock_set_ten_years_forward_refunds_nothing(world: World) -> None:
+    world.ask(10)
+    world.wall += TEN_YEARS
+    for _ in range(3):
+        with pytest.raises(BudgetExceeded):
+            world.ask(1)
+        world.observe()
+    world.wait(2 * DAY)  # true time, by the other clock
+    world.ask(10)
+    world.wall -= TEN_YEARS
+    with pytest.raises(StepRefused, match="set back"):
+        world.ask(1)
+
+
+def test_a_clock_set_back_ten_years_refunds_nothing_and_answers_nothing(world: World) -> None:
+    world.ask(4)
+    world.wall -= TEN_YEARS
+    for _ in range(5):
+        world.wait(DAY)
+        with pytest.raises(StepRefused, match="set back"):
+            world.ask(1)
+    world.wall += TEN_YEARS
+    world.ask(6)  # five days on, three of them would have sufficed
+
+
+def test_a_clock_set_back_and_forth_within_the_window_refunds_nothing(world: World) -> None:
+    world.ask(10)
+    for _ in range(10):
+        world.wall -= 3 * DAY
+        world.observe()
+        world.wall += 3 * DAY
+        world.observe()
+    with pytest.raises(BudgetExceeded):
+        world.ask(1)
+
+
+def test_a_reboot_counts_only_the_time_since_boot(world: World) -> None:
+    world.ask(10)
+    world.wall += 30 * DAY  # off, or set forward: nobody can tell
+    world.since_boot = 1.0 * DAY
+    with pytest.raises(BudgetExceeded):
+        world.ask(1)
+    world.wait(DAY - 1)
+    with pytest.raises(BudgetExceeded):
+        world.ask(1)
+    world.wait(1)
+    world.ask(10)
+
+
+@pytest.mark.parametrize(
+    ("budget", "unit", "spent"), [(Budget(event=6), "event", 4), (Budget(window=Window(12, 2)), "window", 10)]
+)
+def test_a_moment_in_the_future_forgets_nothing(tmp_path: Path, budget: Budget, unit: str, spent: int) -> None:
+    """Debits are folded by the steps that were answered, not by those the clock has shown."""
+    world = World(tmp_path / "ledger", budget)
+    world.ask(6)
+    world.wait(DAY)
+    world.ask(4)
+    for _ in range(2):
+        world.wall += 50 * DAY
+        world.observe()
+        world.wall -= 50 * DAY
+    with pytest.raises(BudgetExceeded) as refused:
+        world.ask(3)
+    assert (refused.value.unit, refused.value.spent) == (unit, spent)
+
+
+# -- what a device loads --------------------------------------------------------------------------------------------
+
+
+def test_a_device_loads_neither_numpy_nor_the_planner() -> None:
+    code = "import sys, hubbub.privacy.ledger; print(*sys.modules)"
+    loaded = set(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    )
+    heavy = {"numpy", "scipy", "numba", "cryptography", "hubbub.privacy.audit", "hubbub.privacy.plan"}
+    assert "hubbub.privacy.ledger" in loaded
+    assert not loaded & heavy
