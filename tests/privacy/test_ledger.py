@@ -331,6 +331,23 @@ def test_threads_share_a_ledger(clock: StepClock) -> None:
         assert len(won) == len(ledger.pending()) == 10
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+def test_a_forked_child_cannot_spend_the_same_budget_again() -> None:
+    code = """if True:
+        import os, sys
+        from hubbub.core.event import Event
+        from hubbub.privacy.ledger import Budget, Ledger, LedgerUnavailable, StepClock
+        ledger = Ledger(":memory:", Budget(user=1), clock=StepClock())
+        pid = os.fork()
+        try:
+            ledger.answer("a", 0, Event("GRR", "0" * 32, 1), lambda: b"")
+        except LedgerUnavailable:
+            os._exit(7)
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 7)
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_real_report_goes_through(clock: StepClock) -> None:
     grr, rng = GRR(epsilon=1.0, domain=4), Random(seed=1)
     with Ledger(":memory:", Budget.of(event=1.0), clock=clock, rng=Random(seed=2)) as ledger:
