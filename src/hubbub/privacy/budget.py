@@ -12,7 +12,7 @@ from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.spec import Json, integer
 
-__all__ = ["Budget", "BudgetExceeded", "Window", "epsilon_within"]
+__all__ = ["MOST_UNITS", "Budget", "BudgetExceeded", "Window"]
 
 MOST_UNITS = 10**18
 """A million epsilon: past any use, and small enough that no sum of debits overflows 63 bits."""
@@ -134,21 +134,6 @@ class BudgetExceeded(HubbubError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.unit, self.spent, self.asked, self.limit)
-
-
-def epsilon_within(units: int) -> float:
-    """The largest epsilon to declare in an ask so that its debit, rounded up, fits in `units`.
-
-    The float 0.05 is a little more than 1/20: twenty of it do not fit in 1, while twenty of the float below do.
-
-    Example:
-        >>> epsilon_within(10**12), epsilon_within(10**12 // 20)
-        (1.0, 0.049999999999999996)
-    """
-    _whole("units", units, MOST_UNITS)
-    exact = Fraction(units, UNITS_PER_EPSILON)
-    near = float(exact)
-    return near if near <= exact else math.nextafter(near, 0.0)
 
 
 def _units(field: str, epsilon: object) -> int:

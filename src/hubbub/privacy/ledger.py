@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import Event
 from hubbub.core.spec import Json
-from hubbub.privacy.budget import Budget, BudgetExceeded, Window, epsilon_within
+from hubbub.privacy.budget import Budget, BudgetExceeded, Window
 from hubbub.privacy.clock import Clock, Observation, StepClock, StepRefused
 from hubbub.privacy.device_clock import DeviceClock
 from hubbub.privacy.ledger_checks import check_event, check_name, check_same, check_step
@@ -32,7 +32,6 @@ __all__ = [
     "StepClock",
     "StepRefused",
     "Window",
-    "epsilon_within",
 ]
 
 Value = TypeVar("Value", int, bytes)
