@@ -11,7 +11,7 @@ from hubbub import GRR, OLH, OUE, Rappor
 from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks, some_values
 from hubbub.checks.enumeration import enumerate_outputs, row_keys, worst_ratio
 from hubbub.checks.statistics import fit, mean_is, same_counts, smallest
-from hubbub.checks.values import bad_batches, known_values, truth_of
+from hubbub.checks.values import bad_batches, truth_of
 from hubbub.core.domain import Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
@@ -67,18 +67,6 @@ def test_a_failure_names_the_check_the_mechanism_and_the_cause():
         run_checks(Breaks(epsilon=1.0, domain=3))
 
 
-class NoDomain(GRR):
-    domain = None  # type: ignore[assignment]
-
-    def __post_init__(self):
-        pass
-
-
-def test_a_mechanism_without_known_values_is_told_what_to_do():
-    with pytest.raises(CheckFailed, match="example_values"):
-        known_values(NoDomain(epsilon=1.0, domain=None), 3)
-
-
 def test_populations_have_common_rare_and_absent_values():
     values = some_values(GRR(epsilon=1.0, domain=8), 1000, Random(seed=1))
     counts = np.bincount(values, minlength=8)
@@ -95,7 +83,7 @@ def test_populations_have_common_rare_and_absent_values():
 )
 def test_values_are_in_the_domain_and_bad_ones_are_not(domain):
     mechanism = Rappor(epsilon=1.0, domain=domain)
-    codes = mechanism.encode(known_values(mechanism, 5))
+    codes = mechanism.encode(mechanism.example_values(5))
     assert np.unique(codes).size == (4 if isinstance(domain, Numeric) else 5)
     for bad in bad_batches(mechanism):
         with pytest.raises(InvalidValue):
@@ -104,7 +92,7 @@ def test_values_are_in_the_domain_and_bad_ones_are_not(domain):
 
 def test_values_of_a_range():
     mean = Piecewise(epsilon=1.0, low=0.0, high=10.0)
-    assert known_values(mean, 3) == [0.0, 5.0, 10.0]
+    assert mean.example_values(3) == [0.0, 5.0, 10.0]
     assert truth_of(mean, np.array([1.0, 2.0, 6.0])) == pytest.approx([3.0])
     for bad in bad_batches(mean):
         with pytest.raises(InvalidValue):
@@ -113,7 +101,7 @@ def test_values_of_a_range():
 
 def test_values_of_sets():
     mechanism = Rappor(epsilon=1.0, domain=Sets(Ordinal(9), most=2))
-    sets = known_values(mechanism, 4)
+    sets = mechanism.example_values(4)
     assert mechanism.domain.encode(sets).shape == (4, 2)
     for bad in bad_batches(mechanism):
         with pytest.raises(InvalidValue):

@@ -96,7 +96,7 @@ def test_a_ratio_in_floats_is_refused():
 
 def test_an_open_domain_is_enumerated_on_a_sample():
     found = enumerated(Rappor(epsilon=2.0, bits=8, cohorts=4))
-    assert (found.values, found.every_value, found.reports) == (64, False, 256)
+    assert (found.values, found.every_value, found.reports) == (24, False, 256)
     assert found.ratio == Rappor(epsilon=2.0, bits=8, cohorts=4).ratio()
 
 

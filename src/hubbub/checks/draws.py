@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hubbub.checks.enumeration import row_keys
 from hubbub.checks.failure import require
 from hubbub.checks.statistics import FALSE_ALARM, same_counts, smallest
-from hubbub.checks.values import known_values, some_values
+from hubbub.checks.values import some_values
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
@@ -46,7 +46,7 @@ def check_draws(mechanism: Mechanism, rng_seed: int = 1) -> None:
         >>> from hubbub import GRR
         >>> check_draws(GRR(epsilon=1.0, domain=3))
     """
-    values = known_values(mechanism, 8)
+    values = mechanism.example_values(8)
     if _fixed_block(mechanism):
         drawn = {}
         for value in values:
@@ -69,7 +69,7 @@ def check_public_part(mechanism: Mechanism, rng_seed: int = 1) -> None:
         >>> from hubbub import OLH
         >>> check_public_part(OLH(epsilon=1.0, domain=3))
     """
-    values = known_values(mechanism, 8)
+    values = mechanism.example_values(8)
     if _fixed_block(mechanism):
         parts = {tuple(_public(mechanism, value, 16, Random(seed=rng_seed))) for value in values}
         require(len(parts) == 1, "given the same random bytes, the public part depends on the value")

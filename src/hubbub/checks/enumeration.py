@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.checks.failure import CheckFailed
-from hubbub.checks.values import domain_of, known_values
+from hubbub.checks.values import domain_of
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Mechanism
@@ -49,7 +49,7 @@ def public_rows(mechanism: Mechanism, count: int, rng: Random) -> list[Mapping[s
     """
     if not any(column.part == "public" for column in mechanism.columns):
         return [None]
-    reports = mechanism.randomize(known_values(mechanism, 1) * count, rng)
+    reports = mechanism.randomize(mechanism.example_values(1) * count, rng)
     distinct = {key: row for row, key in enumerate(row_keys(reports.public, count))}
     return [{name: column[row : row + 1] for name, column in reports.public.items()} for row in distinct.values()]
 
@@ -72,7 +72,7 @@ def enumerate_outputs(mechanism: Mechanism, rng_seed: int) -> tuple[Enumeration,
             return ()
         if len(found) * len(outputs) > _ENTRIES:
             break
-        values = known_values(mechanism, _most_values(len(outputs), len(rows)))
+        values = mechanism.example_values(_most_values(len(outputs), len(rows)))
         found.append(Enumeration(outputs, mechanism.prob(outputs, values)))
     return tuple(found)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hubbub.checks.enumeration import enumerate_outputs, exact_sum, row_keys, worst_ratio
 from hubbub.checks.failure import require
-from hubbub.checks.values import known_values, some_values
+from hubbub.checks.values import some_values
 from hubbub.core.exact import log_fraction, log_upper
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
@@ -49,7 +49,7 @@ def check_log_prob(mechanism: Mechanism, rng_seed: int = 1) -> None:
     """
     rng = Random(seed=rng_seed)
     reports = mechanism.randomize(some_values(mechanism, 40, rng), rng)
-    values = known_values(mechanism, 12)
+    values = mechanism.example_values(12)
     prob, log_prob = mechanism.prob(reports, values), mechanism.log_prob(reports, values)
     shape = len(reports), len(values)
     require(prob.shape == log_prob.shape == shape, f"shapes {prob.shape} and {log_prob.shape}, not {shape}")

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from hubbub.checks.enumeration import row_keys
 from hubbub.checks.failure import CheckFailed, require
 from hubbub.checks.statistics import FALSE_ALARM, fit, mean_is, smallest
-from hubbub.checks.values import known_values
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Mechanism
@@ -36,7 +35,7 @@ def check_sampler(mechanism: Mechanism, rng_seed: int = 1) -> None:
         >>> check_sampler(GRR(epsilon=1.0, domain=3))
     """
     rng = Random(seed=rng_seed)
-    for value in known_values(mechanism, 3)[-2:]:
+    for value in mechanism.example_values(3)[-2:]:
         reports = _draw(mechanism, value, _FEW, rng)
         public = list(dict.fromkeys(row_keys(reports.public, len(reports))))
         outputs = mechanism.outputs(_row(reports, 0))
@@ -98,7 +97,7 @@ def _against_outputs(mechanism: Mechanism, value: Any, reports: Reports) -> list
 
 def _ratios(mechanism: Mechanism, value: Any, reports: Reports) -> NDArray[np.float64]:
     """Over reports of one value, P(report | other) / P(report | value) has mean 1."""
-    others = [other for other in known_values(mechanism, 12) if other != value]
+    others = [other for other in mechanism.example_values(12) if other != value]
     log_prob = mechanism.log_prob(reports, [value, *others])
     return mean_is(np.exp(log_prob[:, 1:] - log_prob[:, :1]), 1.0)
 

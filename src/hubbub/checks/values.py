@@ -8,19 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.checks.failure import CheckFailed
-from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
+from hubbub.core.domain import WORDS, Categorical, Domain, Numeric, Ordinal, Sets, Strings
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.numeric.mean import MeanMechanism
 
-__all__ = ["bad_batches", "candidates_for", "domain_of", "known_values", "range_of", "some_values", "take", "truth_of"]
-
-WORDS = 24
-"""How many words stand for an open domain."""
-NUMBERS = 65
-"""How many numbers stand for a range: its ends, its middle, and others evenly between."""
+__all__ = ["bad_batches", "candidates_for", "domain_of", "range_of", "some_values", "take", "truth_of"]
 
 
 def domain_of(mechanism: Mechanism) -> Domain | None:
@@ -47,45 +41,6 @@ def range_of(mechanism: Mechanism) -> tuple[float, float] | None:
     return (low, high) if isinstance(low, float) and isinstance(high, float) else None
 
 
-def known_values(mechanism: Mechanism, most: int) -> list[Any]:
-    """At most so many different values, the domain's first and last among them; all of them if they fit.
-
-    A mechanism whose values are not a domain's says them itself, in a method `example_values(most)`.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> known_values(GRR(epsilon=1.0, domain=100), most=3)
-        [0, 50, 99]
-    """
-    own = getattr(mechanism, "example_values", None)
-    if own is not None:
-        return list(own(most))
-    domain, bounds = domain_of(mechanism), range_of(mechanism)
-    if domain is not None:
-        return _values_in(domain, most)
-    if bounds is not None:
-        return [float(number) for number in np.linspace(*bounds, min(most, NUMBERS))]
-    raise CheckFailed("a mechanism without `domain`, or `low` and `high`, must have a method `example_values(most)`")
-
-
-def _values_in(domain: Domain, most: int) -> list[Any]:
-    if isinstance(domain, Strings):
-        return list(dict.fromkeys(f"{k}word"[: domain.longest] for k in range(min(most, WORDS))))
-    if isinstance(domain, Sets):
-        items = _values_in(domain.items, most)
-        return [set(items[k : k + domain.most]) for k in range(len(items))]
-    if domain.size is None:
-        raise CheckFailed(f"no values are known of the domain {domain}: give the mechanism `example_values(most)`")
-    count = min(most, domain.size)
-    codes = [round(k * (domain.size - 1) / max(count - 1, 1)) for k in range(count)]
-    if isinstance(domain, Categorical):
-        return [domain.names[code] for code in codes]
-    if isinstance(domain, Numeric):
-        edges = domain.edges
-        return [float((edges[code] + edges[code + 1]) / 2) for code in codes]
-    return codes
-
-
 def some_values(mechanism: Mechanism, n: int, rng: Random) -> Any:
     """A population of n, in random order: common values, rare ones, and about half that nobody holds.
 
@@ -94,7 +49,7 @@ def some_values(mechanism: Mechanism, n: int, rng: Random) -> Any:
         >>> sorted(some_values(GRR(epsilon=1.0, domain=4), 6, Random(seed=1)).tolist())
         [0, 0, 0, 0, 1, 1]
     """
-    every = known_values(mechanism, 4096)
+    every = mechanism.example_values(4096)
     held = every[: (len(every) + 1) // 2]
     weights = 1 / np.arange(1, len(held) + 1)
     borders = np.round(np.cumsum(weights) / weights.sum() * n).astype(np.int64)
@@ -144,7 +99,7 @@ def candidates_for(mechanism: Mechanism) -> list[Any] | None:
         True
     """
     domain = domain_of(mechanism)
-    return known_values(mechanism, WORDS) if isinstance(domain, Strings) else None
+    return mechanism.example_values(WORDS) if isinstance(domain, Strings) else None
 
 
 def bad_batches(mechanism: Mechanism) -> Iterator[Any]:
@@ -156,7 +111,7 @@ def bad_batches(mechanism: Mechanism) -> Iterator[Any]:
         True
     """
     yield from (None, 1j, object(), [None], [object()], [float("nan")], [b"bytes"], [[["deep"]]])
-    good = known_values(mechanism, 1)[0]
+    good = mechanism.example_values(1)[0]
     for bad in _outside(domain_of(mechanism), range_of(mechanism)):
         yield [bad]
         yield [good, bad]

@@ -18,6 +18,9 @@ from hubbub.core.spec import Json
 __all__ = ["Categorical", "Domain", "Numeric", "Ordinal", "Sets", "Strings", "as_domain"]
 
 LARGEST = 1 << 32
+MOST_CELLS = 1 << 20
+WORDS = 24
+"""How many words stand for an open domain."""
 _MOST_NUMBER = 1e300  # the width of a domain must be a float too
 
 
@@ -39,6 +42,22 @@ class Domain:
     def encode(self, values: Any) -> NDArray[Any]:
         """The codes of a batch of values; one value is a batch of one."""
         raise NotImplementedError
+
+    def examples(self, most: int) -> list[Any]:
+        """At most so many different values, the first and the last among them: all of them if they fit.
+
+        Example:
+            >>> Ordinal(100).examples(3), Categorical(["a", "b"]).examples(9)
+            ([0, 50, 99], ['a', 'b'])
+        """
+        assert self.size is not None
+        count = min(most, self.size)
+        codes = [round(k * (self.size - 1) / max(count - 1, 1)) for k in range(count)]
+        return [self._value(code) for code in codes]
+
+    def _value(self, code: int) -> Any:
+        """A value with this code."""
+        return code
 
     def spec(self) -> dict[str, Json]:
         """The domain as JSON.
@@ -128,6 +147,9 @@ class Categorical(Domain):
     def labels(self) -> tuple[str, ...]:
         return self.names
 
+    def _value(self, code: int) -> str:
+        return self.names[code]
+
     @cached_property
     def _codes(self) -> dict[str, int]:
         return {name: code for code, name in enumerate(self.names)}
@@ -165,7 +187,7 @@ class Numeric(Domain):
             )  # JSON does not tell 1e17 from an integer; the spec's id would
         if not self.low < self.high:
             raise InvalidValue("high", self.high, f"a number above low = {self.low}")
-        _check_size("cells", self.cells)
+        _check_int("cells", self.cells, 2, MOST_CELLS)
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -186,6 +208,10 @@ class Numeric(Domain):
     def labels(self) -> tuple[str, ...]:
         edges = self.edges
         return tuple(f"{a:g} to {b:g}" for a, b in pairwise(edges))
+
+    def _value(self, code: int) -> float:
+        width = (self.high - self.low) / self.cells
+        return self.low + (code + 0.5) * width
 
     def encode(self, values: Any) -> NDArray[np.int64]:
         numbers = _batch(values)
@@ -214,6 +240,9 @@ class Strings(Domain):
 
     def __post_init__(self) -> None:
         _check_int("longest", self.longest, 1, 1 << 20)
+
+    def examples(self, most: int) -> list[str]:
+        return list(dict.fromkeys(f"{k}word"[: self.longest] for k in range(min(most, WORDS))))
 
     def encode(self, values: Any) -> NDArray[np.uint64]:
         batch = [values] if isinstance(values, str) else _items(values)
@@ -245,6 +274,10 @@ class Sets(Domain):
 
     def spec(self) -> dict[str, Json]:
         return {"kind": "sets", "items": self.items.spec(), "most": self.most}
+
+    def examples(self, most: int) -> list[set[Any]]:
+        items = self.items.examples(most)
+        return [set(items[k : k + self.most]) for k in range(len(items))]
 
     def encode(self, values: Any) -> NDArray[np.int64]:
         rows = [_items(members) for members in _items(values)]

@@ -148,6 +148,8 @@ class Estimate:
         """
         if size < self.n:
             raise InvalidValue("size", size, f"at least the {self.n} who answered")
+        if self.noise is not None and self.noise.sampling:
+            raise InvalidValue("size", size, "an estimate that is not yet one of a larger population")
         if self.kind != "share":
             if self.spread is None:
                 raise InvalidValue("spread", None, "shares, or a mean whose spread is known")

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from hubbub.core.errors import InvalidValue
+
 __all__ = ["UNITS_PER_EPSILON", "Event", "epsilon_of", "units_of"]
 
 UNITS_PER_EPSILON = 10**12
@@ -53,6 +55,8 @@ def units_of(epsilon: float | Fraction) -> int:
         >>> units_of(1.0), units_of(Fraction(1, 3))
         (1000000000000, 333333333333)
     """
+    if not 0 < epsilon < math.inf:
+        raise InvalidValue("epsilon", epsilon, "a finite number above 0")
     return math.floor(Fraction(epsilon) * UNITS_PER_EPSILON)
 
 

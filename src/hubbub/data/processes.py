@@ -44,7 +44,7 @@ def sine_process(steps: int, *, amplitude: float = 0.05, b: float = 0.01, height
         >>> sine_process(2).round(4).tolist()
         [0.0755, 0.076]
     """
-    return amplitude * np.sin(b * np.arange(1, _length(steps) + 1)) + height
+    return np.asarray(amplitude * np.sin(b * np.arange(1, _length(steps) + 1)) + height)
 
 
 def logistic_process(steps: int, *, amplitude: float = 0.25, b: float = 0.01) -> Floats:
@@ -54,7 +54,7 @@ def logistic_process(steps: int, *, amplitude: float = 0.25, b: float = 0.01) ->
         >>> logistic_process(2).round(4).tolist()
         [0.1256, 0.1262]
     """
-    return amplitude / (1 + np.exp(-b * np.arange(1, _length(steps) + 1)))
+    return np.asarray(amplitude / (1 + np.exp(-b * np.arange(1, _length(steps) + 1))))
 
 
 def normals(size: int, rng: Random) -> Floats:

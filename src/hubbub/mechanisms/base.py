@@ -57,7 +57,7 @@ class Mechanism(ABC):
         epsilon = self.epsilon
         if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.floating | np.integer):
             raise InvalidValue("epsilon", epsilon, "a finite number above 0")
-        if not (math.isfinite(epsilon) and 0 < epsilon <= MOST_EPSILON):
+        if not 0 < epsilon <= MOST_EPSILON:  # false for NaN too
             raise InvalidValue("epsilon", epsilon, f"a finite number above 0, at most {MOST_EPSILON:g}")
         self._set("epsilon", float(epsilon))
         self._resolve()
@@ -84,6 +84,10 @@ class Mechanism(ABC):
     @abstractmethod
     def encode(self, values: Any) -> NDArray[Any]:
         """Check a batch of values and turn them into what the randomiser reads."""
+
+    @abstractmethod
+    def example_values(self, most: int) -> list[Any]:
+        """At most so many different values, for audits and checks: all of them if they fit."""
 
     @abstractmethod
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
@@ -206,6 +210,8 @@ class Mechanism(ABC):
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
         """Build the mechanism that a spec describes; every field must be there, and no other."""
+        if not isinstance(spec, Mapping):
+            raise InvalidValue("spec", spec, "an object with the mechanism's name and fields")
         kind = cls if spec.get("mechanism") == cls.__name__ else _registered(spec.get("mechanism"), cls)
         wanted = {field.name: field.type for field in dataclasses.fields(kind)}
         given = {name: value for name, value in spec.items() if name != "mechanism"}

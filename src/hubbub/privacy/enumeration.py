@@ -15,7 +15,7 @@ from hubbub.core.exact import log_upper
 from hubbub.core.random import Random
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
-from hubbub.privacy.probes import domain_of, probes
+from hubbub.privacy.probes import domain_of
 
 __all__ = ["Enumeration", "enumerate_reports"]
 
@@ -95,9 +95,7 @@ def enumerate_reports(mechanism: Mechanism, rng: Random) -> Enumeration | None:
         >>> enumerate_reports(grr, Random(seed=1)).ratio == grr.ratio()
         True
     """
-    values = probes(mechanism, MOST_VALUES)
-    if values is None:
-        return None
+    values = mechanism.example_values(MOST_VALUES)
     domain = domain_of(mechanism)
     public = mechanism.randomize([values[i % len(values)] for i in range(MOST_PUBLICS)], rng).public
     worst: Fraction | None = Fraction(1)

@@ -13,7 +13,6 @@ from hubbub.core.random import Random
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.clopper_pearson import lower_bound, upper_bound
-from hubbub.privacy.probes import probes
 
 __all__ = ["MonteCarlo", "sample_epsilon"]
 
@@ -88,8 +87,8 @@ def sample_epsilon(mechanism: Mechanism, samples: int, rng: Random, level: float
         raise InvalidValue("montecarlo", samples, f"0, or at least {FEWEST} samples")
     if not 0 < level < 1:
         raise InvalidValue("level", level, "a probability between 0 and 1")
-    values = probes(mechanism, MOST_VALUES)
-    if values is None or len(values) < 2:
+    values = mechanism.example_values(MOST_VALUES)
+    if len(values) < 2:
         return None
     alpha = (1 - level) / 2
     each = samples // 2 // len(values)

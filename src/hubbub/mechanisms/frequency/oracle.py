@@ -82,6 +82,9 @@ class FrequencyOracle(Mechanism):
     def encode(self, values: Any) -> NDArray[Any]:
         return self._domain.encode(values)
 
+    def example_values(self, most: int) -> list[Any]:
+        return self._domain.examples(most)
+
     @property
     def sketch_shape(self) -> tuple[int, ...]:
         return (self.size,)

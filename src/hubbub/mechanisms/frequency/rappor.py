@@ -107,6 +107,9 @@ class Rappor(Mechanism):
     def encode(self, values: Any) -> NDArray[Any]:
         return self._domain.encode(values)
 
+    def example_values(self, most: int) -> list[Any]:
+        return self._domain.examples(most)
+
     def filters(self, cohorts: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.int64]:
         """The bits that each code sets in each cohort (the two broadcast); a bit set twice is -1 the second time."""
         seeds = cohorts.astype(np.uint64) * np.uint64(self.hashes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,6 +16,9 @@ from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
 
 __all__ = ["Curve", "MeanMechanism"]
+
+LARGEST = 1e150
+"""The largest end of a range: its square is still a number."""
 
 
 class Curve(NamedTuple):
@@ -64,14 +66,17 @@ class MeanMechanism(Mechanism):
     def _resolve_range(self) -> None:
         for field in ("low", "high"):
             value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
-                raise InvalidValue(field, value, "a finite number")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+                raise InvalidValue(field, value, f"a number from -{LARGEST:g} to {LARGEST:g}")
             self._set(field, float(value))
         if not self.low < self.high:
             raise InvalidValue("high", self.high, f"a number above low = {self.low:g}")
 
     def encode(self, values: Any) -> NDArray[np.int64]:
         return to_units(values, self.low, self.high, self.cells_in)
+
+    def example_values(self, most: int) -> list[Any]:
+        return [float(number) for number in np.linspace(self.low, self.high, min(most, 65))]
 
     def variance(self, n: int, value: float | None = None) -> float:
         """The predicted variance of a mean of n people who all hold `value`; the middle of the range unless given."""

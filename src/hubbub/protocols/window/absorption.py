@@ -19,19 +19,19 @@ def absorption(division: Division, *, beta: float = 0.5) -> Protocol:
     w, last = division.w, Last(division)
     measure = division.portion(beta) // w
     unit = (division.total - measure * w) // w
-    nullified = 0  # steps after the last publication that paid for it
+    asked = nullified = 0  # the step of the last publication, and how many steps after it pay for it
     while True:
         # M1: how far has the stream moved?
         now = yield from division.ask(measure, standing=True)
         # M2: publish or approximate
-        absorbed = division.step - (last.step + nullified)
+        absorbed = min(division.step - (asked + nullified), w)
         fresh = None
         if absorbed > 0 and now is not None:
-            parts = unit * min(absorbed, w)
+            parts = unit * absorbed
             if dissimilarity(now, last.value) > division.error(parts, now.value):
+                asked, nullified = division.step, absorbed - 1
                 fresh = yield from division.ask(parts)
         if fresh is None:
             yield division.release(last.stand_in(division.step), published=False)
         else:
-            nullified = min(absorbed, w) - 1
             yield division.release(last.publish(fresh, division.step), published=True)

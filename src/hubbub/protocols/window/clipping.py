@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
+from hubbub.protocols.ask import Release
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.view import Binned
 from hubbub.protocols.window.question import Frequencies, Means
@@ -78,7 +80,17 @@ def clipped_means(
     decide, division = METHODS[method]
     account = division(Means(0.0, threshold), epsilon=epsilon, w=w)
     account.step = search.step
-    yield from decide(account, **options)
+    yield from _biased(decide(account, **options))
+
+
+def _biased(stream: Protocol) -> Protocol:
+    """The same stream, its releases marked: a clipped mean is not the mean, and its interval cannot know how far."""
+    said = next(stream)
+    while True:
+        if isinstance(said, Release):
+            said = replace(said, estimate=replace(said.estimate, bias="heuristic"))
+        reply = yield said
+        said = stream.send(reply)
 
 
 def best_threshold(shares: Floats, edges: Floats, *, epsilon: float, n: float) -> float:

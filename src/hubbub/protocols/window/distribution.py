@@ -25,10 +25,9 @@ def distribution(division: Division, *, beta: float = 0.5) -> Protocol:
         now = yield from division.ask(measure, standing=True)
         # M2: publish or approximate
         parts = (publish - sum(taken)) // 2
-        fresh = None
-        if now is not None and dissimilarity(now, last.value) > division.error(parts, now.value):
-            fresh = yield from division.ask(parts)
-        taken.append(parts if fresh is not None else 0)
+        moved = now is not None and dissimilarity(now, last.value) > division.error(parts, now.value)
+        fresh = (yield from division.ask(parts)) if moved else None
+        taken.append(parts if moved else 0)  # spent, whether or not anyone answered
         if fresh is None:
             yield division.release(last.stand_in(division.step), published=False)
         else:

@@ -37,9 +37,9 @@ def dsat(
             change = pid.feedback(abs(abs(excess) - tolerance) / tolerance) * 0.1
             bar = max(0.0, bar - change) if excess < 0 else min(20.0, bar + change)
             if last.step == 0 or dissimilarity(now, last.value) >= bar * division.error(publish, now.value):
+                steps.append(division.step)
                 fresh = yield from division.ask(publish)
         if fresh is None:
             yield division.release(last.stand_in(division.step), published=False)
         else:
-            steps.append(division.step)
             yield division.release(last.publish(fresh, division.step), published=True)

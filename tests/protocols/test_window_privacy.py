@@ -1,0 +1,118 @@
+"""In any w consecutive steps no device spends more than epsilon: from the logs of every device's ledger.
+
+The server is the adversary: it hears sketches chosen at random, or to make it publish always or never, and its arcs and
+budgets are charged to devices at random and extreme places.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hubbub as hb
+from hubbub.core.event import units_of
+from hubbub.core.sketch import Sketch
+from hubbub.privacy.ledger import BudgetExceeded
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.cohort import CIRCLE
+from hubbub.protocols.driver import Protocol, converse
+from hubbub.protocols.window import METHODS, Frequencies, Means, PopulationDivision, Question, window_stream
+from hubbub.protocols.window.clipping import clipped_means
+from hubbub.protocols.window.division import Division
+from hubbub.protocols.window.last import Last
+from hubbub.simulate.conversation import run_stream
+from hubbub.simulate.devices import ArrayStream
+from hubbub.simulate.ledgers import Ledgers
+
+DEVICES = 24
+Moods = ("random", "calm", "wild", "silent")
+
+
+def hostile_sketch(ask: Ask, n: int, mood: str, pick: np.random.Generator) -> Sketch:
+    """A sketch that n devices could have made, as the mood has it."""
+    if n == 0 or (mood == "silent" and pick.random() < 0.5):
+        return ask.mechanism.empty()
+    values = np.zeros(n, dtype=int)
+    if mood == "wild":
+        values[:] = ask.step % 2
+    elif mood == "random":
+        values = pick.integers(0, 2, n)
+    seen = ask.view(values)
+    return ask.mechanism.accumulate(ask.mechanism.randomize(seen, hb.Random(seed=int(pick.integers(1 << 30)))))
+
+
+def spending(protocol: Protocol, steps: int, mood: str, pick: np.random.Generator) -> np.ndarray:
+    """What each device (column) spent at each step (row), logged as its ledger is charged."""
+    places = np.concatenate([pick.integers(0, CIRCLE, DEVICES - 2), [0, CIRCLE - 1]])
+    spent = np.zeros((steps + 1, DEVICES), dtype=np.int64)
+
+    def answer(ask: Ask) -> Sketch:
+        asked = ask.cohort.holds(places)
+        spent[ask.step, asked] += ask.event().spent
+        return hostile_sketch(ask, int(asked.sum()) * 50, mood, pick)
+
+    for _ in converse(protocol, answer, steps=steps):
+        pass
+    return spent
+
+
+def most_in_a_window(spent: np.ndarray, w: int) -> int:
+    return max(int(spent[max(0, t - w + 1) : t + 1].sum(axis=0).max()) for t in range(len(spent)))
+
+
+def run_cases(method: str, cases: int, seed: int) -> None:
+    pick = np.random.default_rng(seed)
+    for _ in range(cases):
+        w = int(pick.integers(1, 7))
+        epsilon = float(pick.choice([0.1, 0.5, 1.0, 2.0, 1 / 3, 4.0]))
+        questions: list[Question] = [Frequencies(2), Frequencies(int(pick.integers(2, 30))), Means(0.0, 1.0)]
+        question = questions[int(pick.integers(3))]
+        steps = int(pick.integers(w, 3 * w + 4))
+        options = {"beta": float(pick.choice([0.1, 0.5, 0.9]))} if method[1:] in ("BD", "BA", "PD", "PA") else {}
+        stream = window_stream(method, question, epsilon=epsilon, w=w, **options)
+        spent = spending(stream, steps, str(pick.choice(Moods)), pick)
+        assert most_in_a_window(spent, w) <= units_of(epsilon), (method, w, epsilon, question, options)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_window_spends_more_than_epsilon(method: str) -> None:
+    run_cases(method, 70, seed=11)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_no_window_spends_more_than_epsilon_in_ten_thousand_cases(method: str) -> None:
+    run_cases(method, 10_000 // len(METHODS) + 1, seed=12)
+
+
+def test_clipping_keeps_the_promise_while_it_changes_over() -> None:
+    pick = np.random.default_rng(3)
+    for case in range(20):
+        w = 1 + case % 5
+        stream = clipped_means("LPA", epsilon=1.0, w=w, most=1000.0)
+        assert most_in_a_window(spending(stream, 5 * w, "random", pick), w) <= units_of(1.0)
+
+
+def greedy(division: Division) -> Protocol:
+    """A planted bug: every step takes a share that would be right for a window one step shorter."""
+    last = Last(division)
+    while True:
+        division._taken.clear()  # forgets the window
+        division._taken.append(0)
+        fresh = yield from division.ask(division.total // max(1, division.w - 1))
+        yield division.release(
+            last.publish(fresh, division.step) if fresh else last.stand_in(division.step), published=True
+        )
+
+
+def test_a_greedy_schedule_is_caught() -> None:
+    pick = np.random.default_rng(3)
+    stream = greedy(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))
+    assert most_in_a_window(spending(stream, 12, "random", pick), 4) > units_of(1.0)
+
+
+def test_the_ledgers_stop_a_greedy_schedule_whatever_the_server_asks() -> None:
+    table = np.zeros((12, 400), dtype=np.uint8)
+    stream = greedy(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))
+    with pytest.raises(BudgetExceeded, match="window"):
+        run_stream(stream, ArrayStream(table, domain=2), hb.Random(seed=1), ledgers=Ledgers(400, epsilon=1.0, w=4))
