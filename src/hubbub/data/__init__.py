@@ -5,7 +5,7 @@ this package loads none of it: names are looked up on first use.
 
 Example:
     >>> list(CATALOG)
-    ['emoji', 'retail', 'adult', 'flights', 'names']
+    ['emoji', 'retail', 'adult', 'flights', 'names', 'taxi', 'flights3m']
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hubbub.data.synthetic import categorical, gaussian_bins, geometric, uniform, zipf, zipf_weights
     from hubbub.data.table import Table
     from hubbub.data.tallies import YEARS, emoji, names
+    from hubbub.data.trips import flights3m, taxi
 
 __all__ = [
     "CATALOG",
@@ -40,11 +41,13 @@ __all__ = [
     "emoji",
     "fetch",
     "flights",
+    "flights3m",
     "gaussian_bins",
     "geometric",
     "load",
     "names",
     "retail",
+    "taxi",
     "uniform",
     "zipf",
     "zipf_weights",
@@ -57,6 +60,7 @@ _HOMES = {
     "synthetic": ("categorical", "gaussian_bins", "geometric", "uniform", "zipf", "zipf_weights"),
     "table": ("Table",),
     "tallies": ("YEARS", "emoji", "names"),
+    "trips": ("flights3m", "taxi"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -75,7 +79,7 @@ def load(name: str, *, cache: str | os.PathLike[str] | None = None) -> Counts | 
         >>> load("weather")
         Traceback (most recent call last):
             ...
-        hubbub.core.errors.InvalidValue: name: got 'weather'; allowed: one of emoji, retail, adult, flights, names
+        hubbub.core.errors.InvalidValue: name: got 'weather'; allowed: one of emoji, retail, adult, flights, ...
     """
     loaded: Counts | Baskets | Table = __getattr__(find(name).name)(cache=cache)
     return loaded

@@ -5,12 +5,14 @@ registry by version and sha256.
 
 Example:
     >>> for dataset in CATALOG.values():
-    ...     print(f"{dataset.name:8}{dataset.content}")
-    emoji   969 emoji and how often each occurred in tweets, 156,941 in all
-    retail  88,162 shopping baskets over 16,470 items
-    adult   48,842 census records in 15 columns
-    flights 336,776 flights in 19 columns, 2,512 of them without a tail number
-    names   given names of 344,533,897 births by year and sex, 1,891,894 rows
+    ...     print(f"{dataset.name:10}{dataset.content}")
+    emoji     969 emoji and how often each occurred in tweets, 156,941 in all
+    retail    88,162 shopping baskets over 16,470 items
+    adult     48,842 census records in 15 columns
+    flights   336,776 flights in 19 columns, 2,512 of them without a tail number
+    names     given names of 344,533,897 births by year and sex, 1,891,894 rows
+    taxi      50,000 taxi trips in 20 columns, without a taxi's or a passenger's id
+    flights3m 3,000,000 flights in 5 columns, without an aircraft's id
 """
 
 from __future__ import annotations
@@ -105,7 +107,7 @@ def find(dataset: str | Dataset) -> Dataset:
         >>> find("weather")
         Traceback (most recent call last):
             ...
-        hubbub.core.errors.InvalidValue: name: got 'weather'; allowed: one of emoji, retail, adult, flights, names
+        hubbub.core.errors.InvalidValue: name: got 'weather'; allowed: one of emoji, retail, adult, flights, ...
     """
     if isinstance(dataset, Dataset):
         return dataset
@@ -189,6 +191,36 @@ _ALL = (
         licence="CC0-1.0",
         terms="CC0-1.0 as the package; the records are a US agency's",
         source="US Social Security Administration, card applications as of March 2017",
+    ),
+    Dataset(
+        name="taxi",
+        title="New York City yellow taxi trips, January 2015, a sample",
+        content="50,000 taxi trips in 20 columns, without a taxi's or a passenger's id",
+        registry="pypi",
+        package="datashader",
+        version="0.19.1",
+        kind="wheel",
+        sha256="7ce7154ff3ed070607f429355f57002fee5a17964e47c0b6447eeafe8cef9c82",
+        size=10_715_897,
+        members=("datashader/examples/data/.data_stubs/nyc_taxi.csv",),
+        licence="BSD-3-Clause",
+        terms="not stated in the package; the records are a city agency's",
+        source="New York City Taxi and Limousine Commission, trip records of January 2015, as datashader samples them",
+    ),
+    Dataset(
+        name="flights3m",
+        title="Flights in the United States, January to June 2001",
+        content="3,000,000 flights in 5 columns, without an aircraft's id",
+        registry="npm",
+        package="vega-datasets",
+        version="3.2.1",
+        kind="npm",
+        sha256="6f72fda460a9863fae5fcb32f85bcd49e1761fdea6dc6cf9f4962472881cc5a3",
+        size=17_630_305,
+        members=("package/data/flights-3m.parquet",),
+        licence="BSD-3-Clause",
+        terms="not specified (the package's own statement); the records are a US agency's",
+        source="US Bureau of Transportation Statistics, on-time performance reports, as vega-datasets prepares them",
     ),
 )
 
