@@ -1,0 +1,168 @@
+"""One column of a file, as labels and codes: CSV, TSV, JSON lines and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue, MissingDependency
+
+__all__ = ["MISSING", "Column", "read_column"]
+
+MISSING = "(missing)"
+MOST_LABELS = 1_000_000
+_SHOWN = 30  # names of columns in an error
+Batch = list[str | None]  # a part of the column; None where there is no value
+
+
+class Column(NamedTuple):
+    """The distinct values of a column in order, and which of them each row holds."""
+
+    labels: tuple[str, ...]
+    codes: NDArray[np.int64]
+    missing: int
+
+
+def read_column(path: Path, column: str) -> Column:
+    """Read a column as text. Numbers stay as they are written; a row without a value gets the label "(missing)".
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "people.csv"
+        ...     _ = path.write_text("town,age\\nRye,31\\n,64\\nRye,7\\n")
+        ...     read_column(path, "town")
+        Column(labels=('Rye', '(missing)'), codes=array([0, 1, 0]), missing=1)
+    """
+    if not path.is_file():
+        raise InvalidValue("path", str(path), "a file that exists")
+    readers = {
+        ".csv": lambda: _delimited(path, column, ","),
+        ".tsv": lambda: _delimited(path, column, "\t"),
+        ".jsonl": lambda: _json_lines(path, column),
+        ".ndjson": lambda: _json_lines(path, column),
+        ".parquet": lambda: _parquet(path, column),
+    }
+    if path.suffix.lower() not in readers:
+        raise InvalidValue("path", str(path), f"a file whose name ends in {', '.join(readers)}")
+    known: dict[str, int] = {}
+    parts: list[NDArray[np.int64]] = []
+    missing = 0
+    try:
+        for batch in readers[path.suffix.lower()]():
+            codes = [known.setdefault(MISSING if value is None else value, len(known)) for value in batch]
+            if len(known) > MOST_LABELS:
+                allowed = f"a column of at most {MOST_LABELS:,} different values: group or round them first"
+                raise InvalidValue("column", column, allowed)
+            missing += batch.count(None)
+            parts.append(np.array(codes, dtype=np.int64))
+    except UnicodeDecodeError:
+        raise InvalidValue("path", str(path), "a file in UTF-8") from None
+    if not known:
+        raise InvalidValue("path", str(path), "a file with at least one row")
+    return _ordered(list(known), np.concatenate(parts), missing)
+
+
+def _ordered(labels: list[str], codes: NDArray[np.int64], missing: int) -> Column:
+    """Numbers by size, words by the alphabet, the missing last."""
+    order = sorted(range(len(labels)), key=lambda code: (labels[code] == MISSING, *_rank(labels[code])))
+    place = np.empty(len(labels), dtype=np.int64)
+    place[order] = np.arange(len(labels))
+    return Column(tuple(labels[code] for code in order), place[codes], missing)
+
+
+def _rank(label: str) -> tuple[bool, float, str]:
+    try:
+        number = float(label)
+    except ValueError:
+        return True, 0.0, label
+    return (True, 0.0, label) if number != number else (False, number, label)
+
+
+def _delimited(path: Path, column: str, delimiter: str) -> Iterator[Batch]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.reader(file, delimiter=delimiter, strict=True)
+        try:
+            header = next(rows, [])
+            if not header:
+                raise InvalidValue("path", str(path), "a file with a header line and at least one row")
+            place = _place(column, header)
+            batch: Batch = []
+            for row in rows:
+                if len(row) > len(header):
+                    said = f"{len(row)} fields in line {rows.line_num}"
+                    raise InvalidValue("path", said, f"{len(header)} fields a line, as in the header")
+                if row:  # a blank line is no row
+                    batch.append(row[place].strip() or None if place < len(row) else None)
+                if len(batch) == 1 << 16:
+                    yield batch
+                    batch = []
+            yield batch
+        except csv.Error as error:
+            raise InvalidValue("path", f"line {rows.line_num}", f"well-formed fields: {error}") from None
+
+
+def _json_lines(path: Path, column: str) -> Iterator[Batch]:
+    seen: dict[str, None] = {}
+    batch: Batch = []
+    with path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:  # numbers as they are written
+                record = json.loads(line, parse_float=str, parse_int=str, parse_constant=lambda _: None)
+            except ValueError:
+                raise InvalidValue("path", f"line {number}: {line.strip()}", "a JSON object in each line") from None
+            if not isinstance(record, dict):
+                raise InvalidValue("path", f"line {number}: {line.strip()}", "a JSON object in each line")
+            seen.update(dict.fromkeys(record))
+            batch.append(_text(record.get(column), column))
+            if len(batch) == 1 << 16:
+                yield batch
+                batch = []
+    if seen:
+        _place(column, list(seen))
+    yield batch
+
+
+def _text(value: Any, column: str) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or isinstance(value, str):
+        return value.strip() or None if value else None
+    raise InvalidValue(column, value, "text, numbers, true, false or null")
+
+
+def _parquet(path: Path, column: str) -> Iterator[Batch]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingDependency("pyarrow", "analytics") from None
+    try:
+        with pq.ParquetFile(path) as file:
+            _place(column, file.schema_arrow.names)
+            for batch in file.iter_batches(columns=[column]):
+                cells = batch.column(0)
+                if pa.types.is_floating(cells.type):
+                    cells = pa.array(cells.to_numpy(zero_copy_only=False), from_pandas=True)  # NaN is no value
+                words = cells.cast(pa.string()).to_pylist()
+                yield [word.strip() or None if word is not None else None for word in words]
+    except pa.ArrowNotImplementedError:
+        raise InvalidValue("column", column, "a column of text, numbers, times or booleans") from None
+    except pa.ArrowInvalid as error:
+        raise InvalidValue("path", str(path), f"a Parquet file: {error}") from None
+
+
+def _place(column: str, names: list[str]) -> int:
+    if names.count(column) != 1:
+        known = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+        allowed = f"one of {known}" if column not in names else "a name that only one column has"
+        raise InvalidValue("column", column, allowed)
+    return names.index(column)

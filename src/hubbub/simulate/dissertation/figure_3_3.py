@@ -1,0 +1,65 @@
+"""Figure 3.3: the error of the most frequent values, on real data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.simulate.claims import Claim, judged, ratio
+from hubbub.simulate.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, Answer, measure
+from hubbub.simulate.dissertation.style import canvas, finish, look
+from hubbub.simulate.reproduce import Cell, Context, reproduction
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["figure_3_3"]
+
+FREQUENT = 30
+
+
+def _squared_error(got: Answer) -> float:
+    top = np.argsort(-got.truth, kind="stable")[:FREQUENT]
+    return float(((got.counts - got.truth)[top] ** 2).mean())
+
+
+@reproduction(
+    "dissertation-figure-3.3",
+    title="Average squared error on the 30 most frequent values, varying eps",
+    repeats=2,
+    needs=("retail",),
+)
+def figure_3_3(context: Context) -> tuple[list[Cell], Figure]:
+    """The squared error of the counts of the 30 most frequent items."""
+    errors = measure(context, EPSILONS, _squared_error)
+    figure, (panel,) = canvas(width=6, height=4.4)
+    for method in METHODS:
+        rows = [errors[method, epsilon] for epsilon in EPSILONS]
+        spread = [row.std() for row in rows]
+        panel.errorbar(EPSILONS, [row.mean() for row in rows], yerr=spread, capsize=2, **look(method))
+    finish(panel, "$\\epsilon$", "mean squared error of c(i)", f"{FREQUENT} most frequent items, retail baskets")
+    panel.legend(frameon=False)
+    note = f"mean of {context.repeats} runs (the paper: 10); {OTHER_DATA}"
+    cells = [Cell(f"eps = {e:g}", m, None, float(row.mean()), note) for (m, e), row in errors.items()]
+    return cells + judged(_claims, errors), figure
+
+
+def _claims(errors: Mapping[tuple[str, float], NDArray[np.float64]]) -> list[Claim]:
+    mean = {key: float(row.mean()) for key, row in errors.items()}
+    others = [method for method in METHODS if method != "OLH"]
+    worst = max(ratio(mean["OLH", e], mean[m, e]) for e in EPSILONS if e > 1 for m in others)
+    fall = {m: ratio(mean[m, 1.0], mean[m, 4.0]) for m in METHODS}
+    faster = ratio(fall["OLH"], max(fall[m] for m in others))
+    claims = [
+        Claim("eps above 1: OLH's error to any other's, the largest", worst, below=1, note=OTHER_DATA),
+        Claim("fall of the error from eps 1 to eps 4, OLH to the next", faster, above=1, note=OTHER_DATA),
+    ]
+    for method in ("RAP(8)", "RAP(16)"):
+        gain = ratio(mean[method, 3.0], mean[method, 5.0])
+        note = f"OLH's {ratio(mean['OLH', 3.0], mean['OLH', 5.0]):.3g}; {OTHER_DATA}"
+        statement = f"{method} gains nothing from a larger eps: error at eps 3 to eps 5"
+        claims.append(Claim(statement, gain, paper="about 1", below=2, note=note))
+    return claims

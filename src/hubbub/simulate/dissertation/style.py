@@ -1,0 +1,91 @@
+"""How the figures look: one colour and marker a method, in every figure it is in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hubbub.core.errors import MissingDependency
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["canvas", "finish", "legend_below", "look"]
+
+# Okabe and Ito's colours, told apart by colour-blind readers too, and two of our own.
+_BLACK, _ORANGE, _SKY, _GREEN = "#000000", "#e69f00", "#56b4e9", "#009e73"
+_YELLOW, _BLUE, _RED, _PURPLE = "#b8a800", "#0072b2", "#d55e00", "#cc79a7"
+_GREY, _BROWN = "#808080", "#7f4f24"
+
+_LOOKS: dict[str, tuple[str, str]] = {
+    "DE": (_BLACK, "o"),
+    "SHE": (_ORANGE, "s"),
+    "THE": (_SKY, "^"),
+    "SUE": (_GREEN, "D"),
+    "OUE": (_BLUE, "v"),
+    "BLH": (_RED, "P"),
+    "OLH": (_PURPLE, "X"),
+    "RAP(8)": (_ORANGE, "s"),
+    "RAP(16)": (_GREEN, "D"),
+    "Base": (_BLACK, "o"),
+    "Base-Pos": (_ORANGE, "s"),
+    "Post-Pos": (_SKY, "^"),
+    "Norm": (_GREY, "D"),
+    "Norm-Mul": (_RED, "P"),
+    "Norm-Sub": (_BLUE, "v"),
+    "MLE-Apx": (_SKY, "^"),
+    "Base-Cut": (_ORANGE, "s"),
+    "Norm-Cut": (_GREEN, "D"),
+    "Power": (_PURPLE, "X"),
+    "PowerNS": (_BROWN, "*"),
+}
+
+
+def look(method: str) -> dict[str, Any]:
+    """The plotting options of a method's line.
+
+    Example:
+        >>> look("OLH")["color"] == look("OUE")["color"]
+        False
+    """
+    colour, marker = _LOOKS[method]
+    return {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.3, "label": method}
+
+
+def canvas(rows: int = 1, columns: int = 1, *, width: float = 4.6, height: float = 3.6) -> tuple[Figure, list[Axes]]:
+    """A figure of that many panels, and the panels row by row.
+
+    Example:
+        >>> figure, panels = canvas(2, 2)
+        >>> len(panels)
+        4
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingDependency("matplotlib", "analytics") from None
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
+
+
+def finish(panel: Axes, x: str, y: str, title: str = "", *, log: str = "y") -> None:
+    """Name the axes, and make those in `log` logarithmic."""
+    panel.set_xlabel(x)
+    panel.set_ylabel(y)
+    panel.set_title(title, fontsize=10)
+    if "x" in log:
+        panel.set_xscale("log")
+    if "y" in log:
+        panel.set_yscale("log")
+    panel.grid(True, which="major", color="#dddddd", linewidth=0.6)
+    panel.set_axisbelow(True)
+
+
+def legend_below(figure: Figure, panels: list[Axes], *, columns: int = 7) -> None:
+    """One legend under all panels, each name once."""
+    entries: dict[str, Artist] = {}
+    for panel in panels:
+        handles, labels = panel.get_legend_handles_labels()
+        entries.update(zip(map(str, labels), handles, strict=True))
+    figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=columns, frameon=False)

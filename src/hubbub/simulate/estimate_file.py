@@ -1,0 +1,120 @@
+"""A rehearsal: what a private collection of one column of a file would have seen, beside what is in the file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.random import Random
+from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.frequency.adaptive import adaptive
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.simulate.collect import collect
+from hubbub.simulate.columns import read_column
+
+__all__ = ["ColumnResult", "collect_column"]
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnResult:
+    """What was collected, and the truth it can be held against.
+
+    Parameters
+    ----------
+    column
+        The column's name.
+    labels
+        Its distinct values: numbers by size, words by the alphabet, "(missing)" last where a row has none.
+    truth
+        The true share of each label.
+    estimate
+        The shares as estimated from the randomised rows.
+    mechanism
+        What each row was randomised by.
+    n
+        How many rows there are.
+    missing
+        How many of them have no value.
+    """
+
+    column: str
+    labels: tuple[str, ...]
+    truth: NDArray[np.float64]
+    estimate: Estimate
+    mechanism: FrequencyOracle
+    n: int
+    missing: int
+
+
+def collect_column(
+    path: str | os.PathLike[str],
+    column: str,
+    *,
+    epsilon: float,
+    mechanism: str | None = None,
+    seed: int | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> ColumnResult:
+    """Randomise every row's value of a column, as its owner's device would, and estimate the shares.
+
+    The labels are taken from the file. In a real collection nobody has the file: the list of labels must be known.
+
+    Parameters
+    ----------
+    path
+        A .csv, .tsv, .jsonl, .ndjson or .parquet file; a row is a person.
+    column
+        Its name. Values are taken as labels, numbers too; at most a million different ones.
+    epsilon
+        What each row may spend.
+    mechanism
+        The name of a frequency oracle; the one of smallest variance unless given (`hubbub.adaptive`).
+    seed
+        For a repeatable result; new randomness unless given.
+    progress
+        Called with (done, total, label).
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "votes.csv"
+        ...     _ = path.write_text("vote\\n" + "yes\\n" * 7000 + "no\\n" * 3000)
+        ...     result = collect_column(path, "vote", epsilon=2.0, seed=1)
+        >>> result.labels, result.truth.tolist(), result.estimate.value.round(1).tolist()
+        (('no', 'yes'), [0.3, 0.7], [0.3, 0.7])
+    """
+
+    def tell(done: int, label: str) -> None:
+        if progress is not None:
+            progress(done, 3, label)
+
+    tell(0, f"reading {column}")
+    labels, codes, missing = read_column(Path(path), column)
+    if len(labels) < 2:
+        raise InvalidValue("column", column, f"a column of different values: every row holds {labels[0]!r}")
+    oracle = _oracle(mechanism, epsilon, labels)
+    tell(1, f"randomising {codes.size:,} rows")
+    names: NDArray[Any] = np.array(labels, dtype=object)
+    sketch = collect(oracle, names[codes], Random(seed=seed))
+    tell(2, f"estimating {len(labels):,} shares")
+    estimate = oracle.estimate(sketch)
+    tell(3, "done")
+    truth = np.bincount(codes, minlength=len(labels)) / codes.size
+    return ColumnResult(column, labels, truth, estimate, oracle, codes.size, missing)
+
+
+def _oracle(mechanism: str | None, epsilon: float, labels: tuple[str, ...]) -> FrequencyOracle:
+    if mechanism is None:
+        return adaptive(epsilon=epsilon, domain=labels)
+    oracles = {name: kind for name, kind in MECHANISMS.items() if issubclass(kind, FrequencyOracle)}
+    if mechanism not in oracles:
+        raise InvalidValue("mechanism", mechanism, f"one of {', '.join(oracles)}")
+    return oracles[mechanism](epsilon=epsilon, domain=labels)
