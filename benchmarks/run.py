@@ -26,9 +26,10 @@ from rich.progress import Progress
 from rich.table import Table
 from servers import hadamard, olh
 from startup import startup
+from streams import streams
 
 PARTS: dict[str, Callable[[bool], Iterator[Result]]] = {
-    part.__name__: part for part in (randomness, startup, olh, hadamard, clients, growth)
+    part.__name__: part for part in (randomness, startup, olh, hadamard, clients, growth, streams)
 }
 
 

@@ -57,7 +57,7 @@ class Ask:
     @cached_property
     def ask_id(self) -> str:
         """The hash of the whole ask: an answer names it."""
-        return spec_id(self.spec())
+        return spec_id({**self.spec(), "mechanism": self.mechanism.spec_id})
 
     def event(self) -> Event:
         """What answering spends.

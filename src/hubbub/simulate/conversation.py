@@ -11,6 +11,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import Protocol, converse
 from hubbub.simulate.devices import Stream, sorted_places
 from hubbub.simulate.ledgers import Ledgers
@@ -62,7 +63,7 @@ class Population:
         """Everyone on the arc answers; the sketch of it."""
         sketch = ask.mechanism.empty()
         for low, high in ask.cohort.pieces():
-            first, last = (int(np.searchsorted(self.places, edge)) for edge in (low, high))
+            first, last = (self._before(edge) for edge in (low, high))
             if self.ledgers is not None:
                 self.ledgers.charge(ask.event(), first, last)
             for start in range(first, last, CHUNK):
@@ -74,6 +75,10 @@ class Population:
             self.traffic.instructions += sketch.n
             self.traffic.instruction_bits += sketch.n
         return sketch
+
+    def _before(self, edge: int) -> int:
+        """How many devices have a place below the edge."""
+        return self.stream.n if edge == CIRCLE else int(np.searchsorted(self.places, np.uint32(edge)))
 
 
 @dataclass(frozen=True)

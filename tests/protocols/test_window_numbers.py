@@ -1,0 +1,121 @@
+"""The numbers of LDP-IDS: errors, intervals, bits; the whole settings are slow, a small one is not."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+import hubbub as hb
+from hubbub.core.event import units_of
+from hubbub.data.processes import linear_process, logistic_process, sine_process
+from hubbub.protocols.window import METHODS, Frequencies, Means, window_stream
+from hubbub.simulate.conversation import StreamRun, run_stream
+from hubbub.simulate.devices import ArrayStream
+from hubbub.simulate.ledgers import Ledgers
+from hubbub.simulate.streams import binary_stream, normal_stream
+
+PAPER = ("LBU", "LSP", "LBD", "LBA", "LPU", "LPD", "LPA")
+TABLE_2 = {  # bits a device and step on LNS
+    (1.0, 20): {"LBU": 1.0, "LBD": 1.5585, "LBA": 1.3410, "LSP": 0.1, "LPU": 0.1, "LPD": 0.0912, "LPA": 0.0804},
+    (2.0, 40): {"LBU": 1.0, "LBD": 1.5420, "LBA": 1.3395, "LSP": 0.05, "LPU": 0.05, "LPD": 0.0485, "LPA": 0.0410},
+}
+
+
+def stream_of(kind: str, seed: int, n: int, steps: int) -> ArrayStream:
+    rng = hb.Random(seed=f"{kind} {seed}")
+    process = {
+        "LNS": lambda: linear_process(steps, rng),
+        "LNS slow": lambda: linear_process(steps, rng, deviation=0.001),
+        "LNS fast": lambda: linear_process(steps, rng, deviation=0.01),
+        "Sin": lambda: sine_process(steps),
+        "Sin fast": lambda: sine_process(steps, b=0.05),
+        "Log": lambda: logistic_process(steps),
+    }[kind]()
+    return binary_stream(process, n, rng)
+
+
+def run(method: str, stream: ArrayStream, seed: int, epsilon: float = 1.0, w: int = 20) -> StreamRun:
+    protocol = window_stream(method, Frequencies(2), epsilon=epsilon, w=w)
+    ledgers = Ledgers(stream.n, epsilon=epsilon, w=w)
+    return run_stream(protocol, stream, hb.Random(seed=f"{method} {seed}"), ledgers=ledgers)
+
+
+@lru_cache(maxsize=64)
+def runs(kind: str, method: str, streams: int, epsilon: float = 1.0, w: int = 20, n: int = 200_000) -> list[StreamRun]:
+    return [run(method, stream_of(kind, seed, n, 800), seed, epsilon, w) for seed in range(streams)]
+
+
+def expected_mse(method: str, epsilon: float, w: int, n: int, truth: np.ndarray) -> float:
+    """V(eps/w, N) for LBU; V(eps, N/w) and the sampling term for LPU."""
+    question = Frequencies(2)
+    if method == "LBU":
+        return question.error(units_of(epsilon) // w, n, truth[0])
+    part = n / w
+    return question.error(units_of(epsilon), part, truth[0]) + float(np.mean(truth * (1 - truth))) / part * (1 - 1 / w)
+
+
+def test_the_reference_variances() -> None:
+    question = Frequencies(2)
+    assert question.error(units_of(1.0) // 20, 200_000, np.zeros(2)) == pytest.approx(1.9996e-3, rel=1e-4)
+    assert question.error(units_of(1.0), 10_000, np.zeros(2)) == pytest.approx(9.2067e-5, rel=1e-4)
+
+
+@pytest.mark.parametrize("method", ["LBU", "LPU"])
+def test_uniform_methods_err_as_predicted(method: str) -> None:
+    # 600 independent squared errors: their mean has a relative standard error of 5.8%; the band is 4.3 of them, a
+    # failure probability of 2e-5, fixed by the seed.
+    n, steps, w = 20_000, 600, 5
+    stream = stream_of("Sin", 1, n, steps)
+    found = run(method, stream, 1, epsilon=1.0, w=w)
+    assert found.mse == pytest.approx(expected_mse(method, 1.0, w, n, found.truth), rel=0.25)
+    assert 0.91 < found.coverage() < 0.985
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_means_follow_a_stream(method: str) -> None:
+    steps, n = 40, 4_000
+    stream = normal_stream(np.linspace(2.0, 6.0, steps), n, hb.Random(seed=2), deviation=1.0)
+    protocol = window_stream(method, Means(-4.0, 12.0), epsilon=4.0, w=4)
+    found = run_stream(protocol, stream, hb.Random(seed=3), ledgers=Ledgers(n, epsilon=4.0, w=4))
+    assert found.values.shape == (steps, 1)
+    assert abs(found.values[-10:].mean() - found.truth[-10:].mean()) < 1.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["LBU", "LPU"])
+def test_mse_within_three_percent_over_forty_streams(method: str) -> None:
+    # 32,000 squared errors: a standard error of 0.8%.
+    found = runs("LNS", method, 40)
+    truth = np.concatenate([one.truth for one in found])
+    measured = np.mean([one.mse for one in found])
+    assert measured == pytest.approx(expected_mse(method, 1.0, 20, 200_000, truth), rel=0.03)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("method", ["LBU", "LPU"])
+def test_intervals_of_fresh_releases_cover(method: str, epsilon: float) -> None:
+    found = runs("LNS", method, 4 if epsilon > 1 else 40, epsilon)
+    assert 0.93 < np.mean([one.coverage() for one in found]) < 0.97
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", TABLE_2, ids=["eps=1 w=20", "eps=2 w=40"])
+@pytest.mark.parametrize("method", PAPER)
+def test_bits_of_table_2(method: str, setting: tuple[float, int]) -> None:
+    found = runs("LNS", method, 40 if method in ("LBU", "LPU") and setting == (1.0, 20) else 10, *setting)
+    bits = np.mean([one.bits_per_device_and_step for one in found])
+    assert bits == pytest.approx(TABLE_2[setting][method], rel=0.01 if method in ("LBU", "LSP", "LPU") else 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["LNS", "LNS slow", "LNS fast", "Sin", "Sin fast", "Log"])
+def test_population_division_beats_budget_division(kind: str) -> None:
+    mse = {method: np.mean([one.mse for one in runs(kind, method, 3)]) for method in PAPER}
+    assert max(mse[m] for m in ("LPU", "LPD", "LPA")) < min(mse[m] for m in ("LBU", "LBD", "LBA"))
+    if kind in ("LNS", "LNS slow"):
+        assert mse["LPA"] < mse["LPU"]
+    else:
+        assert mse["LPA"] < 1.3 * mse["LPU"]
