@@ -19,7 +19,12 @@ _WIDEST = 1 << 32
 
 
 class Column(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """One array: which part it belongs to, its name, type, shape and bytes."""
+    """One array: which part it belongs to, its name, type, shape and bytes.
+
+    Example:
+        >>> Column.of("private", "y", np.array([4, 5], dtype=np.uint8)).shape
+        (2,)
+    """
 
     part: Literal["public", "private", "counts"]
     name: str

@@ -127,7 +127,15 @@ class StreamRun:
 def run_stream(
     protocol: Protocol, stream: Stream, rng: Random, *, steps: int | None = None, ledgers: Ledgers | None = None
 ) -> StreamRun:
-    """Run a protocol over a stream, to its end or for so many steps."""
+    """Run a protocol over a stream, to its end or for so many steps.
+
+    Example:
+        >>> from hubbub.protocols.window import Frequencies, window_stream
+        >>> from hubbub.simulate.devices import ArrayStream
+        >>> stream = ArrayStream(np.tile([0, 1], (6, 50)), domain=2)
+        >>> run_stream(window_stream("LPU", Frequencies(2), epsilon=8.0, w=2), stream, Random(seed=1)).traffic.reports
+        300
+    """
     steps = stream.steps if steps is None else steps
     if steps is None or steps < 1 or (stream.steps is not None and steps > stream.steps):
         raise InvalidValue("steps", steps, f"a number of steps from 1 to {stream.steps or 'as many as you like'}")

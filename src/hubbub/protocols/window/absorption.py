@@ -15,6 +15,11 @@ def absorption(division: Division, *, beta: float = 0.5) -> Protocol:
     `beta` of the window measures the distance from the last release, evenly over its steps; every step is given a w-th
     of the rest, which a later publication absorbs if it is not used. A publication that took k of these nullifies the
     next k-1 steps.
+
+    Example:
+        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
+        >>> next(absorption(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
+        0.125
     """
     w, last = division.w, Last(division)
     measure = division.portion(beta) // w

@@ -15,6 +15,11 @@ def distribution(division: Division, *, beta: float = 0.5) -> Protocol:
     """Publish where the stream has moved further than a publication would err (Algorithm 2).
 
     `beta` of the window measures the distance from the last release, evenly over its steps; the rest publishes.
+
+    Example:
+        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
+        >>> next(distribution(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
+        0.125
     """
     w, last = division.w, Last(division)
     measure = division.portion(beta) // w

@@ -19,6 +19,11 @@ def dsat(
     As printed the algorithm overdraws: measuring takes a w-th of its part a step here, not a C-th. The rate so far is
     counted over the steps of the window alone. The threshold is in units of what a publication would err, so that it
     means the same for every question; it starts at `threshold`, 1 unless given. C is a quarter of w unless given.
+
+    Example:
+        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
+        >>> next(dsat(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
+        0.125
     """
     w, last, pid = division.w, Last(division), Pid()
     publications = publications or max(1, w // 4)

@@ -19,6 +19,13 @@ class Last:
 
     The distance between two publications, less their noise, tells how fast the stream moves; a stand-in that is k steps
     old has that much more variance a step. Before anything was published the value is all zeros, as in the paper.
+
+    Example:
+        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
+        >>> last = Last(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))
+        >>> _ = last.publish(Estimate([0.5, 0.5], [0.01, 0.01], 9), step=1)
+        >>> last.stand_in(step=2).variance.tolist()
+        [0.01, 0.01]
     """
 
     def __init__(self, division: Division) -> None:

@@ -19,6 +19,11 @@ def pegasus(division: Division, *, beta: float = 0.2, tolerance: float = 1.0) ->
     PeGaSus promises event-level privacy with a trusted server; this is its form for w-event privacy without one, ours.
     Of every step's w-th, `beta` measures whether the stream is still near the group's mean (the grouper) and the rest
     estimates it (the perturber). A group ends when the distance is above `tolerance` times the error of one estimate.
+
+    Example:
+        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
+        >>> next(pegasus(PopulationDivision(Frequencies(2), epsilon=1.0, w=4), beta=0.5)).cohort.share
+        0.125
     """
     if not 0 < beta < 1:
         raise InvalidValue("beta", beta, "a number between 0 and 1")

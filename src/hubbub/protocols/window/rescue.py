@@ -30,6 +30,11 @@ def rescue(
     The part is min(scale ln(I + 1), most_share) of what the window has left, at most `most` of the window. The interval
     grows by gain (1 - (d / error)^2), d being the controlled distance between the filtered value and the last release
     and error the standard error of the fresh estimate.
+
+    Example:
+        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
+        >>> round(next(rescue(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share, 3)
+        0.1
     """
     kalman, pid, last = Kalman(process_variance), Pid(), Last(division)
     interval, due = 1.0, 1
@@ -65,6 +70,11 @@ def fast(
     FAST promises user-level privacy over a finite stream; this is its form for w-event privacy, ours: the samples are
     counted over a window, which recycles what they took. The interval grows by gain (1 - e^((d - target)/target)), d
     being the controlled distance between prediction and correction in standard errors.
+
+    Example:
+        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
+        >>> next(fast(PopulationDivision(Frequencies(2), epsilon=1.0, w=4), samples=2)).cohort.share
+        0.5
     """
     w = division.w
     samples = samples or max(1, w // 4)

@@ -10,7 +10,13 @@ __all__ = ["sampling"]
 
 
 def sampling(division: Division) -> Protocol:
-    """Publish at the steps 1, w+1, 2w+1, ... with everything; in between the last release stands in (section 4.1)."""
+    """Publish at the steps 1, w+1, 2w+1, ... with everything; in between the last release stands in (section 4.1).
+
+    Example:
+        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
+        >>> next(sampling(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
+        1.0
+    """
     last = Last(division)
     while True:
         due = (division.step - 1) % division.w == 0

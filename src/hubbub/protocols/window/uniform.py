@@ -10,7 +10,13 @@ __all__ = ["uniform"]
 
 
 def uniform(division: Division) -> Protocol:
-    """Publish at every step, with a w-th of the window (LDP-IDS, sections 4.1 and 5.1)."""
+    """Publish at every step, with a w-th of the window (LDP-IDS, sections 4.1 and 5.1).
+
+    Example:
+        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
+        >>> next(uniform(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
+        0.25
+    """
     last = Last(division)
     while True:
         fresh = yield from division.ask(division.total // division.w, standing=True)

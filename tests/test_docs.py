@@ -1,0 +1,73 @@
+"""The documents' examples run, and every public function has one."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import hubbub
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+# What a program calls; commands, loaders and reproductions are run from the command line, and tested there.
+PACKAGES = ("checks", "consistency", "core", "mechanisms", "privacy", "protocols")
+SIMULATION = ("collect", "conversation", "devices", "ledgers", "streams")
+MODULES = sorted(
+    info.name
+    for info in pkgutil.walk_packages(hubbub.__path__, "hubbub.")
+    if info.name.split(".")[1] in PACKAGES or info.name in {f"hubbub.simulate.{part}" for part in SIMULATION}
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of_the_documents_run(page: Path) -> None:
+    found = doctest.testfile(
+        str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    )
+    assert found.failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_documents_lead_somewhere(page: Path) -> None:
+    import re
+
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def undocumented(module: str) -> list[str]:
+    """The public functions and classes of a module without an example; records, which only hold, need none."""
+    home = importlib.import_module(module)
+    found = []
+    for name in getattr(home, "__all__", []):
+        thing = getattr(home, name)
+        if getattr(thing, "__module__", None) != module or not (inspect.isclass(thing) or inspect.isfunction(thing)):
+            continue
+        if inspect.isclass(thing) and (is_record(thing) or inspect.isabstract(thing) or is_interface(thing)):
+            continue
+        if ">>>" not in (inspect.getdoc(thing) or "") and not shown_by_a_method(thing):
+            found.append(name)
+    return found
+
+
+def is_interface(kind: type) -> bool:
+    return issubclass(kind, Exception) or getattr(kind, "_is_protocol", False)
+
+
+def is_record(kind: type) -> bool:
+    own = [part for name, part in vars(kind).items() if inspect.isfunction(part) and not name.startswith("_")]
+    return not own
+
+
+def shown_by_a_method(thing: object) -> bool:
+    return inspect.isclass(thing) and any(">>>" in (inspect.getdoc(part) or "") for part in vars(thing).values())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_function_has_a_runnable_example(module: str) -> None:
+    assert undocumented(module) == []
