@@ -12,7 +12,7 @@ from hubbub.data.synthetic import zipf
 from hubbub.simulate.claims import Claim, judged
 from hubbub.simulate.collect import collect
 from hubbub.simulate.dissertation.oracles import ORACLES
-from hubbub.simulate.dissertation.style import canvas, finish, legend_below, look
+from hubbub.simulate.dissertation.style import canvas, draw_runs, finish, legend_below
 from hubbub.simulate.reproduce import Cell, Context, reproduction
 
 if TYPE_CHECKING:
@@ -104,14 +104,7 @@ def _draw(
         points = [setting for setting in settings if setting.name == name]
         x = [getattr(setting, along) for setting in points]
         panel.plot(x, [_analytical(setting, n) for setting in points], color="#555555", linewidth=1, zorder=1)
-        panel.errorbar(
-            x,
-            [errors[setting].mean() for setting in points],
-            yerr=[errors[setting].std() for setting in points],
-            capsize=2,
-            linestyle="none",
-            **{key: value for key, value in look(name).items() if key != "linewidth"},
-        )
+        draw_runs(panel, x, [errors[setting] for setting in points], name, linestyle="none")
     if along == "domain":
         finish(panel, "domain size d", "squared error of c(i)", "$\\epsilon$ = 4")
         panel.set_xscale("log", base=2)

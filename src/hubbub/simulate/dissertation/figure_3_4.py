@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hubbub.simulate.claims import Claim, judged, ratio
 from hubbub.simulate.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, Answer, measure
-from hubbub.simulate.dissertation.style import canvas, finish, look
+from hubbub.simulate.dissertation.style import canvas, draw_runs, finish, look
 from hubbub.simulate.reproduce import Cell, Context, reproduction
 
 if TYPE_CHECKING:
@@ -38,10 +38,9 @@ def figure_3_4(context: Context) -> tuple[list[Cell], Figure]:
     found = measure(context, EPSILONS, _positives)
     figure, (panel,) = canvas(width=6, height=4.4)
     for method in METHODS:
-        rows = np.array([found[method, epsilon].mean(axis=0) for epsilon in EPSILONS])
-        spread = [found[method, epsilon][:, 0].std() for epsilon in EPSILONS]
-        panel.errorbar(EPSILONS, rows[:, 0], yerr=spread, capsize=2, **look(method))
-        panel.plot(EPSILONS, rows[:, 1], color=look(method)["color"], linestyle="--", linewidth=1)
+        draw_runs(panel, EPSILONS, [found[method, epsilon][:, 0] for epsilon in EPSILONS], method)
+        identified = [found[method, epsilon][:, 1].mean() for epsilon in EPSILONS]
+        panel.plot(EPSILONS, identified, color=look(method)["color"], linestyle="--", linewidth=1)
     panel.plot([], [], color="#555555", linestyle="--", linewidth=1, label="identified, true or not")
     finish(panel, "$\\epsilon$", "true positives", "significance threshold, retail baskets", log="")
     panel.legend(frameon=False)

@@ -88,7 +88,7 @@ def _claims(errors: Mapping[tuple[str, str], NDArray[np.float64]]) -> list[Claim
 
 
 def _claims_on(name: str, mean: dict[str, NDArray[np.float64]]) -> list[Claim]:
-    other = OTHER_DATA if name == "Emoji" else "the paper's distribution"
+    other = OTHER_DATA if name == "Emoji" else "the paper's own distribution"
     over = f"mean over k; {other}"
 
     def relative(a: str, b: str, least: int = 2) -> float:

@@ -173,5 +173,6 @@ def _variance_claims(runs: Runs) -> list[Claim]:
     for method in METHODS:
         if method not in ("Base", "Norm"):
             drop = ratio(spread[method][tail].mean(), spread[method][:10].mean())
-            claims.append(Claim(f"{method}: variance of the rare half to that of the top 10", drop, below=1))
+            note = f"the largest is at rank {int(spread[method].argmax()) + 1}"
+            claims.append(Claim(f"{method}: variance of the rare half to that of the top 10", drop, below=1, note=note))
     return claims

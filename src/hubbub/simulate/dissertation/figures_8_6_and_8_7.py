@@ -33,7 +33,7 @@ WIDE = (10, 20, 30, 40, 50, 60, 70, 80, 90)
 NARROW = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 NORMED = ("Norm", "Norm-Sub", "MLE-Apx", "Norm-Cut", "PowerNS")
 FREE = ("Base", "Base-Pos", "Post-Pos", "Base-Cut", "Power")
-DATA = {"Zipf": "the paper's distribution", "Emoji": OTHER_DATA}
+DATA = {"Zipf": "the paper's own distribution", "Emoji": OTHER_DATA}
 Floats = NDArray[np.float64]
 Setting = tuple[str, str, int]  # population, method, rho
 

@@ -16,7 +16,7 @@ from hubbub.data.synthetic import zipf
 from hubbub.data.tallies import emoji
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.simulate.collect import collect
-from hubbub.simulate.dissertation.style import finish, legend_below, look
+from hubbub.simulate.dissertation.style import draw_runs, finish, legend_below
 from hubbub.simulate.reproduce import Context
 
 if TYPE_CHECKING:
@@ -143,8 +143,6 @@ def draw_rows(
         for methods in (LEFT, RIGHT):
             panel = next(places)
             for method in methods:
-                runs = runs_of(method)
-                spread = [row.std() for row in runs]
-                panel.errorbar(x, [row.mean() for row in runs], yerr=spread, capsize=2, **look(method))
+                draw_runs(panel, x, runs_of(method), method)
             finish(panel, labels[0], labels[1], name, log=log)
     legend_below(figure, list(panels), columns=6)

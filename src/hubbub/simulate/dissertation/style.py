@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.core.errors import MissingDependency
 
@@ -11,12 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["canvas", "finish", "legend_below", "look"]
+__all__ = ["canvas", "draw_runs", "finish", "legend_below", "look"]
 
-# Okabe and Ito's colours, told apart by colour-blind readers too, and two of our own.
+# Okabe and Ito's colours, told apart by colour-blind readers too, and three of our own.
 _BLACK, _ORANGE, _SKY, _GREEN = "#000000", "#e69f00", "#56b4e9", "#009e73"
 _YELLOW, _BLUE, _RED, _PURPLE = "#b8a800", "#0072b2", "#d55e00", "#cc79a7"
-_GREY, _BROWN = "#808080", "#7f4f24"
+_GREY, _BROWN, _INDIGO = "#808080", "#7f4f24", "#332288"
 
 _LOOKS: dict[str, tuple[str, str]] = {
     "DE": (_BLACK, "o"),
@@ -34,12 +38,16 @@ _LOOKS: dict[str, tuple[str, str]] = {
     "Norm": (_GREY, "D"),
     "Norm-Mul": (_RED, "P"),
     "Norm-Sub": (_BLUE, "v"),
-    "MLE-Apx": (_SKY, "^"),
-    "Base-Cut": (_ORANGE, "s"),
-    "Norm-Cut": (_GREEN, "D"),
+    "MLE-Apx": (_YELLOW, "<"),
+    "Base-Cut": (_INDIGO, "h"),
+    "Norm-Cut": (_GREEN, ">"),
     "Power": (_PURPLE, "X"),
     "PowerNS": (_BROWN, "*"),
 }
+
+
+# Drawn first and nearly on the line of another: a larger, hollow marker is seen around the other's.
+_BENEATH = {"OUE", "Base", "Base-Pos", "Norm-Sub", "Power"}
 
 
 def look(method: str) -> dict[str, Any]:
@@ -50,7 +58,8 @@ def look(method: str) -> dict[str, Any]:
         False
     """
     colour, marker = _LOOKS[method]
-    return {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.3, "label": method}
+    style = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.3, "label": method}
+    return {**style, "markersize": 9, "markerfacecolor": "none"} if method in _BENEATH else style
 
 
 def canvas(rows: int = 1, columns: int = 1, *, width: float = 4.6, height: float = 3.6) -> tuple[Figure, list[Axes]]:
@@ -69,6 +78,15 @@ def canvas(rows: int = 1, columns: int = 1, *, width: float = 4.6, height: float
     return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
+def draw_runs(panel: Axes, x: Sequence[float], runs: Sequence[NDArray[Any]], method: str, **options: Any) -> None:
+    """The mean of the runs at each x as the method's line, and one standard deviation to either side as pale bars."""
+    means, spreads = [float(row.mean()) for row in runs], [float(row.std()) for row in runs]
+    panel.plot(x, means, **{**look(method), **options})
+    ends = [mean - spread for mean, spread in zip(means, spreads, strict=True)]
+    tops = [mean + spread for mean, spread in zip(means, spreads, strict=True)]
+    panel.vlines(x, ends, tops, colors=look(method)["color"], alpha=0.35, linewidth=1.6, zorder=1)
+
+
 def finish(panel: Axes, x: str, y: str, title: str = "", *, log: str = "y") -> None:
     """Name the axes, and make those in `log` logarithmic."""
     panel.set_xlabel(x)
@@ -78,6 +96,9 @@ def finish(panel: Axes, x: str, y: str, title: str = "", *, log: str = "y") -> N
         panel.set_xscale("log")
     if "y" in log:
         panel.set_yscale("log")
+        # A bar that reaches down to 0 has no end on such an axis: the lines alone say how far it goes.
+        heights = [float(y) for line in panel.get_lines() for y in np.asarray(line.get_ydata()) if float(y) > 0]
+        panel.set_ylim(min(heights) / 2, max(heights) * 2)
     panel.grid(True, which="major", color="#dddddd", linewidth=0.6)
     panel.set_axisbelow(True)
 
