@@ -24,8 +24,8 @@ MEANS = [kind for kind in MECHANISMS.values() if issubclass(kind, MeanMechanism)
 
 
 def population(n: int, d: int) -> np.ndarray:
-    """A third holds the first value, the rest are spread over half of the others."""
-    return np.where(np.arange(n) % 3 == 0, 0, np.arange(n) % max(1, d // 2))
+    """A third holds the first value, the rest are spread over half of the values, the first two at least."""
+    return np.where(np.arange(n) % 3 == 0, 0, np.arange(n) % max(2, d // 2))
 
 
 def errors(oracle: FrequencyOracle, n: int, repetitions: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.checks.failure import CheckFailed
-from hubbub.checks.values import domain_of
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Mechanism
+from hubbub.privacy.probes import domain_of
 
 __all__ = [
     "Enumeration",

@@ -13,20 +13,9 @@ from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.numeric.mean import MeanMechanism
+from hubbub.privacy.probes import domain_of
 
-__all__ = ["bad_batches", "candidates_for", "domain_of", "range_of", "some_values", "take", "truth_of"]
-
-
-def domain_of(mechanism: Mechanism) -> Domain | None:
-    """The mechanism's domain, where it has one.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> domain_of(GRR(epsilon=1.0, domain=3))
-        Ordinal(size=3)
-    """
-    domain = getattr(mechanism, "domain", None)
-    return domain if isinstance(domain, Domain) else None
+__all__ = ["bad_batches", "candidates_for", "range_of", "some_values", "take", "truth_of"]
 
 
 def range_of(mechanism: Mechanism) -> tuple[float, float] | None:
