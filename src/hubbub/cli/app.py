@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hubbub.cli import audit, data, demo, estimate, plan, reproduce
+from hubbub.cli import audit, data, demo, estimate, plan, reproduce, watch
 from hubbub.core.errors import HubbubError
 
 __all__ = ["app"]
@@ -80,5 +80,6 @@ app.command()(demo.demo)
 app.command()(plan.plan)
 app.command()(audit.audit)
 app.command()(estimate.estimate)
+app.command()(watch.watch)
 app.command()(reproduce.reproduce)
 app.add_typer(data.app, name="data")

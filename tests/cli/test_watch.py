@@ -1,0 +1,277 @@
+"""`hubbub watch`: lines of JSON, the live view in a terminal, files, and what is refused."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import Result
+
+from hubbub.cli.watch import _scale, figure, frame, summary
+from hubbub.core.random import Random
+from hubbub.protocols.window import METHODS
+from hubbub.simulate.watch import Watch, demo_scene
+
+KEYS = ["step", "value", "low", "high", "published", "spent", "n", "alarm"]
+LEDGER = "devices kept a ledger, and none had to refuse:\nthe most that one spent in any"
+Hubbub = Callable[..., Result]
+
+
+def lines(result: Result) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, result.output
+    assert result.stdout.isascii()
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@pytest.fixture
+def doors(tmp_path: Path) -> str:
+    rows = [
+        f"{step},{device},{'open' if device < 40 * step else 'shut'}" for step in (1, 2, 3, 4) for device in range(200)
+    ]
+    (tmp_path / "doors.csv").write_text("\n".join(["step,device,value", *rows]) + "\n", encoding="utf-8")
+    return "doors.csv"
+
+
+@pytest.fixture(scope="module")
+def run() -> Watch:
+    """The demo, past the start of its surge."""
+    watch = Watch(demo_scene(Random(seed=1)), method="LPA", epsilon=1.0, w=20, steps=110, rng=Random(seed=1))
+    for _ in watch:
+        pass
+    return watch
+
+
+def test_the_demo_as_json_lines(hubbub: Hubbub) -> None:
+    result = hubbub("watch", "--demo", "--seed", 1, "--json")
+    told = lines(result)
+    assert [one["step"] for one in told] == list(range(1, 201))
+    assert all(list(one) == KEYS for one in told)
+    # None of 60 other seeds had other than one alarm, within these steps.
+    on = [one["step"] for one in told if one["alarm"]]
+    assert 81 < on[0] < 100
+    assert 131 < on[-1] < 170
+    assert on == list(range(on[0], on[-1] + 1))
+    assert f"{LEDGER} 20 steps is 1 of epsilon 1." in result.stderr
+    assert f"Alarm: on at step {on[0]}, off at step {on[-1] + 1}." in result.stderr
+
+
+def test_without_a_terminal_it_is_the_same(hubbub: Hubbub) -> None:
+    command = ("watch", "--demo", "--seed", 3, "--steps", 25)
+    assert hubbub(*command).stdout == hubbub(*command, "--json").stdout
+    assert len(lines(hubbub(*command))) == 25
+    assert hubbub("watch", "--demo", "--steps", 25).stdout != hubbub(*command).stdout
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method(hubbub: Hubbub, doors: str, method: str) -> None:
+    result = hubbub("watch", doors, "--method", method.lower(), "--w", 3, "--epsilon", 2, "--seed", 1)
+    assert len(lines(result)) == 4
+    spent = re.search(rf"{LEDGER} 3 steps is ([0-9.]+) of epsilon 2\.", result.stderr)
+    assert spent is not None
+    assert 0 < float(spent[1]) <= 2
+
+
+def test_a_file_with_a_known_truth(hubbub: Hubbub, doors: str, tmp_path: Path) -> None:
+    command = ("watch", doors, "--method", "LSP", "--epsilon", 8, "--w", 1, "--watch", "open", "--seed", 1)
+    result = hubbub(*command, "--above", 0.5, "--plot", "doors.png")
+    # A report is wrong with probability 0.0007: three or more of 200, an error over 0.0125, has 4e-4 a step.
+    assert [one["value"] for one in lines(result)] == pytest.approx([0.2, 0.4, 0.6, 0.8], abs=0.0125)
+    assert [one["alarm"] for one in lines(result)] == [False, False, True, True]
+    assert result.stderr.startswith("steps: the consecutive integers 1 to 4\n")
+    assert "The truth was above 50.00% in 2 steps, from 3 to 4." in result.stderr
+    assert result.stderr.endswith("plot: doors.png\n")
+    assert (tmp_path / "doors.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_other_columns_and_a_mean(hubbub: Hubbub, tmp_path: Path) -> None:
+    rows = [f"day {day},{device},{10 * day}" for day in (1, 2, 3) for device in range(300)]
+    (tmp_path / "heat.csv").write_text("\n".join(["day,sensor,heat", *rows]) + "\n", encoding="utf-8")
+    columns = ("--step", "day", "--device", "sensor", "--value", "heat")
+    result = hubbub("watch", "heat.csv", *columns, "--mean", "0,40", "-w", 1, "-m", "LSP", "-e", 8, "--seed", 1)
+    told = lines(result)
+    for one, truth in zip(told, (10, 20, 30), strict=True):  # five standard errors
+        assert abs(one["value"] - truth) < 5 * (one["high"] - one["value"]) / 1.96
+    assert "steps: ranked" in result.stderr
+    assert "The truth was above 25 in 1 steps, from 3 to 3." in result.stderr
+
+
+def test_what_is_not_known_is_null(hubbub: Hubbub, tmp_path: Path) -> None:
+    (tmp_path / "few.csv").write_text("step,device,value\n1,a,x\n2,b,x\n3,c,x\n", encoding="utf-8")
+    told = [lines(hubbub("watch", "few.csv", "-w", 3, "-m", "LPU", "--seed", seed))[0] for seed in range(8)]
+    unknown = [one for one in told if not one["published"]]
+    assert unknown
+    assert all(one["value"] is one["low"] is one["high"] is None for one in unknown)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ([], "file: got None; allowed: one of: a file, or --demo"),
+        (["doors.csv", "--demo"], "file: got 'doors.csv'; allowed: one of: a file, or --demo"),
+        (["absent.csv"], "absent.csv"),
+        (["doors.doc"], "doors.doc"),
+        (["doors.csv", "--step", "when"], "step column: got 'when'; allowed: one of step, device, value"),
+        (["doors.csv", "--watch", "ajar", "-w", "2"], "watch: got 'ajar'; allowed: one of none, "),
+        (["doors.csv", "-w", "5"], "w: got 5; allowed: at most the 4 steps there are"),
+        (["doors.csv", "--mean", "0"], "mean: got '0'; allowed: two numbers, such as 0,100"),
+        (["doors.csv", "--mean", "0,x"], "mean: got '0,x'"),
+        (["doors.csv", "--mean", "5,1"], "high: got 1.0"),
+        (["doors.csv", "--mean", "0,1", "--watch", "open"], "watch: got 'open'"),
+        (["doors.csv", "--mean", "0,1"], "value column: got 'open'"),
+        (["twice.csv", "-w", "1"], "device a more than once in step 1"),
+        (["empty.csv"], "a file with a header line and at least one row"),
+        (["few.csv", "-w", "2"], "devices: got 1; allowed: at least w = 2"),
+        (["--demo", "--mean", "0,1"], "mean: got '0,1'; allowed: nothing with --demo"),
+        (["--demo", "--watch", "1"], "watch: got '1'; allowed: nothing with --demo"),
+        (["--demo", "--method", "LPPA"], "(did you mean LPA?)"),
+        (["--demo", "-w", "0"], "w: got 0"),
+        (["--demo", "-w", "201"], "w: got 201; allowed: at most the 200 steps there are"),
+        (["--demo", "--steps", "0"], "steps: got 0"),
+        (["--demo", "--epsilon", "0"], "epsilon: got 0.0"),
+        (["--demo", "--epsilon", "nan"], "epsilon: got nan"),
+        (["--demo", "--epsilon", "-1"], "epsilon: got -1.0"),
+        (["--demo", "--speed", "0"], "speed: got 0.0"),
+        (["--demo", "--speed", "inf"], "speed: got inf"),
+        (["--demo", "--above", "11"], "above: got 11.0; allowed: a number from 0 to 1"),
+        (["--demo", "--below", "0.2"], "below: got 0.2; allowed: at most above = 0.11"),
+        (["--demo", "--plot", "x.doc"], "plot: got 'x.doc'"),
+    ],
+)
+def test_what_is_refused(refused: Callable[..., str], doors: str, tmp_path: Path, args: list[str], said: str) -> None:
+    (tmp_path / "doors.doc").write_text("step,device,value\n1,a,x\n")
+    (tmp_path / "twice.csv").write_text("step,device,value\n1,a,x\n1,a,y\n")
+    (tmp_path / "few.csv").write_text("step,device,value\n1,a,x\n2,a,y\n")
+    (tmp_path / "empty.csv").write_text("")
+    assert said in refused("watch", *args)
+
+
+def test_help_is_light(process: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    heavy = "{'numpy', 'numba', 'scipy', 'matplotlib', 'pyarrow', 'cryptography'}"
+    before = f"import atexit, sys; atexit.register(lambda: print(sorted({heavy} & set(sys.modules)), file=sys.stderr));"
+    done = process("watch", "--help", before=before)
+    assert (done.returncode, done.stderr) == (0, "[]\n")
+    assert "--json" in done.stdout
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 30), (200, 60), (40, 20)])
+@pytest.mark.parametrize("over", [False, True])
+def test_a_frame_fits(run: Watch, width: int, height: int, over: bool) -> None:
+    page = Console(file=io.StringIO(), width=width, height=height, color_system="truecolor", force_terminal=True)
+    page.print(frame(run, width, height, over=over))
+    text = re.sub(r"\x1b\[[0-9;]*m", "", page.file.getvalue())  # type: ignore[attr-defined]
+    drawn = text.splitlines()
+    below = 2 + sum(-(-len(line) // width) for line in summary(run)) if over else 1
+    assert len(drawn) == max(height - below, 9 if over else 14)  # a chart of 3 lines at least
+    assert max(map(len, drawn)) <= width
+    assert "█" in text
+    assert "━" in text
+    if width >= 80:
+        assert "11.00%" in text
+        assert "· truth (these devices are simulated)" in text
+        assert ("bits a device and step" in text) is not over
+        assert (" ALARM  on at step " in text) is not over
+
+
+def test_a_frame_of_nothing_known() -> None:
+    """Of 20 devices nobody need stand on a twentieth of the circle."""
+    said = set()
+    for seed in range(8):
+        watch = Watch(demo_scene(Random(seed=1), n=20), method="LPU", epsilon=1.0, w=20, rng=Random(seed=seed))
+        known = next(iter(watch)).published
+        page = Console(file=io.StringIO(), width=80, height=24)
+        page.print(frame(watch, 80, 24))
+        text = page.file.getvalue()  # type: ignore[attr-defined]
+        assert ("nothing published yet" in text) is not known
+        said.add(known)
+    assert said == {True, False}
+
+
+def test_the_scale_holds_what_is_drawn() -> None:
+    for low, high in [(0.0, 0.0), (0.3, 0.3), (-5.0, -5.0), (0.0, 1.0), (1e-9, 2e-9), (-3.0, 1e6)]:
+        bottom, top, tick = _scale(low, high, 12)
+        assert bottom <= low <= high <= top
+        assert bottom < top
+        assert 0 < tick <= top - bottom
+
+
+def test_the_figure(run: Watch) -> None:
+    (ax,) = figure(run).axes
+    names = {text.get_text() for text in figure(run).legends[0].get_texts()}
+    assert {"95% interval", "alarm on", "truth (simulated)", "estimate", "published"} <= names
+    assert ax.get_ylabel() == "percent of devices"
+    estimate = next(line for line in ax.lines if line.get_label() == "published")
+    assert len(estimate.get_xdata()) == run.published
+
+
+def terminal(folder: Path, *args: str, interrupt: bool = False) -> tuple[int, str]:
+    """What a terminal of 80 by 24 is sent, and the exit code; interrupted once the view is there, if asked."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    env = {key: held for key, held in os.environ.items() if key not in ("COLUMNS", "LINES", "NO_COLOR")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from hubbub.cli import main; main()", "watch", *args],
+        cwd=folder,
+        env={**env, "TERM": "xterm-256color"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    sent = b""
+    while True:
+        try:
+            piece = os.read(ours, 1 << 16)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        sent += piece
+        if interrupt and b"hubbub watch" in sent:
+            process.send_signal(signal.SIGINT)
+            interrupt = False
+    os.close(ours)
+    return process.wait(), sent.decode()
+
+
+def test_in_a_terminal_it_is_live(tmp_path: Path) -> None:
+    code, sent = terminal(tmp_path, "--demo", "--steps", "25", "--speed", "500", "--seed", "1", "--plot", "run.png")
+    assert code == 0
+    assert sent.count("hubbub watch") >= 25
+    assert "estimated; step 25 of 25" in sent
+    assert '{"step"' not in sent
+    last = sent[sent.rindex("hubbub watch") :]  # the last frame, the cursor back, and what there is to say
+    assert last.index("(these devices are simulated)") < last.index("\x1b[?25h") < last.index("25 releases: ")
+    assert "kept a ledger" in last
+    assert "plot: run.png" in last
+    assert (tmp_path / "run.png").exists()
+
+
+def test_an_interrupt_leaves_a_clean_last_frame(tmp_path: Path) -> None:
+    code, sent = terminal(tmp_path, "--demo", "--speed", "20", "--seed", "1", interrupt=True)
+    assert code == 130
+    last = sent[sent.rindex("hubbub watch") :]
+    assert last.index("\x1b[?25h") < last.index(" releases: ")
+    assert "kept a ledger" in last
+    assert "Traceback" not in sent
+
+
+def test_json_in_a_terminal_is_json(tmp_path: Path) -> None:
+    code, sent = terminal(tmp_path, "--demo", "--steps", "20", "--json")
+    assert code == 0
+    assert json.loads(sent.splitlines()[19])["step"] == 20
+    assert "\x1b" not in sent
