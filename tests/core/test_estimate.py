@@ -229,3 +229,9 @@ def test_plots_are_axes_without_a_display():
     again = one.plot(ax=axes, color="red")
     assert again is axes
     axes.figure.savefig(io.BytesIO())
+
+
+def test_a_value_of_which_nothing_is_known_spoils_only_the_sums_it_is_in() -> None:
+    estimate = Estimate(value=np.array([0.5, 0.0]), variance=np.array([0.01, np.inf]), n=10)
+    sums = estimate.linear([[1, 0], [0, 1], [2, 1]])
+    assert sums.variance.tolist() == [0.01, np.inf, np.inf]

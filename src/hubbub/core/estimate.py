@@ -131,7 +131,9 @@ class Estimate:
         if rows.ndim != 2 or rows.shape[1] != len(self) or not np.isfinite(rows).all():
             raise InvalidValue("weights", np.shape(weights), f"{len(self)} finite weights a row")
         value = rows @ self.value
-        variance = rows**2 @ self.variance
+        known = np.isfinite(self.variance)
+        variance = rows**2 @ np.where(known, self.variance, 0.0)
+        variance[(rows[:, ~known] != 0).any(axis=1)] = np.inf  # nothing is known of one of the values
         if self.noise is not None:
             variance = variance + self.noise.cross_terms(self.value, rows)
         variance = np.maximum(variance, 0.0)
