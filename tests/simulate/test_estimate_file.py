@@ -61,7 +61,7 @@ def test_the_estimate_is_near_the_truth_and_the_truth_is_exact(tmp_path: Path):
     assert result.truth.tolist() == [0.3, 0.6, 0.1]
     assert result.estimate.labels == result.labels
     assert isinstance(result.mechanism, hb.GRR)
-    # Five standard errors: a miss has probability below 2e-6; values swapped between two labels are over 20 of them off.
+    # Five standard errors: a miss has probability below 2e-6; with two labels swapped it is over 20 of them.
     assert (np.abs(result.estimate.value - result.truth) < 5 * result.estimate.stderr).all()
     assert (result.estimate.value != result.truth).all()
 

@@ -60,7 +60,7 @@ def figure_3_2(context: Context) -> tuple[list[Cell], Figure]:
         _draw(panels[2 + column], names, by_epsilon, errors, n, "epsilon")
     panels[0].plot([], [], color="#555555", linewidth=1, label="analytical")
     legend_below(figure, panels, columns=8)
-    runs = f"mean of {context.repeats} runs of n = {n:,} (the paper: 10); Eq 3.3 gives"
+    runs = f"runs averaged: {context.repeats} of n = {n:,} (the paper: 10); Eq 3.3 gives"
     cells = [
         Cell(
             f"d = {setting.domain}, eps = {setting.epsilon:g}",

@@ -53,7 +53,7 @@ def figure_3_5(context: Context) -> tuple[list[Cell], Figure]:
         panel.set_ylim(bottom=0)
     legend_below(figure, panels, columns=4)
     where = f"T = {printed:.0f}, as many standard deviations as 5,000 on 8 million events; {OTHER_DATA}"
-    runs = f"mean of {context.repeats} runs (the paper: 10); {OTHER_DATA}"
+    runs = f"runs averaged: {context.repeats} (the paper: 10); {OTHER_DATA}"
     said = {("OLH", 1): "tens", ("BLH", 1): "thousands"}
     cells = [
         Cell(

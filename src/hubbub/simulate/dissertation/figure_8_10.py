@@ -58,7 +58,7 @@ def figure_8_10(context: Context) -> tuple[list[Cell], Figure]:
         {p.name: lambda m, p=p: [errors[p.name, m][:, k - 1] for k in TOP] for p in both},  # type: ignore[misc]
         labels=("k", "MSE"),
     )
-    runs = f"mean of {context.repeats} runs (the paper: 30)"
+    runs = f"runs averaged: {context.repeats} (the paper: 30)"
     cells = [
         Cell(f"{name}, k = {k}", m, None, float(row[:, k - 1].mean()), note)
         for (name, m), row in errors.items()

@@ -55,7 +55,7 @@ def figure_8_4(context: Context) -> tuple[list[Cell], Figure]:
         {p.name: lambda m, p=p: [errors[p.name, m, e] for e in EPSILONS] for p in both},  # type: ignore[misc]
         labels=("$\\epsilon$", "MSE"),
     )
-    runs = f"mean of {context.repeats} runs (the paper: 30)"
+    runs = f"runs averaged: {context.repeats} (the paper: 30)"
     cells = [
         Cell(f"{name}, eps = {e:g}", m, None, float(row.mean()), runs if name == "Zipf" else f"{runs}; {OTHER_DATA}")
         for (name, m, e), row in errors.items()

@@ -62,7 +62,7 @@ def figure_8_5(context: Context) -> tuple[list[Cell], Figure]:
         labels=("n, with post-processing", "n', without"),
         log="",
     )
-    note = f"mean of {context.repeats} runs (the paper: 30)"
+    note = f"runs averaged: {context.repeats} (the paper: 30)"
     cells = [Cell(f"n = {n:,}", m, None, float(runs.mean()), f"n'; {note}") for (m, n), runs in needed.items()]
     return cells + judged(_claims, needed), figure
 

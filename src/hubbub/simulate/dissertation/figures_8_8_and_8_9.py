@@ -72,7 +72,7 @@ def figure_8_8(context: Context) -> tuple[list[Cell], Figure]:
         {"Emoji by category": lambda method: [errors[method, epsilon] for epsilon in EPSILONS]},
         labels=("$\\epsilon$", "MSE"),
     )
-    note = f"mean of {context.repeats} runs (the paper: 30); {NOTE}"
+    note = f"runs averaged: {context.repeats} (the paper: 30); {NOTE}"
     cells = [Cell(f"eps = {e:g}", m, None, float(row.mean()), note) for (m, e), row in errors.items()]
     size = Cell("mean items a set", "data", 10.4, float(queries.sum() / len(queries)), NOTE)
     return [*cells, size, *judged(_claims, errors)], figure
