@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.frequency.the import THE as THE
     from hubbub.mechanisms.frequency.unary import OUE as OUE
     from hubbub.mechanisms.frequency.unary import SUE as SUE
+    from hubbub.mechanisms.memo.loloha import Loloha as Loloha
     from hubbub.mechanisms.numeric.hybrid import Hybrid as Hybrid
     from hubbub.mechanisms.numeric.piecewise import Piecewise as Piecewise
     from hubbub.mechanisms.numeric.rounding import StochasticRounding as StochasticRounding

@@ -10,22 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bits import pack
+from hubbub.core.bits import pack, unpack
 from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import log_upper
 from hubbub.core.random import Random
-from hubbub.mechanisms.frequency.unary import SUE, odds
+from hubbub.core.reports import Reports
+from hubbub.mechanisms.frequency.unary import SUE, flip_bits, odds
+from hubbub.mechanisms.memo.memo import Memo, Memoised
 
 __all__ = ["BasicRappor"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BasicRappor(SUE):
+class BasicRappor(SUE, Memoised):
     """Shares of a domain of moderate size, for values that are reported again and again.
 
     The permanent answer is a symmetric unary encoding (`one`, `zero`), made once a value; each report flips its bits
     again: 1 stays 1 with probability `keep`, 0 becomes 1 with probability `lift`. `epsilon` bounds what all reports of
-    one value tell together; `effective_epsilon` is what a single one tells, which is less.
+    one value tell together; `effective_epsilon` is what a single one tells, which is less. `randomize` makes both
+    layers anew; a device that is to keep its permanent answers uses `remember` and `report_from`.
 
     Parameters
     ----------
@@ -40,6 +43,10 @@ class BasicRappor(SUE):
         >>> rappor = BasicRappor(epsilon=2.0, domain=8)
         >>> round(rappor.permanent_epsilon, 3), round(rappor.effective_epsilon, 3)
         (2.0, 0.941)
+        >>> memo = rappor.remember(3, Random(seed=1))
+        >>> daily = [rappor.report_from(memo, Random(seed=day)) for day in range(100)]
+        >>> len({report.to_bytes() for report in daily}) > 1, memo.key, rappor.permanent_event().spent
+        (True, 3, 1999898332436)
 
     References
     ----------
@@ -72,6 +79,25 @@ class BasicRappor(SUE):
     def permanent_epsilon(self) -> float:
         """What the permanent answer spends, exactly, rounded up."""
         return log_upper(odds(*self.permanent_rates))
+
+    @property
+    def most_memos(self) -> int:
+        return self.size
+
+    def memo_key(self, value: Any, public: int = 0) -> int:
+        return int(self.encode([value])[0])
+
+    def _answer(self, key: int, rng: Random) -> bytes:
+        return flip_bits(np.array([[key]]), self.size, self.width, self.one, self.zero, rng).tobytes()
+
+    def _report(self, memo: Memo, rng: Random) -> Reports:
+        kept = np.frombuffer(memo.answer, dtype=np.uint8)[None, :]
+        if kept.shape[1] != -(-self.size // 8):
+            raise InvalidValue("memo", memo, f"{self.size} bits")
+        draws = rng.uint16(1, self.size) if self.width == 16 else rng.uint32(1, self.size)
+        threshold = draws.dtype.type
+        bits = draws < np.where(unpack(kept, self.size) == 1, threshold(self.keep), threshold(self.lift))
+        return Reports(self.spec_id, private={"bits": pack(bits)})
 
     @cached_property
     def rates(self) -> tuple[Fraction, Fraction]:

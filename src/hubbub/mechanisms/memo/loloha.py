@@ -1,0 +1,239 @@
+"""LOLOHA: longitudinal local hashing, for values that are asked for again and again and come from large domains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.exact import ceil_div, exp_floor, log_fraction, log_upper
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, other_weight, truth_weight
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
+from hubbub.mechanisms.memo.memo import Memo, Memoised
+from hubbub.mechanisms.memo.toeplitz import supports, toeplitz, toeplitz_functions
+
+__all__ = ["Loloha"]
+
+_MOST_FUNCTIONS = 1 << 16
+_MOST_BUCKETS = 1 << 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loloha(FrequencyOracle, Memoised):
+    """Shares of a large domain, for values that are reported again and again.
+
+    A device draws one hash function for life. The bucket of its value is randomised for good (the truth with
+    probability P, each other with Q), and once more for each report (kept with K, each other with S). A report is the
+    value's own bucket with p = P K + (g-1) Q S, any given other one with (1-p)/(g-1), and supports every value in its
+    bucket, so q = 1/g. `epsilon` bounds what all reports of one bucket tell together, `effective_epsilon` is what one
+    tells. A device meets at most g buckets: whatever its values do, it never spends more than g epsilon. Variance of a
+    share: that of local hashing at `report_epsilon`, Eq 3.11, whatever epsilon is.
+
+    The function comes from a public list (see `toeplitz`) under which estimates are unbiased. Its number goes with
+    every report, and tells that much of who sends it: 10 bits where 1,024 values fall in 2 buckets.
+
+    Parameters
+    ----------
+    epsilon
+        What a permanent answer may spend, for life.
+    domain
+        A size, a list of names, or a Domain.
+    report_epsilon
+        What one report may spend, less than epsilon; 0 takes half of it.
+    buckets
+        How many buckets, a power of two; 0 chooses the one with the least variance.
+    other, swap
+        Of 2^64, the shares of each false bucket in the permanent answer and in a report; 0 chooses them.
+
+    Example:
+        >>> loloha = Loloha(epsilon=2.0, domain=1024)
+        >>> loloha.buckets, loloha.functions, round(loloha.permanent_epsilon, 3), round(loloha.effective_epsilon, 3)
+        (4, 2048, 2.0, 1.0)
+        >>> reports = loloha.randomize([0] * 7000 + [2] * 3000, Random(seed=1))
+        >>> loloha.estimate(loloha.accumulate(reports)).top(2).tolist()
+        [0, 2]
+
+    References
+    ----------
+    Arcolezi, Pinzon, Palamidessi and Gambs, "Frequency estimation of evolving data under local differential privacy",
+    2023. Their second layer spends less than it may where g > 2; this one is solved exactly.
+    """
+
+    report_epsilon: float = 0.0
+    buckets: int = 0
+    other: int = 0
+    swap: int = 0
+
+    def _resolve(self) -> None:
+        self._resolve_domain()
+        self._resolve_report_epsilon()
+        if self.buckets == 0:
+            self._set("buckets", _best_buckets(self.report_epsilon, self.size))
+        self._integer("buckets", 2, _MOST_BUCKETS)
+        if self.buckets & (self.buckets - 1):
+            raise InvalidValue("buckets", self.buckets, "a power of two")
+        if self.functions > _MOST_FUNCTIONS:
+            raise InvalidValue("domain", self.size, f"at most {2 * _MOST_FUNCTIONS // self.buckets} values")
+        if self.other == 0:
+            self._set("other", other_weight(self.epsilon, self.buckets))
+        self._integer("other", 1, TWO_64 // self.buckets)
+        if self.swap == 0 and truth_weight(self.other, self.buckets) > self.other:
+            self._set("swap", self._least_swap())
+        self._integer("swap", 1, TWO_64 // self.buckets)
+        for weight in (self.other, self.swap):
+            if truth_weight(weight, self.buckets) <= weight:
+                raise InvalidValue("epsilon", self.epsilon, "an epsilon that 64-bit probabilities can tell from 0")
+        if self.permanent_epsilon > self.epsilon:
+            raise InvalidValue("epsilon", self.epsilon, f"at least {self.permanent_epsilon!r}, which `other` spends")
+        if self.effective_epsilon > self.report_epsilon:
+            raise InvalidValue(
+                "report_epsilon", self.report_epsilon, f"at least {self.effective_epsilon!r}, which `swap` spends"
+            )
+
+    def _resolve_report_epsilon(self) -> None:
+        given = self.report_epsilon
+        if isinstance(given, bool) or not isinstance(given, int | float | np.floating | np.integer):
+            raise InvalidValue("report_epsilon", given, "a number above 0, less than epsilon")
+        if given == 0:
+            given = self.epsilon / 2
+        if not 0 < given < self.epsilon:  # equal would mean bare permanent answers: fingerprints
+            raise InvalidValue("report_epsilon", given, f"a number above 0, less than epsilon = {self.epsilon}")
+        self._set("report_epsilon", float(given))
+
+    def _least_swap(self) -> int:
+        """The smallest share that keeps p, which is P - (g-1)(P-Q)S, at what `report_epsilon` allows."""
+        power, rest = exp_floor(self.report_epsilon), self.buckets - 1
+        truth, other = choice_rates(self.other, self.buckets)
+        excess = truth - power / (power + rest)
+        return max(1, ceil_div(TWO_64 * excess, rest * (truth - other))) if excess > 0 else 1
+
+    @property
+    def functions(self) -> int:
+        """How many hash functions the public list holds."""
+        return toeplitz_functions(self.size, self.buckets)
+
+    @cached_property
+    def permanent_epsilon(self) -> float:
+        """What a permanent answer spends, exactly, rounded up."""
+        truth, other = choice_rates(self.other, self.buckets)
+        return log_upper(truth / other)
+
+    @property
+    def most_memos(self) -> int:
+        return min(self.buckets, self.size)
+
+    @cached_property
+    def bucket_rates(self) -> tuple[Fraction, Fraction]:
+        """The chance that a report is the value's own bucket, and that it is a given other one."""
+        truth, other = choice_rates(self.other, self.buckets)
+        kept, swapped = choice_rates(self.swap, self.buckets)
+        own = truth * kept + (self.buckets - 1) * other * swapped
+        return own, (1 - own) / (self.buckets - 1)
+
+    @cached_property
+    def rates(self) -> tuple[Fraction, Fraction]:
+        return self.bucket_rates[0], Fraction(1, self.buckets)
+
+    def ratio(self) -> Fraction:
+        own, other = self.bucket_rates
+        return own / other
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return (
+            ColumnSpec("public", "function", unsigned(self.functions), below=self.functions),
+            ColumnSpec("private", "bucket", unsigned(self.buckets), below=self.buckets),
+        )
+
+    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+        draws = rng.uint64(codes.size, 3)
+        function = (draws[:, 0] & np.uint64(self.functions - 1)).astype(np.int64)
+        permanent = choose(toeplitz(function, codes, self.buckets), draws[:, 1], self.other, self.buckets)
+        return {"function": function, "bucket": choose(permanent, draws[:, 2], self.swap, self.buckets)}
+
+    # -- the device's memory ----------------------------------------------------------------------------------
+
+    def enroll(self, rng: Random) -> int:
+        return int(rng.uint64(1)[0]) & (self.functions - 1)
+
+    def memo_key(self, value: Any, public: int = 0) -> int:
+        if not 0 <= public < self.functions:
+            raise InvalidValue("public", public, f"a function from 0 to {self.functions - 1}")
+        return int(toeplitz(np.array([public]), self.encode([value]), self.buckets)[0])
+
+    def _answer(self, key: int, rng: Random) -> bytes:
+        return bytes([int(choose(np.array([key]), rng.uint64(1), self.other, self.buckets)[0])])
+
+    def _report(self, memo: Memo, rng: Random) -> Reports:
+        if len(memo.answer) != 1 or memo.answer[0] >= self.buckets or not 0 <= memo.public < self.functions:
+            raise InvalidValue("memo", memo, f"one of {self.buckets} buckets under one of {self.functions} functions")
+        bucket = choose(np.array([memo.answer[0]]), rng.uint64(1), self.swap, self.buckets)
+        return Reports(
+            self.spec_id,
+            public={"function": np.array([memo.public], dtype=unsigned(self.functions))},
+            private={"bucket": bucket.astype(unsigned(self.buckets))},
+        )
+
+    # -- probabilities and counts -----------------------------------------------------------------------------
+
+    def _same(self, reports: Reports, values: Any) -> NDArray[np.bool_]:
+        hashed = toeplitz(reports.public["function"][:, None], self.encode(values)[None, :], self.buckets)
+        return np.asarray(hashed == reports.private["bucket"][:, None])
+
+    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+        own, other = self.bucket_rates
+        return fractions([other, own], self._same(reports, values).astype(int))
+
+    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+        own, other = self.bucket_rates
+        return np.where(self._same(reports, values), log_fraction(own), log_fraction(other))
+
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
+        given = np.zeros(1, dtype=unsigned(self.functions)) if public is None else public["function"]
+        every = np.arange(self.buckets, dtype=unsigned(self.buckets))
+        return Reports(self.spec_id, public={"function": np.repeat(given, self.buckets)}, private={"bucket": every})
+
+    @property
+    def sketch_shape(self) -> tuple[int, ...]:
+        return (self.functions, self.buckets)
+
+    def _table(self, reports: Reports, weights: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        table = np.zeros(self.sketch_shape, dtype=np.int64)
+        np.add.at(table, (reports.public["function"], reports.private["bucket"]), 1 if weights is None else weights)
+        return table
+
+    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+        return self._table(reports)
+
+    def _support(
+        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        return supports(self._table(reports, weights), self.size)[candidates]
+
+    def _support_counts(self, sketch: Sketch) -> NDArray[np.int64]:
+        return supports(sketch.counts, self.size)
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(epsilon=2.0, domain=2)
+        yield cls(epsilon=3.0, domain=["a", "b", "c", "d", "e"], buckets=2)
+        yield cls(epsilon=2.0, domain=300, report_epsilon=1.5)
+
+
+def _best_buckets(report_epsilon: float, size: int) -> int:
+    """The power of two that minimises Eq 3.11, of those whose list of functions is short enough."""
+    power = float(exp_floor(min(report_epsilon, 50.0)))
+    fitting = [2]
+    while 2 * fitting[-1] <= _MOST_BUCKETS and toeplitz_functions(size, 2 * fitting[-1]) <= _MOST_FUNCTIONS:
+        fitting.append(2 * fitting[-1])
+    return min(fitting, key=lambda g: (power - 1 + g) ** 2 / (g - 1))

@@ -1,0 +1,68 @@
+"""A small public list of hash functions, under which any two values fall together exactly as often as chance has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["supports", "toeplitz", "toeplitz_functions"]
+
+
+def toeplitz_functions(size: int, buckets: int) -> int:
+    """How many functions the list holds: with 2^m >= size values and 2^r buckets, 2^(m+r-1).
+
+    Example:
+        >>> toeplitz_functions(1024, 2), toeplitz_functions(1000, 4)
+        (1024, 2048)
+    """
+    return 1 << (size - 1).bit_length() + buckets.bit_length() - 2
+
+
+def toeplitz(functions: NDArray[Any], values: NDArray[Any], buckets: int) -> NDArray[np.int64]:
+    """The bucket of each value under each function; the two arrays broadcast, the buckets are a power of two.
+
+    Bit j of the bucket is the parity of (function >> j) & value: a Toeplitz matrix times a vector of bits. Over the
+    whole list, the matrix takes the difference of two values to each bucket equally often, so that they meet under
+    exactly one function in `buckets`.
+
+    Example:
+        >>> every = np.arange(toeplitz_functions(6, 4))
+        >>> both = toeplitz(every, np.array([[1], [5]]), 4)
+        >>> int((both[0] == both[1]).sum()), every.size
+        (4, 16)
+    """
+    functions, values = np.asarray(functions, dtype=np.int64), np.asarray(values, dtype=np.int64)
+    found = np.zeros(np.broadcast_shapes(functions.shape, values.shape), dtype=np.int64)
+    for bit in range(buckets.bit_length() - 1):
+        found |= (np.bitwise_count(functions >> bit & values).astype(np.int64) & 1) << bit
+    return found
+
+
+def supports(table: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """For every value, the total of a table (functions by buckets) over the cells that the value falls in.
+
+    The indicator of a bucket is a sum of signs over its bits, and a sign of the bucket's bits is a sign of the
+    function's: (-1)^parity(c & bucket) = (-1)^parity(function & mix), mix the sum (xor) of value << j over the bits j
+    of c. So one Walsh-Hadamard transform a combination of bits gives the totals of all values.
+
+    Example:
+        >>> table = np.arange(16).reshape(8, 2)
+        >>> slow = [sum(table[f, toeplitz(f, v, 2)] for f in range(8)) for v in range(6)]
+        >>> supports(table, 6).tolist() == slow
+        True
+    """
+    from hubbub.kernels.hadamard import walsh_hadamard
+
+    buckets = table.shape[1]
+    values = np.arange(size, dtype=np.int64)
+    total = np.full(size, table.sum(), dtype=np.int64)
+    for combination in range(1, buckets):
+        signs = 1 - 2 * (np.bitwise_count(np.arange(buckets) & combination).astype(np.int64) & 1)
+        mix = np.zeros(size, dtype=np.int64)
+        for bit in range(buckets.bit_length() - 1):
+            if combination >> bit & 1:
+                mix ^= values << bit
+        total += walsh_hadamard(table @ signs)[mix]
+    return np.asarray(total // buckets)
