@@ -1,0 +1,73 @@
+"""Time as an object: nothing that decides anything reads the system's clock by itself."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from hubbub.core.errors import InvalidValue
+
+__all__ = ["Clock", "ManualClock", "SystemClock"]
+
+
+class Clock(Protocol):
+    """Something that knows the time."""
+
+    def now(self) -> float:
+        """Unix seconds."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock.
+
+    Example:
+        >>> SystemClock().now() > 1.7e9
+        True
+    """
+
+    def now(self) -> float:
+        """Unix seconds."""
+        return time.time()
+
+
+class ManualClock:
+    """A clock that stands still until it is moved, for tests and simulations.
+
+    Example:
+        >>> clock = ManualClock(100.0)
+        >>> clock.advance(5.0)
+        >>> clock.now()
+        105.0
+    """
+
+    def __init__(self, now: float = 0.0) -> None:
+        self._now = float(now)
+
+    def now(self) -> float:
+        """Unix seconds."""
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass.
+
+        Example:
+            >>> ManualClock().advance(-1.0)
+            Traceback (most recent call last):
+                ...
+            hubbub.core.errors.InvalidValue: seconds: got -1.0; allowed: at least 0; `set` moves a clock back
+        """
+        if not seconds >= 0:
+            raise InvalidValue("seconds", seconds, "at least 0; `set` moves a clock back")
+        self._now += seconds
+
+    def set(self, now: float) -> None:
+        """Put the clock anywhere: clocks do jump.
+
+        Example:
+            >>> clock = ManualClock(9.0)
+            >>> clock.set(1.0)
+            >>> clock.now()
+            1.0
+        """
+        self._now = float(now)

@@ -1,0 +1,44 @@
+"""Durations as people write them: "1h", "10m", "30s", "1d"."""
+
+from __future__ import annotations
+
+import re
+
+from hubbub.core.errors import InvalidValue
+
+__all__ = ["seconds_of", "shown"]
+
+_UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_NAMES = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
+_WRITTEN = re.compile(r"([0-9]{1,9})([dhms])")
+
+
+def seconds_of(field: str, text: object) -> int:
+    """The whole seconds of a duration.
+
+    Example:
+        >>> seconds_of("step", "10m")
+        600
+        >>> seconds_of("step", 600)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: step: got 600; allowed: a duration such as "1d", "1h", "10m" or "30s"
+    """
+    found = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise InvalidValue(field, text, 'a duration such as "1d", "1h", "10m" or "30s"')
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def shown(seconds: int) -> str:
+    """A duration in words.
+
+    Example:
+        >>> shown(3600), shown(5400), shown(86400 * 20)
+        ('hour', '90 minutes', '20 days')
+    """
+    for letter, size in _UNITS.items():
+        if seconds % size == 0:
+            count = seconds // size
+            return _NAMES[letter] if count == 1 else f"{count:,} {_NAMES[letter]}s"
+    raise InvalidValue("seconds", seconds, "a whole number")

@@ -1,0 +1,243 @@
+"""What a collection asks of one field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from hubbub.collection.asked import Averages, Memoised, Shares, Words
+from hubbub.collection.fields import labels_of, symbols
+from hubbub.collection.views import Size
+from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
+from hubbub.core.errors import InvalidValue
+from hubbub.core.event import units_of
+from hubbub.core.spec import Json
+from hubbub.mechanisms.base import Mechanism
+from hubbub.protocols.ask import Release
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.steady import steady
+from hubbub.protocols.view import Clipped
+from hubbub.protocols.window import METHODS, BudgetDivision, Question, window_stream
+
+if TYPE_CHECKING:
+    from hubbub.collection.spec import Collection
+
+__all__ = ["Kind", "QuestionSpec"]
+
+Kind = Literal["histogram", "mean", "stream", "memo"]
+
+MOST_W = 10**6
+_OWN = {"method": "stream", "w": "stream", "permanent": "memo"}
+_ONE_ASK = ("uniform", "sampling", "rescue", "fast")
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionSpec:
+    """A question: of which field, how, and at what price.
+
+    Parameters
+    ----------
+    kind
+        "histogram" and "mean" ask everyone at every step; "stream" divides epsilon over a window of w steps; "memo" is
+        for values that persist: a permanent answer, randomised again for every report.
+    field
+        The field that is asked about.
+    epsilon
+        What one report may spend; of a stream, what any w consecutive steps may.
+    title
+        The question in words.
+    method, w
+        Of a stream: a name of `hubbub.protocols.window.METHODS`, and the length of its window.
+    permanent
+        Of a memo: what all reports of one value may tell together.
+    mechanism
+        The mechanism to use, instead of the best for the field.
+    of
+        What of the field: "cells" asks for the shares of a numeric field's cells where a stream would ask for the mean;
+        "size" asks for the size of a set.
+    candidates
+        Of a field of strings: the texts whose shares are estimated.
+
+    Example:
+        >>> spec = QuestionSpec(kind="histogram", field="theme", epsilon=1.0)
+        >>> QuestionSpec.from_spec(spec.spec()) == spec
+        True
+        >>> type(spec.mechanism_for(Categorical(["light", "dark"]))).__name__
+        'GRR'
+    """
+
+    kind: Kind
+    field: str
+    epsilon: float
+    title: str = ""
+    method: str | None = None
+    w: int | None = None
+    permanent: float | None = None
+    mechanism: str | None = None
+    of: str | None = None
+    candidates: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise InvalidValue("kind", self.kind, f"one of {', '.join(get_args(Kind))}")
+        for name in ("field", "title"):
+            if not isinstance(getattr(self, name), str):
+                raise InvalidValue(name, getattr(self, name), "text")
+        for name, kind in _OWN.items():
+            given = getattr(self, name) is not None
+            if given != (self.kind == kind):
+                raise InvalidValue(name, getattr(self, name), f"given for questions of kind {kind}, and only for them")
+        for name in ("epsilon", "permanent"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, _epsilon(name, value))
+        if self.kind == "stream":
+            if self.method not in METHODS:
+                raise InvalidValue("method", self.method, f"one of {', '.join(METHODS)}")
+            if isinstance(self.w, bool) or not isinstance(self.w, int) or not 1 <= self.w <= MOST_W:
+                raise InvalidValue("w", self.w, f"an integer from 1 to {MOST_W}")
+        if self.mechanism is not None and not isinstance(self.mechanism, str):
+            raise InvalidValue("mechanism", self.mechanism, "a mechanism's name")
+        if not isinstance(self.candidates, list | tuple):
+            raise InvalidValue("candidates", self.candidates, "a list of texts")
+        object.__setattr__(self, "candidates", tuple(self.candidates))
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether a step may hold a second ask, which depends on the answers to the first.
+
+        Example:
+            >>> QuestionSpec(kind="stream", field="theme", epsilon=1.0, method="LPA", w=20).adaptive
+            True
+        """
+        return self.kind == "stream" and METHODS[str(self.method)].decide.__name__ not in _ONE_ASK
+
+    @property
+    def everyone(self) -> bool:
+        """Whether every device answers every ask; otherwise a part of them does, and spends the whole epsilon.
+
+        Example:
+            >>> QuestionSpec(kind="stream", field="theme", epsilon=1.0, method="LPU", w=20).everyone
+            False
+        """
+        return self.kind != "stream" or METHODS[str(self.method)].division is BudgetDivision
+
+    def question(self, domain: Domain) -> Question:
+        """How the question is asked of a field of this domain; refused where it cannot be.
+
+        Example:
+            >>> QuestionSpec(kind="mean", field="age", epsilon=1.0).question(Numeric(0, 99, cells=9)).size
+            1
+        """
+        asked = self._question(domain)
+        asked.mechanism(units_of(self.epsilon))
+        return asked
+
+    def mechanism_for(self, domain: Domain) -> Mechanism:
+        """The mechanism of a report that spends all of epsilon.
+
+        Example:
+            >>> spec = QuestionSpec(kind="memo", field="theme", epsilon=1.0, permanent=2.0)
+            >>> type(spec.mechanism_for(Ordinal(3))).__name__
+            'BasicRappor'
+        """
+        return self.question(domain).mechanism(units_of(self.epsilon))
+
+    def labels(self, domain: Domain) -> tuple[str, ...] | None:
+        """A name for each number that answers it.
+
+        Example:
+            >>> QuestionSpec(kind="histogram", field="theme", epsilon=1.0).labels(Categorical(["light", "dark"]))
+            ('light', 'dark', '(none)')
+        """
+        if self._is_mean(domain):
+            return (self.field,)
+        if isinstance(domain, Sets):
+            return tuple(map(str, range(domain.most + 1)))
+        return self.candidates if isinstance(domain, Strings) else labels_of(domain)
+
+    def protocol(self, collection: Collection) -> Protocol:
+        """The generator of its asks and releases; steps count from 1."""
+        domain = collection.fields[self.field]
+        question = self.question(domain)
+        if self.kind == "stream":
+            assert self.method is not None
+            assert self.w is not None
+            stream = window_stream(self.method, question, epsilon=self.epsilon, w=self.w)
+        else:
+            stream = steady(question, epsilon=self.epsilon, candidates=self.candidates or None)
+        return _labelled(stream, self.labels(domain))
+
+    def spec(self) -> dict[str, Json]:
+        """The question as JSON: what is not given is left out."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        given["candidates"] = list(self.candidates) or None
+        return {name: value for name, value in given.items() if value is not None}
+
+    @staticmethod
+    def from_spec(spec: Mapping[str, Any]) -> QuestionSpec:
+        """Read a question back."""
+        known = {field.name for field in fields(QuestionSpec)}
+        if not isinstance(spec, Mapping) or not {"kind", "field", "epsilon"} <= spec.keys() <= known:
+            raise InvalidValue("question", spec, f"kind, field, epsilon and some of {', '.join(sorted(known))}")
+        return QuestionSpec(**spec)
+
+    def _is_mean(self, domain: Domain) -> bool:
+        return isinstance(domain, Numeric) and (self.kind == "mean" or (self.kind == "stream" and self.of is None))
+
+    def _question(self, domain: Domain) -> Question:
+        if self.kind == "mean" and not isinstance(domain, Numeric):
+            raise InvalidValue("field", self.field, "a numeric field: only numbers have a mean")
+        allowed = {Numeric: (None, "cells"), Sets: ("size",)}.get(type(domain), (None,))
+        if self.of not in allowed or (self.kind == "mean" and self.of is not None):
+            said = " or ".join("nothing" if name is None else f'"{name}"' for name in allowed)
+            raise InvalidValue("of", self.of, f"{said}, for a field of kind {type(domain).__name__.lower()}")
+        if bool(self.candidates) != isinstance(domain, Strings):
+            raise InvalidValue("candidates", self.candidates, "at least one for a field of strings, none for any other")
+        if isinstance(domain, Strings):
+            return self._words(domain)
+        if isinstance(domain, Numeric):
+            view = Clipped(domain.low, domain.high)
+            if self._is_mean(domain):
+                return Averages(domain.low, domain.high, mean=self.mechanism)
+            return self._shares(domain, view)
+        if isinstance(domain, Sets):
+            return self._shares(Ordinal(domain.most + 1), Size(domain.most))
+        assert isinstance(domain, Categorical | Ordinal)
+        return self._shares(symbols(domain))
+
+    def _shares(self, domain: Domain, view: Any = None) -> Question:
+        given = {} if view is None else {"view": view}
+        if self.kind == "memo":
+            assert self.permanent is not None
+            if self.mechanism not in (None, "BasicRappor"):
+                raise InvalidValue("mechanism", self.mechanism, "BasicRappor")
+            return Memoised(domain, permanent=self.permanent, **given)
+        return Shares(domain, oracle=self.mechanism, **given)
+
+    def _words(self, domain: Strings) -> Question:
+        if self.kind != "histogram":
+            raise InvalidValue("kind", self.kind, "histogram: no other question reads strings yet")
+        if self.mechanism not in (None, "Rappor"):
+            raise InvalidValue("mechanism", self.mechanism, "Rappor")
+        if len(set(domain.encode(self.candidates).tolist())) < len(self.candidates):
+            raise InvalidValue("candidates", self.candidates, "texts that differ from each other")
+        return Words(domain, self.candidates)
+
+
+def _epsilon(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not value > 0:
+        raise InvalidValue(name, value, "a finite number above 0")
+    return float(value)
+
+
+def _labelled(stream: Protocol, labels: tuple[str, ...] | None) -> Protocol:
+    """The same protocol, the values of its releases named: asks carry codes alone, which keeps them short."""
+    said = next(stream)
+    while True:
+        if isinstance(said, Release) and labels is not None:
+            said = replace(said, estimate=replace(said.estimate, labels=labels))
+        reply = yield said
+        said = stream.send(reply)

@@ -1,0 +1,150 @@
+"""Sealing: what the server publishes is signed, and devices read nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from hubbub.core.errors import DecodeError, InvalidValue
+from hubbub.core.spec import Json, canonical
+
+__all__ = ["Keys", "open_sealed", "seal", "sign", "verify"]
+
+_HEX = frozenset("0123456789abcdef")
+
+
+@dataclass(frozen=True, repr=False)
+class Keys:
+    """An Ed25519 key pair: 32 private bytes, and the 32 public ones that devices are built with.
+
+    Example:
+        >>> keys = Keys.new()
+        >>> verify(b"said", sign(b"said", keys.private), keys.public)
+        True
+    """
+
+    private: bytes
+
+    def __post_init__(self) -> None:
+        if type(self.private) is not bytes or len(self.private) != 32:
+            raise InvalidValue("private", "bytes that are not shown", "32 bytes")
+
+    def __repr__(self) -> str:
+        return f"Keys(public={self.public.hex()})"
+
+    @property
+    def public(self) -> bytes:
+        """The public key.
+
+        Example:
+            >>> len(Keys.new().public)
+            32
+        """
+        return Ed25519PrivateKey.from_private_bytes(self.private).public_key().public_bytes_raw()
+
+    @staticmethod
+    def new() -> Keys:
+        """A fresh pair."""
+        return Keys(Ed25519PrivateKey.generate().private_bytes_raw())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Keys:
+        """Read a pair from its file: 64 hexadecimal digits."""
+        text = Path(path).read_text(encoding="ascii").strip()
+        if len(text) != 64 or not set(text) <= _HEX:
+            raise InvalidValue(str(path), "a file that is not shown", "64 hexadecimal digits")
+        return Keys(bytes.fromhex(text))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the pair to a new file that only its owner may read."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(self.private.hex() + "\n")
+
+
+def sign(payload: bytes, private: bytes) -> bytes:
+    """The 64 bytes of a signature.
+
+    Example:
+        >>> len(sign(b"said", b"k" * 32))
+        64
+    """
+    return Ed25519PrivateKey.from_private_bytes(private).sign(payload)
+
+
+def verify(payload: bytes, signature: bytes, public: bytes) -> bool:
+    """Whether the holder of the key signed just this.
+
+    Example:
+        >>> verify(b"other", sign(b"said", b"k" * 32), Keys(b"k" * 32).public)
+        False
+    """
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, payload)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def seal(spec: Json, private: bytes) -> dict[str, str]:
+    """A signed document: the canonical JSON of a spec, the public key, the signature.
+
+    Example:
+        >>> sorted(seal({"step": 3}, b"k" * 32))
+        ['key', 'payload', 'signature']
+    """
+    payload = canonical(spec)
+    return {
+        "payload": payload,
+        "key": Keys(private).public.hex(),
+        "signature": sign(payload.encode(), private).hex(),
+    }
+
+
+def open_sealed(document: object, public: bytes | Iterable[bytes]) -> Any:
+    """What a document says, if it was signed with the trusted key, or one of them, and is spelt canonically.
+
+    Example:
+        >>> trusted = Keys(b"k" * 32).public
+        >>> open_sealed(seal({"step": 3}, b"k" * 32), trusted)
+        {'step': 3}
+        >>> open_sealed(seal({"step": 3}, b"j" * 32), trusted)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.DecodeError: key: got '750826c281a4f691...'; allowed: a trusted key
+    """
+    trusted = {public} if isinstance(public, bytes) else set(public)
+    if not isinstance(document, Mapping) or set(document) != {"payload", "key", "signature"}:
+        raise DecodeError("document", document, "exactly payload, key and signature")
+    payload = document["payload"]
+    if not isinstance(payload, str):
+        raise DecodeError("payload", payload, "canonical JSON as text")
+    key, signature = _bytes("key", document["key"], 32), _bytes("signature", document["signature"], 64)
+    if key not in trusted:
+        raise DecodeError("key", key.hex()[:16] + "...", "a trusted key")
+    try:
+        raw = payload.encode()
+    except UnicodeEncodeError:
+        raise DecodeError("payload", payload[:40], "text of whole characters") from None
+    if not verify(raw, signature, key):
+        raise DecodeError("signature", signature.hex()[:16] + "...", "the key's signature of the payload")
+    try:
+        spec = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError("payload", payload[:40], f"JSON ({error})") from None
+    if canonical(spec) != payload:  # two spellings of one thing are one too many: no key twice, no 1.0 for 1
+        raise DecodeError("payload", payload[:40], "JSON in its canonical spelling")
+    return spec
+
+
+def _bytes(field: str, value: object, size: int) -> bytes:
+    if not isinstance(value, str) or len(value) != 2 * size or not set(value) <= _HEX:
+        raise DecodeError(field, value, f"{2 * size} hexadecimal digits")
+    return bytes.fromhex(value)

@@ -1,0 +1,53 @@
+"""Steady questions: everyone is asked the same at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from hubbub.core.estimate import Estimate
+from hubbub.core.event import units_of
+from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.window.question import Means, Question
+
+__all__ = ["steady"]
+
+
+def steady(question: Question, *, epsilon: float, candidates: Sequence[str] | None = None) -> Protocol:
+    """One standing ask of everyone, and a release a step from that step's reports alone.
+
+    Every step spends epsilon again: what a device spends over time is what its ledger allows. A step in which nobody
+    answered is released as unknown, with infinite variance.
+
+    Parameters
+    ----------
+    question
+        What is asked.
+    epsilon
+        What one report may spend.
+    candidates
+        For open domains, the values whose shares are estimated.
+
+    Example:
+        >>> from hubbub import Random
+        >>> from hubbub.protocols.driver import converse
+        >>> from hubbub.protocols.window import Frequencies
+        >>> def answer(ask):
+        ...     return ask.mechanism.accumulate(ask.mechanism.randomize([0] * 500 + [1] * 500, Random(seed=ask.step)))
+        >>> stream = steady(Frequencies(2), epsilon=4.0)
+        >>> [round(float(release.estimate.value[1]), 1) for release in converse(stream, answer, steps=3)]
+        [0.5, 0.5, 0.5]
+    """
+    mechanism = question.mechanism(units_of(epsilon))
+    kind: Literal["share", "quantity"] = "quantity" if isinstance(question, Means) else "share"
+    unknown = Estimate(np.zeros(question.size), np.full(question.size, np.inf), 0, bias="heuristic", kind=kind)
+    step = 1
+    while True:
+        sketch = yield Ask(mechanism=mechanism, step=step, view=question.view, standing=True)
+        heard = sketch is not None and sketch.n > 0
+        estimate = mechanism.estimate(sketch, candidates) if sketch is not None and heard else unknown
+        yield Release(step=step, estimate=estimate, published=heard, spent=1.0, n=float(estimate.n))
+        step += 1
