@@ -1,0 +1,10 @@
+/** What the tests hold against the Python library; not part of the client. */
+export { hex, unhex } from "./bytes";
+export { deviceKey, holds, placeOnCircle, readArc } from "./cohort";
+export { readDomain } from "./domain";
+export { expBelow, fraction, spentBy, within } from "./exact";
+export { bucket, fingerprint, hash32 } from "./hash";
+export { readMechanism } from "./mechanisms";
+export { systemRandom } from "./random";
+export { canonical, specId } from "./spec";
+export { readView } from "./views";

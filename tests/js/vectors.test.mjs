@@ -1,0 +1,127 @@
+// The browser's client against the vectors that the Python library wrote.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+const js = await import(process.env.HUBBUB_JS);
+const read = (name) => JSON.parse(readFileSync(`${process.env.HUBBUB_VECTORS}/${name}.json`, "utf8"));
+const vectors = read("js");
+const older = { ...read("hash32"), ...read("spec") };
+
+const given = (hex) => {
+  let at = 0;
+  const take = (size) => js.unhex(hex.slice(2 * at, 2 * (at += size)), size);
+  take.left = () => hex.length / 2 - at;
+  return take;
+};
+
+test("hash32 and buckets", () => {
+  assert.ok(vectors.hash32.length && older.hash32.length && older.bucket.length);
+  for (const { seed, value, hash } of [...vectors.hash32, ...older.hash32]) {
+    const [low, high] = [Number(BigInt(seed) & 0xffffffffn), Number(BigInt(seed) >> 32n)];
+    assert.equal(js.hash32(low, high, BigInt(value)), hash);
+  }
+  for (const { hash, buckets, bucket } of older.bucket) assert.equal(js.bucket(hash, buckets), bucket);
+});
+
+test("fingerprints", async () => {
+  for (const { text, fingerprint } of older.fingerprint) assert.equal(String(await js.fingerprint(text)), fingerprint);
+});
+
+test("canonical spelling and ids", async () => {
+  for (const { ieee754, canonical } of older.numbers) {
+    assert.equal(js.canonical(Buffer.from(ieee754, "hex").readDoubleBE(0)), canonical);
+  }
+  for (const { json, canonical, spec_id } of older.values) {
+    assert.equal(js.canonical(JSON.parse(json)), canonical);
+    assert.equal(await js.specId(JSON.parse(json)), spec_id);
+  }
+  assert.throws(() => js.canonical(NaN), /finite/);
+});
+
+test("places on the circle", async () => {
+  for (const { key, collection, place } of vectors.places) {
+    assert.equal(await js.placeOnCircle(await js.deviceKey(js.unhex(key, key.length / 2)), collection), place);
+  }
+});
+
+test("arcs", () => {
+  for (const { arc, places, holds } of vectors.arcs) {
+    assert.deepEqual(places.map((place) => js.holds(js.readArc(arc), place)), holds);
+  }
+  for (const bad of [{ start: -1, length: 1 }, { start: 0, length: 2 ** 32 + 1 }, { start: 0.5, length: 1 }, { start: 0 }, null]) {
+    assert.throws(() => js.readArc(bad));
+  }
+});
+
+test("ids of asks", async () => {
+  for (const { spec, ask_id } of vectors.asks) {
+    const mechanism = (await js.readMechanism(spec.mechanism)).specId;
+    assert.equal(await js.specId({ ...spec, mechanism }), ask_id);
+  }
+});
+
+test("views", () => {
+  for (const { view, values, sees } of vectors.views) assert.deepEqual(values.map(js.readView(view)), sees);
+  for (const bad of [null, {}, { kind: "field", name: "x" }, { kind: "whole", more: 1 }, { kind: "clipped", low: 1, high: 1 }]) {
+    assert.throws(() => js.readView(bad));
+  }
+});
+
+test("codes of values", async () => {
+  for (const { domain, values, codes } of vectors.codes) {
+    const found = js.readDomain(domain);
+    for (const [at, value] of values.entries()) assert.equal(String(await found.encode(value)), codes[at], `${value}`);
+    for (const bad of [undefined, null, NaN, -1e9, 1e9, 0.5e-9 - 2, {}, [], "no such name at all"]) {
+      assert.equal(await found.encode(bad), null);
+    }
+  }
+});
+
+for (const { spec, spec_id, spent, reports } of vectors.mechanisms) {
+  test(`${spec.mechanism}, epsilon ${spec.epsilon}, ${JSON.stringify(spec.domain).slice(0, 40)}`, async () => {
+    const mechanism = await js.readMechanism(spec);
+    assert.equal(mechanism.specId, spec_id);
+    assert.equal(String(mechanism.spent), spent);
+    for (const { value, random, bytes } of reports) {
+      const rng = given(random);
+      const code = await mechanism.domain.encode(value);
+      const seen = mechanism.remember ? mechanism.remember(code, rng) : code;
+      assert.equal(js.hex(mechanism.answer(seen, rng)), bytes);
+      assert.equal(rng.left(), 0);
+    }
+  });
+}
+
+test("specs that spend more than they say, or are not what they seem, are refused", async () => {
+  assert.ok(vectors.refused.length > 100);
+  for (const spec of vectors.refused) await assert.rejects(js.readMechanism(spec), { name: "Refused" }, JSON.stringify(spec));
+});
+
+test("the bound of e^x is below it, and near", () => {
+  // e to 75 digits, rounded up, times 2^256.
+  const e = 271828182845904523536028747135266249775724709369995957496696762772407663036n;
+  const digits = (e << 256n) / 10n ** 74n;
+  assert.ok(js.expBelow(1n, 1n) <= digits && digits - js.expBelow(1n, 1n) < 1n << 16n);
+  // e^x e^-x = 1, through e^x (e^y)^-1 = e^(x-y): the bound of a sum is at least the product of bounds.
+  for (const [x, y] of [[1n, 7n], [3n, 2n], [44n, 900n]]) {
+    const product = (js.expBelow(x, 1n) * js.expBelow(y, 1n)) >> 256n;
+    const sum = js.expBelow(x + y, 1n);
+    const gap = sum > product ? sum - product : product - sum;
+    assert.ok(gap * 10n ** 70n < sum);
+  }
+  assert.deepEqual(js.fraction(0.75), [3n, 4n]);
+  assert.deepEqual(js.fraction(5e-324), [1n, 1n << 1074n]);
+});
+
+test("without the browser's randomness nothing is drawn", () => {
+  assert.equal(js.systemRandom(200000).length, 200000);
+  assert.notEqual(js.hex(js.systemRandom(16)), js.hex(js.systemRandom(16)));
+  const crypto = Object.getOwnPropertyDescriptor(globalThis, "crypto");
+  Object.defineProperty(globalThis, "crypto", { value: undefined, configurable: true });
+  try {
+    assert.throws(() => js.systemRandom(1), /randomness/);
+  } finally {
+    Object.defineProperty(globalThis, "crypto", crypto);
+  }
+});
