@@ -15,19 +15,23 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.core.exact import exp_floor
 from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.basic_rappor import BasicRappor
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.frequency.rappor import Rappor
+from hubbub.mechanisms.memo.loloha import Loloha
+from hubbub.mechanisms.memo.memo import Memoised
 from hubbub.mechanisms.numeric.mean import MeanMechanism
 from hubbub.protocols.view import View, Whole
 from hubbub.protocols.window.question import Frequencies, Means, Question
 
-__all__ = ["Averages", "Memoised", "Shares", "Words", "permanent_of"]
+__all__ = ["Averages", "Persistent", "Shares", "Words"]
 
 MOST_BYTES = 512
 """The largest unary report: beyond, local hashing is as accurate in a few bytes."""
+
+MOST_MEMO_BITS = 512
+"""The largest domain of basic RAPPOR: beyond, LOLOHA bounds what a value that changes can cost."""
 
 
 @dataclass(frozen=True)
@@ -66,19 +70,23 @@ class Averages(Means):
 
 
 @dataclass(frozen=True)
-class Memoised(Question):
+class Persistent(Question):
     """The share of each value that persists: a permanent answer for good, randomised again for every report.
 
-    `mechanism` spends at most so many units a report; what all reports of one value tell is at most `permanent`.
+    `mechanism` spends at most so many units a report; what all reports of one value tell is at most `permanent`. Small
+    domains are asked by basic RAPPOR, large ones by LOLOHA, unless either is named.
 
     Example:
-        >>> rappor = Memoised(8, permanent=2.0).mechanism(10**12)
+        >>> rappor = Persistent(8, permanent=2.0).mechanism(10**12)
         >>> round(rappor.permanent_epsilon, 3), round(rappor.effective_epsilon, 3)
         (2.0, 1.0)
+        >>> type(Persistent(5000, permanent=2.0).mechanism(10**12)).__name__
+        'Loloha'
     """
 
     domain: Domain | int
     permanent: float
+    memo: str | None = None
     view: View = Whole()  # noqa: RUF009 - frozen
 
     @property
@@ -88,8 +96,9 @@ class Memoised(Question):
         assert size is not None
         return size
 
-    def mechanism(self, units: int) -> BasicRappor:
-        return _rappor(self.permanent, units, as_domain("domain", self.domain))
+    def mechanism(self, units: int) -> BasicRappor | Loloha:
+        name = self.memo or ("BasicRappor" if self.size <= MOST_MEMO_BITS else "Loloha")
+        return _memo(name, self.permanent, units, as_domain("domain", self.domain))
 
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
         one = self.mechanism(units).noise(1)
@@ -128,23 +137,13 @@ class Words(Question):
         return float("nan")
 
 
-def permanent_of(mechanism: Mechanism) -> float | None:
-    """What all reports of one value spend together, where a mechanism has a permanent answer.
-
-    Example:
-        >>> permanent_of(Memoised(8, permanent=2.0).mechanism(10**12)) <= 2.0
-        True
-    """
-    permanent = getattr(mechanism, "permanent_epsilon", None)
-    return None if permanent is None else float(permanent)
-
-
 def _named(name: str, wanted: type[Any]) -> type[Any]:
-    kind = MECHANISMS.get(name)
-    if kind is None or not issubclass(kind, wanted):
-        known = [other for other, kind in MECHANISMS.items() if issubclass(kind, wanted)]
-        raise InvalidValue("mechanism", name, f"one of {', '.join(known)}")
-    return kind
+    """The mechanism of a name; those with a memory answer questions of kind memo alone."""
+    known = {other: kind for other, kind in MECHANISMS.items() if issubclass(kind, wanted)}
+    fitting = {other: kind for other, kind in known.items() if wanted is Memoised or not issubclass(kind, Memoised)}
+    if name not in fitting:
+        raise InvalidValue("mechanism", name, f"one of {', '.join(fitting)}")
+    return fitting[name]
 
 
 @lru_cache(maxsize=4096)
@@ -156,24 +155,28 @@ def _oracle(name: str | None, units: int, domain: Domain) -> FrequencyOracle:
 
 
 @lru_cache(maxsize=256)
-def _rappor(permanent: float, units: int, domain: Domain) -> BasicRappor:
+def _memo(name: str, permanent: float, units: int, domain: Domain) -> BasicRappor | Loloha:
+    report = epsilon_of(units)
+    if not report < permanent:  # equal would mean bare permanent answers: fingerprints
+        raise InvalidValue("permanent", permanent, f"an epsilon above that of one report, {report:g}")
+    if _named(name, Memoised) is Loloha:
+        return Loloha(epsilon=permanent, domain=domain, report_epsilon=report)
+    return _rappor(permanent, report, domain)
+
+
+def _rappor(permanent: float, report: float, domain: Domain) -> BasicRappor:
     """The symmetric second step that lets one report tell just so much.
 
-    With the permanent bit right with probability a, a report's bit is right with probability s = a k + (1-a)(1-k), and
+    With a permanent bit right with probability a, a report's bit is right with probability s = a k + (1-a)(1-k), and
     one report spends 2 ln(s/(1-s)): so k = (s - (1-a)) / (2a - 1), rounded down.
     """
     full = BasicRappor(epsilon=permanent, domain=domain, width=32)
-    most = exp_floor(Fraction(epsilon_of(units)))
-    if full.permanent_rates[0] <= full.permanent_rates[1] or exp_floor(Fraction(permanent)) <= most:
-        raise InvalidValue("permanent", permanent, f"an epsilon above that of one report, {epsilon_of(units):g}")
-    a, b = full.permanent_rates
-    root = exp_floor(Fraction(epsilon_of(units)) / 2)
-    keep = int((root / (1 + root) - b) / (a - b) * (1 << 32))
-    while 2 * keep > 1 << 32:
-        made = BasicRappor(
-            epsilon=permanent, domain=domain, width=32, one=full.one, zero=full.zero, keep=keep, lift=(1 << 32) - keep
-        )
+    right, wrong = full.permanent_rates
+    most, root = exp_floor(report), exp_floor(Fraction(report) / 2)
+    keep = int((root / (1 + root) - wrong) / (right - wrong) * (1 << 32))
+    for tried in range(min(keep, (1 << 32) - 1), max(keep - 4, 1 << 31), -1):
+        thresholds = {"one": full.one, "zero": full.zero, "keep": tried, "lift": (1 << 32) - tried}
+        made = BasicRappor(epsilon=permanent, domain=domain, width=32, **thresholds)
         if made.ratio() <= most:
             return made
-        keep -= 1
-    raise InvalidValue("epsilon", epsilon_of(units), "an epsilon that 32-bit probabilities can tell from 0")
+    raise InvalidValue("epsilon", report, "an epsilon that 32-bit probabilities can tell from 0")

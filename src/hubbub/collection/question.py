@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from hubbub.collection.asked import Averages, Memoised, Shares, Words
+from hubbub.collection.asked import Averages, Persistent, Shares, Words
 from hubbub.collection.fields import labels_of, symbols
 from hubbub.collection.views import Size
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
@@ -212,9 +212,7 @@ class QuestionSpec:
         given = {} if view is None else {"view": view}
         if self.kind == "memo":
             assert self.permanent is not None
-            if self.mechanism not in (None, "BasicRappor"):
-                raise InvalidValue("mechanism", self.mechanism, "BasicRappor")
-            return Memoised(domain, permanent=self.permanent, **given)
+            return Persistent(domain, permanent=self.permanent, memo=self.mechanism, **given)
         return Shares(domain, oracle=self.mechanism, **given)
 
     def _words(self, domain: Strings) -> Question:
