@@ -18,7 +18,7 @@ import hubbub as hb
 Hubbub = Callable[..., Result]
 Process = Callable[..., "subprocess.CompletedProcess[str]"]
 
-COMMANDS = ["demo", "plan", "audit", "estimate", "reproduce", "data list", "data get"]
+COMMANDS = ["demo", "plan", "audit", "estimate", "reproduce", "watch", "data list", "data get"]
 
 
 def test_version(hubbub: Hubbub) -> None:

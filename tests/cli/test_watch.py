@@ -21,10 +21,12 @@ import pytest
 from rich.console import Console
 from typer.testing import Result
 
-from hubbub.cli.watch import _scale, figure, frame, summary
+from hubbub.cli.watch_chart import scale
+from hubbub.cli.watch_view import figure, frame, summary
 from hubbub.core.random import Random
 from hubbub.protocols.window import METHODS
-from hubbub.simulate.watch import Watch, demo_scene
+from hubbub.simulate.watch import Watch
+from hubbub.simulate.watch_scenes import demo_scene
 
 KEYS = ["step", "value", "low", "high", "published", "spent", "n", "alarm"]
 LEDGER = "devices kept a ledger, and none had to refuse:\nthe most that one spent in any"
@@ -202,7 +204,7 @@ def test_a_frame_of_nothing_known() -> None:
 
 def test_the_scale_holds_what_is_drawn() -> None:
     for low, high in [(0.0, 0.0), (0.3, 0.3), (-5.0, -5.0), (0.0, 1.0), (1e-9, 2e-9), (-3.0, 1e6)]:
-        bottom, top, tick = _scale(low, high, 12)
+        bottom, top, tick = scale(low, high, 12)
         assert bottom <= low <= high <= top
         assert bottom < top
         assert 0 < tick <= top - bottom

@@ -19,7 +19,9 @@ from hubbub.core.random import Random
 from hubbub.privacy.budget import BudgetExceeded
 from hubbub.protocols.window import Frequencies
 from hubbub.simulate.devices import ArrayStream
-from hubbub.simulate.watch import Scene, Watch, demo_scene, file_scene
+from hubbub.simulate.stream_file import file_scene
+from hubbub.simulate.watch import Watch
+from hubbub.simulate.watch_scenes import Scene, demo_scene
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "watch_stream.py"
 Row = tuple[object, object, object]
@@ -169,6 +171,9 @@ def test_a_mean(tmp_path: Path) -> None:
         ([9, 10, 11], "steps: the consecutive integers 9 to 11"),
         ([1, 2, 4], "steps: ranked, as they are not consecutive integers; '1' is step 1, '4' 3"),
         ([0.5, 1.5, 2.5], "steps: ranked, as they are not consecutive integers; '0.5' is step 1, '2.5' 3"),
+        ([1, "inf"], "steps: ranked, as they are not consecutive integers; '1' is step 1, 'inf' 2"),
+        (["-inf", 1], "steps: ranked, as they are not consecutive integers; '-inf' is step 1, '1' 2"),
+        (["Nan", "nan"], "steps: ranked, as they are not consecutive integers; 'Nan' is step 1, 'nan' 2"),
         (["2026-01-30", "2026-02-01"], "steps: ranked, as they are not consecutive integers; '2026-01-30' is step 1, "),
     ],
 )
@@ -213,6 +218,7 @@ def test_other_kinds_of_file(tmp_path: Path, suffix: str, write: Callable[[Path,
         ([(1, "a", 1), ("", "b", 1)], {}, "a step in every row; 1 rows have none"),
         ([(1, "a", 1), (1, "", 1)], {}, "a device in every row; 1 rows have none"),
         ([(1, "a", 1), ("1.0", "b", 1)], {}, "one spelling for each step"),
+        ([("inf", "a", 1), ("Infinity", "b", 1)], {}, "one spelling for each step"),
         ([(1, "a", ""), (2, "a", "none")], {}, "at least one other value"),
         ([(1, "a", "x"), (2, "a", "y")], {"watch": "z"}, "watch: got 'z'; allowed: one of none, x, y"),
         ([(1, "a", "x")], {"mean": (0.0, 1.0)}, "value column: got 'x'; allowed: finite numbers only"),

@@ -7,37 +7,24 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hubbub.cli.options import AsJson, Plot
-from hubbub.core.errors import InvalidValue, MissingDependency
+from hubbub.core.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from rich.console import RenderableType
-    from rich.text import Text
-
     from hubbub.core.random import Random
-    from hubbub.simulate.watch import Moment, Scene, Watch
+    from hubbub.simulate.watch import Moment, Watch
+    from hubbub.simulate.watch_scenes import Scene
 
-__all__ = ["figure", "frame", "summary", "watch"]
+__all__ = ["watch"]
 
 _SPEED = 10.0  # steps a second in the live view
 _STEPS = 200  # of the demo
-_WIDEST, _LONGEST = 110, 80  # characters of the view, steps of the chart
-_GUTTER, _LABEL, _BAR = 9, 12, 12  # right of the chart, left of the facts, of what was spent
-_AROUND = 5  # lines of the view that are neither chart nor facts
-_LEVELS = 3  # of a line within a character: low, middle, high
-_EIGHTHS = " ▁▂▃▄▅▆▇█"
-_LINE, _THRESHOLD, _TRUTH = "▁━▔", "▁╌▔", ".·˙"
-# Of the band: (alarm, published). Fresh reports are bright, a stand-in is dark; red while the alarm is on.
-# A terminal of 16 colours takes the nearest, and still tells them apart.
-_BAND = {(0, 1): "#4a90e0", (0, 0): "#1c4a8c", (1, 1): "#c8443c", (1, 0): "#8b1a1a"}
-_WHITE, _YELLOW, _FAINT, _QUIET = "bold #ffffff", "#e6c229", "#9aa4ae", "#3f7f4f"
 
 
 def watch(
@@ -122,7 +109,8 @@ def _scene(
     mean: str | None,
     rng: Random,
 ) -> Scene:
-    from hubbub.simulate.watch import demo_scene, file_scene
+    from hubbub.simulate.stream_file import file_scene
+    from hubbub.simulate.watch_scenes import demo_scene
 
     if demo == (file is not None):
         raise InvalidValue("file", None if file is None else str(file), "one of: a file, or --demo")
@@ -162,6 +150,8 @@ def _show(run: Watch, speed: float) -> None:
     from rich.console import Console
     from rich.live import Live
 
+    from hubbub.cli.watch_view import frame
+
     console = Console(highlight=False)
     with Live(console=console, auto_refresh=False) as live:
         try:
@@ -174,209 +164,9 @@ def _show(run: Watch, speed: float) -> None:
 
 def _end(run: Watch, live: bool, plot: Path | None) -> None:
     from hubbub.cli.output import save_plot
+    from hubbub.cli.watch_view import figure, summary
 
     if run.moments:
         typer.echo("\n".join(summary(run)), err=not live)
         if plot is not None:
             save_plot(figure(run), plot)
-
-
-def summary(run: Watch) -> list[str]:
-    """What there is to say at the end."""
-    moments, show = run.moments, _text(run.scene)
-    total, last = len(moments), moments[-1]
-    changes = ", ".join(f"{'on' if one.alarm else 'off'} at step {one.step}" for one in run.changes) or "never on"
-    over = [one.step for one in moments if one.truth > run.monitor.above]
-    truth = f"in {len(over)} steps, from {over[0]} to {over[-1]}" if over else "in no step"
-    return [
-        f"{total} releases: {run.published} published, {total - run.published} approximated by what was known.",
-        f"Alarm: {changes}.",
-        f"The truth was above {show(run.monitor.above)} {truth}.",
-        f"{run.covered} of {total} intervals (95%) held the truth.",
-        f"Sent, both ways: {last.bits / total:.3g} bits a device and step.",
-        f"Each of the {run.scene.stream.n:,} devices kept a ledger, and none had to refuse:",
-        f"the most that one spent in any {run.w} steps is {run.most_spent:.6g} of epsilon {run.epsilon:g}.",
-    ]
-
-
-def frame(run: Watch, width: int, height: int, *, over: bool = False) -> RenderableType:
-    """The view after the last moment, in a terminal of this size; without the facts once it is over."""
-    from rich.console import Group
-    from rich.text import Text
-
-    from hubbub.cli.output import shorten
-
-    width = min(width, _WIDEST)
-    columns = max(min(width - _GUTTER, _LONGEST), 8)
-    scene, devices = run.scene, f"{run.scene.stream.n:,} simulated devices"
-    title = Text.assemble(
-        ("hubbub watch", "bold"), f"  {run.method}, epsilon {run.epsilon:g} in any {run.w} steps, {devices}"
-    )
-    lines = [title, Text(shorten(f"{scene.name} ({scene.source})", width), _FAINT)]
-    facts = _facts(run)[-1:] if over else _facts(run)
-    # Below it stand the prompt and, once it is over, the summary and the plot's name.
-    below = 2 + sum(math.ceil(len(line) / width) for line in summary(run)) if over else 1
-    lines += _chart(run, max(height - _AROUND - len(facts) - below, 3), columns)
-    lines += [Text(), *facts]
-    for line in lines:
-        line.truncate(width, overflow="ellipsis")
-        line.no_wrap = True
-    return Group(*lines)
-
-
-def _facts(run: Watch) -> list[Text]:
-    from rich.text import Text
-
-    from hubbub.cli.bars import bar
-
-    now, monitor, show = run.moments[-1], run.monitor, _text(run.scene)
-    changed = ", ".join(f"{'on' if one.alarm else 'off'} at step {one.step}" for one in run.changes[-4:])
-    state = (" ALARM ", f"{_WHITE} on {_BAND[1, 1]}") if now.alarm else (" quiet ", f"{_WHITE} on {_QUIET}")
-    rule = f"on once the interval is above {show(monitor.above)}, off once below {show(monitor.below)}"
-    estimate = "nothing published yet" if math.isnan(now.value) else f"{show(now.value)}  "
-    interval = "" if math.isnan(now.value) else f"{show(now.low)} to {show(now.high)}  "
-    spent = bar(now.spent, run.epsilon, _BAR).ljust(_BAR, "·")
-    average = f"{now.spent:.2f} of {run.epsilon:g} in the last {run.w} steps on average, at most {run.most_spent:.4g}"
-
-    def fact(label: str, *parts: str | tuple[str, str]) -> Text:
-        return Text.assemble((label.ljust(_LABEL), _FAINT), *parts)
-
-    return [
-        fact("alarm", state, " ", (changed or rule, "bold" if now.alarm else "")),
-        fact(
-            "estimate",
-            (estimate, "bold"),
-            interval,
-            ("● published  ", f"bold {_BAND[0, 1]}") if now.published else ("· approximated  ", _FAINT),
-            (f"truth {show(now.truth)}", _FAINT),
-        ),
-        fact("spent", (spent, _BAND[0, 1]), f" {average}"),
-        fact("sent", f"{now.bits / now.step:.3g} bits a device and step; {run.published} of {now.step} published"),
-        fact("population", f"about {now.n:,.0f} devices, estimated; step {now.step} of {run.steps}"),
-        Text.assemble(
-            ("━ estimate  ", "bold"),
-            ("█ ", _BAND[0, 1]),
-            "95% interval  ",
-            ("╌ alarm  ", _YELLOW),
-            ("· truth (these devices are simulated)", _FAINT),
-        ),
-    ]
-
-
-def _chart(run: Watch, rows: int, columns: int) -> list[Text]:
-    """The band, a column a step, with its scale to the right; then which were published, and when."""
-    from rich.text import Text
-
-    shown, monitor, show = run.moments[-columns:], run.monitor, _text(run.scene)
-    least, most = run.scene.span
-    numbers = [number for one in shown for number in (one.truth, one.value)] + [monitor.above, monitor.below]
-    numbers += [min(max(edge, least), most) for one in shown for edge in (one.low, one.high)]  # wide bands are cut
-    numbers = [number for number in numbers if not math.isnan(number)]
-    bottom, top, tick = _scale(min(numbers), max(numbers), rows)
-
-    def height(number: float) -> float:
-        return min(max((number - bottom) / (top - bottom) * rows, 0.0), rows - 1e-9)  # NaN stays NaN
-
-    lines_at = {int(height(bound)): height(bound) for bound in (monitor.below, monitor.above)}
-    gutter = {int(height(bottom + k * tick)): (bottom + k * tick, _FAINT) for k in range(round((top - bottom) / tick))}
-    gutter[int(height(monitor.above))] = (monitor.above, _YELLOW)
-    if not math.isnan(shown[-1].value):
-        gutter[int(height(shown[-1].value))] = (shown[-1].value, f"{_WHITE} on {_BAND[shown[-1].alarm, 1]}")
-    drawn = []
-    for row in reversed(range(rows)):
-        line = Text()
-        for one in shown:
-            line.append(*_cell(one, row, height, lines_at.get(row)))
-        rest = columns - len(shown)
-        line.append((_level(_THRESHOLD, lines_at[row]) if row in lines_at else " ") * rest, _YELLOW)
-        if row in gutter:
-            line.append(" ").append(show(gutter[row][0]).rjust(_GUTTER - 2), gutter[row][1])
-        drawn.append(line)
-    marks, axis = Text(), [" "] * columns
-    for place, one in enumerate(shown):
-        marks.append("●" if one.published else "·", _BAND[0, 1] if one.published else _FAINT)
-        if one.step % 10 == 0 and place + len(str(one.step)) < columns:
-            axis[place : place + len(str(one.step)) + 1] = f"╵{one.step}"
-    marks.append(" " * (columns - len(shown)) + " fresh", _FAINT)
-    return [*drawn, marks, Text("".join(axis) + " step", _FAINT)]
-
-
-def _cell(one: Moment, row: int, height: Callable[[float], float], threshold: float | None) -> tuple[str, str]:
-    """A character and its style: the estimate hides the truth, which hides the threshold, which hides the band."""
-    band = _BAND[one.alarm, one.published]
-    low, high, value, truth = (height(number) for number in (one.low, one.high, one.value, one.truth))
-    covered = min(high, row + 1) - max(low, row)  # NaN where nothing is known: every comparison is false
-    under = f" on {band}" if covered > 0.5 else ""
-    if row <= value < row + 1:
-        return _level(_LINE, value), f"{_WHITE} on {band}"
-    if row <= truth < row + 1:
-        return _level(_TRUTH, truth), _FAINT + under
-    if threshold is not None:
-        return _level(_THRESHOLD, threshold), _YELLOW + under
-    if not covered > 0:
-        return " ", ""
-    if high < row + 1 or covered == 1:
-        return _EIGHTHS[round(8 * covered)], band
-    return _EIGHTHS[8 - round(8 * covered)], f"{band} reverse"  # the lower edge: what is not covered, inverted
-
-
-def _level(glyphs: str, height: float) -> str:
-    """The glyph for where in its character a line is."""
-    return glyphs[min(int((height - math.floor(height)) * _LEVELS), _LEVELS - 1)]
-
-
-def _scale(low: float, high: float, rows: int) -> tuple[float, float, float]:
-    """A bottom, a top and a round tick between, at least two rows apart.
-
-    Example:
-        >>> [round(number, 2) for number in _scale(0.031, 0.187, 13)]
-        [0.0, 0.2, 0.05]
-    """
-    least = (high - low or abs(high) or 1.0) / max(rows / 2, 1)
-    power = 10.0 ** math.floor(math.log10(least))
-    tick = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)
-    bottom = math.floor(low / tick) * tick
-    return bottom, max(math.ceil(high / tick) * tick, bottom + tick), tick
-
-
-def _text(scene: Scene) -> Callable[[float], str]:
-    """How the watched number is written."""
-    from hubbub.cli.output import percent
-
-    return percent if scene.share else "{:.4g}".format
-
-
-def figure(run: Watch) -> Figure:
-    """The whole run: the estimate in its band, the truth, the threshold, what was published, when the alarm was on."""
-    import numpy as np
-
-    from hubbub.cli.output import shorten
-
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependency("matplotlib", "analytics") from None
-    scale = 100.0 if run.scene.share else 1.0
-    moments, above, below = run.moments, scale * run.monitor.above, scale * run.monitor.below
-    steps = np.array([one.step for one in moments])
-    value, low, high, truth = scale * np.array([(one.value, one.low, one.high, one.truth) for one in moments]).T
-    fresh, on = (np.array([getattr(one, field) for one in moments]) for field in ("published", "alarm"))
-    drawn = Figure(figsize=(10, 5), layout="constrained")
-    ax = drawn.subplots()
-    ax.fill_between(steps, low, high, step="mid", color="#4c78a8", alpha=0.25, linewidth=0, label="95% interval")
-    behind = ax.fill_between(steps, 0, 1, where=on, step="mid", transform=ax.get_xaxis_transform(), label="alarm on")
-    behind.set(color="#c8443c", alpha=0.15, linewidth=0)
-    ax.axhline(above, color="#f58518", linestyle="--", linewidth=1.2, label="alarm goes on above")
-    if below < above:
-        ax.axhline(below, color="#f58518", linestyle=":", linewidth=1.2, label="and off below")
-    ax.plot(steps, truth, color="#888888", linewidth=1.2, label="truth (simulated)")
-    ax.step(steps, value, where="mid", color="#26547c", linewidth=1.5, label="estimate")
-    ax.plot(steps[fresh], value[fresh], ".", color="#26547c", markersize=6, label="published")
-    ax.set_xlabel("step")
-    ax.set_ylabel("percent of devices" if run.scene.share else "mean")
-    name = shorten(run.scene.name, 50).replace("$", r"\$")  # a dollar would begin a formula
-    ax.set_title(f"{name}: {run.method}, epsilon {run.epsilon:g} in any {run.w} steps, {run.scene.stream.n:,} devices")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.margins(x=0.01)
-    drawn.legend(loc="outside lower center", ncols=7, frameon=False, fontsize="small")
-    return drawn

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,11 +14,11 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, MissingDependency
 
-__all__ = ["MISSING", "Column", "read_column"]
+__all__ = ["MISSING", "Column", "number_of", "one_of", "read_column"]
 
 MISSING = "(missing)"
 MOST_LABELS = 1_000_000
-_SHOWN = 30  # names of columns in an error
+_SHOWN = 30  # names in an error
 Batch = list[str | None]  # a part of the column; None where there is no value
 
 
@@ -69,6 +70,29 @@ def read_column(path: Path, column: str) -> Column:
     return _ordered(list(known), np.concatenate(parts), missing)
 
 
+def number_of(label: str) -> float:
+    """The number that a label spells; NaN where it spells none.
+
+    Example:
+        >>> number_of("2.50"), number_of("1e3"), number_of("Rye")
+        (2.5, 1000.0, nan)
+    """
+    try:
+        return float(label)
+    except ValueError:
+        return math.nan
+
+
+def one_of(names: Sequence[str]) -> str:
+    """The names that are allowed, for an error: the first of them where there are many.
+
+    Example:
+        >>> one_of(["town", "age"])
+        'one of town, age'
+    """
+    return f"one of {', '.join(names[:_SHOWN])}" + (", ..." if len(names) > _SHOWN else "")
+
+
 def _ordered(labels: list[str], codes: NDArray[np.int64], missing: int) -> Column:
     """Numbers by size, words by the alphabet, the missing last."""
     order = sorted(range(len(labels)), key=lambda code: (labels[code] == MISSING, *_rank(labels[code])))
@@ -78,11 +102,8 @@ def _ordered(labels: list[str], codes: NDArray[np.int64], missing: int) -> Colum
 
 
 def _rank(label: str) -> tuple[bool, float, str]:
-    try:
-        number = float(label)
-    except ValueError:
-        return True, 0.0, label
-    return (True, 0.0, label) if number != number else (False, number, label)
+    number = number_of(label)
+    return (True, 0.0, label) if math.isnan(number) else (False, number, label)
 
 
 def _delimited(path: Path, column: str, delimiter: str) -> Iterator[Batch]:
@@ -162,7 +183,6 @@ def _parquet(path: Path, column: str) -> Iterator[Batch]:
 
 def _place(column: str, names: list[str]) -> int:
     if names.count(column) != 1:
-        known = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-        allowed = f"one of {known}" if column not in names else "a name that only one column has"
+        allowed = one_of(names) if column not in names else "a name that only one column has"
         raise InvalidValue("column", column, allowed)
     return names.index(column)

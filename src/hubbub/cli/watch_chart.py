@@ -1,0 +1,105 @@
+"""The live chart of `hubbub watch`, drawn with characters: a band, a column a step, on a scale of round numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from hubbub.cli.output import percent
+
+if TYPE_CHECKING:
+    from hubbub.simulate.watch import Moment, Watch
+    from hubbub.simulate.watch_scenes import Scene
+
+__all__ = ["BAND", "FAINT", "GUTTER", "WHITE", "YELLOW", "chart", "scale", "written"]
+
+GUTTER = 9  # characters right of the chart
+# Of the band: (alarm, published). Fresh reports are bright, a stand-in is dark; red while the alarm is on.
+# A terminal of 16 colours takes the nearest, and still tells them apart.
+BAND = {(0, 1): "#4a90e0", (0, 0): "#1c4a8c", (1, 1): "#c8443c", (1, 0): "#8b1a1a"}
+WHITE, YELLOW, FAINT = "bold #ffffff", "#e6c229", "#9aa4ae"
+_LEVELS = 3  # of a line within a character: low, middle, high
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_LINE, _THRESHOLD, _TRUTH = "▁━▔", "▁╌▔", ".·˙"
+
+
+def chart(run: Watch, rows: int, columns: int) -> list[Text]:
+    """The band, a column a step, with its scale to the right; then which were published, and when."""
+    shown, monitor, show = run.moments[-columns:], run.monitor, written(run.scene)
+    least, most = run.scene.span
+    numbers = [number for one in shown for number in (one.truth, one.value)] + [monitor.above, monitor.below]
+    numbers += [min(max(edge, least), most) for one in shown for edge in (one.low, one.high)]  # wide bands are cut
+    numbers = [number for number in numbers if not math.isnan(number)]
+    bottom, top, tick = scale(min(numbers), max(numbers), rows)
+
+    def height(number: float) -> float:
+        return min(max((number - bottom) / (top - bottom) * rows, 0.0), rows - 1e-9)  # NaN stays NaN
+
+    lines_at = {int(height(bound)): height(bound) for bound in (monitor.below, monitor.above)}
+    gutter = {int(height(bottom + k * tick)): (bottom + k * tick, FAINT) for k in range(round((top - bottom) / tick))}
+    gutter[int(height(monitor.above))] = (monitor.above, YELLOW)
+    if not math.isnan(shown[-1].value):
+        gutter[int(height(shown[-1].value))] = (shown[-1].value, f"{WHITE} on {BAND[shown[-1].alarm, 1]}")
+    drawn = []
+    for row in reversed(range(rows)):
+        line = Text()
+        for one in shown:
+            line.append(*_cell(one, row, height, lines_at.get(row)))
+        rest = columns - len(shown)
+        line.append((_level(_THRESHOLD, lines_at[row]) if row in lines_at else " ") * rest, YELLOW)
+        if row in gutter:
+            line.append(" ").append(show(gutter[row][0]).rjust(GUTTER - 2), gutter[row][1])
+        drawn.append(line)
+    marks, axis = Text(), [" "] * columns
+    for place, one in enumerate(shown):
+        marks.append("●" if one.published else "·", BAND[0, 1] if one.published else FAINT)
+        if one.step % 10 == 0 and place + len(str(one.step)) < columns:
+            axis[place : place + len(str(one.step)) + 1] = f"╵{one.step}"
+    marks.append(" " * (columns - len(shown)) + " fresh", FAINT)
+    return [*drawn, marks, Text("".join(axis) + " step", FAINT)]
+
+
+def _cell(one: Moment, row: int, height: Callable[[float], float], threshold: float | None) -> tuple[str, str]:
+    """A character and its style: the estimate hides the truth, which hides the threshold, which hides the band."""
+    band = BAND[one.alarm, one.published]
+    low, high, value, truth = (height(number) for number in (one.low, one.high, one.value, one.truth))
+    covered = min(high, row + 1) - max(low, row)  # NaN where nothing is known: every comparison is false
+    under = f" on {band}" if covered > 0.5 else ""
+    if row <= value < row + 1:
+        return _level(_LINE, value), f"{WHITE} on {band}"
+    if row <= truth < row + 1:
+        return _level(_TRUTH, truth), FAINT + under
+    if threshold is not None:
+        return _level(_THRESHOLD, threshold), YELLOW + under
+    if not covered > 0:
+        return " ", ""
+    if high < row + 1 or covered == 1:
+        return _EIGHTHS[round(8 * covered)], band
+    return _EIGHTHS[8 - round(8 * covered)], f"{band} reverse"  # the lower edge: what is not covered, inverted
+
+
+def _level(glyphs: str, height: float) -> str:
+    """The glyph for where in its character a line is."""
+    return glyphs[min(int((height - math.floor(height)) * _LEVELS), _LEVELS - 1)]
+
+
+def scale(low: float, high: float, rows: int) -> tuple[float, float, float]:
+    """A bottom, a top and a round tick between, at least two rows apart.
+
+    Example:
+        >>> [round(number, 2) for number in scale(0.031, 0.187, 13)]
+        [0.0, 0.2, 0.05]
+    """
+    least = (high - low or abs(high) or 1.0) / max(rows / 2, 1)
+    power = 10.0 ** math.floor(math.log10(least))
+    tick = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)
+    bottom = math.floor(low / tick) * tick
+    return bottom, max(math.ceil(high / tick) * tick, bottom + tick), tick
+
+
+def written(scene: Scene) -> Callable[[float], str]:
+    """How the watched number is written."""
+    return percent if scene.share else "{:.4g}".format
