@@ -6,7 +6,7 @@ import re
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["seconds_of", "shown"]
+__all__ = ["every", "seconds_of", "shown"]
 
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _NAMES = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
@@ -35,10 +35,20 @@ def shown(seconds: int) -> str:
 
     Example:
         >>> shown(3600), shown(5400), shown(86400 * 20)
-        ('hour', '90 minutes', '20 days')
+        ('1 hour', '90 minutes', '20 days')
     """
     for letter, size in _UNITS.items():
         if seconds % size == 0:
             count = seconds // size
-            return _NAMES[letter] if count == 1 else f"{count:,} {_NAMES[letter]}s"
+            return f"{count:,} {_NAMES[letter]}{'s' * (count != 1)}"
     raise InvalidValue("seconds", seconds, "a whole number")
+
+
+def every(seconds: int) -> str:
+    """How often, in words.
+
+    Example:
+        >>> every(3600), every(5400)
+        ('every hour', 'every 90 minutes')
+    """
+    return f"every {shown(seconds).removeprefix('1 ')}"

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from hubbub.collection.check import refuse_unsafe
 from hubbub.collection.duration import seconds_of
 from hubbub.collection.locate import at
 from hubbub.collection.question import QuestionSpec
@@ -56,7 +57,7 @@ def load_collection(source: str | Path) -> Collection:
             ...
         hubbub.core.errors.InvalidValue: questions.popular.epsilon: got -1.0; allowed: a finite number above 0
     """
-    return read_collection(source)
+    return refuse_unsafe(read_collection(source))
 
 
 def read_collection(source: str | Path) -> Collection:

@@ -1,0 +1,194 @@
+"""What a change of a collection breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hubbub.collection.duration import shown
+from hubbub.collection.finding import Finding
+from hubbub.collection.question import QuestionSpec
+from hubbub.collection.spec import Collection
+from hubbub.collection.spending import cost_of, total_of
+from hubbub.collection.words import epsilon_text, listed
+from hubbub.core.domain import Categorical, Domain
+from hubbub.privacy.budget import Budget
+
+__all__ = ["changes"]
+
+
+def changes(new: Collection, old: Collection) -> Iterator[Finding]:
+    """What becomes of devices and results when `new` takes the place of `old`.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> for found in changes(read_collection(EXAMPLE.replace('"1h"', '"2h"')), read_collection(EXAMPLE)):
+        ...     print(found.level, found.where)
+        error version
+        warning schedule.step
+    """
+    if new.name != old.name:
+        yield Finding(
+            "error",
+            "name",
+            f"{old.name} became {new.name}: another collection, which starts from nothing; keep the name",
+        )
+        return
+    found = [*_fields(new, old), *_questions(new, old), *_privacy(new, old), *_schedule(new, old), *_texts(new, old)]
+    yield from _version(new, old, bool(found))
+    yield from found
+
+
+def _version(new: Collection, old: Collection, changed: bool) -> Iterator[Finding]:
+    if new.version < old.version:
+        yield Finding("error", "version", f"{new.version} is before {old.version}: versions only grow")
+    elif changed and new.version == old.version:
+        yield Finding(
+            "error",
+            "version",
+            f"still {old.version}, and something changed: devices and stored results hold to what version "
+            f"{old.version} says; make it {old.version + 1}",
+        )
+    elif changed:
+        yield Finding(
+            "note",
+            "version",
+            f"devices that have version {old.version} fetch {new.version}; reports for {old.version} that come later "
+            "are refused as outdated. Limits hold for each version: what a device spends under the two adds up",
+        )
+    elif new.version > old.version:
+        yield Finding("warning", "version", f"{new.version} says the same as {old.version}: it only costs a new start")
+    else:
+        yield Finding("note", "version", "nothing changed")
+
+
+def _fields(new: Collection, old: Collection) -> Iterator[Finding]:
+    for name in sorted(new.fields.keys() | old.fields.keys()):
+        where, before, after = f"fields.{name}", old.fields.get(name), new.fields.get(name)
+        if before is None:
+            yield Finding("note", where, "new: programs that do not record it yet answer as if nothing was recorded")
+        elif after is None:
+            yield Finding("warning", where, "gone: programs that still record it get an error")
+        elif before != after:
+            yield Finding("warning", where, _domain(before, after))
+
+
+def _domain(before: Domain, after: Domain) -> str:
+    breaks = "the releases of its questions cannot be joined with the earlier ones"
+    if isinstance(before, Categorical) and isinstance(after, Categorical):
+        gone = [name for name in before.names if name not in after.names]
+        more = [name for name in after.names if name not in before.names]
+        said = [f"no longer {listed(gone[:5])}"] if gone else []
+        said += [f"now also {listed(more[:5])}"] if more else []
+        lost = "; programs that still record what is gone get an error" if gone else ""
+        return f"{', '.join(said) or 'the names in another order'}: {breaks}{lost}"
+    return f"from {_shown(before)} to {_shown(after)}: {breaks}"
+
+
+def _shown(domain: Domain) -> str:
+    spec = domain.spec()
+    rest = " ".join(f"{key}={value}" for key, value in spec.items() if key != "kind" and not isinstance(value, dict))
+    return f"{spec['kind']} {rest}"
+
+
+def _questions(new: Collection, old: Collection) -> Iterator[Finding]:
+    for name in sorted(new.questions.keys() | old.questions.keys()):
+        where, before, after = f"questions.{name}", old.questions.get(name), new.questions.get(name)
+        if after is None:
+            yield Finding("note", where, "gone: devices spend less, its releases end, and nothing else breaks")
+        elif before is None:
+            cost, total = epsilon_text(cost_of(new, name).of(1)), epsilon_text(total_of(new, 1))
+            earlier = epsilon_text(total_of(old, 1))
+            yield Finding(
+                "warning",
+                where,
+                f"new: a device spends up to epsilon {cost} more in a step, {total} in all instead of {earlier}",
+            )
+        elif before != after:
+            yield from _question(where, before, after)
+
+
+def _question(where: str, before: QuestionSpec, after: QuestionSpec) -> Iterator[Finding]:
+    one, other = before.spec(), after.spec()
+    for key in sorted(one.keys() | other.keys()):
+        was, now = one.get(key), other.get(key)
+        if was == now:
+            continue
+        if key == "title":
+            yield Finding("note", f"{where}.title", "another text: nothing else breaks")
+        elif key in ("epsilon", "permanent") and isinstance(was, float) and isinstance(now, float):
+            if now > was:
+                yield Finding("warning", f"{where}.{key}", f"from {was:g} to {now:g}: a device tells more than before")
+            else:
+                yield Finding("note", f"{where}.{key}", f"from {was:g} to {now:g}: a device tells less, errors grow")
+        else:
+            yield Finding(
+                "warning",
+                f"{where}.{key}",
+                f"from {_value(was)} to {_value(now)}: another question under the same name; its releases cannot be "
+                "joined with the earlier ones",
+            )
+
+
+def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:
+    for (key, was), (_, now) in zip(_limits(old.budget), _limits(new.budget), strict=True):
+        if was == now:
+            continue
+        looser = now is None or (was is not None and now > was)
+        said = "devices are promised less than before" if looser else "devices are promised more than before"
+        yield Finding("warning" if looser else "note", f"privacy.{key}", f"from {_limit(was)} to {_limit(now)}: {said}")
+    steps = [None if budget.window is None else budget.window.steps for budget in (old.budget, new.budget)]
+    if None not in steps and steps[0] != steps[1]:
+        yield Finding("warning", "privacy.window.steps", f"from {steps[0]} to {steps[1]}: another promise")
+    for key, said in (
+        ("minimum_batch", "releases may rest on fewer reports"),
+        ("minimum_arc", "smaller groups are asked"),
+    ):
+        was, now = getattr(old, key), getattr(new, key)
+        if now != was:
+            text = f"from {was:,} to {now:,}: " + (said if now < was else "stricter than before")
+            yield Finding("warning" if now < was else "note", f"privacy.{key}", text)
+    for key in sorted(new.overrides.keys() | old.overrides.keys()):
+        if new.overrides.get(key) != old.overrides.get(key):
+            yield Finding(
+                "warning" if key in new.overrides else "note",
+                f"override.{key}",
+                "advice set aside, or for another reason" if key in new.overrides else "no longer set aside",
+            )
+
+
+def _limits(budget: Budget) -> list[tuple[str, int | None]]:
+    window = None if budget.window is None else budget.window.limit
+    return [("event", budget.event), ("window", window), ("user", budget.user)]
+
+
+def _limit(units: int | None) -> str:
+    return "no limit" if units is None else f"epsilon {epsilon_text(units)}"
+
+
+def _schedule(new: Collection, old: Collection) -> Iterator[Finding]:
+    if new.step_seconds != old.step_seconds:
+        was, now = shown(old.step_seconds), shown(new.step_seconds)
+        yield Finding(
+            "warning",
+            "schedule.step",
+            f"from {was} to {now}: steps are numbered anew, and earlier releases are of another length",
+        )
+    if new.origin != old.origin:
+        yield Finding("warning", "schedule.origin", "steps are numbered anew: streams and ledgers start again")
+    if new.lateness_seconds != old.lateness_seconds:
+        yield Finding("note", "schedule.lateness", "releases come at another time after their step")
+    if new.retention_days != old.retention_days:
+        longer = new.retention_days > old.retention_days
+        text = f"from {old.retention_days} to {new.retention_days} days"
+        more = "reports are kept longer than people were told" if longer else "reports are deleted sooner"
+        yield Finding("warning" if longer else "note", "schedule.retention", f"{text}: {more}")
+
+
+def _texts(new: Collection, old: Collection) -> Iterator[Finding]:
+    if new.title != old.title:
+        yield Finding("note", "title", "another text: nothing else breaks")
+
+
+def _value(value: Any) -> str:
+    return "nothing" if value is None else str(value)

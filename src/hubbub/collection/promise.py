@@ -1,0 +1,149 @@
+"""What a collection promises, in plain words, to whoever owns a device."""
+
+from __future__ import annotations
+
+from textwrap import fill
+
+from hubbub.collection.duration import every, shown
+from hubbub.collection.question import QuestionSpec
+from hubbub.collection.spec import Collection
+from hubbub.collection.spending import cost_of, steps_a_year, worst_of
+from hubbub.collection.words import epsilon_text, listed, odds_text, sure_text
+from hubbub.core.domain import Numeric, Sets, Strings
+from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.mechanisms.memo.loloha import Loloha
+from hubbub.mechanisms.memo.memo import Memoised
+
+__all__ = ["promise"]
+
+_WIDTH = 100
+
+
+def promise(collection: Collection) -> str:
+    """What is sent and how often, what it can reveal at most, and what is not covered.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> print(promise(load_collection(EXAMPLE)).splitlines()[0])
+        themes, version 1: Light or dark?
+    """
+    paragraphs = [
+        f"{collection.name}, version {collection.version}: {collection.title}",
+        f"What is sent. {_sent(collection)}",
+        *(_question(collection, name) for name in collection.questions),
+        f"All together. {_together(collection)}",
+        *_linked(collection),
+        f"Who learns it. {_who(collection)}",
+        f"What is not covered. {_uncovered(collection)}",
+    ]
+    return "\n\n".join(fill(paragraph, _WIDTH) for paragraph in paragraphs)
+
+
+def _sent(collection: Collection) -> str:
+    names = listed(sorted({question.field for question in collection.questions.values()}))
+    return (
+        f"Programs on this device record {names}. What they record stays on the device. What is sent are randomised "
+        "reports: the device throws dice first, and whatever a report says, it may be the dice. Every upload is "
+        f"{collection.frame_bytes:,} bytes long, whatever it holds; each report carries a random number, used once, by "
+        "which a repeated upload is recognised. A device that recorded nothing answers all the same."
+    )
+
+
+def _question(collection: Collection, name: str) -> str:
+    question = collection.questions[name]
+    domain = collection.fields[question.field]
+    mechanism = question.mechanism_for(domain)
+    asks = f"{name}. {question.title or _default_title(question, domain)}"
+    step = every(collection.step_seconds)
+    if isinstance(mechanism, Memoised):
+        one, all_of_one = odds_text(mechanism.effective_epsilon), sure_text(mechanism.permanent_epsilon)
+        return (
+            f"{asks} One report {step}. The device draws a random answer for each value once, keeps it for good, and "
+            f"makes every report from it. One report is {one}. All reports of a value that does not change, together, "
+            f"over any time: {all_of_one} at most. Every new value costs as much again, until the limit for life; then "
+            "the device goes on with the last answer it has, because silence would tell that something changed."
+        )
+    if question.kind != "stream":
+        return f"{asks} One report {step}. It is {odds_text(mechanism.effective_epsilon)}."
+    assert question.w is not None
+    window = shown(question.w * collection.step_seconds)
+    rhythm = (
+        f"Reports {step}, each of which tells only a part"
+        if question.everyone
+        else f"At most one report in {window}, when a wandering lot falls on the device"
+    )
+    together = "All reports of" if question.everyone else "What is sent in"
+    return f"{asks} {rhythm}. {together} any {window} together are {odds_text(question.epsilon)}."
+
+
+def _default_title(question: QuestionSpec, domain: object) -> str:
+    what = {Numeric: "what is its mean", Sets: "how many items has it", Strings: "which texts are common"}
+    if question.kind in ("histogram", "memo") and isinstance(domain, Numeric):
+        return f"Of {question.field}: how is it spread?"
+    return f"Of {question.field}: {what.get(type(domain), 'how common is each value')}?"
+
+
+def _together(collection: Collection) -> str:
+    budget, steps = collection.budget, steps_a_year(collection)
+    parts = []
+    if budget.event is not None:
+        most = min(budget.event, worst_of(collection, 1))
+        parts.append(f"all reports of one step: {_sure(most)}")
+    if budget.window is not None:
+        most = min(budget.window.limit, worst_of(collection, budget.window.steps))
+        parts.append(f"those of any {shown(budget.window.steps * collection.step_seconds)}: {_sure(most)}")
+    if budget.user is not None:
+        parts.append(f"all that is ever sent: {_sure(budget.user)}")
+    limits = "; ".join(parts)
+    year = worst_of(collection, steps) if budget.user is None else min(budget.user, worst_of(collection, steps))
+    text = (
+        f"The device keeps an account and refuses to answer beyond these limits, whatever the server asks. How sure an "
+        f"observer can become who held two values equally likely, from {limits}. In a year it spends up to epsilon "
+        f"{epsilon_text(year)}."
+    )
+    if budget.user is None:
+        text += " There is no limit for life: a habit that lasts can be learned, a single moment cannot."
+    return text
+
+
+def _sure(units: int) -> str:
+    return f"{sure_text(units / UNITS_PER_EPSILON)} (epsilon {epsilon_text(units)})"
+
+
+def _linked(collection: Collection) -> list[str]:
+    said = []
+    for name, question in collection.questions.items():
+        mechanism = question.mechanism_for(collection.fields[question.field])
+        if isinstance(mechanism, Loloha):
+            said.append(
+                f"The reports of {name} carry the number of the device's hash function, one of "
+                f"{mechanism.functions:,}, which stays the same"
+            )
+        elif isinstance(mechanism, Memoised):
+            said.append(f"The reports of {name} are made from one kept answer, and look alike under their noise")
+    if not said:
+        return []
+    most = max(cost_of(collection, name).most for name in collection.questions)
+    return [
+        f"Linked reports. {'. '.join(said)}: someone who collects many of them can tell that they may come from one "
+        f"device, and by a change in them that a value may have changed. Whatever its values do, that costs at most "
+        f"epsilon {epsilon_text(min(most, collection.budget.user or most))}."
+    ]
+
+
+def _who(collection: Collection) -> str:
+    return (
+        "This holds against everyone who sees a report: on the network, at the server, in its records; nobody but the "
+        "device has to be trusted. Statistics are published of at least "
+        f"{collection.minimum_batch:,} reports, and no group below {100 * collection.minimum_arc / (1 << 32):.2g}% of "
+        f"the devices is ever asked. Reports are deleted after {shown(collection.retention_days * 86400)}."
+    )
+
+
+def _uncovered(collection: Collection) -> str:
+    overrides = " ".join(f"Set aside by the author: {key} ({reason})." for key, reason in collection.overrides.items())
+    return (
+        "That the device takes part, and in which step it answered. Its network address, and whatever else a network "
+        "tells. What the statistics say about everyone, its owner included. Someone who owns the device, or can change "
+        f"its programs. {overrides}"
+    ).rstrip()

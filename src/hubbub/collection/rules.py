@@ -1,0 +1,216 @@
+"""The rules of a safe collection: each reads a collection and says what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from hubbub.collection.duration import every, shown
+from hubbub.collection.finding import Finding
+from hubbub.collection.spec import Collection
+from hubbub.collection.spending import cost_of, steps_a_year, total_of
+from hubbub.collection.words import epsilon_text, listed, sure_text
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.cohort import CIRCLE
+
+__all__ = ["LARGEST_EPSILON", "RULES", "SMALLEST_BATCH"]
+
+LARGEST_EPSILON = 8.0
+SMALLEST_BATCH = 20
+_FINE_SECONDS = 60
+_LONG_DAYS = 365
+
+
+def large_epsilon(collection: Collection) -> Iterator[Finding]:
+    """No question spends more than 8, unless the author says why.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> [found.level for found in large_epsilon(read_collection(EXAMPLE.replace("= 1.0", "= 9.0")))]
+        ['error']
+    """
+    reason = collection.overrides.get("epsilon_above_8")
+    above = False
+    for name, question in collection.questions.items():
+        for key in ("epsilon", "permanent"):
+            epsilon = getattr(question, key)
+            if epsilon is None or epsilon <= LARGEST_EPSILON:
+                continue
+            above = True
+            where = f"questions.{name}.{key}"
+            said = f"epsilon {epsilon:g} can make an observer {sure_text(epsilon)} sure of a value"
+            if reason is None:
+                allowed = f"at most {LARGEST_EPSILON:g}, or give a reason as epsilon_above_8 in [override]"
+                yield Finding("error", where, f"{said}; {allowed}")
+            else:
+                yield Finding("warning", where, f"{said}; allowed because: {reason}")
+    if reason is not None and not above:
+        yield Finding("warning", "override.epsilon_above_8", "nothing needs it: take it out")
+
+
+def small_batch(collection: Collection) -> Iterator[Finding]:
+    """No release rests on fewer than 20 reports, unless the author says why."""
+    reason = collection.overrides.get("minimum_batch_below_20")
+    below = collection.minimum_batch < SMALLEST_BATCH
+    where, said = "privacy.minimum_batch", f"releases of {collection.minimum_batch} reports are nearly all noise"
+    if below and reason is None:
+        allowed = f"at least {SMALLEST_BATCH}, or give a reason as minimum_batch_below_20 in [override]"
+        yield Finding("error", where, f"{said}, and close to the single person; {allowed}")
+    elif below:
+        yield Finding("warning", where, f"{said}; allowed because: {reason}")
+    elif reason is not None:
+        yield Finding("warning", "override.minimum_batch_below_20", "nothing needs it: take it out")
+
+
+def fits_the_budget(collection: Collection) -> Iterator[Finding]:
+    """What is asked is what devices may spend: else they would refuse, and some questions would never be answered.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> for found in fits_the_budget(read_collection(EXAMPLE.replace("event = 1.0", "event = 0.5"))):
+        ...     print(found.text)
+        the questions of one step can cost a device epsilon 1 (popular 1), and it may spend 0.5: lower their epsilon or
+        raise the limit
+    """
+    budget = collection.budget
+    limits = [("privacy.event", 1, "one step", budget.event), ("privacy.user", 1, "one step", budget.user)]
+    if budget.window is not None:
+        steps = budget.window.steps
+        limits.append(("privacy.window", steps, f"{steps:,} consecutive steps", budget.window.limit))
+    for where, steps, span, limit in limits:
+        if limit is not None and total_of(collection, steps) > limit:
+            total, parts = epsilon_text(total_of(collection, steps)), _parts(collection, steps)
+            yield Finding(
+                "error",
+                where,
+                f"the questions of {span} can cost a device epsilon {total} ({parts}), and it may spend "
+                f"{epsilon_text(limit)}: lower their epsilon or raise the limit",
+            )
+
+
+def lifetime(collection: Collection) -> Iterator[Finding]:
+    """How long the lifetime limit lasts, or what a year costs without one."""
+    costs = {name: cost_of(collection, name) for name in collection.questions}
+    memos = [name for name, cost in costs.items() if cost.memo]
+    year = total_of(collection, steps_a_year(collection))
+    user = collection.budget.user
+    if user is None:
+        yield Finding(
+            "note",
+            "privacy.user",
+            f"no limit for life: in a year a device may spend up to epsilon {epsilon_text(year)}, which hides single "
+            "reports and not a year of them",
+        )
+        if memos:
+            yield Finding(
+                "error",
+                "privacy.user",
+                f"{listed(memos)} costs its permanent epsilon again for every new value: give a limit for life",
+            )
+        return
+    if year <= user:
+        yield Finding("note", "privacy.user", f"a year costs a device at most epsilon {epsilon_text(year)}")
+        return
+    if total_of(collection, 1) > user:
+        return  # an error already
+    low, high = 1, steps_a_year(collection)
+    while low < high:  # the last step at which the limit still holds
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if total_of(collection, middle) <= user else (low, middle - 1)
+    lasts = shown(low * collection.step_seconds)
+    yield Finding(
+        "warning",
+        "privacy.user",
+        f"a device that answers everything has spent its limit after {lasts} and is silent from then on"
+        + (f"; {listed(memos)} goes on, from the answers it has" if memos else ""),
+    )
+
+
+def small_arcs(collection: Collection) -> Iterator[Finding]:
+    """Devices must accept the arcs that a stream asks."""
+    for name, question in collection.questions.items():
+        if question.everyone:
+            continue
+        ask = next(collection.protocol(name))
+        if isinstance(ask, Ask) and ask.cohort.length < collection.minimum_arc:
+            yield Finding(
+                "error",
+                f"questions.{name}.w",
+                f"{question.method} asks {100 * ask.cohort.share:.3g}% of the devices at a time, and they refuse less "
+                f"than {100 * collection.minimum_arc / CIRCLE:.3g}%: shorten the window, or lower privacy.minimum_arc",
+            )
+        elif question.method == "LPD":
+            yield Finding(
+                "note",
+                f"questions.{name}.method",
+                "every publication of a window asks half of those left: one that falls below privacy.minimum_arc goes "
+                "unanswered, and an earlier release stands in; LPA does not shrink",
+            )
+
+
+def unread_fields(collection: Collection) -> Iterator[Finding]:
+    """A field that no question reads is recorded for nothing.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> more = EXAMPLE + '[fields.age]\\nkind = "ordinal"\\nsize = 99'
+        >>> [found.where for found in unread_fields(read_collection(more))]
+        ['fields.age']
+    """
+    read = {question.field for question in collection.questions.values()}
+    for name in collection.fields:
+        if name not in read:
+            yield Finding("warning", f"fields.{name}", "no question reads it: it never leaves the device")
+
+
+def one_field_twice(collection: Collection) -> Iterator[Finding]:
+    """Several questions of one field add up."""
+    for field in collection.fields:
+        names = [name for name, question in collection.questions.items() if question.field == field]
+        if len(names) > 1:
+            yield Finding(
+                "note", f"fields.{field}", f"{listed(names)} all read it: what they tell about it adds up, as budgeted"
+            )
+
+
+def timing(collection: Collection) -> Iterator[Finding]:
+    """Steps too fine, reports kept too long or awaited too long."""
+    if collection.step_seconds < _FINE_SECONDS:
+        yield Finding(
+            "warning",
+            "schedule.step",
+            f"a step {every(collection.step_seconds)} tells closely when devices are on",
+        )
+    if collection.lateness_seconds > collection.step_seconds:
+        yield Finding(
+            "warning", "schedule.lateness", "longer than a step: a release comes after the next step has ended"
+        )
+    if collection.retention_days > _LONG_DAYS:
+        yield Finding("warning", "schedule.retention", "reports are kept for more than a year: is it needed?")
+
+
+def linkable(collection: Collection) -> Iterator[Finding]:
+    """Memoised reports can be told to come from one device."""
+    for name, question in collection.questions.items():
+        if question.kind == "memo":
+            yield Finding(
+                "note",
+                f"questions.{name}",
+                "its reports can be linked: a device's permanent answer is the same in all of them, under the noise",
+            )
+
+
+def _parts(collection: Collection, steps: int) -> str:
+    return ", ".join(f"{name} {epsilon_text(cost_of(collection, name).of(steps))}" for name in collection.questions)
+
+
+RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
+    large_epsilon,
+    small_batch,
+    fits_the_budget,
+    lifetime,
+    small_arcs,
+    unread_fields,
+    one_field_twice,
+    timing,
+    linkable,
+)

@@ -1,0 +1,83 @@
+"""What an epsilon means, in plain words that stay true: upper bounds rounded up, lower ones down."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Context, Decimal
+
+from hubbub.core.event import UNITS_PER_EPSILON
+
+__all__ = ["epsilon_text", "listed", "odds_text", "rounded_up", "sure_text", "times_text"]
+
+_LARGEST = 700.0
+_NO_LIMIT = 20.0
+"""Beyond this an observer can be all but certain: a number would only look like a promise."""
+
+
+def rounded_up(number: float, digits: int = 3) -> str:
+    """So many significant digits, never less than the number.
+
+    Example:
+        >>> rounded_up(2.7182818), rounded_up(1000.0), rounded_up(0.5)
+        ('2.72', '1,000', '0.5')
+    """
+    exact = Context(prec=12).create_decimal(Decimal(number))
+    return f"{Context(prec=digits, rounding=ROUND_CEILING).plus(exact).normalize():,f}"
+
+
+def epsilon_text(units: int) -> str:
+    """Units of 1e-12 epsilon as an epsilon.
+
+    Example:
+        >>> epsilon_text(1_500_000_000_000), epsilon_text(999_999_999_999)
+        ('1.5', '1')
+    """
+    return rounded_up(units / UNITS_PER_EPSILON, digits=4)
+
+
+def times_text(epsilon: float) -> str:
+    """How many times likelier a report can be under one value than under another.
+
+    Example:
+        >>> times_text(1.0)
+        '2.72'
+    """
+    return rounded_up(math.exp(epsilon)) if epsilon < _NO_LIMIT else f"e^{rounded_up(min(epsilon, 1e15))}"
+
+
+def sure_text(epsilon: float) -> str:
+    """How sure an observer can become who held two values equally likely.
+
+    Example:
+        >>> sure_text(1.0), sure_text(8.0), sure_text(100.0)
+        ('73.2%', '99.97%', 'all but 100%')
+    """
+    if epsilon > _NO_LIMIT:
+        return "all but 100%"
+    unsure = 100 / (1 + math.exp(min(epsilon, _LARGEST)))
+    digits = 3 + max(0, -math.floor(math.log10(unsure)) - 1)
+    return f"{rounded_up(100 - unsure, digits)}%"
+
+
+def odds_text(epsilon: float) -> str:
+    """Both in one sentence.
+
+    Example:
+        >>> print(odds_text(1.0))
+        at most 2.72 times likelier under one value than under any other: whoever held two values equally likely can
+        then be at most 73.2% sure of one
+    """
+    return (
+        f"at most {times_text(epsilon)} times likelier under one value than under any other: whoever held two values "
+        f"equally likely can then be at most {sure_text(epsilon)} sure of one"
+    )
+
+
+def listed(names: list[str]) -> str:
+    """Names as a sentence has them.
+
+    Example:
+        >>> listed(["a", "b", "c"]), listed(["a"])
+        ('a, b and c', 'a')
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
