@@ -1,8 +1,8 @@
 """Measured variance and coverage of every unbiased oracle, at every setting.
 
 Variance: at least 40,000 squared errors a setting, so that their mean has a standard error of about 0.7% and the band
-of 3% is four of them: a failure probability below 1e-4 a setting, fixed by the seed. Coverage: at least 5,000 intervals,
-a standard error of 0.3%; the band 93-97% is more than six of them.
+of 3% is four of them: a failure probability below 1e-4 a setting, fixed by the seed. Coverage: at least 5,000
+intervals, a standard error of 0.3%; the band 93-97% is more than six of them.
 """
 
 from __future__ import annotations
