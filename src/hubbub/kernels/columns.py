@@ -33,7 +33,7 @@ def column_sums(packed: NDArray[Any], weights: NDArray[np.int64] | None = None) 
         # Short rows are counted several as one, so that the inner loop is long enough to vectorise.
         whole = len(packed) // together * together
         long = column_sums(packed[:whole].reshape(whole // together, -1))
-        return long.reshape(together, -1).sum(axis=0) + column_sums(packed[whole:])
+        return np.asarray(long.reshape(together, -1).sum(axis=0) + column_sums(packed[whole:]))
     weighing = None if weights is None else readonly(weights, np.int64)
 
     def count(start: int, stop: int) -> NDArray[np.int64]:
