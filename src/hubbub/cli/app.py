@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hubbub.cli import audit, data, demo, estimate, plan, reproduce, watch
+from hubbub.cli import audit, check, data, demo, estimate, plan, reproduce, watch
 from hubbub.core.errors import HubbubError
 
 __all__ = ["app"]
@@ -78,6 +78,7 @@ def hubbub(
 
 app.command()(demo.demo)
 app.command()(plan.plan)
+app.command()(check.check)
 app.command()(audit.audit)
 app.command()(estimate.estimate)
 app.command()(watch.watch)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hubbub.cli.options import AsJson, Plot
+from hubbub.core.errors import InvalidValue
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,7 +20,10 @@ __all__ = ["plan"]
 
 
 def plan(
-    domain: Annotated[int, typer.Option("--domain", "-d", help="How many values there are.", show_default=False)],
+    file: Annotated[
+        Path | None, typer.Argument(help="A collection (TOML): what its questions will tell.", show_default=False)
+    ] = None,
+    domain: Annotated[int | None, typer.Option("--domain", "-d", help="How many values there are.")] = None,
     n: Annotated[int | None, typer.Option("--n", "-n", help="How many people report.")] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", "-e", help="What one report may spend.")] = None,
     stderr: Annotated[float | None, typer.Option("--stderr", help="The standard error wanted, of a share.")] = None,
@@ -26,13 +31,21 @@ def plan(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare every mechanism before anything is collected.
+    """Compare every mechanism before anything is collected, or read a collection's file.
 
-    Give two of --n, --epsilon and --stderr: the third is solved.
+    Without a file, give --domain and two of --n, --epsilon and --stderr: the third is solved.
     """
     from hubbub.cli.output import check_plot, emit, page, save_plot
     from hubbub.privacy.plan import plan as make
 
+    if file is not None:
+        from hubbub.cli.plan_file import plan_file
+
+        if any(option is not None for option in (domain, n, epsilon, stderr, most_bytes, plot)):
+            raise InvalidValue("file", str(file), "a collection's file and --json, or the other options without a file")
+        return plan_file(file, as_json=as_json)
+    if domain is None:
+        raise InvalidValue("--domain", None, "how many values there are, or a collection's file")
     check_plot(plot)
     made = make(domain=domain, n=n, epsilon=epsilon, stderr=stderr, most_bytes=most_bytes)
     if plot is not None:

@@ -6,7 +6,7 @@ import re
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["every", "seconds_of", "shown"]
+__all__ = ["every", "seconds_of", "shown", "span"]
 
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _NAMES = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
@@ -51,4 +51,14 @@ def every(seconds: int) -> str:
         >>> every(3600), every(5400)
         ('every hour', 'every 90 minutes')
     """
-    return f"every {shown(seconds).removeprefix('1 ')}"
+    return f"every {span(seconds)}"
+
+
+def span(seconds: int) -> str:
+    """A duration in words, as "any ..." has it.
+
+    Example:
+        >>> span(86400), span(7 * 86400)
+        ('day', '7 days')
+    """
+    return shown(seconds).removeprefix("1 ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import fill
 
-from hubbub.collection.duration import every, shown
+from hubbub.collection.duration import every, shown, span
 from hubbub.collection.question import QuestionSpec
 from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
@@ -16,11 +16,11 @@ from hubbub.mechanisms.memo.memo import Memoised
 
 __all__ = ["promise"]
 
-_WIDTH = 100
 
-
-def promise(collection: Collection) -> str:
+def promise(collection: Collection, *, width: int | None = None) -> str:
     """What is sent and how often, what it can reveal at most, and what is not covered.
+
+    Paragraphs, each on one line; or in lines of at most so many characters.
 
     Example:
         >>> from hubbub.collection.toml import EXAMPLE, load_collection
@@ -36,7 +36,7 @@ def promise(collection: Collection) -> str:
         f"Who learns it. {_who(collection)}",
         f"What is not covered. {_uncovered(collection)}",
     ]
-    return "\n\n".join(fill(paragraph, _WIDTH) for paragraph in paragraphs)
+    return "\n\n".join(paragraph if width is None else fill(paragraph, width) for paragraph in paragraphs)
 
 
 def _sent(collection: Collection) -> str:
@@ -66,14 +66,10 @@ def _question(collection: Collection, name: str) -> str:
     if question.kind != "stream":
         return f"{asks} One report {step}. It is {odds_text(mechanism.effective_epsilon)}."
     assert question.w is not None
-    window = shown(question.w * collection.step_seconds)
-    rhythm = (
-        f"Reports {step}, each of which tells only a part"
-        if question.everyone
-        else f"At most one report in {window}, when a wandering lot falls on the device"
-    )
-    together = "All reports of" if question.everyone else "What is sent in"
-    return f"{asks} {rhythm}. {together} any {window} together are {odds_text(question.epsilon)}."
+    odds, window = odds_text(question.epsilon), span(question.w * collection.step_seconds)
+    if question.everyone:
+        return f"{asks} Reports {step}, each of which tells a part. Those of any {window}, together, are {odds}."
+    return f"{asks} At most one report in any {window}, in turn; whose turn it is, only the device knows. It is {odds}."
 
 
 def _default_title(question: QuestionSpec, domain: object) -> str:
@@ -91,7 +87,7 @@ def _together(collection: Collection) -> str:
         parts.append(f"all reports of one step: {_sure(most)}")
     if budget.window is not None:
         most = min(budget.window.limit, worst_of(collection, budget.window.steps))
-        parts.append(f"those of any {shown(budget.window.steps * collection.step_seconds)}: {_sure(most)}")
+        parts.append(f"those of any {span(budget.window.steps * collection.step_seconds)}: {_sure(most)}")
     if budget.user is not None:
         parts.append(f"all that is ever sent: {_sure(budget.user)}")
     limits = "; ".join(parts)

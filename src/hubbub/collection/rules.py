@@ -168,7 +168,7 @@ def one_field_twice(collection: Collection) -> Iterator[Finding]:
         names = [name for name, question in collection.questions.items() if question.field == field]
         if len(names) > 1:
             yield Finding(
-                "note", f"fields.{field}", f"{listed(names)} all read it: what they tell about it adds up, as budgeted"
+                "note", f"fields.{field}", f"{listed(names)} read it: what they tell about it adds up, as budgeted"
             )
 
 

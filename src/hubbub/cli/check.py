@@ -1,0 +1,73 @@
+"""`hubbub check`: what a collection promises, what is wrong with it, and what a change would break."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hubbub.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hubbub.collection.finding import Finding
+
+__all__ = ["check"]
+
+REFUSED = 1
+_STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="A collection (TOML).", show_default=False)],
+    against: Annotated[Path | None, typer.Option("--against", help="The version it replaces.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a collection before anyone is asked, and say what it promises.
+
+    Exits with 1 if it is refused.
+    """
+    from hubbub.cli.output import emit, page
+    from hubbub.collection.check import check as examine
+    from hubbub.collection.promise import promise
+    from hubbub.collection.toml import read_collection
+
+    collection = read_collection(file)
+    found = examine(collection, against=None if against is None else read_collection(against))
+    refused = any(finding.level == "error" for finding in found)
+    if as_json:
+        emit(
+            {
+                "name": collection.name,
+                "version": collection.version,
+                "collection_id": collection.collection_id,
+                "ok": not refused,
+                "findings": [finding._asdict() for finding in found],
+                "promise": promise(collection),
+            }
+        )
+    else:
+        console = page()
+        if not refused:
+            console.print(promise(collection, width=console.width), markup=False)
+            console.print()
+        console.print(_table(found))
+        verdict = "refused" if refused else "good to serve"
+        console.print(f"\n{collection.name} {collection.version}: {verdict}", style="bold red" if refused else "bold")
+    if refused:
+        raise typer.Exit(REFUSED)
+
+
+def _table(found: list[Finding]) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in found:
+        text = Text(f"{finding.where}: ", style="bold").append(Text(finding.text, style="not bold"))
+        table.add_row(Text(finding.level, style=_STYLES[finding.level]), text)
+    return table
