@@ -13,9 +13,10 @@ from hubbub.collection.views import Size
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
-from hubbub.core.spec import Json
+from hubbub.core.spec import Json, spec_id
 from hubbub.mechanisms.base import Mechanism
-from hubbub.protocols.ask import Release
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.cohort import CIRCLE, Arc
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.steady import steady
 from hubbub.protocols.view import Clipped
@@ -158,8 +159,14 @@ class QuestionSpec:
             return tuple(map(str, range(domain.most + 1)))
         return self.candidates if isinstance(domain, Strings) else labels_of(domain)
 
-    def protocol(self, collection: Collection) -> Protocol:
-        """The generator of its asks and releases; steps count from 1."""
+    def protocol(self, collection: Collection, name: str | None = None) -> Protocol:
+        """The generator of its asks and releases; steps count from 1. Its name is needed where another is just alike.
+
+        Every question begins at a place of its own on the circle: streams take turns with different devices, and no
+        two questions make the same ask, which a report could not tell apart.
+        """
+        if name is None:
+            (name,) = [other for other, question in collection.questions.items() if question == self]
         domain = collection.fields[self.field]
         question = self.question(domain)
         if self.kind == "stream":
@@ -168,7 +175,7 @@ class QuestionSpec:
             stream = window_stream(self.method, question, epsilon=self.epsilon, w=self.w)
         else:
             stream = steady(question, epsilon=self.epsilon, candidates=self.candidates or None)
-        return _labelled(stream, self.labels(domain))
+        return _named(stream, int(spec_id({"question": name})[:8], 16), self.labels(domain))
 
     def spec(self) -> dict[str, Json]:
         """The question as JSON: what is not given is left out."""
@@ -231,11 +238,16 @@ def _epsilon(name: str, value: object) -> float:
     return float(value)
 
 
-def _labelled(stream: Protocol, labels: tuple[str, ...] | None) -> Protocol:
-    """The same protocol, the values of its releases named: asks carry codes alone, which keeps them short."""
+def _named(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Protocol:
+    """The same protocol from another place of the circle, and with the values of its releases named.
+
+    The asks themselves carry codes alone, which keeps them short.
+    """
     said = next(stream)
     while True:
-        if isinstance(said, Release) and labels is not None:
+        if isinstance(said, Ask):
+            said = replace(said, cohort=Arc((said.cohort.start + start) % CIRCLE, said.cohort.length))
+        elif labels is not None:
             said = replace(said, estimate=replace(said.estimate, labels=labels))
         reply = yield said
         said = stream.send(reply)

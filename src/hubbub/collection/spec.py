@@ -205,7 +205,7 @@ class Collection:
             >>> next(load_collection(EXAMPLE).protocol("popular")).standing
             True
         """
-        return self.questions[question].protocol(self)
+        return self.questions[question].protocol(self, question)
 
     def labels(self, question: str) -> tuple[str, ...] | None:
         """A name for each number that answers a question."""

@@ -39,6 +39,16 @@ class Cost(NamedTuple):
         """
         return self.per == 0
 
+    @property
+    def step(self) -> int:
+        """The most in one step.
+
+        Example:
+            >>> Cost(each=10, per=5).step
+            10
+        """
+        return self.each
+
     def of(self, steps: int) -> int:
         """The most in so many consecutive steps; of a memo, while its value stays.
 
