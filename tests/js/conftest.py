@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import fcntl
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from runpy import run_path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext
 
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients" / "js"
 _browser = run_path(str(Path(__file__).with_name("chromium.py")))
 NODE: str = _browser["NODE"]
+Site = run_path(str(Path(__file__).with_name("local_site.py")))["Site"]
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +44,37 @@ def built(tools: Path) -> Path:
     """The folder of the built client."""
     subprocess.run([NODE, "build.mjs"], cwd=tools, check=True)
     return tools / "dist"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real browser, without a window."""
+    from playwright.sync_api import sync_playwright
+
+    program, environment = _browser["chromium"]()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], env=environment)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A device of its own: nothing is kept from one test to the next."""
+    context = browser.new_context()
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def site(built: Path) -> Iterator[Callable[[Any], Any]]:
+    """Open a site for a collection."""
+    opened: list[Any] = []
+
+    def open_site(collection: Any) -> Any:
+        opened.append(Site(collection, built, ROOT / "examples" / "browser"))
+        return opened[-1]
+
+    yield open_site
+    for each in opened:
+        each.close()

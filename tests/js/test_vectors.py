@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.domain import Categorical, Numeric, Ordinal, Strings
+from hubbub.core.domain import Categorical, Numeric, Ordinal
+from hubbub.core.event import Event
 from hubbub.core.hashing import fingerprint, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
@@ -19,6 +20,8 @@ from hubbub.core.spec import canonical
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency import BLH, GRR, OLH, OUE, SUE, BasicRappor
 from hubbub.mechanisms.memo.memo import Memoised
+from hubbub.privacy.clock import Observation
+from hubbub.privacy.ledger import Budget, BudgetExceeded, Ledger, Status, StepRefused, Window
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc, place_on_circle
 from hubbub.protocols.view import Binned, Clipped, Whole
@@ -163,9 +166,66 @@ def codes() -> Iterator[dict[str, Any]]:
         (EMOJI, list(EMOJI.names)),
         (numeric, inside),
         (Numeric(0.1, 0.7, cells=1000), [0.1 + 0.6 * k / 1000 for k in range(0, 1000, 7)]),
-        (Strings(longest=16), ["", "hello", "caf\u00e9", "cafe\u0301"]),
     ):
         yield {"domain": domain.spec(), "values": values, "codes": [str(code) for code in domain.encode(values)]}
+
+
+class Shown:
+    """A clock that shows what it is told."""
+
+    interval = 100
+    now = Observation(0, 0, 0, 0)
+
+    def spec(self) -> dict[str, Any]:
+        return {}
+
+    def observe(self, last: Observation | None) -> Observation:
+        return self.now
+
+
+def accounts() -> Iterator[dict[str, Any]]:
+    """Debits that a ledger was asked for, on clocks that jump, and what it said."""
+    budgets = [
+        Budget(event=30),
+        Budget(window=Window(50, 4)),
+        Budget(user=200),
+        Budget(event=25, window=Window(40, 3), user=300),
+        Budget(window=Window(10**18, 2), user=10**18),
+    ]
+    for number, budget in enumerate(budgets):
+        rng = Random(seed=f"accounts {number}")
+        clock = Shown()
+        asked = []
+        with Ledger(":memory:", budget, clock=clock) as ledger:
+            step = trusted = 0
+            for turn in range(80):
+                jump, passed, amount = (int(x) for x in rng.uint32(3))
+                step = max(0, step + (0, 0, 1, 1, 1, 2, 5, -2)[jump % 8])
+                trusted += (0, 0, 40, 100, 100, 130, 300, 0)[passed % 8]
+                clock.now = Observation(step, step, step, trusted)
+                spent = 1 + amount % 30 if number < 4 else 10**17 + amount
+                try:
+                    ledger.answer(f"ask {turn}", step, Event("GRR", "0" * 32, spent, step), lambda: b"")
+                    taken = True
+                except (BudgetExceeded, StepRefused):
+                    taken = False
+                units = ledger.status()
+                asked.append(
+                    {
+                        "step": step,
+                        "trusted": trusted,
+                        "cost": str(spent),
+                        "taken": taken,
+                        "lifetime": str(units.lifetime),
+                        "units": _units(units),
+                    }
+                )
+        yield {"budget": json.loads(canonical(budget.spec())), "interval": clock.interval, "asked": asked}
+
+
+def _units(status: Status) -> dict[str, str]:
+    named = {"event": status.event, "window": status.window, "user": status.user}
+    return {name: str(spending.spent) for name, spending in named.items() if spending is not None}
 
 
 def vectors() -> dict[str, Any]:
@@ -206,6 +266,7 @@ def vectors() -> dict[str, Any]:
         "codes": list(codes()),
         "mechanisms": list(reports()),
         "refused": list(refused()),
+        "accounts": list(accounts()),
     }
 
 

@@ -98,6 +98,43 @@ test("specs that spend more than they say, or are not what they seem, are refuse
   for (const spec of vectors.refused) await assert.rejects(js.readMechanism(spec), { name: "Refused" }, JSON.stringify(spec));
 });
 
+test("accounts, on clocks that jump", () => {
+  for (const { budget, interval, asked } of vectors.accounts) {
+    const limits = js.readBudget(budget);
+    let account = js.newAccount("");
+    let taken = 0;
+    for (const [turn, { step, trusted, cost, ...said }] of asked.entries()) {
+      const now = { step, wall: 0, trusted };
+      try {
+        account = js.charge(account, now, limits, interval, BigInt(cost));
+        taken++;
+        assert.ok(said.taken, `turn ${turn} was refused there`);
+      } catch (error) {
+        assert.equal(error.name, "Refused", error);
+        assert.ok(!said.taken, `turn ${turn} was taken there`);
+      }
+      assert.equal(String(account.lifetime), said.lifetime);
+      const units = Object.entries(js.spendings(account, now, limits, interval));
+      assert.deepEqual(Object.fromEntries(units.map(([unit, { spent }]) => [unit, String(spent)])), said.units);
+      const limit = { event: limits.event, window: limits.window, user: limits.user };
+      for (const [unit, { spent }] of units) assert.ok(spent <= limit[unit]);
+    }
+    assert.ok(taken > 5 && taken < asked.length);
+  }
+  assert.throws(() => js.readBudget({ event: null, window: null, user: null }), /budget/);
+});
+
+test("uploads are all of one size, and hold what fits", () => {
+  const entry = (n, size, collection = "c") => ({ collection, ask: `${n}`, id: new Uint8Array(16), step: 0, report: new Uint8Array(size) });
+  const entries = [entry(1, 400), entry(2, 400), entry(3, 400), entry(4, 400), entry(5, 10, "d")];
+  const made = js.frames(entries, 2048);
+  assert.deepEqual(made.map(({ entries }) => entries.map(({ ask }) => ask)), [["1", "2", "3"], ["4"], ["5"]]);
+  for (const { body } of made) {
+    assert.equal(body.length, 2048);
+    assert.match(JSON.parse(body).pad, /^0*$/);
+  }
+});
+
 test("the bound of e^x is below it, and near", () => {
   // e to 75 digits, rounded up, times 2^256.
   const e = 271828182845904523536028747135266249775724709369995957496696762772407663036n;

@@ -1,1 +1,2 @@
-export * from "./internals";
+export { Client, type Options, type Status, connect } from "./client";
+export { Refused } from "./errors";

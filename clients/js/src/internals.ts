@@ -2,6 +2,10 @@
 export { hex, unhex } from "./bytes";
 export { deviceKey, holds, placeOnCircle, readArc } from "./cohort";
 export { readDomain } from "./domain";
+export { codeOf, missing } from "./fields";
+export { charge, newAccount, readBudget, spendings } from "./ledger";
+export { openSealed } from "./sealed";
+export { frames } from "./upload";
 export { expBelow, fraction, spentBy, within } from "./exact";
 export { bucket, fingerprint, hash32 } from "./hash";
 export { readMechanism } from "./mechanisms";

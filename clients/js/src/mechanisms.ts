@@ -9,20 +9,24 @@ import { type Spec, exactly, integer, specId } from "./spec";
 
 /** How to answer, read from a spec and checked: it cannot spend more than it declares. */
 export interface Mechanism {
-  name: string;
   specId: string;
   domain: Domain;
+  /** What it declares. */
+  epsilon: number;
   /** What one answer spends, in units of 1e-12 epsilon, rounded up; with a memo, what a new permanent answer does. */
   spent: bigint;
+  /** The worst ratio of the chances of one report: e^epsilon of it alone. */
+  once: Ratio;
   /** Where answers are made twice: the permanent answer to a code, drawn once. */
   remember?(code: bigint, random: Random): Bytes;
   /** The bytes of a report on a code or, where the mechanism remembers, on its permanent answer. */
   answer(code: bigint | Bytes, random: Random): Bytes;
 }
 
-type Parts = Pick<Mechanism, "remember"> & { ratio: Ratio; columns(code: bigint | Bytes, random: Random): Column[] };
+type Parts = Pick<Mechanism, "remember"> & { ratio: Ratio; once?: Ratio; columns(code: bigint | Bytes, random: Random): Column[] };
 
 const TWO_64 = 1n << 64n;
+const MOST_BITS = 1 << 20;
 const FIELDS: Record<string, [fields: string, build: (spec: Spec, size: number) => Parts]> = {
   GRR: ["domain epsilon mechanism other", direct],
   BLH: ["buckets domain epsilon mechanism other", hashed],
@@ -41,14 +45,14 @@ export async function readMechanism(spec: unknown): Promise<Mechanism> {
   const epsilon = given.epsilon as number;
   check(typeof epsilon === "number" && epsilon > 0 && epsilon <= 1000, "epsilon", "a number above 0, at most 1000");
   const domain = readDomain(given.domain);
-  check(domain.size, "domain", "a domain with a size");
-  const { ratio, columns, remember } = known[1](given, domain.size);
+  const { ratio, once = ratio, columns, remember } = known[1](given, domain.size);
   check(within(ratio, ...fraction(epsilon)), "epsilon", "what its integers spend, or more");
   const id = await specId(given);
   return {
-    name: name as string,
     specId: id,
     domain,
+    epsilon,
+    once,
     spent: spentBy(ratio),
     answer: (code, random) => packReport(id, columns(code, random)),
     ...(remember && { remember }),
@@ -125,8 +129,10 @@ function permanent(spec: Spec, size: number): Parts {
   const keep = integer("keep", spec.keep, 1, all - 1n);
   const lift = integer("lift", spec.lift, 1, all - 1n);
   check(keep > lift, "keep", "more than lift");
+  const twice = (rate: bigint) => rate * keep + (all - rate) * lift;
   return {
     ratio: odds(one, zero, all),
+    once: odds(twice(one), twice(zero), all * all),
     remember: (code, random) => flip.bits(random, -size & 7, (at) => (at === Number(code) ? one : zero)),
     columns: (kept, random) => [
       bitsColumn(flip.bits(random, 0, (at) => ((kept as Bytes)[at >> 3]! >> (at & 7)) & 1 ? keep : lift)),
@@ -138,8 +144,9 @@ function permanent(spec: Spec, size: number): Parts {
 const odds = (p: bigint, q: bigint, all: bigint): Ratio => [p * (all - q), (all - p) * q];
 
 function flips(spec: Spec, size: number) {
-  const width = Number(integer("width", spec.width, 16, 32));
-  check(width !== 16 ? width === 32 : true, "width", "16 or 32");
+  const width = spec.width as number;
+  check(width === 16 || width === 32, "width", "16 or 32");
+  check(size <= MOST_BITS, "domain", "at most a million bits a report");
   const all = 1n << BigInt(width);
   const one = integer("one", spec.one, 1, all - 1n);
   const zero = integer("zero", spec.zero, 1, all - 1n);

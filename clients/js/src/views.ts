@@ -1,11 +1,13 @@
+import { kindOf } from "./domain";
 import { check } from "./errors";
+import type { Code } from "./fields";
 import { exactly, integer } from "./spec";
 
-export type View = (value: unknown) => unknown;
+export type View = (code: Code) => unknown;
 
 const finite = (field: string, value: unknown): number => {
-  check(typeof value === "number" && Number.isFinite(value), field, "a finite number");
-  return value;
+  check(Number.isFinite(value), field, "a finite number");
+  return value as number;
 };
 
 /**
@@ -13,31 +15,35 @@ const finite = (field: string, value: unknown): number => {
  * first cell, never as an error or as silence, which would tell something.
  */
 export function readView(spec: unknown): View {
-  const kind = (spec as { kind?: unknown } | null)?.kind;
+  const kind = kindOf(spec);
   if (kind === "whole") {
     exactly("view", spec, "kind");
-    return (value) => value;
+    return (code) => code;
+  }
+  if (kind === "size") {
+    const most = Number(integer("most", exactly("view", spec, "kind most").most, 0, 2 ** 32));
+    return (code) => Math.min((code as number[]).length, most);
   }
   if (kind === "clipped") {
     const given = exactly("view", spec, "high kind low");
     const low = finite("low", given.low);
     const high = finite("high", given.high);
     check(low < high, "high", "a number above low");
-    return (value) => Math.min(Math.max(number(value, low), low), high);
+    return (code) => Math.min(Math.max(number(code, low), low), high);
   }
-  check(kind === "binned", "view", "one of whole, clipped, binned");
+  check(kind === "binned", "view", "whole, size, clipped or binned");
   const given = exactly("view", spec, "cells factor first kind");
   const first = finite("first", given.first);
   const factor = finite("factor", given.factor);
   const cells = Number(integer("cells", given.cells, 2, 65536));
   check(first > 0 && factor > 1, "view", "borders that grow");
-  return (value) => {
-    const seen = number(value, 0);
+  return (code) => {
+    const seen = number(code, 0);
     let cell = 0;
     while (cell < cells - 1 && seen >= first * factor ** cell) cell++;
     return cell;
   };
 }
 
-const number = (value: unknown, missing: number): number =>
-  typeof value === "number" && !Number.isNaN(value) ? value : missing;
+const number = (code: Code, otherwise: number): number =>
+  typeof code === "number" && !Number.isNaN(code) ? code : otherwise;

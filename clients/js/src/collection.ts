@@ -1,0 +1,53 @@
+import { placeOnCircle } from "./cohort";
+import { check } from "./errors";
+import { type Budget, readBudget } from "./ledger";
+import { type Spec, integer, specId } from "./spec";
+
+/** What a question asks of its field (`collection/question.py`), as far as a device needs to know. */
+export interface Question {
+  field: string;
+  /** What one report may spend. */
+  epsilon: number;
+  /** Of a memo, what all reports of one value may tell together. */
+  permanent?: number;
+}
+
+/** A signed collection (`collection/spec.py`), and the device's place in it. */
+export interface Collection {
+  id: string;
+  version: number;
+  fields: Record<string, Spec>;
+  questions: Record<string, Question>;
+  budget: Budget;
+  minimumArc: number;
+  /** Where step 0 begins, and how long a step is: milliseconds. */
+  origin: number;
+  interval: number;
+  place: number;
+}
+
+export async function readCollection(spec: Spec, name: string, key: CryptoKey): Promise<Collection> {
+  check(spec.name === name, "name", "the collection that was asked for");
+  check(spec.format === 1 && spec.trust === "local", "format", "1, trust local: all that this client reads");
+  const whole = (field: string, low: number, high: number) => Number(integer(field, spec[field], low, high));
+  const id = await specId(spec);
+  return {
+    id,
+    version: whole("version", 1, 2 ** 31),
+    fields: spec.fields as Record<string, Spec>,
+    questions: spec.questions as unknown as Record<string, Question>,
+    budget: readBudget(spec.budget as Spec),
+    minimumArc: whole("minimum_arc", 1, 2 ** 32),
+    origin: 1000 * whole("origin", 0, 2 ** 40),
+    interval: 1000 * whole("step_seconds", 1, 366 * 86400),
+    place: await placeOnCircle(key, id),
+  };
+}
+
+export const stepAt = (collection: Collection, wall: number): number =>
+  Math.floor((wall - collection.origin) / collection.interval);
+
+export function fieldOf(collection: Collection, field: string): Spec {
+  check(Object.hasOwn(collection.fields, field), "field", `one of ${Object.keys(collection.fields)}`);
+  return collection.fields[field]!;
+}

@@ -1,0 +1,34 @@
+import { check } from "./errors";
+import { openSealed } from "./sealed";
+import type { Spec } from "./spec";
+import type { Store } from "./store";
+
+const PLAIN: RequestInit = { credentials: "omit", referrerPolicy: "no-referrer" };
+
+/** What the server answers to a request that tells nothing but itself: no cookies, no page's address. */
+export async function ask(address: string, options: RequestInit = {}): Promise<unknown> {
+  const answer = await fetch(address, { ...PLAIN, ...options });
+  check(answer.ok, "server", `an answer, not ${answer.status}`);
+  return answer.json();
+}
+
+/** A sealed document: the server's or, where that cannot be reached, the last that was kept. */
+export async function fetchSealed(store: Store, address: string, keys: string[]): Promise<Spec> {
+  let document: unknown;
+  try {
+    document = await ask(address);
+  } catch (error) {
+    document = await store((kept) => kept.get(["document", address]));
+    if (!document) throw error;
+  }
+  const spec = await openSealed(document, keys);
+  await store(async (kept) => kept.put(["document", address], document));
+  return spec;
+}
+
+export const post = (address: string, body: string): Promise<unknown> =>
+  ask(address, { method: "POST", headers: { "content-type": "application/json" }, body });
+
+/** Hand an upload to the browser, to be sent when the page has gone. */
+export const beacon = (address: string, body: string): boolean =>
+  navigator.sendBeacon(address, new Blob([body], { type: "application/json" }));

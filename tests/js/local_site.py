@@ -1,0 +1,157 @@
+"""A web site with a page that uses the client, and a collector that remembers everything it is sent."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any
+
+from hubbub.collection import Collection, Keys, ManualClock, seal
+from hubbub.collection.wire import Entry, decode_upload_json, json_size
+from hubbub.core.reports import Reports
+from hubbub.core.spec import Json
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.driver import Protocol
+
+PAGE = b"""<!doctype html><meta charset="utf-8"><title>page</title>
+<script type="module">
+import * as hubbub from "/hubbub.mjs";
+window.hubbub = hubbub;
+window.time = 0;
+window.open_client = (options) => hubbub.connect({ server: location.origin, now: () => window.time, ...options });
+</script>"""
+TYPES = {".html": "text/html; charset=utf-8", ".mjs": "text/javascript", ".js": "text/javascript"}
+
+
+class Site:
+    """Files of some folders, and the routes of a collector for one collection, signed with its keys."""
+
+    def __init__(self, collection: Collection, *folders: Path) -> None:
+        self.collection, self.folders = collection, folders
+        self.keys = self.signer = Keys.new()
+        self.clock = ManualClock(1e9)
+        self.asks: list[tuple[str, Ask]] | None = None
+        """What is asked, where a test wants to ask something of its own."""
+        self.status = 200
+        """What uploads are answered with; 0 takes them in and hangs up."""
+        self.uploads: list[bytes] = []
+        self.entries: dict[bytes, Entry] = {}
+        self.duplicates = 0
+        self.replays = 0
+        self.reject: str | None = None
+        self.headers: list[dict[str, str]] = []
+        self._lock = Lock()
+        handler = type("Handler", (_Handler,), {"site": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def step(self) -> int:
+        return self.collection.step_at(self.clock.now())
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def sealed(self, spec: Json) -> dict[str, str]:
+        return seal(spec, self.signer.private)
+
+    def current(self) -> list[tuple[str, Ask]]:
+        """The first ask of every question, in the step that it is."""
+        if self.asks is not None:
+            return self.asks
+        found = []
+        for question in self.collection.questions:
+            protocol: Protocol = self.collection.protocol(question)
+            ask = next(protocol)
+            assert isinstance(ask, Ask)
+            found.append((question, replace(ask, step=self.step)))
+        return found
+
+    def published(self) -> Json:
+        asks: list[Json] = [{"question": name, "ask": ask.spec()} for name, ask in self.current()]
+        return {
+            "collection_id": self.collection.collection_id,
+            "step": self.step,
+            "asks": asks,
+            "closes": self.collection.opens(self.step + 1),
+            "frame_bytes": self.collection.frame_bytes,
+        }
+
+    def take(self, body: bytes) -> dict[str, Any]:
+        """Count an upload, each id once."""
+        assert len(body) == json_size(self.collection.frame_bytes)
+        upload = decode_upload_json(body)
+        assert upload.collection_id == self.collection.collection_id
+        with self._lock:
+            self.uploads.append(body)
+            if self.reject:
+                return {"rejected": [{"id": entry.report_id.hex(), "reason": self.reject} for entry in upload.entries]}
+            accepted = duplicates = 0
+            for entry in upload.entries:
+                known = self.entries.setdefault(entry.report_id, entry)
+                self.replays += known != entry
+                accepted += known is entry
+                duplicates += known is not entry
+            self.duplicates += duplicates
+            return {"accepted": accepted, "duplicates": duplicates, "rejected": []}
+
+    def reports(self) -> list[Reports]:
+        """The reports that came, each checked to be one."""
+        return [entry.reports() for entry in self.entries.values()]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    site: Site
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        site, path = self.site, self.path.partition("?")[0]
+        home = f"/v1/collections/{site.collection.name}"
+        if path == home:
+            return self._json(site.sealed(site.collection.spec()))
+        if path == f"{home}/asks":
+            return self._json(site.sealed(site.published()))
+        if path == "/page":
+            return self._answer(200, TYPES[".html"], PAGE)
+        if path == "/key":
+            return self._json({"keys": [site.keys.public.hex()], "collection": site.collection.name})
+        for folder in site.folders:
+            file = folder / path.strip("/")
+            if file.is_file():
+                return self._answer(200, TYPES[file.suffix], file.read_bytes())
+        return self._answer(404, "text/plain", b"")
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.site.headers.append({name.lower(): value for name, value in self.headers.items()})
+        if self.site.status in (0, 200):
+            said = self.site.take(body)
+        if self.site.status == 200:
+            return self._json(said)
+        if self.site.status == 0:
+            self.close_connection = True
+            return None
+        return self._answer(self.site.status, "application/problem+json", b"{}")
+
+    def _json(self, value: Any) -> None:
+        self._answer(200, "application/json", json.dumps(value).encode())
+
+    def _answer(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.send_header("cache-control", "no-store")
+        self.end_headers()
+        self.wfile.write(body)

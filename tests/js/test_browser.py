@@ -1,0 +1,527 @@
+"""The client in a real browser, against a collector that remembers everything."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hubbub.collection import Collection, QuestionSpec
+from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets
+from hubbub.core.reports import Reports
+from hubbub.mechanisms.frequency import GRR
+from hubbub.privacy.budget import Budget
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.cohort import CIRCLE, Arc
+
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext, Page
+
+HOUR = 3600
+THEMES = Collection(
+    name="themes",
+    title="Light or dark?",
+    fields={"theme": Categorical(["light", "dark"]), "age": Ordinal(100)},
+    questions={"popular": QuestionSpec(kind="histogram", field="theme", epsilon=1.0)},
+    budget=Budget.of(user=3.0),
+    step_seconds=HOUR,
+)
+EPSILON = 10**12
+OPEN = "options => open_client(options).then(client => { window.client = client; })"
+STATUS = """() => client.status().then(status => JSON.parse(JSON.stringify(status,
+    (_, value) => typeof value === "bigint" ? Number(value) : value)))"""
+# What is on the disk, as another program would see it.
+STORED = """async () => {
+  const asked = (request) => new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = reject;
+  });
+  const db = await asked(indexedDB.open("hubbub"));
+  const all = await asked(db.transaction("kept").objectStore("kept").getAll());
+  db.close();
+  return {
+    spent: Number(all.find((one) => one?.debits)?.lifetime ?? 0n),
+    entries: all.filter((one) => one?.ask).length,
+  };
+}"""
+
+
+def visit(context: BrowserContext, site: Any, **options: Any) -> Page:
+    """Open the page, and the client in it."""
+    page = context.new_page()
+    page.goto(f"{site.url}/page")
+    page.wait_for_function("() => !!window.open_client")
+    set_time(page, site)
+    page.evaluate(OPEN, {"collection": site.collection.name, "keys": [site.keys.public.hex()], **options})
+    return page
+
+
+def set_time(page: Page, site: Any) -> None:
+    page.evaluate("time => { window.time = time; }", site.clock.now() * 1000)
+
+
+def record(page: Page, field: str, value: Any) -> None:
+    page.evaluate("([field, value]) => client.record(field, value)", [field, value])
+
+
+def tick(page: Page, site: Any, later: float = 0) -> None:
+    """Let time pass, and let the client do its work."""
+    site.clock.advance(later)
+    set_time(page, site)
+    page.evaluate("client.tick()")
+
+
+def status(page: Page) -> dict[str, Any]:
+    found: dict[str, Any] = page.evaluate(STATUS)
+    return found
+
+
+def test_records_and_uploads(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    page = visit(context, collector)
+    record(page, "theme", "dark")
+    tick(page, collector)
+    tick(page, collector)  # an ask is answered once
+    assert status(page) == {
+        "step": collector.step,
+        "lifetime": EPSILON,
+        "user": {"spent": EPSILON, "limit": 3 * EPSILON},
+        "pending": 0,
+        "refused": {},
+    }
+    ((_, ask),) = collector.current()
+    (entry,) = collector.entries.values()
+    assert entry.ask_id == ask.ask_id
+    assert ask.mechanism.accumulate(Reports.concat(collector.reports())).n == 1
+    (headers,) = collector.headers
+    assert headers["content-type"] == "application/json"
+    assert not {"cookie", "referer"} & headers.keys()
+
+
+def test_works_as_a_script_tag(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    page = context.new_page()
+    page.goto(f"{collector.url}/page")
+    page.evaluate("window.hubbub = null")
+    page.add_script_tag(url="/hubbub.js")
+    opened = "hubbub.connect({server: location.origin, collection: 'themes', keys})"
+    page.evaluate(f"keys => {opened}.then(client => {{ window.client = client; }})", [collector.keys.public.hex()])
+    record(page, "theme", "light")
+
+
+def test_what_a_field_does_not_have_is_refused(context: BrowserContext, site: Callable[..., Any]) -> None:
+    fields = {**THEMES.fields, "weight": Numeric(0.0, 9.0, cells=3), "pets": Sets(Categorical(["cat", "dog"]), most=2)}
+    page = visit(context, site(replace(THEMES, fields=fields)))
+    right = [("theme", "dark"), ("age", 99), ("weight", 1e9), ("pets", ["dog"]), ("pets", [])]
+    for field, value in right:
+        record(page, field, value)
+    wrong = [("theme", "(none)"), ("theme", 1), ("theme", None), ("age", 100), ("age", -1), ("age", 0.5), ("age", True)]
+    wrong += [("weight", "1"), ("weight", None), ("pets", ["cow"]), ("pets", ["cat", "cat"]), ("nothing", 1)]
+    for field, value in wrong:
+        with pytest.raises(Exception, match="Refused"):
+            record(page, field, value)
+
+
+def test_state_survives_a_reload(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    page = visit(context, collector)
+    record(page, "theme", "dark")
+    tick(page, collector)
+    page.close()
+    page = visit(context, collector)
+    tick(page, collector)
+    assert len(collector.entries) == len(collector.uploads) == 1
+    assert status(page)["lifetime"] == EPSILON
+    tick(page, collector, later=HOUR)
+    assert len(collector.entries) == 2
+    assert status(page)["lifetime"] == 2 * EPSILON
+
+
+def test_the_recorded_value_is_what_is_answered_and_nothing_recorded_is_a_value_too(
+    context: BrowserContext, site: Callable[..., Any]
+) -> None:
+    # At epsilon 30 a false answer has probability 2e-13.
+    sure = {name: QuestionSpec(kind="histogram", field=name, epsilon=30.0, mechanism="GRR") for name in THEMES.fields}
+    collector = site(replace(THEMES, questions=sure, budget=Budget.of(event=60.0)))
+    page = visit(context, collector)
+    record(page, "age", 41)
+    tick(page, collector)
+    asks = {ask.ask_id: name for name, ask in collector.current()}
+    said = {asks[entry.ask_id]: int(entry.reports().private["value"][0]) for entry in collector.entries.values()}
+    assert said == {"theme": 2, "age": 41}
+
+
+def test_the_first_value_of_a_step_is_the_one_that_counts(context: BrowserContext, site: Callable[..., Any]) -> None:
+    sure = QuestionSpec(kind="histogram", field="age", epsilon=30.0, mechanism="GRR")
+    collector = site(replace(THEMES, questions={"a": sure}, budget=Budget.of(event=90.0)))
+    page = visit(context, collector)
+    record(page, "age", 1)
+    tick(page, collector)
+    record(page, "age", 2)
+    ((name, ask),) = collector.current()
+    collector.asks = [(name, replace(ask, cohort=Arc(5, CIRCLE)))]  # the same step, asked otherwise
+    page.evaluate("client.asks = null")
+    tick(page, collector)
+    tick(page, collector, later=HOUR)
+    assert [int(report.private["value"][0]) for report in collector.reports()] == [1, 1, 2]
+
+
+def test_offline_answers_wait_and_go_out_when_the_network_is_back(
+    context: BrowserContext, site: Callable[..., Any]
+) -> None:
+    collector = site(THEMES)
+    page = visit(context, collector)
+    record(page, "theme", "dark")
+    tick(page, collector)
+    context.set_offline(True)
+    tick(page, collector, later=HOUR)  # a standing ask needs no further word
+    assert status(page)["pending"] == 1
+    assert status(page)["lifetime"] == 2 * EPSILON
+    assert len(collector.entries) == 1
+    context.set_offline(False)
+    page.wait_for_function("() => client.status().then(status => status.pending === 0)")
+    assert len(collector.entries) == 2
+    assert {entry.ask_id for entry in collector.entries.values()} >= {ask.ask_id for _, ask in collector.current()}
+
+
+def test_a_retry_sends_the_same_bytes(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    page = visit(context, collector)
+    record(page, "theme", "dark")
+    collector.status = 0  # taken in, but nobody hears of it
+    tick(page, collector)
+    assert status(page)["pending"] == 1
+    page.close()
+    collector.status = 200
+    page = visit(context, collector)
+    assert page.evaluate("client.flush()") is True
+    assert collector.duplicates >= 1
+    assert collector.replays == 0
+    assert len(set(collector.uploads)) == len(collector.entries) == 1
+    assert status(page)["pending"] == 0
+
+
+def test_a_server_that_fails_is_left_in_peace_for_a_while(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    page = visit(context, collector)
+    collector.status = 503
+    for _ in range(5):
+        tick(page, collector)
+    assert len(collector.headers) == 1
+    assert page.evaluate("client.flush()") is False  # asked for, it is tried at once
+    collector.status = 200
+    tick(page, collector, later=5)
+    assert len(collector.headers) == 3
+    assert len(collector.entries) == 1
+
+
+def test_what_the_server_rejects_for_good_is_dropped_and_the_rest_is_kept(
+    context: BrowserContext, site: Callable[..., Any]
+) -> None:
+    collector = site(THEMES)
+    page = visit(context, collector)
+    collector.reject = "too_early"
+    tick(page, collector)
+    assert status(page)["pending"] == 1
+    collector.reject = "late"
+    page.evaluate("client.flush()")
+    assert status(page)["pending"] == 0
+    assert status(page)["lifetime"] == EPSILON
+
+
+def test_a_page_that_goes_leaves_a_beacon(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    page = visit(context, collector)
+    record(page, "theme", "dark")
+    collector.status = 503
+    tick(page, collector)
+    assert not collector.entries
+    collector.status = 200
+    page.goto("about:blank")
+    for _ in range(200):
+        if collector.entries:
+            break
+        page.wait_for_timeout(20)
+    assert len(collector.entries) == 1
+    page.close()
+    page = visit(context, collector)  # nobody heard of it, so it is sent again, and known
+    assert page.evaluate("client.flush()") is True
+    assert len(collector.entries) == collector.duplicates == 1
+
+
+def test_the_budget_is_the_last_word(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    page = visit(context, collector)
+    for _ in range(5):
+        tick(page, collector, later=HOUR)
+    assert len(collector.entries) == 3
+    assert status(page)["refused"] == {"popular": "user: the budget is spent"}
+    assert status(page)["user"] == {"spent": 3 * EPSILON, "limit": 3 * EPSILON}
+    page.close()
+    page = visit(context, collector)
+    tick(page, collector, later=HOUR)
+    assert len(collector.entries) == 3
+
+
+def test_a_window_gives_back_only_what_surely_is_past(context: BrowserContext, site: Callable[..., Any]) -> None:
+    windowed = replace(THEMES, budget=Budget.of(window=(1.0, 2)), step_seconds=1)
+    collector = site(windowed)
+    page = visit(context, collector)
+    tick(page, collector)
+    tick(page, collector, later=10 * 365 * 86400)  # by the page's own clock next to no time has passed
+    assert len(collector.entries) == 1
+    page.evaluate("() => new Promise(resolve => setTimeout(resolve, 1050))")
+    tick(page, collector, later=2)
+    assert len(collector.entries) == 2
+    page.close()
+    page = visit(context, collector)
+    tick(page, collector, later=10)
+    assert len(collector.entries) == 2
+    page.close()
+    page = visit(context, collector, trustWallClock=True)
+    tick(page, collector, later=10)
+    assert len(collector.entries) == 3
+
+
+def test_a_clock_set_back_is_not_answered(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    page = visit(context, collector)
+    tick(page, collector, later=10 * HOUR)
+    collector.clock.set(1e9)
+    tick(page, collector)
+    assert len(collector.entries) == 1
+    assert "set back" in status(page)["refused"]["popular"]
+
+
+def test_two_tabs_answer_once(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    pages = [visit(context, collector) for _ in range(3)]
+    for page in pages:
+        page.evaluate("() => { window.done = Promise.all([client.tick(), client.tick()]); }")
+    for page in pages:
+        page.evaluate("() => window.done.then(() => null)")
+    assert len(collector.entries) == 1
+    assert collector.replays == 0
+    assert status(pages[0])["lifetime"] == EPSILON
+
+
+def test_a_debit_and_its_bytes_are_kept_together_or_not_at_all(
+    context: BrowserContext, site: Callable[..., Any]
+) -> None:
+    # Each write of an answer fails in turn; the last turn is one that none fails in.
+    collector = site(replace(THEMES, budget=Budget.of(user=1000.0)))
+    page = visit(context, collector)
+    fail = """n => { const put = window.put ??= IDBObjectStore.prototype.put; let left = n;
+      IDBObjectStore.prototype.put = function (...given) {
+        if (given[1]?.[1] !== "document" && left-- === 0) throw new Error("the disk is full");
+        return put.apply(this, given);
+      }; }"""
+    collector.status = 503
+    outcomes = []
+    for turn in range(5):
+        page.evaluate(fail, turn)
+        tick(page, collector, later=HOUR)
+        stored = page.evaluate(STORED)
+        assert stored["spent"] == stored["entries"] * EPSILON
+        outcomes.append(stored["entries"])
+    assert outcomes[0] == 0
+    assert outcomes[-1] > 0
+
+
+def test_killed_at_any_moment_it_has_spent_what_it_sent(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(replace(THEMES, budget=Budget.of(user=1000.0)))
+    for turn in range(12):
+        page = visit(context, collector)
+        collector.clock.advance(HOUR)
+        set_time(page, collector)
+        page.evaluate(f"() => {{ client.tick(); return new Promise(resolve => setTimeout(resolve, {turn})); }}")
+        page.close()
+    page = visit(context, collector)
+    page.evaluate("client.flush()")
+    assert status(page)["lifetime"] == len(collector.entries) * EPSILON
+    assert collector.replays == 0
+
+
+MEMO = QuestionSpec(kind="memo", field="theme", epsilon=1.0, permanent=2.0)
+
+
+def test_a_memo_is_paid_once_and_answers_for_life(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(replace(THEMES, questions={"memo": MEMO}, budget=Budget.of(user=4.5)))
+    page = visit(context, collector)
+    mechanism = collector.current()[0][1].mechanism
+    once = mechanism.permanent_event().spent
+    record(page, "theme", "dark")
+    for _ in range(14):
+        tick(page, collector, later=HOUR)
+    assert status(page)["lifetime"] == once
+    assert len(collector.entries) == 14
+    # A second layer hides the first: all alike, 3 bits 14 times, with probability below 1e-5.
+    assert len({entry.report for entry in collector.entries.values()}) > 1
+    page.close()
+    page = visit(context, collector)
+    record(page, "theme", "light")
+    tick(page, collector, later=HOUR)
+    assert status(page)["lifetime"] == 2 * once
+    record(page, "theme", "dark")
+    tick(page, collector, later=HOUR)
+    assert status(page)["lifetime"] == 2 * once
+    assert len(collector.entries) == 16
+    mechanism.accumulate(Reports.concat(collector.reports()))
+
+
+def test_without_budget_a_changed_value_does_not_silence_a_memo(
+    context: BrowserContext, site: Callable[..., Any]
+) -> None:
+    collector = site(replace(THEMES, questions={"memo": MEMO}, budget=Budget.of(user=2.5)))
+    page = visit(context, collector)
+    record(page, "theme", "dark")
+    tick(page, collector)
+    record(page, "theme", "light")
+    tick(page, collector, later=HOUR)
+    assert len(collector.entries) == 2
+    assert status(page)["refused"] == {}
+    assert status(page)["lifetime"] == collector.current()[0][1].mechanism.permanent_event().spent
+
+
+def test_small_arcs_and_greedy_asks_are_refused(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    page = visit(context, collector)
+    ((_, ask),) = collector.current()
+    greedy: dict[str, Ask] = {
+        "cohort": replace(ask, cohort=Arc(0, THEMES.minimum_arc - 1)),
+        "epsilon": replace(ask, mechanism=GRR(epsilon=1.5, domain=3)),
+        "step": replace(ask, step=collector.step + 1, standing=False),
+    }
+    for reason, asked in greedy.items():
+        collector.asks = [("popular", asked)]
+        page.evaluate("client.asks = null")
+        tick(page, collector)
+        assert status(page)["refused"]["popular"].startswith(reason)
+    collector.asks = [("nothing", ask)]
+    page.evaluate("client.asks = null")
+    tick(page, collector)
+    assert "question" in status(page)["refused"]["nothing"]
+    assert status(page)["lifetime"] == 0
+    assert not collector.headers
+
+
+def test_half_the_circle_is_half_of_the_devices(context: BrowserContext, site: Callable[..., Any]) -> None:
+    # Each database is a device. Of 24, all or none are in a half with probability 2^-23.
+    collector = site(THEMES)
+    ((_, ask),) = collector.current()
+    halves = [replace(ask, cohort=Arc(0, CIRCLE // 2)), replace(ask, cohort=Arc(CIRCLE // 2, CIRCLE // 2))]
+    collector.asks = [("popular", half) for half in halves]
+    page = visit(context, collector)
+    options = {"collection": "themes", "keys": [collector.keys.public.hex()]}
+    page.evaluate(
+        """async options => {
+          for (let n = 0; n < 24; n++) await (await open_client({ ...options, database: `device ${n}` })).tick();
+        }""",
+        options,
+    )
+    counts = [sum(entry.ask_id == half.ask_id for entry in collector.entries.values()) for half in halves]
+    assert sum(counts) == 24
+    assert all(counts)
+
+
+@pytest.mark.parametrize("what", ["collection", "asks"])
+def test_a_wrong_signature_is_refused(context: BrowserContext, site: Callable[..., Any], what: str) -> None:
+    from hubbub.collection import Keys
+
+    collector = site(THEMES)
+    if what == "asks":
+        page = visit(context, collector)
+        collector.signer = Keys.new()
+        tick(page, collector)
+        assert "key: a trusted key" in status(page)["refused"]["asks"]
+        assert status(page)["lifetime"] == 0
+    else:
+        collector.signer = Keys.new()
+        with pytest.raises(Exception, match="key: a trusted key"):
+            visit(context, collector)
+    assert not collector.headers
+
+
+@pytest.mark.parametrize("part", ["payload", "signature", "key"])
+def test_a_document_that_was_touched_is_refused(context: BrowserContext, site: Callable[..., Any], part: str) -> None:
+    collector = site(THEMES)
+    good = collector.sealed
+
+    def touched(spec: Any) -> dict[str, str]:
+        document = good(spec)
+        old = document[part]
+        document[part] = (
+            old.replace("Light", "Right") if part == "payload" else ("1" if old[0] == "0" else "0") + old[1:]
+        )
+        return document
+
+    collector.sealed = touched
+    with pytest.raises(Exception, match="Refused"):
+        visit(context, collector)
+
+
+def test_an_older_version_or_another_collection_is_refused(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(replace(THEMES, version=2))
+    visit(context, collector).close()
+    collector.collection = THEMES
+    with pytest.raises(Exception, match="version"):
+        visit(context, collector)
+    collector.collection = replace(THEMES, version=3)
+    sealed = collector.sealed
+    collector.sealed = lambda spec: sealed({**spec, "name": "others"})
+    with pytest.raises(Exception, match="name"):
+        visit(context, collector)
+
+
+def test_a_new_version_does_not_forget_what_was_spent(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    page = visit(context, collector)
+    for _ in range(3):
+        tick(page, collector, later=HOUR)
+    collector.collection = replace(THEMES, version=2, budget=Budget.of(user=4.0), step_seconds=60)
+    for _ in range(3):
+        tick(page, collector, later=HOUR)
+    assert status(page)["lifetime"] == 4 * EPSILON
+    assert len(collector.entries) == 4
+
+
+BROKEN = {
+    "no Ed25519": "crypto.subtle.importKey = () => Promise.reject(new DOMException('none', 'NotSupportedError'));",
+    "no WebCrypto": "Object.defineProperty(crypto, 'subtle', { value: undefined });",
+    "no randomness": "Object.defineProperty(crypto, 'getRandomValues', { value: undefined });",
+    "no storage": "Object.defineProperty(window, 'indexedDB', { value: undefined });",
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_browser_that_lacks_something_sends_nothing(
+    context: BrowserContext, site: Callable[..., Any], what: str
+) -> None:
+    collector = site(THEMES)
+    context.add_init_script(BROKEN[what])
+    if what == "no randomness":
+        page = visit(context, collector)
+        tick(page, collector)
+        assert "randomness" in status(page)["refused"]["popular"]
+        assert status(page)["lifetime"] == 0
+    else:
+        with pytest.raises(Exception, match=r"Refused|NotSupported|undefined"):
+            visit(context, collector)
+    assert not collector.headers
+
+
+def test_the_bundle_is_small(built: Path) -> None:
+    for name in ("hubbub.mjs", "hubbub.js"):
+        assert len(gzip.compress((built / name).read_bytes(), 9)) < 8 * 1024
+
+
+def test_types_are_right(tools: Path, node: list[str]) -> None:
+    done = subprocess.run(
+        [*node, "node_modules/typescript/bin/tsc", "--noEmit"], cwd=tools, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout
