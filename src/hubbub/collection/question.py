@@ -25,7 +25,7 @@ from hubbub.protocols.window import METHODS, BudgetDivision, Question, window_st
 if TYPE_CHECKING:
     from hubbub.collection.spec import Collection
 
-__all__ = ["Kind", "QuestionSpec"]
+__all__ = ["Kind", "QuestionSpec", "start_of"]
 
 Kind = Literal["histogram", "mean", "stream", "memo"]
 
@@ -166,7 +166,10 @@ class QuestionSpec:
         two questions make the same ask, which a report could not tell apart.
         """
         if name is None:
-            (name,) = [other for other, question in collection.questions.items() if question == self]
+            names = [other for other, question in collection.questions.items() if question == self]
+            if len(names) != 1:
+                raise InvalidValue("name", names, "one name, by which the collection knows it")
+            (name,) = names
         domain = collection.fields[self.field]
         question = self.question(domain)
         if self.kind == "stream":
@@ -175,7 +178,7 @@ class QuestionSpec:
             stream = window_stream(self.method, question, epsilon=self.epsilon, w=self.w)
         else:
             stream = steady(question, epsilon=self.epsilon, candidates=self.candidates or None)
-        return _named(stream, int(spec_id({"question": name})[:8], 16), self.labels(domain))
+        return _named(stream, start_of(name), self.labels(domain))
 
     def spec(self) -> dict[str, Json]:
         """The question as JSON: what is not given is left out."""
@@ -230,6 +233,16 @@ class QuestionSpec:
         if len(set(domain.encode(self.candidates).tolist())) < len(self.candidates):
             raise InvalidValue("candidates", self.candidates, "texts that differ from each other")
         return Words(domain, self.candidates)
+
+
+def start_of(name: str) -> int:
+    """Where on the circle a question begins.
+
+    Example:
+        >>> start_of("popular") != start_of("trend")
+        True
+    """
+    return int(spec_id({"question": name})[:8], 16)
 
 
 def _epsilon(name: str, value: object) -> float:

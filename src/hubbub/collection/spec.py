@@ -13,7 +13,7 @@ from typing import Any
 from hubbub.collection.fields import Code, check_field, code_of, missing_code
 from hubbub.collection.frame import entry_bytes, frame_bytes, largest_report
 from hubbub.collection.locate import at
-from hubbub.collection.question import QuestionSpec
+from hubbub.collection.question import QuestionSpec, start_of
 from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json, integer, spec_id
@@ -129,6 +129,8 @@ class Collection:
                 raise InvalidValue(f"questions.{name}.field", question.field, f"one of {', '.join(self.fields)}")
             with at(f"questions.{name}", domain="field"):
                 question.question(self.fields[question.field])
+        if len({start_of(name) for name in self.questions}) < len(self.questions):
+            raise InvalidValue("questions", list(self.questions), "names whose places on the circle differ")
         for name, reason in self.overrides.items():
             if name not in OVERRIDES:
                 raise InvalidValue(f"overrides.{name}", reason, f"one of {', '.join(OVERRIDES)}")

@@ -43,7 +43,12 @@ epsilon = 1.0
 """
 """The smallest collection there is."""
 
-_KINDS = {"categorical": "names", "ordinal": "size", "numeric": "low, high and cells", "strings": "longest"}
+_KINDS: dict[str, tuple[type[Domain], dict[str, type]]] = {
+    "categorical": (Categorical, {"names": list}),
+    "ordinal": (Ordinal, {"size": int}),
+    "numeric": (Numeric, {"low": float, "high": float, "cells": int}),
+    "strings": (Strings, {"longest": int}),
+}
 
 
 def load_collection(source: str | Path) -> Collection:
@@ -164,28 +169,17 @@ def _budget(privacy: Table) -> Budget:
 
 def _field(table: Table) -> Domain:
     kind = table.take("kind", str)
-    with at(table.place, domain="names" if kind == "categorical" else "size"):
-        domain = _domain(table, kind)
-    table.finish()
-    return domain
-
-
-def _domain(table: Table, kind: str) -> Domain:
-    inner = Table(table._given)  # errors are located by the caller
-    inner._read, inner.place = table._read, ""
-    if kind == "categorical":
-        return Categorical(inner.take("names", list))
-    if kind == "ordinal":
-        return Ordinal(inner.take("size", int))
-    if kind == "numeric":
-        return Numeric(inner.take("low", float), inner.take("high", float), inner.take("cells", int))
-    if kind == "strings":
-        return Strings(inner.take("longest", int))
     if kind == "sets":
-        most = inner.take("most", int)
-        items = _field(inner.table("items"))
-        return Sets(items, most)
-    raise InvalidValue("kind", kind, "categorical, ordinal, numeric, strings or sets")
+        build: type[Domain] = Sets
+        given: dict[str, Any] = {"items": _field(table.table("items")), "most": table.take("most", int)}
+    elif kind in _KINDS:
+        build, keys = _KINDS[kind]
+        given = {key: table.take(key, wanted) for key, wanted in keys.items()}
+    else:
+        raise InvalidValue(table.at("kind"), kind, f"one of {', '.join(_KINDS)}, sets")
+    table.finish()
+    with at(table.place, domain="names" if kind == "categorical" else "size"):
+        return build(**given)
 
 
 def _question(table: Table) -> QuestionSpec:
