@@ -1,0 +1,67 @@
+"""What devices fetch: sealed documents, ready as bytes, with how long they hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from hubbub.collection import Collection, seal
+from hubbub.core.spec import Json
+from hubbub.service.window import Window
+
+__all__ = ["Bulletin", "asks_bulletin", "collection_bulletin"]
+
+
+@dataclass(frozen=True)
+class Bulletin:
+    """A document's bytes, their ETag, and the Unix time until which it holds (None: for good)."""
+
+    body: bytes
+    etag: str
+    until: float | None = None
+
+    def fresh_seconds(self, now: float, *, most: int) -> int:
+        """How long a cache may keep it.
+
+        Example:
+            >>> Bulletin(b"", "", until=100.5).fresh_seconds(90.0, most=60)
+            10
+        """
+        return most if self.until is None else min(max(int(self.until - now), 0), most)
+
+
+def collection_bulletin(collection: Collection, private: bytes) -> Bulletin:
+    """The collection itself.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> collection_bulletin(load_collection(EXAMPLE), b"k" * 32).body[:12]
+        b'{"payload":"'
+    """
+    return _sealed(collection.spec(), private, None)
+
+
+def asks_bulletin(
+    collection: Collection, windows: list[Window], *, step: int, until: float, private: bytes
+) -> Bulletin:
+    """The asks that are open, and when that changes.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> asks_bulletin(load_collection(EXAMPLE), [], step=3, until=7200.0, private=b"k" * 32).until
+        7200.0
+    """
+    asks: list[Json] = [{"question": window.question, "ask": window.ask.spec()} for window in windows]
+    spec: dict[str, Json] = {
+        "collection_id": collection.collection_id,
+        "step": step,
+        "asks": asks,
+        "closes": min((window.closes for window in windows), default=until),
+    }
+    return _sealed(spec, private, until)
+
+
+def _sealed(spec: Json, private: bytes, until: float | None) -> Bulletin:
+    body = json.dumps(seal(spec, private), ensure_ascii=False, separators=(",", ":")).encode()
+    return Bulletin(body, f'"{hashlib.sha256(body).hexdigest()[:32]}"', until)

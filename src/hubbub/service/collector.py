@@ -1,0 +1,179 @@
+"""The collector: store, rounds and ingest together. One thread changes it; any may read what it has published."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from hubbub.collection import Clock, Collection, Keys
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.core.spec import canonical
+from hubbub.service.bulletin import Bulletin, asks_bulletin, collection_bulletin
+from hubbub.service.frames import Frame, Refused, Served, read_frame
+from hubbub.service.ingest import Receipt, draft
+from hubbub.service.quota import Quota
+from hubbub.service.rounds import Rounds
+from hubbub.service.store.base import Changes, CollectionRow, ReleaseRow, Store
+
+__all__ = ["Collector", "Limits"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a collector takes: bytes of a request; reports a second and at once, of each collection."""
+
+    most_bytes: int = 4 << 20
+    rate: float = 500_000.0
+    burst: int = 1_000_000
+
+
+class Collector:
+    """Everything but the network. `admit` reads a request, `ingest` counts a group of them, `tick` lets time pass.
+
+    Parameters
+    ----------
+    collections
+        What is served. A version is never changed: a changed collection has a higher one.
+    store
+        Where the state is.
+    clock
+        The time.
+    keys
+        What documents are signed with.
+    limits
+        What is taken.
+    rng
+        For the secret order of ids in memory.
+
+    Example:
+        >>> from hubbub.collection import ManualClock
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.service.store import open_store
+        >>> store = open_store("sqlite:///:memory:")
+        >>> collector = Collector([load_collection(EXAMPLE)], store, clock=ManualClock(7200.0), keys=Keys.new())
+        >>> len(collector.board.windows), collector.asks["themes"].until
+        (1, 10800)
+    """
+
+    def __init__(
+        self,
+        collections: Sequence[Collection],
+        store: Store,
+        *,
+        clock: Clock,
+        keys: Keys,
+        limits: Limits | None = None,
+        rng: Random | None = None,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.limits = limits or Limits()
+        self.listeners: list[Callable[[Changes], None]] = []
+        self._keys = keys
+        self._lock = threading.Lock()
+        self._refused: Counter[tuple[str, str]] = Counter()
+        self._quota = Quota(rate=self.limits.rate, burst=self.limits.burst, clock=clock)
+        added, outdated = _register(collections, store)
+        self.collections: Mapping[str, Collection] = MappingProxyType({one.name: one for one in collections})
+        self.served = Served({one.collection_id: one for one in collections}, outdated)
+        self.specs = {one.name: collection_bulletin(one, keys.private) for one in collections}
+        self.asks: dict[str, Bulletin] = {}
+        self._counts = store.counts()
+        self._posted: dict[str, tuple[object, ...]] = {}
+        self._rounds = Rounds(collections, store, rng or Random())
+        self.board = self._rounds.board
+        self._commit(Changes(collections=added))
+        self.tick()
+
+    def admit(self, kind: str, body: bytes) -> Frame:
+        """Read a request, or refuse it (`Refused`); refusals are counted."""
+        try:
+            if len(body) > self.limits.most_bytes:
+                raise Refused("too_large", f"{len(body):,} bytes; at most {self.limits.most_bytes:,}")
+            frame = read_frame(kind, body, self.served)
+            wait = self._quota.take(frame.collection, frame.count)
+            if wait:
+                said = f"more than {self.limits.rate:g} reports a second; try again in {wait:.3g} seconds"
+                raise Refused("over_quota", said, collection=frame.collection, count=frame.count)
+        except Refused as refusal:
+            self.refuse(refusal)
+            raise
+        return frame
+
+    def refuse(self, refusal: Refused) -> None:
+        """Count a request that was refused; with the next commit it is stored."""
+        with self._lock:
+            self._refused[refusal.collection, refusal.reason] += refusal.count
+
+    def ingest(self, frames: Sequence[Frame]) -> list[Receipt]:
+        """Count a group of requests in one transaction; what is answered is on the disk."""
+        made = draft(frames, self.board, self.clock.now(), self.store.knows)
+        self._commit(made.changes)
+        made.apply()
+        return made.receipts
+
+    def tick(self) -> float:
+        """Do what is due by the clock. When something will be due next."""
+        now = self.clock.now()
+        self._commit(self._rounds.tick(now))
+        until = self._rounds.next_event(now)
+        for name, collection in self.collections.items():
+            self._publish(name, collection, now, until)
+        return until
+
+    def releases(self, name: str, question: str, *, first: int, last: int, most: int) -> list[ReleaseRow]:
+        """The latest releases of a question from one step to another, oldest first."""
+        return self.store.releases(self.collections[name].collection_id, question, first, last, most)
+
+    def counts(self) -> Counter[tuple[str, str]]:
+        """What became of reports so far, by collection id and outcome ("accepted", "duplicate" or a reason)."""
+        with self._lock:
+            return Counter(self._counts)
+
+    def _publish(self, name: str, collection: Collection, now: float, until: float) -> None:
+        windows = self.board.open(collection.collection_id, now)
+        step = max(collection.step_at(now), 0)
+        said = (step, until, *(window.key for window in windows))
+        if self._posted.get(name) == said:
+            return
+        self._posted[name] = said
+        self.asks[name] = asks_bulletin(collection, windows, step=step, until=until, private=self._keys.private)
+
+    def _commit(self, changes: Changes) -> None:
+        with self._lock:
+            refused, self._refused = self._refused, Counter()
+        changes.counts.update(refused)
+        if changes:
+            self.store.commit(changes)
+            with self._lock:
+                self._counts.update(changes.counts)
+            for listener in self.listeners:
+                listener(changes)
+
+
+def _register(collections: Sequence[Collection], store: Store) -> tuple[list[CollectionRow], frozenset[str]]:
+    """The versions to add, and the ids of those that are over."""
+    names = [collection.name for collection in collections]
+    if not names or len(set(names)) < len(names):
+        raise InvalidValue("collections", names, "at least one, with different names")
+    stored = store.collections()
+    added, outdated = [], set()
+    for collection in collections:
+        known = {row.version: row for row in stored if row.name == collection.name}
+        newest = max(known, default=0)
+        same = known.get(collection.version)
+        if collection.version < newest or (same is not None and same.id != collection.collection_id):
+            raise InvalidValue(
+                f"{collection.name}.version",
+                collection.version,
+                f"at least {newest + 1}: version {newest} was served, and a change is a new version",
+            )
+        if same is None:
+            spec = canonical(collection.spec())
+            added.append(CollectionRow(collection.collection_id, collection.name, collection.version, spec))
+        outdated |= {row.id for row in known.values()} - {collection.collection_id}
+    return added, frozenset(outdated)

@@ -1,0 +1,129 @@
+"""From the bytes of a request to reports that name their asks; nothing is believed that was not checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hubbub.collection import Collection
+from hubbub.collection.wire import (
+    BATCH_TYPE,
+    JSON_TYPE,
+    UPLOAD_TYPE,
+    Batch,
+    Upload,
+    decode_batch,
+    decode_upload,
+    decode_upload_json,
+    json_size,
+)
+from hubbub.core.errors import DecodeError, HubbubError
+from hubbub.core.reports import Reports
+from hubbub.service.reasons import Reason
+
+__all__ = ["TYPES", "Frame", "Part", "Refused", "Served", "read_frame"]
+
+TYPES = (UPLOAD_TYPE, BATCH_TYPE, JSON_TYPE)
+"""What may be posted."""
+
+
+class Refused(HubbubError):
+    """A whole request is refused; `count` reports were in it, as far as is known.
+
+    Example:
+        >>> raise Refused("too_large", "5,000,000 bytes; at most 4,194,304")
+        Traceback (most recent call last):
+            ...
+        hubbub.service.frames.Refused: too_large: 5,000,000 bytes; at most 4,194,304
+    """
+
+    def __init__(self, reason: Reason, detail: str, *, collection: str = "", count: int = 1) -> None:
+        self.reason = reason
+        self.detail = detail
+        self.collection = collection
+        self.count = count
+        super().__init__(f"{reason}: {detail}")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Reports that answer one ask, and their ids, 16 bytes each."""
+
+    ask: str
+    ids: bytes
+    reports: Reports
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One request: its parts, and the ids of entries that could not be read."""
+
+    collection: str
+    parts: list[Part]
+    malformed: list[str] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """How many reports there are."""
+        return sum(len(part.reports) for part in self.parts) + len(self.malformed)
+
+
+@dataclass(frozen=True)
+class Served:
+    """The collections by id: those that are served, and the ids of their earlier versions."""
+
+    current: Mapping[str, Collection]
+    outdated: frozenset[str] = frozenset()
+
+    def find(self, collection_id: str, count: int) -> Collection:
+        """The collection with this id."""
+        if collection_id in self.current:
+            return self.current[collection_id]
+        if collection_id in self.outdated:
+            raise Refused(
+                "outdated_version", "a newer version is served", collection=collection_id, count=max(count, 1)
+            )
+        raise Refused("unknown_collection", "no collection has this id", count=max(count, 1))
+
+
+def read_frame(kind: str, body: bytes, served: Served) -> Frame:
+    """Decode a request of one of `TYPES`.
+
+    Example:
+        >>> read_frame(UPLOAD_TYPE, b"hostile", Served({}))
+        Traceback (most recent call last):
+            ...
+        hubbub.service.frames.Refused: malformed: upload: got b'hostile'; allowed: ...
+    """
+    try:
+        if kind == BATCH_TYPE:
+            return _batch(decode_batch(body), served)
+        if kind == UPLOAD_TYPE:
+            upload = decode_upload(body)
+            return _upload(upload, served, len(body), exact=True)
+        if kind == JSON_TYPE:
+            return _upload(decode_upload_json(body), served, len(body), exact=False)
+    except DecodeError as error:
+        raise Refused("malformed", str(error)) from None
+    raise Refused("malformed", f"content type {kind[:80]!r}; allowed: {', '.join(TYPES)}")
+
+
+def _batch(batch: Batch, served: Served) -> Frame:
+    served.find(batch.collection_id, len(batch.reports))
+    return Frame(batch.collection_id, [Part(batch.ask_id, batch.ids, batch.reports)])
+
+
+def _upload(upload: Upload, served: Served, size: int, *, exact: bool) -> Frame:
+    collection = served.find(upload.collection_id, len(upload.entries))
+    wanted = collection.frame_bytes if exact else json_size(collection.frame_bytes)
+    # A binary frame of another size is a client whose answers can be told apart; JSON is for people too.
+    if size != wanted if exact else size > wanted:
+        said = f"{size} bytes; allowed: {'exactly' if exact else 'at most'} {wanted}"
+        raise Refused("malformed", said, collection=upload.collection_id, count=max(len(upload.entries), 1))
+    parts, malformed = [], []
+    for entry in upload.entries:
+        try:
+            parts.append(Part(entry.ask_id, entry.report_id, entry.reports()))
+        except DecodeError:
+            malformed.append(entry.report_id.hex())
+    return Frame(upload.collection_id, parts, malformed)

@@ -1,0 +1,22 @@
+"""Why a report is not counted: stable names, in answers, counters and metrics."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+__all__ = ["REASONS", "Reason"]
+
+Reason = Literal[
+    "unknown_collection",
+    "unknown_ask",
+    "outdated_version",
+    "replay",
+    "too_early",
+    "late",
+    "malformed",
+    "too_large",
+    "over_quota",
+]
+"""A duplicate (the same id with the same bytes) is not among them: it was counted before, which is no fault."""
+
+REASONS: tuple[Reason, ...] = get_args(Reason)

@@ -1,0 +1,106 @@
+"""Releases as they are stored and shown."""
+
+from __future__ import annotations
+
+import json
+import math
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json
+from hubbub.protocols.ask import Release
+from hubbub.service.store.base import ReleaseRow
+
+__all__ = ["row_of", "same", "shown"]
+
+CLOSE = 1e-9
+"""Another version of numpy may add up in another order: a replay must reproduce a release this closely."""
+
+_HIDDEN = ("value", "variance", "spread")
+
+
+def row_of(
+    release: Release, *, collection: str, question: str, step: int, time: float, minimum_batch: int
+) -> ReleaseRow:
+    """A release as it is stored: whole, and with the reason if it rests on too few reports to be shown.
+
+    Example:
+        >>> from hubbub import Estimate
+        >>> made = Release(step=1, estimate=Estimate([0.5], [0.01], 10), published=True, spent=0.5, n=10.0)
+        >>> row = row_of(made, collection="0" * 32, question="q", step=7, time=0.0, minimum_batch=20)
+        >>> row.withheld
+        '10 reports; at least 20 are needed'
+    """
+    estimate = release.estimate
+    payload: dict[str, Json] = {
+        "published": release.published,
+        "spent": _finite(release.spent),
+        "population": _finite(release.n),
+        "n": estimate.n,
+        "bias": estimate.bias,
+        "kind": estimate.kind,
+        "labels": list(estimate.names()),
+        "value": _list(estimate.value),
+        "variance": _list(estimate.variance),
+    }
+    few = estimate.n < minimum_batch
+    withheld = f"{estimate.n:,} reports; at least {minimum_batch:,} are needed" if few else None
+    return ReleaseRow(collection, question, step, time, json.dumps(payload, allow_nan=False), withheld)
+
+
+def same(a: ReleaseRow, b: ReleaseRow) -> bool:
+    """Whether two rows tell the same, but for when it was told.
+
+    Example:
+        >>> row = ReleaseRow("0" * 32, "q", 7, 0.0, '{"n": 10, "value": [0.5]}', None)
+        >>> same(row, row._replace(time=9.0)), same(row, row._replace(payload='{"n": 10, "value": [0.6]}'))
+        (True, False)
+    """
+    mine, theirs = json.loads(a.payload), json.loads(b.payload)
+    return (a[:3], a.withheld) == (b[:3], b.withheld) and _alike(mine, theirs)
+
+
+def shown(row: ReleaseRow, *, level: float = 0.95) -> dict[str, Json]:
+    """A release as it is shown: with its interval, or why it is withheld. A number that is not known is null.
+
+    Example:
+        >>> row = ReleaseRow("0" * 32, "q", 7, 0.0, '{"n": 10, "value": [0.5], "variance": [0.01]}', None)
+        >>> [round(x, 3) for x in shown(row)["high"]]
+        [0.696]
+    """
+    if not 0 < level < 1:
+        raise InvalidValue("level", level, "a probability between 0 and 1")
+    payload: dict[str, Any] = json.loads(row.payload)
+    head: dict[str, Json] = {"question": row.question, "step": row.step, "time": row.time, "withheld": row.withheld}
+    if row.withheld is not None:
+        return {**head, **payload, "level": level, "value": None, "variance": None, "low": None, "high": None}
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    ends: dict[str, Json] = {}
+    for name, sign in (("low", -1), ("high", 1)):
+        ends[name] = [
+            None if value is None or variance is None else value + sign * z * math.sqrt(max(variance, 0.0))
+            for value, variance in zip(payload["value"], payload["variance"], strict=True)
+        ]
+    return {**head, **payload, "level": level, **ends}
+
+
+def _list(numbers: NDArray[np.float64]) -> list[Json]:
+    return [_finite(number) for number in numbers.tolist()]
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_alike(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(_alike(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=CLOSE, abs_tol=CLOSE)
+    return bool(a == b)

@@ -1,0 +1,187 @@
+"""Rounds: every question's conversation, driven by the clock. What happens is decided here, and stored whole.
+
+A step's first ask closes with the step, or at its half where a second may follow. A standing ask is known beforehand
+and opens with its step; any other as soon as what it depends on is final. Reports count for the collection's lateness
+after the close; then the sketch is final, the protocol hears it, and the next ask or release follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hubbub.collection import Collection
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.core.sketch import Sketch
+from hubbub.core.spec import canonical
+from hubbub.protocols.ask import Ask, Release
+from hubbub.service.ids import Ids
+from hubbub.service.seen import Seen
+from hubbub.service.store.base import AskRow, Changes, EraRow, Store
+from hubbub.service.talk import Talk
+from hubbub.service.window import Board, Window
+
+__all__ = ["LONGEST_GAP", "MARGIN", "Rounds"]
+
+LONGEST_GAP = 1000
+"""After so many missed steps (or w, if that is more) a conversation begins anew instead of catching up."""
+
+MARGIN = 60.0
+"""Seconds that ids are held after an ask is final: a retry hears "duplicate", not "late"."""
+
+
+class Rounds:
+    """The conversations of some collections, over one board.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.service.store import open_store
+        >>> rounds = Rounds([load_collection(EXAMPLE)], open_store("sqlite:///:memory:"), Random(seed=1))
+        >>> [(ask.question, ask.step, ask.closes) for ask in rounds.tick(7200.0).asks]
+        [('popular', 2, 10800)]
+        >>> [release.withheld for release in rounds.tick(11400.0).releases]
+        ['0 reports; at least 100 are needed']
+    """
+
+    def __init__(self, collections: Iterable[Collection], store: Store, rng: Random) -> None:
+        self.board = Board()
+        self._store = store
+        self._rng = rng
+        self._talks: list[Talk] = []
+        self._unbegun: list[tuple[Collection, str]] = []
+        for collection in collections:
+            for question in collection.questions:
+                era = store.era(collection.collection_id, question)
+                if era is None:
+                    self._unbegun.append((collection, question))
+                    continue
+                talk = Talk(collection, era)
+                for row, ask in talk.replay(store):
+                    self._restore(talk, row, ask)
+                self._talks.append(talk)
+        # What an earlier version, or an earlier era, left open is over.
+        self._left_over = [(key, final) for key, final in store.held() if key not in self.board.windows]
+
+    def tick(self, now: float) -> Changes:
+        """All that is due by now. Memory has moved on when this returns: the changes must be made, or all is over."""
+        changes = Changes()
+        changes.finals += [key for key, final in self._left_over if not final]
+        changes.forgotten += [key for key, _ in self._left_over]
+        self._left_over = []
+        self._talks += [self._begin(*place, now, changes) for place in self._unbegun]
+        self._unbegun = []
+        self.board.expected.clear()
+        self._talks = [self._advance(talk, now, changes) for talk in self._talks]
+        for key, window in list(self.board.windows.items()):
+            if window.final and now >= window.until + MARGIN:
+                del self.board.windows[key]
+                changes.forgotten.append(key)
+        return changes
+
+    def next_event(self, now: float) -> float:
+        """When something will next be due."""
+        times = list(self.board.expected.values())
+        for window in self.board.windows.values():
+            times += [window.until + MARGIN] if window.final else [window.closes, window.until]
+        for talk in self._talks:
+            times.append(talk.collection.opens(talk.said.step))
+        return min((time for time in times if time > now), default=now + 1.0)
+
+    def _begin(self, collection: Collection, question: str, now: float, changes: Changes) -> Talk:
+        """A new era, in the first step whose first ask is not over yet."""
+        step = max(collection.step_at(now), 0)
+        step += now >= collection.closes(step, question=question, phase=1)
+        era = EraRow(collection.collection_id, question, step)
+        changes.eras.append(era)
+        return Talk(collection, era)
+
+    def _advance(self, talk: Talk, now: float, changes: Changes) -> Talk:
+        while True:
+            said = talk.said
+            window = self._window(talk, said) if isinstance(said, Ask) else None
+            if window is None and _is_lost(talk, now):
+                talk = self._begin(talk.collection, talk.era.question, now, changes)
+                continue
+            if window is None and now < talk.collection.opens(said.step):
+                if isinstance(said, Ask):
+                    self.board.expected[talk.key(said)] = talk.collection.opens(said.step)
+                break
+            if isinstance(said, Release):
+                changes.releases.append(talk.release(time=now))
+                continue
+            window = window or self._publish(talk, said, talk.phase, now, changes)
+            if now < window.until:
+                break
+            if not window.final:
+                window.final = True
+                changes.finals.append(window.key)
+            talk.answer(window.sketch)
+        self._look_ahead(talk, now, changes)
+        return talk
+
+    def _look_ahead(self, talk: Talk, now: float, changes: Changes) -> None:
+        """A standing ask opens with its step, while the one before it still waits for the late."""
+        ask = talk.next_standing
+        if ask is None or self._window(talk, ask) is not None:
+            return
+        opens = talk.collection.opens(ask.step)
+        if now < opens:
+            self.board.expected[talk.key(ask)] = opens
+        else:
+            self._publish(talk, ask, 1, now, changes)
+
+    def _window(self, talk: Talk, ask: Ask) -> Window | None:
+        window = self.board.windows.get(talk.key(ask))
+        if window is not None and window.question != talk.era.question:
+            said = f"questions that ask different things: {window.question} and {talk.era.question} publish one ask"
+            raise InvalidValue("questions", talk.era.question, said)
+        return window
+
+    def _publish(self, talk: Talk, ask: Ask, phase: int, now: float, changes: Changes) -> Window:
+        """Open an ask; one whose time is over already is only recorded, as one that nobody answered."""
+        collection = talk.collection
+        closes = collection.closes(ask.step, question=talk.era.question, phase=phase)
+        missed = now >= closes + collection.lateness_seconds
+        empty = ask.mechanism.empty()
+        row = AskRow(
+            *talk.key(ask),
+            question=talk.era.question,
+            first=talk.era.first,
+            step=ask.step,
+            phase=phase,
+            spec=canonical(ask.spec()),
+            opens=now,
+            closes=closes,
+            final=missed,
+            forgotten=missed,
+            sketch=empty.to_bytes(),
+        )
+        changes.asks.append(row)
+        window = _window_of(talk, row, ask, Seen(self._rng))
+        if not missed:
+            self.board.windows[row.key] = window
+        return window
+
+    def _restore(self, talk: Talk, row: AskRow, ask: Ask) -> None:
+        seen = Seen(self._rng)
+        seen.add(Ids.concat(Ids.from_bytes(segment) for segment in self._store.segments(row.key)))
+        self.board.windows[row.key] = _window_of(talk, row, ask, seen)
+
+
+def _window_of(talk: Talk, row: AskRow, ask: Ask, seen: Seen) -> Window:
+    return Window(
+        key=row.key,
+        question=row.question,
+        ask=ask,
+        opens=row.opens,
+        closes=row.closes,
+        until=row.closes + talk.collection.lateness_seconds,
+        sketch=Sketch.from_bytes(row.sketch),
+        seen=seen,
+        final=row.final,
+    )
+
+
+def _is_lost(talk: Talk, now: float) -> bool:
+    w = talk.collection.questions[talk.era.question].w or 0
+    return talk.phase == 1 and talk.collection.step_at(now) - talk.said.step > max(LONGEST_GAP, w)

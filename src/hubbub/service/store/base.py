@@ -1,0 +1,158 @@
+"""What the collector asks of a store: changes that happen whole or not at all, and are on the disk once made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from hubbub.core.errors import HubbubError
+
+__all__ = [
+    "AskKey",
+    "AskRow",
+    "Changes",
+    "CollectionRow",
+    "EraRow",
+    "ReleaseRow",
+    "Store",
+    "StoreFailed",
+]
+
+
+class StoreFailed(HubbubError, RuntimeError):
+    """A change was not made, or nobody can tell: the collector stops, and begins again from what is stored."""
+
+
+class CollectionRow(NamedTuple):
+    """A version of a collection that was ever served."""
+
+    id: str
+    name: str
+    version: int
+    spec: str
+
+
+class EraRow(NamedTuple):
+    """A question's conversation, and the step of the collection that its first step is."""
+
+    collection: str
+    question: str
+    first: int
+
+
+class AskKey(NamedTuple):
+    """An ask of a collection."""
+
+    collection: str
+    ask: str
+
+
+class AskRow(NamedTuple):
+    """A published ask: of an era, a step and a phase of it. Its sketch is final once it is closed."""
+
+    collection: str
+    ask: str
+    question: str
+    first: int
+    step: int
+    phase: int
+    spec: str
+    opens: float
+    closes: float
+    final: bool
+    forgotten: bool
+    sketch: bytes
+
+    @property
+    def key(self) -> AskKey:
+        """Which ask it is."""
+        return AskKey(self.collection, self.ask)
+
+
+class ReleaseRow(NamedTuple):
+    """What was released of a step; `withheld` says why nobody may see it."""
+
+    collection: str
+    question: str
+    step: int
+    time: float
+    payload: str
+    withheld: str | None
+
+
+@dataclass
+class Changes:
+    """What one transaction does.
+
+    Example:
+        >>> changes = Changes()
+        >>> bool(changes)
+        False
+        >>> changes.counts["0" * 32, "late"] += 1
+        >>> bool(changes)
+        True
+    """
+
+    collections: list[CollectionRow] = field(default_factory=list)
+    eras: list[EraRow] = field(default_factory=list)
+    asks: list[AskRow] = field(default_factory=list)
+    segments: list[tuple[AskKey, bytes]] = field(default_factory=list)
+    """Ids of reports, to be held until the ask is forgotten."""
+    sketches: dict[AskKey, bytes] = field(default_factory=dict)
+    """The sketches of open asks, as they are now."""
+    finals: list[AskKey] = field(default_factory=list)
+    """Asks that close: their sketches never change again."""
+    forgotten: list[AskKey] = field(default_factory=list)
+    """Asks whose ids are deleted."""
+    releases: list[ReleaseRow] = field(default_factory=list)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """What to add to the counters, by collection and outcome."""
+
+    def __bool__(self) -> bool:
+        return any(vars(self).values())
+
+
+class Store(Protocol):
+    """Where the collector's state is. One collector at a time: a newer one takes over, and the older's commits fail."""
+
+    def commit(self, changes: Changes) -> None:
+        """Make all of the changes, durably, or none of them (`StoreFailed`)."""
+        ...
+
+    def collections(self) -> list[CollectionRow]:
+        """Every version ever served."""
+        ...
+
+    def era(self, collection: str, question: str) -> EraRow | None:
+        """The latest conversation of a question."""
+        ...
+
+    def asks(self, era: EraRow) -> Iterator[AskRow]:
+        """The asks of an era, in order."""
+        ...
+
+    def knows(self, key: AskKey) -> bool:
+        """Whether an ask was ever published."""
+        ...
+
+    def held(self) -> list[tuple[AskKey, bool]]:
+        """The asks whose ids are held, and whether they are final."""
+        ...
+
+    def segments(self, key: AskKey) -> Iterator[bytes]:
+        """The ids held for an ask."""
+        ...
+
+    def releases(self, collection: str, question: str, first: int, last: int, most: int) -> list[ReleaseRow]:
+        """The latest releases from one step to another, oldest first, at most so many."""
+        ...
+
+    def counts(self) -> Counter[tuple[str, str]]:
+        """The counters, by collection and outcome."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...

@@ -1,0 +1,73 @@
+"""A store in PostgreSQL, by its URL: for those who run one already, and back it up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hubbub.core.errors import MissingDependency
+from hubbub.core.random import Random
+from hubbub.service.store.base import StoreFailed
+from hubbub.service.store.sql import SqlStore
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["PostgresStore"]
+
+
+class PostgresStore(SqlStore):
+    """Tables in the database that a URL names, in its default schema.
+
+    The row of the owner is locked by every commit: a collector that takes over waits for the last one of the older.
+    """
+
+    types = {"real": "DOUBLE PRECISION", "bytes": "BYTEA", "serial": "BIGSERIAL PRIMARY KEY"}  # noqa: RUF012 - as the base declares it
+
+    def __init__(self, url: str, rng: Random | None = None) -> None:
+        try:
+            import psycopg
+        except ImportError:
+            raise MissingDependency("psycopg", "server") from None
+        self._error: type[Exception] = psycopg.Error
+        try:
+            self._writer: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
+            self._reader: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
+        except psycopg.Error as error:
+            raise StoreFailed(str(error)) from error
+        # The server's own setting may promise less.
+        self._writer.execute("SET synchronous_commit = on")
+        super().__init__(rng)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            with self._writer.transaction():
+                yield
+        except self._error as error:
+            raise StoreFailed(str(error)) from error
+
+    def _write(self, sql: str, *values: object) -> list[Any]:
+        cursor = self._writer.execute(_marked(sql), values)
+        return cursor.fetchall() if cursor.description else []
+
+    def _changed(self, sql: str, *values: object) -> int:
+        return self._writer.execute(_marked(sql), values).rowcount
+
+    def _read(self, sql: str, *values: object) -> list[Any]:
+        with self._reading:
+            try:
+                return self._reader.execute(_marked(sql), values).fetchall()
+            except self._error as error:
+                raise StoreFailed(str(error)) from error
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        with self._writing, self._reading:
+            self._reader.close()
+            self._writer.close()
+
+
+def _marked(sql: str) -> bytes:
+    return sql.replace("?", "%s").encode()

@@ -1,0 +1,50 @@
+"""The tables, in the SQL that SQLite and PostgreSQL share."""
+
+from __future__ import annotations
+
+__all__ = ["VERSION", "tables"]
+
+VERSION = 1
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS collections (
+        id TEXT PRIMARY KEY, name TEXT NOT NULL, version INTEGER NOT NULL, spec TEXT NOT NULL, UNIQUE (name, version)
+    )""",
+    """CREATE TABLE IF NOT EXISTS eras (
+        collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL,
+        PRIMARY KEY (collection, question, first)
+    )""",
+    """CREATE TABLE IF NOT EXISTS asks (
+        collection TEXT NOT NULL, ask TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL,
+        step BIGINT NOT NULL, phase INTEGER NOT NULL, spec TEXT NOT NULL, opens {real} NOT NULL, closes {real} NOT NULL,
+        final INTEGER NOT NULL, forgotten INTEGER NOT NULL,
+        PRIMARY KEY (collection, ask), UNIQUE (collection, question, first, step, phase)
+    )""",
+    "CREATE INDEX IF NOT EXISTS held_asks ON asks (collection) WHERE forgotten = 0",
+    # Apart from the asks: it is written at every commit, and they are not.
+    """CREATE TABLE IF NOT EXISTS sketches (
+        collection TEXT NOT NULL, ask TEXT NOT NULL, data {bytes} NOT NULL, PRIMARY KEY (collection, ask)
+    )""",
+    """CREATE TABLE IF NOT EXISTS segments (
+        number {serial}, collection TEXT NOT NULL, ask TEXT NOT NULL, ids {bytes} NOT NULL
+    )""",
+    "CREATE INDEX IF NOT EXISTS segments_of_asks ON segments (collection, ask, number)",
+    """CREATE TABLE IF NOT EXISTS releases (
+        collection TEXT NOT NULL, question TEXT NOT NULL, step BIGINT NOT NULL, time {real} NOT NULL,
+        payload TEXT NOT NULL, withheld TEXT, PRIMARY KEY (collection, question, step)
+    )""",
+    """CREATE TABLE IF NOT EXISTS counts (
+        collection TEXT NOT NULL, outcome TEXT NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (collection, outcome)
+    )""",
+)
+
+
+def tables(*, real: str, bytes: str, serial: str) -> list[str]:
+    """The statements that make the tables, with the names of a database's own types.
+
+    Example:
+        >>> len(tables(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY"))
+        10
+    """
+    return [statement.format(real=real, bytes=bytes, serial=serial) for statement in _TABLES]

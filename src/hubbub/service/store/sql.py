@@ -1,0 +1,189 @@
+"""A store in SQL: what SQLite and PostgreSQL do alike."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.service.store.base import AskKey, AskRow, Changes, CollectionRow, EraRow, ReleaseRow, StoreFailed
+from hubbub.service.store.schema import VERSION, tables
+
+__all__ = ["SqlStore"]
+
+_ASK = "asks.collection, asks.ask, question, first, step, phase, spec, opens, closes, final, forgotten, data"
+_CHUNK = 256
+"""How many segments are read at once."""
+
+
+class SqlStore(ABC):
+    """One connection that writes, one that reads.
+
+    Opening takes the store over: a token of the newest collector is in it, and every commit of an older one finds
+    another's there and fails, before it has changed anything.
+    """
+
+    types: ClassVar[dict[str, str]]
+    """The names of the database's types."""
+
+    def __init__(self, rng: Random | None = None) -> None:
+        self._owner = (rng or Random()).bytes(16).hex()
+        self._writing = threading.RLock()
+        self._reading = threading.RLock()
+        with self._transaction():
+            for statement in tables(**self.types):
+                self._write(statement)
+            self._write("INSERT INTO meta VALUES ('version', ?) ON CONFLICT DO NOTHING", str(VERSION))
+            ((version,),) = self._write("SELECT value FROM meta WHERE key = 'version'")
+            if version != str(VERSION):
+                raise InvalidValue(
+                    "store", f"version {version}", f"version {VERSION}, which is all that this one reads"
+                )
+            self._write(
+                "INSERT INTO meta VALUES ('owner', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                self._owner,
+            )
+
+    # -- what a database answers ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _transaction(self) -> AbstractContextManager[None]:
+        """All of what is written inside, or nothing; on the disk when it ends."""
+
+    @abstractmethod
+    def _write(self, sql: str, *values: object) -> list[Any]:
+        """Run one statement on the writing connection; its rows, if it returns any."""
+
+    @abstractmethod
+    def _changed(self, sql: str, *values: object) -> int:
+        """Run one statement on the writing connection; how many rows it changed."""
+
+    @abstractmethod
+    def _read(self, sql: str, *values: object) -> list[Any]:
+        """Run one statement on the reading connection."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the connections."""
+
+    # -- what the collector calls -----------------------------------------------------------------------------
+
+    def commit(self, changes: Changes) -> None:
+        """Make all of the changes, or none."""
+        with self._writing, self._transaction():
+            if not self._changed("UPDATE meta SET value = value WHERE key = 'owner' AND value = ?", self._owner):
+                raise StoreFailed("another collector has taken over the store")
+            for collection in changes.collections:
+                self._write("INSERT INTO collections VALUES (?, ?, ?, ?)", *collection)
+            for era in changes.eras:
+                self._write("INSERT INTO eras VALUES (?, ?, ?)", *era)
+            for ask in changes.asks:
+                *row, sketch = ask
+                self._write("INSERT INTO asks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *map(_plain, row))
+                self._write("INSERT INTO sketches VALUES (?, ?, ?)", *ask.key, sketch)
+            for key, ids in changes.segments:
+                self._write("INSERT INTO segments (collection, ask, ids) VALUES (?, ?, ?)", *key, ids)
+            for key, sketch in changes.sketches.items():
+                self._one(_SKETCH, sketch, *key)
+            for key in changes.finals:
+                self._one("UPDATE asks SET final = 1 WHERE collection = ? AND ask = ? AND final = 0", *key)
+            for key in changes.forgotten:
+                self._one("UPDATE asks SET forgotten = 1 WHERE collection = ? AND ask = ? AND final = 1", *key)
+                self._write("DELETE FROM segments WHERE collection = ? AND ask = ?", *key)
+            for release in changes.releases:
+                self._write("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?)", *release)
+            for place, count in changes.counts.items():
+                self._write(_COUNT, *place, count)
+
+    def _one(self, sql: str, *values: object) -> None:
+        if self._changed(sql, *values) != 1:
+            raise StoreFailed(f"the store does not hold what it should: {sql}")
+
+    def collections(self) -> list[CollectionRow]:
+        """Every version ever served."""
+        rows = self._read("SELECT id, name, version, spec FROM collections ORDER BY name, version")
+        return [CollectionRow(*row) for row in rows]
+
+    def era(self, collection: str, question: str) -> EraRow | None:
+        """The latest conversation of a question."""
+        rows = self._read("SELECT MAX(first) FROM eras WHERE collection = ? AND question = ?", collection, question)
+        return EraRow(collection, question, rows[0][0]) if rows[0][0] is not None else None
+
+    def asks(self, era: EraRow) -> Iterator[AskRow]:
+        """The asks of an era, in order."""
+        step, phase = -1, 0
+        while True:
+            rows = self._read(
+                f"SELECT {_ASK} FROM asks JOIN sketches USING (collection, ask) "  # noqa: S608 - constants
+                "WHERE collection = ? AND question = ? AND first = ? AND (step, phase) > (?, ?) "
+                "ORDER BY step, phase LIMIT ?",
+                *era,
+                step,
+                phase,
+                _CHUNK,
+            )
+            if not rows:
+                return
+            for row in rows:
+                yield AskRow(*row)._replace(final=bool(row[9]), forgotten=bool(row[10]), sketch=bytes(row[11]))
+            step, phase = rows[-1][4:6]
+
+    def knows(self, key: AskKey) -> bool:
+        """Whether an ask was ever published."""
+        return bool(self._read("SELECT 1 FROM asks WHERE collection = ? AND ask = ?", *key))
+
+    def held(self) -> list[tuple[AskKey, bool]]:
+        """The asks whose ids are held, and whether they are final."""
+        rows = self._read("SELECT collection, ask, final FROM asks WHERE forgotten = 0")
+        return [(AskKey(collection, ask), bool(final)) for collection, ask, final in rows]
+
+    def segments(self, key: AskKey) -> Iterator[bytes]:
+        """The ids held for an ask."""
+        number = -1
+        while True:
+            rows = self._read(
+                "SELECT number, ids FROM segments WHERE collection = ? AND ask = ? AND number > ? "
+                "ORDER BY number LIMIT ?",
+                *key,
+                number,
+                _CHUNK,
+            )
+            if not rows:
+                return
+            for _, ids in rows:
+                yield bytes(ids)
+            number = rows[-1][0]
+
+    def releases(self, collection: str, question: str, first: int, last: int, most: int) -> list[ReleaseRow]:
+        """The latest releases from one step to another, oldest first, at most so many."""
+        rows = self._read(
+            "SELECT collection, question, step, time, payload, withheld FROM releases "
+            "WHERE collection = ? AND question = ? AND step >= ? AND step <= ? ORDER BY step DESC LIMIT ?",
+            collection,
+            question,
+            first,
+            last,
+            most,
+        )
+        return [ReleaseRow(*row) for row in reversed(rows)]
+
+    def counts(self) -> Counter[tuple[str, str]]:
+        """The counters, by collection and outcome."""
+        rows = self._read("SELECT collection, outcome, count FROM counts")
+        return Counter({(collection, outcome): int(count) for collection, outcome, count in rows})
+
+
+# A closed ask's sketch never changes again, whoever asks for it.
+_SKETCH = """UPDATE sketches SET data = ? WHERE collection = ? AND ask = ?
+    AND (SELECT final FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask) = 0"""
+_COUNT = """INSERT INTO counts VALUES (?, ?, ?)
+    ON CONFLICT (collection, outcome) DO UPDATE SET count = counts.count + excluded.count"""
+
+
+def _plain(value: object) -> object:
+    return int(value) if isinstance(value, bool) else value

@@ -1,0 +1,91 @@
+"""A store in one SQLite file: the default, with nothing to install or to run."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.service.store.base import StoreFailed
+from hubbub.service.store.sql import SqlStore
+
+__all__ = ["SqliteStore"]
+
+_PATIENCE = 10.0  # seconds that one process waits for another's transaction
+_PRAGMAS = (
+    "journal_mode = WAL",
+    "synchronous = FULL",  # a commit is on the disk before it is acknowledged
+    "fullfsync = ON",  # macOS: through the disk's own cache
+)
+
+
+class SqliteStore(SqlStore):
+    """A file in write-ahead mode, or ":memory:" for tests.
+
+    Example:
+        >>> store = SqliteStore(":memory:")
+        >>> store.collections(), store.counts()
+        ([], Counter())
+        >>> store.close()
+    """
+
+    types = {"real": "REAL", "bytes": "BLOB", "serial": "INTEGER PRIMARY KEY"}  # noqa: RUF012 - as the base declares it
+
+    def __init__(self, path: str | os.PathLike[str], rng: Random | None = None) -> None:
+        self._path = os.fspath(path)
+        if not self._path:
+            raise InvalidValue("store", path, "a file, or ':memory:'")
+        self._writer = _connect(self._path)
+        for pragma in _PRAGMAS:
+            self._write(f"PRAGMA {pragma}")
+        super().__init__(rng)
+        # A database in memory belongs to its connection.
+        self._reader = self._writer if self._path == ":memory:" else _connect(self._path)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._write("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._write("COMMIT")
+        except BaseException:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            raise
+
+    def _write(self, sql: str, *values: object) -> list[Any]:
+        try:
+            return self._writer.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreFailed(f"{self._path}: {error}") from error
+
+    def _changed(self, sql: str, *values: object) -> int:
+        try:
+            return self._writer.execute(sql, values).rowcount
+        except sqlite3.Error as error:
+            raise StoreFailed(f"{self._path}: {error}") from error
+
+    def _read(self, sql: str, *values: object) -> list[Any]:
+        # In memory the two connections are one, and a transaction must not be looked into.
+        with self._writing if self._reader is self._writer else self._reading:
+            try:
+                return self._reader.execute(sql, values).fetchall()
+            except sqlite3.Error as error:
+                raise StoreFailed(f"{self._path}: {error}") from error
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._writing, self._reading:
+            self._reader.close()
+            self._writer.close()
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    if path != ":memory:":
+        # Made here, so that nobody else may read it: what it holds is not for other users of the machine.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)

@@ -1,0 +1,141 @@
+"""One question's conversation in real time: its steps are the collection's, its sketches are the store's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hubbub.collection import Collection
+from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.sketch import Sketch
+from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.driver import Conversation
+from hubbub.service.releases import row_of, same
+from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, Store
+
+__all__ = ["ReplayMismatch", "Talk"]
+
+
+class ReplayMismatch(HubbubError, RuntimeError):
+    """What is stored is not what the protocol says: nothing goes on until a person has looked."""
+
+
+class Talk:
+    """A protocol, whose step k is the collection's step first + k - 1.
+
+    `said` is where it is: an ask to be answered with its final sketch, or a release to be told. An ask has a `phase`
+    within its step, 1 or 2.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> talk = Talk(load_collection(EXAMPLE), EraRow("0" * 32, "popular", 40))
+        >>> ask = talk.said
+        >>> ask.step, talk.phase
+        (40, 1)
+        >>> talk.answer(ask.mechanism.empty())
+        >>> talk.release(time=0.0).withheld
+        '0 reports; at least 100 are needed'
+        >>> talk.said.step
+        41
+    """
+
+    def __init__(self, collection: Collection, era: EraRow) -> None:
+        check_schedule(collection, era.question)
+        self.collection = collection
+        self.era = era
+        self.phase = 1
+        self._standing: Ask | None = None
+        self._conversation = Conversation(collection.protocol(era.question))
+        self._listen()
+
+    @property
+    def said(self) -> Ask | Release:
+        """What the protocol says now, with the collection's step."""
+        return replace(self._said, step=self._wall(self._said.step))
+
+    @property
+    def next_standing(self) -> Ask | None:
+        """The first ask of the next step, where it is known already."""
+        standing = self._standing
+        return None if standing is None else replace(standing, step=self._wall(standing.step) + 1)
+
+    def key(self, ask: Ask) -> AskKey:
+        """The name of an ask in the store."""
+        return AskKey(self.collection.collection_id, ask.ask_id)
+
+    def answer(self, sketch: Sketch) -> None:
+        """Answer the ask that it is at."""
+        self._conversation.reply(self._said.ask_id if isinstance(self._said, Ask) else "", sketch)
+        self.phase += 1
+        self._listen()
+
+    def release(self, *, time: float) -> ReleaseRow:
+        """Tell the release that it is at, and move on to the next step."""
+        assert isinstance(self._said, Release)
+        row = row_of(
+            self._said,
+            collection=self.collection.collection_id,
+            question=self.era.question,
+            step=self._wall(self._said.step),
+            time=time,
+            minimum_batch=self.collection.minimum_batch,
+        )
+        expected, self._standing, self.phase = self.next_standing, None, 1
+        self._listen()
+        if expected is not None and self.said != expected:
+            raise ReplayMismatch(f"{self.era.question}: the standing ask has changed in step {expected.step}")
+        return row
+
+    def replay(self, store: Store) -> list[tuple[AskRow, Ask]]:
+        """Go through all that is stored; the asks whose ids are still held.
+
+        The protocol must ask and release what is stored, or `ReplayMismatch` is raised.
+        """
+        held: list[tuple[AskRow, Ask]] = []
+        waits = False
+        for row in store.asks(self.era):
+            if not waits:
+                self._replay_releases(store)
+            # Beyond an open ask there may be one more, published ahead.
+            said = self.next_standing if waits else self.said
+            if not isinstance(said, Ask) or row.ask != said.ask_id:
+                raise ReplayMismatch(f"{self.era.question}: the ask of step {row.step} is not reproduced")
+            if not row.forgotten:
+                held.append((row, said))
+            if row.final:
+                self.answer(Sketch.from_bytes(row.sketch))
+            else:
+                waits = True
+        self._replay_releases(store)
+        return held
+
+    def _replay_releases(self, store: Store) -> None:
+        while isinstance(said := self.said, Release):
+            stored = store.releases(self.collection.collection_id, self.era.question, said.step, said.step, 1)
+            if not stored:
+                return
+            if not same(stored[0], self.release(time=stored[0].time)):
+                raise ReplayMismatch(f"{self.era.question}: the release of step {said.step} is not reproduced")
+
+    def _listen(self) -> None:
+        self._said = self._conversation.listen()
+        if isinstance(self._said, Ask) and self._said.standing and self.phase == 1:
+            self._standing = self._said
+
+    def _wall(self, step: int) -> int:
+        return self.era.first + step - 1
+
+
+def check_schedule(collection: Collection, question: str) -> None:
+    """Refuse a lateness that leaves no time to ask: the next phase can only be decided when late reports are in.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> check_schedule(load_collection(EXAMPLE.replace("10m", "2h")), "popular")
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: lateness_seconds: got 7200; allowed: less than 3600, as popular is asked
+    """
+    room = collection.closes(0, question=question, phase=1) - collection.opens(0)
+    if not collection.lateness_seconds < room:
+        allowed = f"less than {room:g}, as {question} is asked"
+        raise InvalidValue("lateness_seconds", collection.lateness_seconds, allowed)

@@ -1,0 +1,53 @@
+"""An ask that was published, with what came in: open until its time is over, then final for good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hubbub.core.sketch import Sketch
+from hubbub.protocols.ask import Ask
+from hubbub.service.seen import Seen
+from hubbub.service.store.base import AskKey
+
+__all__ = ["Board", "Window"]
+
+
+@dataclass(eq=False)
+class Window:
+    """Reports to `ask` count from `opens` until `until`, which is the collection's lateness after `closes`."""
+
+    key: AskKey
+    question: str
+    ask: Ask
+    opens: float
+    closes: float
+    until: float
+    sketch: Sketch
+    seen: Seen
+    final: bool = False
+
+    def takes(self, now: float) -> bool:
+        """Whether a report that comes now still counts."""
+        return not self.final and self.opens <= now < self.until
+
+
+class Board:
+    """The windows whose ids are held, and when asks that are not published yet will be.
+
+    Example:
+        >>> Board().windows
+        {}
+    """
+
+    def __init__(self) -> None:
+        self.windows: dict[AskKey, Window] = {}
+        self.expected: dict[AskKey, float] = {}
+
+    def open(self, collection: str, now: float) -> list[Window]:
+        """The windows of a collection that devices may answer now, oldest first."""
+        asked = [
+            window
+            for key, window in self.windows.items()
+            if key.collection == collection and not window.final and window.opens <= now < window.closes
+        ]
+        return sorted(asked, key=lambda window: window.question)

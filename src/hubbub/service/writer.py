@@ -1,0 +1,161 @@
+"""The one thread that changes anything: it gathers what is waiting, commits it together, and answers all of it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hubbub.core.errors import HubbubError
+from hubbub.service.collector import Collector
+from hubbub.service.frames import Frame
+from hubbub.service.ingest import Receipt
+
+__all__ = ["Busy", "Stopped", "Writer"]
+
+GATHER = 0.003
+"""Seconds that a group waits for company: a commit costs about as much for one report as for a thousand."""
+MOST_GROUP = 50_000
+MOST_WAITING = 200_000
+LONGEST_SLEEP = 0.5
+
+
+class Busy(HubbubError):
+    """More is waiting than is wise to hold in memory: the sender tries again."""
+
+
+class Stopped(HubbubError):
+    """The writer is stopping, or its store has failed: nothing more is counted."""
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    frame: Frame
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Receipt]
+
+
+class Writer:
+    """Group commit. `submit` waits until a frame is on the disk; `on_failure` hears of an error that ends everything.
+
+    Parameters
+    ----------
+    collector
+        What is written to.
+    on_failure
+        Called once, from the thread, if the collector can go no further.
+    """
+
+    def __init__(self, collector: Collector, on_failure: Callable[[BaseException], None]) -> None:
+        self._collector = collector
+        self._on_failure = on_failure
+        self._waiting: deque[_Waiting] = deque()
+        self._reports = 0
+        self._change = threading.Condition()
+        self._stopping = False
+        self.failure: BaseException | None = None
+        self.commits = 0
+        self.commit_seconds = 0.0
+        self._thread = threading.Thread(target=self._run, name="hubbub-writer", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many reports wait."""
+        return self._reports
+
+    async def submit(self, frame: Frame) -> Receipt:
+        """Have a frame counted; what became of it, once it is durable."""
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(frame, loop, loop.create_future())
+        with self._change:
+            if self._stopping or self.failure is not None:
+                raise Stopped("the collector is stopping")
+            if self._reports >= MOST_WAITING:
+                raise Busy(f"{self._reports:,} reports are waiting")
+            self._waiting.append(waiting)
+            self._reports += frame.count
+            self._change.notify()
+        return await waiting.future
+
+    def stop(self) -> None:
+        """Count what is waiting, take nothing more, and end."""
+        with self._change:
+            self._stopping = True
+            self._change.notify()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        group: list[_Waiting] = []
+        try:
+            due = self._collector.tick()
+            while True:
+                group = self._gather(due)
+                if group:
+                    self._ingest(group)
+                    group = []
+                elif self._stopping:
+                    self._collector.tick()
+                    return
+                due = self._collector.tick()
+        except BaseException as error:
+            self._fail(error, group)
+
+    def _gather(self, due: float) -> list[_Waiting]:
+        with self._change:
+            if not self._waiting and not self._stopping:
+                self._change.wait(min(max(due - self._collector.clock.now(), 0.001), LONGEST_SLEEP))
+            if not self._waiting:
+                return []
+        if not self._stopping and self._reports < MOST_GROUP:
+            time.sleep(GATHER)
+        group: list[_Waiting] = []
+        with self._change:
+            count = 0
+            while self._waiting and count < MOST_GROUP:
+                group.append(self._waiting.popleft())
+                count += group[-1].frame.count
+            self._reports -= count
+        return group
+
+    def _ingest(self, group: list[_Waiting]) -> None:
+        before = time.perf_counter()
+        receipts = self._collector.ingest([waiting.frame for waiting in group])
+        self.commits += 1
+        self.commit_seconds += time.perf_counter() - before
+        _answer(group, receipts)
+
+    def _fail(self, error: BaseException, group: list[_Waiting]) -> None:
+        with self._change:
+            self.failure = error
+            group += self._waiting
+            self._waiting.clear()
+            self._reports = 0
+        _answer(group, [Stopped(f"the collector has failed: {type(error).__name__}")] * len(group))
+        self._on_failure(error)
+
+
+def _answer(group: list[_Waiting], answers: list[Receipt] | list[Stopped]) -> None:
+    """Wake all who wait, with one call into each event loop."""
+    loops = {waiting.loop for waiting in group}
+    for loop in loops:
+        mine = [(waiting, answer) for waiting, answer in zip(group, answers, strict=True) if waiting.loop is loop]
+
+        def wake(mine: list[tuple[_Waiting, Receipt | Stopped]] = mine) -> None:
+            for waiting, answer in mine:
+                if waiting.future.done():  # the sender has gone
+                    continue
+                if isinstance(answer, Stopped):
+                    waiting.future.set_exception(answer)
+                else:
+                    waiting.future.set_result(answer)
+
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(wake)
