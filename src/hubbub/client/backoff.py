@@ -1,0 +1,71 @@
+"""When to try again: random delays, on a clock that may jump."""
+
+from __future__ import annotations
+
+from hubbub.core.random import Random
+
+__all__ = ["Backoff", "Delay", "uniform"]
+
+
+def uniform(rng: Random) -> float:
+    """A number from 0, below 1; for delays, which no privacy depends on.
+
+    Example:
+        >>> 0 <= uniform(Random(seed=1)) < 1
+        True
+    """
+    return float(rng.uint32(1)[0]) / (1 << 32)
+
+
+class Delay:
+    """A time to wait until; over at once if the clock is put before the time at which the waiting began.
+
+    Example:
+        >>> delay = Delay(now=100.0, seconds=5.0)
+        >>> [delay.over(now) for now in (100.0, 104.9, 105.0, 99.0)]
+        [False, False, True, True]
+    """
+
+    def __init__(self, now: float, seconds: float) -> None:
+        self.since, self.until = now, now + seconds
+
+    def over(self, now: float) -> bool:
+        """Whether the waiting is over."""
+        return not self.since <= now < self.until
+
+
+class Backoff:
+    """Exponential backoff with full jitter: after k failures in a row, anything up to base 2^k seconds, at most `cap`.
+
+    Parameters
+    ----------
+    rng
+        Where the delays come from.
+    base, cap
+        Seconds.
+
+    Example:
+        >>> backoff = Backoff(Random(seed=1), base=4.0)
+        >>> backoff.failed(now=100.0)
+        >>> backoff.ready(100.0), backoff.ready(108.0)
+        (False, True)
+    """
+
+    def __init__(self, rng: Random, *, base: float = 1.0, cap: float = 3600.0) -> None:
+        self._rng, self._base, self._cap = rng, base, cap
+        self._failures = 0
+        self._delay: Delay | None = None
+
+    def ready(self, now: float) -> bool:
+        """Whether to try."""
+        return self._delay is None or self._delay.over(now)
+
+    def failed(self, now: float, at_least: float = 0.0) -> None:
+        """Note a failure; the server may have asked for some peace."""
+        self._failures += 1
+        most = min(self._cap, self._base * 2.0 ** min(self._failures, 30))
+        self._delay = Delay(now, max(uniform(self._rng) * most, min(at_least, self._cap)))
+
+    def succeeded(self) -> None:
+        """Note a success: the next failure begins anew."""
+        self._failures, self._delay = 0, None

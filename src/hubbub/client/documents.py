@@ -1,0 +1,183 @@
+"""Signed documents: what a client believes of what a server says, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from hubbub.client.store import Document, Store
+from hubbub.client.transport import Response, Transport, Unreachable
+from hubbub.collection import Collection, open_sealed
+from hubbub.collection.check import open_collection
+from hubbub.core.errors import DecodeError, HubbubError
+from hubbub.protocols.ask import Ask
+
+__all__ = ["Asks", "Documents", "Published", "Refused", "trusted_keys"]
+
+
+class Refused(HubbubError):
+    """Something the server said that the client does not go along with: a short reason, and what it was about."""
+
+    def __init__(self, reason: str, about: str) -> None:
+        self.reason = reason
+        super().__init__(f"{reason}: {about}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.reason, str(self))
+
+
+class Published(NamedTuple):
+    """One ask of a document, and the question it belongs to."""
+
+    question: str
+    ask: Ask
+
+
+class Asks(NamedTuple):
+    """A document of asks: whose, of which step, and until when it stands."""
+
+    collection_id: str
+    step: int
+    published: tuple[Published, ...]
+    closes: float
+
+
+def trusted_keys(given: bytes | str | Iterable[bytes | str]) -> tuple[bytes, ...]:
+    """The trusted public keys, from bytes or hexadecimal digits; several while a key is being changed.
+
+    Example:
+        >>> trusted_keys("6b" * 32) == trusted_keys([b"k" * 32])
+        True
+    """
+    several = [given] if isinstance(given, bytes | str) else list(given)
+    keys = []
+    for key in several:
+        try:
+            raw = bytes.fromhex(key) if isinstance(key, str) else bytes(key)
+        except ValueError:
+            raw = b""
+        if len(raw) != 32:
+            raise DecodeError("public_key", key, "32 bytes, or 64 hexadecimal digits")
+        keys.append(raw)
+    if not keys:
+        raise DecodeError("public_key", given, "at least one key")
+    return tuple(keys)
+
+
+class Documents:
+    """Fetches documents, keeps them, and reads them back; only what is signed by a trusted key counts.
+
+    Parameters
+    ----------
+    store
+        Where they are kept.
+    transport
+        Where they come from.
+    keys
+        The trusted public keys.
+    name
+        The collection's name.
+    """
+
+    def __init__(self, store: Store, transport: Transport, keys: tuple[bytes, ...], name: str) -> None:
+        self._store, self._transport, self._keys, self._name = store, transport, keys, name
+
+    def collection(self, place: str = "collection", *, trusted: bool = True) -> Collection | None:
+        """The kept collection, read anew; None if there is none that a trusted key signed.
+
+        With `trusted` false, one that was trusted when it was kept counts too: its accounts are still to be read.
+        """
+        kept = self._kept(place)
+        try:
+            return None if kept is None else self._read_collection(kept.body, self._keys if trusted else None)
+        except Refused:
+            return None
+
+    def asks(self) -> Asks | None:
+        """The kept asks."""
+        kept = self._kept("asks")
+        try:
+            return None if kept is None else self._read_asks(kept.body)
+        except Refused:
+            return None
+
+    def fetch_collection(self, in_force: tuple[int, str] | None) -> Collection | None:
+        """What the server now serves; None if it is what is known. A version that is older, or changed, is refused."""
+        response = self._get("next", f"/v1/collections/{self._name}", known=self.collection("next") is not None)
+        if response.status == 304:
+            return None
+        body = response.body.decode(errors="replace")
+        offered = self._read_collection(body, self._keys)
+        known = self.collection("next")
+        seen = [in_force] if in_force is not None else []
+        seen += [(known.version, known.collection_id)] if known is not None else []
+        for version, collection_id in seen:
+            if offered.version < version:
+                raise Refused("version", f"{offered.version} is older than {version}")
+            if offered.version == version and offered.collection_id != collection_id:
+                raise Refused("version", f"{version} is not what it was")
+        with self._store.transaction():
+            self._store.keep("next", Document(response.headers.get("etag", ""), body))
+        return offered
+
+    def fetch_asks(self) -> Asks | None:
+        """The server's asks now; None if nothing changed."""
+        response = self._get("asks", f"/v1/collections/{self._name}/asks", known=self.asks() is not None)
+        if response.status == 304:
+            return None
+        body = response.body.decode(errors="replace")
+        found = self._read_asks(body)
+        with self._store.transaction():
+            self._store.keep("asks", Document(response.headers.get("etag", ""), body))
+        return found
+
+    def _kept(self, place: str) -> Document | None:
+        with self._store.transaction():
+            return self._store.document(place)
+
+    def _get(self, place: str, path: str, known: bool) -> Response:
+        kept = self._kept(place) if known else None  # what cannot be read must not come back as "not changed"
+        tag = {"If-None-Match": kept.etag} if kept is not None and kept.etag else {}
+        response = self._transport.request("GET", path, {"Accept": "application/json", **tag})
+        if response.status != 200 and not (response.status == 304 and tag):
+            raise Unreachable(f"GET {path}: status {response.status}")
+        return response
+
+    def _read_collection(self, body: str, keys: tuple[bytes, ...] | None) -> Collection:
+        def read() -> Collection:
+            document = _parsed(body)
+            return open_collection(document, (bytes.fromhex(document["key"]),) if keys is None else keys)
+
+        collection: Collection = _guarded("collection", read)
+        if collection.name != self._name:
+            raise Refused("collection", f"{collection.name} is not {self._name}")
+        return collection
+
+    def _read_asks(self, body: str) -> Asks:
+        asks: Asks = _guarded("asks", lambda: _asks(open_sealed(_parsed(body), self._keys)))
+        return asks
+
+
+def _parsed(body: str) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError("document", body[:40], f"JSON ({error})") from None
+
+
+def _guarded(what: str, read: Any) -> Any:
+    """Whatever a hostile document breaks, it is refused."""
+    try:
+        return read()
+    except DecodeError as error:
+        raise Refused("signature", f"{what}: {error}") from error
+    except Exception as error:
+        raise Refused("document", f"{what}: {error}") from error
+
+
+def _asks(spec: Any) -> Asks:
+    if set(spec) != {"collection_id", "step", "asks", "closes"} or len(spec["asks"]) > 1 << 12:
+        raise Refused("document", "not a document of asks")
+    published = tuple(Published(str(one["question"]), Ask.from_spec(one["ask"])) for one in spec["asks"])
+    return Asks(str(spec["collection_id"]), int(spec["step"]), published, float(spec["closes"]))

@@ -1,0 +1,35 @@
+"""Which collection is meant, where a program does not say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hubbub.client.transport import Transport, Unreachable
+from hubbub.core.errors import InvalidValue
+
+__all__ = ["only_collection"]
+
+_PATH = "/v1/collections"
+
+
+def only_collection(transport: Transport) -> str:
+    """The name of the only collection that a server has.
+
+    Example:
+        >>> from hubbub.client.transport import Response
+        >>> class Fixed:
+        ...     def request(self, method, path, headers, body=None):
+        ...         return Response(200, {}, b'{"collections": [{"name": "themes", "version": 1}]}')
+        >>> only_collection(Fixed())
+        'themes'
+    """
+    response = transport.request("GET", _PATH, {"Accept": "application/json"})
+    try:
+        found: Any = json.loads(response.body)
+        names = [str(one["name"]) for one in found["collections"]]
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        raise Unreachable(f"GET {_PATH}: status {response.status}, {error!r}") from error
+    if len(names) != 1:
+        raise InvalidValue("collection", None, f"one of {', '.join(names[:20])}" if names else "a collection's name")
+    return names[0]

@@ -1,0 +1,128 @@
+"""Sending what waits: frames of one size, at random times, the same bytes until they are acknowledged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from hubbub.client.accounts import Accounts
+from hubbub.client.backoff import Backoff, Delay, uniform
+from hubbub.client.store import Queued, Store
+from hubbub.client.transport import Response, Transport, Unreachable
+from hubbub.collection import Collection
+from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE, Entry, encode_upload, encode_upload_json
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+
+__all__ = ["Uploader"]
+
+_AGAIN = frozenset({"too_early", "over_quota"})
+"""Rejections that time may mend."""
+
+
+class Uploader:
+    """Uploads the reports that wait in the ledger and in the store.
+
+    Parameters
+    ----------
+    store, transport
+        Whose reports, and where to.
+    rng
+        Where delays come from.
+    per_frame
+        How many reports a frame holds: always the same size, whatever it holds.
+    jitter
+        Over which part of a step uploads are spread; 0 sends at once.
+    form
+        "msgpack" or "json".
+    """
+
+    def __init__(
+        self, store: Store, transport: Transport, rng: Random, *, per_frame: int, jitter: float, form: str
+    ) -> None:
+        if isinstance(per_frame, bool) or not isinstance(per_frame, int) or per_frame < 1:
+            raise InvalidValue("per_frame", per_frame, "an integer of at least 1")
+        if not 0 <= jitter <= 1:
+            raise InvalidValue("jitter", jitter, "a number from 0 to 1")
+        if form not in ("msgpack", "json"):
+            raise InvalidValue("form", form, "msgpack or json")
+        self._store, self._transport, self._rng = store, transport, rng
+        self._per_frame, self._jitter, self._form = per_frame, jitter, form
+        self._backoff = Backoff(rng)
+        self._delays: dict[bytes, Delay] = {}
+
+    def pending(self, accounts: Accounts) -> list[Queued]:
+        """All that waits: what the ledger keeps, then what was made from memos."""
+        entries = [] if accounts.asks is None else accounts.asks.pending()
+        paid = [Queued(one.id, one.ask_id, one.step, one.report) for one in entries if one.report is not None]
+        with self._store.transaction():
+            return paid + self._store.queued()
+
+    def upload(self, collection: Collection, accounts: Accounts, now: float) -> int:
+        """Send what is due; how many reports were acknowledged."""
+        waiting = self.pending(accounts)
+        late = [one for one in waiting if now >= self._closes(collection, one) + collection.lateness_seconds]
+        for one in late:
+            self._done(accounts, one, "late")
+        due = [one for one in waiting if one not in late and self._due(collection, one, now)]
+        self._delays = {one.id: self._delays[one.id] for one in waiting if one.id in self._delays}
+        acknowledged = 0
+        for start in range(0, len(due), self._per_frame):
+            if not self._backoff.ready(now):
+                break
+            acknowledged += self._send(collection, accounts, due[start : start + self._per_frame], now)
+        return acknowledged
+
+    def _send(self, collection: Collection, accounts: Accounts, several: Sequence[Queued], now: float) -> int:
+        entries = [Entry(one.ask_id, one.id, one.report) for one in several]
+        encode, kind = (encode_upload_json, JSON_TYPE) if self._form == "json" else (encode_upload, UPLOAD_TYPE)
+        frame = encode(collection.collection_id, entries, collection.frame_bytes)
+        try:
+            response = self._transport.request("POST", "/v1/reports", {"Content-Type": kind}, frame)
+            reasons = _reasons(response)
+        except Unreachable as error:
+            self._backoff.failed(now, getattr(error, "at_least", 0.0))
+            return 0
+        self._backoff.succeeded()
+        acknowledged = 0
+        for one in several:
+            reason = reasons.get(one.id.hex())
+            if reason in _AGAIN:
+                self._backoff.failed(now)
+                continue
+            self._done(accounts, one, "sent" if reason is None else f"rejected: {reason}")
+            acknowledged += reason is None
+        return acknowledged
+
+    def _done(self, accounts: Accounts, one: Queued, counted: str) -> None:
+        known = accounts.asks is not None and accounts.asks.sent(one.id)
+        with self._store.transaction():
+            if self._store.dequeue(one.id) or known:  # of two processes that sent it, one counts it
+                self._store.count(counted)
+
+    def _closes(self, collection: Collection, one: Queued) -> float:
+        with self._store.transaction():
+            closes = self._store.closes(one.ask_id)
+        return float(collection.closes(one.step)) if closes is None else closes
+
+    def _due(self, collection: Collection, one: Queued, now: float) -> bool:
+        if one.id not in self._delays:
+            room = self._closes(collection, one) + collection.lateness_seconds / 2 - now
+            most = max(0.0, min(self._jitter * collection.step_seconds, room))
+            self._delays[one.id] = Delay(now, uniform(self._rng) * most)
+        return self._delays[one.id].over(now)
+
+
+def _reasons(response: Response) -> dict[str, str]:
+    """Why reports were rejected, by id; anything that is not a proper acknowledgement is a failure."""
+    if response.status != 200:
+        failure = Unreachable(f"POST /v1/reports: status {response.status}")
+        asked = response.headers.get("retry-after", "")
+        failure.at_least = float(asked) if asked.isdigit() else 0.0  # type: ignore[attr-defined]
+        raise failure
+    try:
+        answer: Any = json.loads(response.body)
+        return {str(one["id"]): str(one["reason"])[:64] for one in answer["rejected"]}
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        raise Unreachable(f"POST /v1/reports: {error!r}") from error
