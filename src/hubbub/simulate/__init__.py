@@ -8,6 +8,7 @@ Example:
 """
 
 from hubbub.simulate import dissertation as _dissertation  # noqa: F401  # fills the registry
+from hubbub.simulate import ldp_ids as _ldp_ids  # noqa: F401  # fills the registry
 from hubbub.simulate.collect import collect
 from hubbub.simulate.estimate_file import ColumnResult, collect_column
 from hubbub.simulate.reproduce import REPRODUCTIONS, Reproduction, reproduce

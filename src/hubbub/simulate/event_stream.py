@@ -1,0 +1,141 @@
+"""Streams of events: who had which event in which step, and nothing most of the time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.simulate.devices import Stream
+
+__all__ = ["NONE", "EventStream", "event_table"]
+
+NONE = "none"
+"""What a device without an event holds."""
+
+RESAMPLED = 100_000
+
+
+class EventStream(Stream):
+    """A table of steps by devices, read through an index: who of the table is which device.
+
+    The order of the devices is random: neighbours on the circle, and so a cohort, must not be alike.
+
+    Parameters
+    ----------
+    table
+        One row a step, one column a device of the source: codes of `labels`, or numbers where there are none.
+    labels
+        What the codes mean; code 0 is "none".
+    data
+        What it is, in words, for a note beside the results.
+    dropped, repeated
+        Events of the source without a device; events of a device after which it had another in the same step, and
+        which the later one replaced.
+    index
+        A column for each device; every column once, in a fixed random order, unless given.
+
+    Example:
+        >>> stream = EventStream(np.array([[0, 1, 1, 2]], dtype=np.uint8), ["none", "a", "b"], "a toy")
+        >>> stream.truth(1).tolist(), stream.busy().truth(1).tolist()
+        ([0.25, 0.5, 0.25], [0.25, 0.75])
+        >>> stream.resampled(1000).n, stream.resampled(1000).data
+        (1000, 'a toy, resampled to 1,000 devices')
+    """
+
+    def __init__(
+        self,
+        table: NDArray[Any],
+        labels: Sequence[str],
+        data: str,
+        *,
+        dropped: int = 0,
+        repeated: int = 0,
+        index: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.table, self.labels, self.data = table, tuple(labels), data
+        self.dropped, self.repeated = dropped, repeated
+        self.index = Random(seed="order of the devices").permutation(table.shape[1]) if index is None else index
+        self.steps, self.n = len(table), self.index.size
+
+    @property
+    def domain(self) -> int | None:
+        """How many symbols there are; None for numbers."""
+        return len(self.labels) or None
+
+    def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
+        return np.asarray(self._row(step)[self.index[start:stop]])
+
+    def truth(self, step: int) -> NDArray[np.float64]:
+        row = self.values(step, 0, self.n)
+        return np.array([row.mean()]) if self.domain is None else np.bincount(row, minlength=self.domain) / self.n
+
+    def _row(self, step: int) -> NDArray[Any]:
+        if not 1 <= step <= len(self.table):
+            raise InvalidValue("step", step, f"a step from 1 to {len(self.table)}")
+        return np.asarray(self.table[step - 1])
+
+    def resampled(self, n: int = RESAMPLED) -> EventStream:
+        """A population of n, drawn with replacement from this one by a fixed draw."""
+        if n < 1:
+            raise InvalidValue("n", n, "an integer of at least 1")
+        drawn = self.index[Random(seed="resampled devices").below(self.n, n)]
+        return self._with(drawn, f"{self.data}, resampled to {n:,} devices")
+
+    def shuffled(self, rng: Random, n: int | None = None) -> EventStream:
+        """The devices in a new random order, and so in new cohorts; the first n of them."""
+        if n is not None and not 1 <= n <= self.n:
+            raise InvalidValue("n", n, f"an integer from 1 to {self.n}")
+        return self._with(self.index[rng.permutation(self.n)[:n]], self.data)
+
+    def first(self, steps: int) -> EventStream:
+        """Only the first so many steps, if there are more."""
+        if steps < 1:
+            raise InvalidValue("steps", steps, "an integer of at least 1")
+        return self._with(self.index, self.data, self.table[:steps])
+
+    def busy(self) -> EventStream:
+        """Whether a device has an event at all: two symbols."""
+        binary = (np.asarray(self.table) != 0).view(np.uint8)
+        return self._with(self.index, f"{self.data}, any event or none", binary, (NONE, "any"))
+
+    def _with(
+        self,
+        index: NDArray[np.int64],
+        data: str,
+        table: NDArray[Any] | None = None,
+        labels: Sequence[str] | None = None,
+    ) -> EventStream:
+        return EventStream(
+            self.table if table is None else table,
+            self.labels if labels is None else labels,
+            data,
+            dropped=self.dropped,
+            repeated=self.repeated,
+            index=index,
+        )
+
+
+def event_table(
+    shape: tuple[int, int],
+    step: NDArray[np.int64],
+    device: NDArray[np.int64],
+    held: NDArray[np.int64],
+    dtype: type[np.unsignedinteger[Any]],
+) -> tuple[NDArray[Any], int]:
+    """Events in the order of time as a table of steps by devices, and how many a later one in the same cell replaced.
+
+    Example:
+        >>> event_table((2, 2), np.array([0, 0, 1]), np.array([1, 1, 0]), np.array([7, 8, 9]), np.uint8)
+        (array([[0, 8],
+               [9, 0]], dtype=uint8), 1)
+    """
+    cell = step * shape[1] + device
+    table = np.zeros(shape, dtype=dtype)
+    last = cell.size - 1 - np.unique(cell[::-1], return_index=True)[1]
+    table.ravel()[cell[last]] = held[last]
+    return table, cell.size - last.size

@@ -1,0 +1,65 @@
+"""The numbers whose mean is streamed, in the place of Taobao-Price: minutes by which the latest flight was late."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hubbub.protocols.window import Means
+from hubbub.simulate.conversation import StreamRun
+from hubbub.simulate.devices import Stream
+from hubbub.simulate.event_stream import EventStream
+from hubbub.simulate.ldp_ids.sources import Source
+from hubbub.simulate.real_streams import flights3m_delays
+from hubbub.simulate.reproduce import Context
+
+__all__ = ["FLOOR", "MOST", "after", "delays", "percentile", "source"]
+
+MOST = 2_000.0
+"""A bound on the minutes that is known without looking at the data."""
+FLOOR = 1.0
+"""Means below it, in minutes, count as it in relative errors: at first nobody has flown."""
+
+
+def delays(steps: int) -> EventStream:
+    """What each of 20,000 synthetic devices was late on its latest flight, resampled to 100,000 devices.
+
+    Latest, so that most devices hold a number at any time, as a shop's customers do: of numbers that one device in
+    seventy holds, no threshold can be found privately.
+    """
+    return flights3m_delays(latest=True).resampled().first(steps)
+
+
+def percentile(stream: EventStream, percent: float) -> float:
+    """Of the numbers that are not 0, over all steps and devices of the source.
+
+    Example:
+        >>> percentile(EventStream(np.array([[0, 0, 5, 9]]), (), "a toy"), 100)
+        9.0
+    """
+    numbers = np.asarray(stream.table)
+    return float(np.percentile(numbers[numbers > 0], percent))
+
+
+def source(context: Context, name: str, stream: EventStream, threshold: float) -> Source:
+    """The stream, its numbers clipped at a threshold on the device."""
+    size = context.size(stream.n, least=100)
+
+    def make(run: int) -> Stream:
+        return stream.shuffled(context.rng.child("delays", run), size)
+
+    note = f"other data: {stream.data}, {stream.steps} steps"
+    return Source(name, size, make, Means(0.0, threshold), note, FLOOR, events=(1.0,))
+
+
+def after(run: StreamRun, steps: int) -> StreamRun:
+    """The run without its first steps."""
+    return replace(
+        run,
+        values=run.values[steps:],
+        variances=run.variances[steps:],
+        truth=run.truth[steps:],
+        published=run.published[steps:],
+        spent=run.spent[steps:],
+    )

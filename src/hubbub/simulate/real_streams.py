@@ -1,0 +1,203 @@
+"""Real events as streams, a step an hour: aircraft, taxi trips, and flights.
+
+Where the data names its devices they are the devices. Where it does not, the events are dealt to so many *synthetic
+devices* by a fixed keyed draw, and the stream says so. A device without an event in a step holds "none", or 0.
+
+These streams stand in for the Taxi, Foursquare, Taobao and Taobao-Price of LDP-IDS (section 7.1.2), which no package
+carries: results on them are results on other data.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.data.catalog import CATALOG
+from hubbub.data.records import flights
+from hubbub.data.table import Table
+from hubbub.data.trips import flights3m, taxi
+from hubbub.simulate.event_stream import NONE, EventStream, event_table
+from hubbub.simulate.stream_files import Made, kept
+
+__all__ = ["fares_stream", "flights3m_delays", "flights3m_stream", "flights_stream", "taxi_stream"]
+
+OPEN = range(5, 24)
+"""The hours in which flights leave New York: 19 steps a day."""
+CENTRE = (-8_235_700.0, 4_976_100.0)
+"""Where the four quarters of the taxi stream meet, in Web-Mercator metres: about the median pickup."""
+QUARTERS = ("south-west", "south-east", "north-west", "north-east")
+BUSIEST = 20
+"""How many airports of the flights of 2001 have a symbol of their own."""
+_HOUR = np.timedelta64(1, "h")
+_FORM = 1  # of the tables: a change here has them made again
+Cache = str | os.PathLike[str] | None
+Codes = tuple[NDArray[np.int64], list[str]]
+
+
+def flights_stream(by: Literal["carrier", "dest"] = "carrier", *, days: int = 42, cache: Cache = None) -> EventStream:
+    """The 4,043 aircraft that were to leave New York City in 2013: what each one's departure planned in an hour says.
+
+    A day has 19 steps, 5 to 23 o'clock local time; 42 days are 798 steps, from 1 January. The table covers the year.
+    `dropped` counts the year's 2,512 flights without a tail number. A cancelled flight counts as planned.
+
+    Parameters
+    ----------
+    by
+        What of the flight: its carrier, one of 16, or its destination, one of 104 (a flight to the 105th has no tail
+        number).
+    days
+        How many days, up to 365.
+    cache
+        As of `hubbub.data.fetch`.
+    """
+    if by not in ("carrier", "dest"):
+        raise InvalidValue("by", by, "carrier or dest")
+    _check("days", days, most=365)
+
+    def make() -> Made:
+        year = flights(cache=cache)
+        known = year["tailnum"] != "NA"
+        # The local day of the year: time_hour is UTC.
+        months = np.array([f"2013-{month:02d}-01" for month in range(1, 13)], dtype="datetime64[D]")
+        day = (months[year["month"] - 1] - months[0]).astype(np.int64) + year["day"] - 1
+        order = np.lexsort((year["minute"], year["hour"], day))
+        order = order[known[order]]
+        names, codes = np.unique(year[by][order], return_inverse=True)
+        aircraft, device = np.unique(year["tailnum"][order], return_inverse=True)
+        step = day[order] * len(OPEN) + year["hour"][order] - OPEN[0]
+        table, repeated = event_table((365 * len(OPEN), aircraft.size), step, device, codes + 1, np.uint8)
+        return table, {"labels": [NONE, *names.tolist()], "dropped": int((~known).sum()), "repeated": repeated}
+
+    table, facts = kept(f"flights-{CATALOG['flights'].version}-{by}-{_FORM}", make, cache=cache)
+    what = "carrier" if by == "carrier" else "destination"
+    data = f"4,043 aircraft, {what} of the departure from New York planned in an hour, {days} days of 2013"
+    return EventStream(table[: days * len(OPEN)], data=data, **facts)
+
+
+def taxi_stream(n_devices: int = 2_000, *, cache: Cache = None) -> EventStream:
+    """The quarter of New York City in which each synthetic device was picked up in an hour of January 2015: 744 steps.
+
+    50,000 trips are dealt to the devices: 25 in the month to each of 2,000.
+    """
+
+    def quarters(trips: Table) -> Codes:
+        east, north = trips["pickup_x"] >= CENTRE[0], trips["pickup_y"] >= CENTRE[1]
+        return 1 + east + 2 * north, [NONE, *QUARTERS]
+
+    return _taxi("quarter of the pickup in an hour", quarters, n_devices, np.uint8, cache)
+
+
+def fares_stream(n_devices: int = 2_000, *, cache: Cache = None) -> EventStream:
+    """The fare in cents that each synthetic device of `taxi_stream` paid in an hour: 0 without a trip, 40,000 at most.
+
+    The 16 fares below 0 count as 0.
+    """
+
+    def cents(trips: Table) -> Codes:
+        return np.rint(np.maximum(trips["fare_amount"], 0.0) * 100).astype(np.int64), []
+
+    return _taxi("fare in cents, 0 without a trip in an hour", cents, n_devices, np.uint16, cache)
+
+
+def flights3m_stream(n_devices: int = 20_000, *, days: int = 33, cache: Cache = None) -> EventStream:
+    """The airport from which each synthetic device left in an hour of 2001: one of the 20 busiest, or "other".
+
+    33 days are 792 steps, from 1 January; to each of 20,000 devices fall 27 of their flights.
+
+    Parameters
+    ----------
+    n_devices
+        To how many the flights are dealt.
+    days
+        How many days, up to 181.
+    cache
+        As of `hubbub.data.fetch`.
+    """
+
+    def airports(flown: Table) -> Codes:
+        labels, codes = flown.codes("origin")
+        busiest = np.argsort(-np.bincount(codes), kind="stable")[:BUSIEST]
+        place = np.full(labels.size, BUSIEST + 1)
+        place[busiest] = 1 + np.arange(BUSIEST)
+        return place[codes], [NONE, *labels[busiest].tolist(), "other"]
+
+    return _flights3m("airport of departure in an hour", airports, n_devices, days, np.uint8, cache)
+
+
+def flights3m_delays(
+    n_devices: int = 20_000, *, days: int = 33, latest: bool = False, cache: Cache = None
+) -> EventStream:
+    """The minutes by which each synthetic device of `flights3m_stream` was late: 0 if early or without a flight.
+
+    A long tail: the largest is 1,688 minutes, 98% of the flights are less than 104 late.
+
+    Parameters
+    ----------
+    n_devices, days, cache
+        As of `flights3m_stream`.
+    latest
+        Whether a device without a flight holds the number of its latest one, and 0 only before its first.
+    """
+
+    def minutes(flown: Table) -> Codes:
+        return np.maximum(flown["delay"], 0), []
+
+    what = "minutes late of the latest flight" if latest else "minutes late, 0 without a flight in an hour"
+    return _flights3m(what, minutes, n_devices, days, np.uint16, cache, latest=latest)
+
+
+def _taxi(what: str, read: Callable[[Table], Codes], n: int, dtype: Any, cache: Cache) -> EventStream:
+    _check("n_devices", n)
+
+    def make() -> Made:
+        trips = taxi(cache=cache)
+        held, labels = read(trips)
+        pickup = trips["tpep_pickup_datetime"]
+        order = np.argsort(pickup, kind="stable")
+        hour = (pickup - np.datetime64("2015-01-01T00:00:00")) // _HOUR
+        device = Random(seed="synthetic devices of taxi").below(n, trips.n)
+        table, repeated = event_table((31 * 24, n), hour[order], device[order], held[order], dtype)
+        return table, {"labels": labels, "repeated": repeated}
+
+    name = f"taxi-{CATALOG['taxi'].version}-{what.split()[0]}-{n}-{_FORM}"
+    table, facts = kept(name, make, cache=cache)
+    return EventStream(table, data=f"50,000 taxi trips of January 2015, {what}, {n:,} synthetic devices", **facts)
+
+
+def _flights3m(
+    what: str, read: Callable[[Table], Codes], n: int, days: int, dtype: Any, cache: Cache, *, latest: bool = False
+) -> EventStream:
+    _check("n_devices", n)
+    _check("days", days, most=181)
+
+    def make() -> Made:
+        flown = flights3m(cache=cache)
+        held, labels = read(flown)
+        hour = (flown["date"] - np.datetime64("2001-01-01T00:00")) // _HOUR
+        device = Random(seed="synthetic devices of flights3m").below(n, flown.n)
+        now = hour < days * 24
+        # One more than is held, so that an event of 0 is not taken for none.
+        table, repeated = event_table((days * 24, n), hour[now], device[now], held[now] + latest, dtype)
+        if latest:
+            for before, row in pairwise(table):
+                np.copyto(row, before, where=row == 0)
+            table -= table > 0
+        return table, {"labels": labels, "repeated": repeated}
+
+    kind = f"{what.split()[0]}-latest" if latest else what.split()[0]
+    name = f"flights3m-{CATALOG['flights3m'].version}-{kind}-{n}-{days}-{_FORM}"
+    table, facts = kept(name, make, cache=cache)
+    data = f"flights in the United States, {what}, {days} days of 2001, {n:,} synthetic devices"
+    return EventStream(table, data=data, **facts)
+
+
+def _check(field: str, value: int, *, most: int | None = None) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1 or (most is not None and value > most):
+        raise InvalidValue(field, value, "an integer of at least 1" if most is None else f"an integer from 1 to {most}")

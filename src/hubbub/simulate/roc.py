@@ -1,0 +1,66 @@
+"""How well a released number tells the steps that are above a threshold from the others."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hubbub.core.errors import InvalidValue
+
+__all__ = ["auc", "event_threshold", "roc"]
+
+Floats = NDArray[np.float64]
+
+
+def event_threshold(truth: ArrayLike) -> float:
+    """Three quarters of the way from the least to the largest truth (LDP-IDS, section 7.2.2).
+
+    Example:
+        >>> event_threshold([0.0, 0.2, 0.4])
+        0.30000000000000004
+    """
+    numbers = np.asarray(truth, dtype=np.float64)
+    return float(0.75 * (numbers.max() - numbers.min()) + numbers.min())
+
+
+def roc(values: ArrayLike, truth: ArrayLike, threshold: float) -> tuple[Floats, Floats]:
+    """The rates of false and of true alarms, for every place where the alarm on the released values may be put.
+
+    A step is an event where the truth is above `threshold`. The alarm goes off where the released value reaches a bar
+    that comes down from above all values to the least: the rates start at 0 and end at 1. Steps of equal value pass
+    together.
+
+    Parameters
+    ----------
+    values, truth
+        The released and the true number of each step.
+    threshold
+        Above which a truth is an event; there must be events and steps without one.
+
+    Example:
+        >>> false, true = roc([0.9, 0.8, 0.7, 0.1], [1.0, 0.0, 1.0, 0.0], 0.5)
+        >>> false.tolist(), true.tolist()
+        ([0.0, 0.0, 0.5, 0.5, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0])
+    """
+    scores, numbers = (np.asarray(given, dtype=np.float64) for given in (values, truth))
+    if scores.ndim != 1 or scores.shape != numbers.shape:
+        raise InvalidValue("values", scores.shape, f"one number a step, as the truth has: {numbers.shape}")
+    if not (np.isfinite(scores).all() and np.isfinite(numbers).all()):
+        raise InvalidValue("values", "NaN or infinite", "finite numbers")
+    event = numbers > threshold
+    if event.all() or not event.any():
+        raise InvalidValue("threshold", threshold, "a number below some truths and not below others")
+    order = np.argsort(-scores, kind="stable")
+    last = np.append(np.flatnonzero(np.diff(scores[order])), scores.size - 1)  # of each run of equal values
+    true, false = (np.concatenate([[0], np.cumsum(hit[order])[last]]) for hit in (event, ~event))
+    return false / false[-1], true / true[-1]
+
+
+def auc(false: ArrayLike, true: ArrayLike) -> float:
+    """The area under the curve: how often an event has a larger value than another step, ties counting half.
+
+    Example:
+        >>> auc(*roc([0.9, 0.8, 0.7, 0.1], [1.0, 0.0, 1.0, 0.0], 0.5))
+        0.75
+    """
+    return float(np.trapezoid(np.asarray(true, dtype=np.float64), np.asarray(false, dtype=np.float64)))

@@ -1,0 +1,76 @@
+"""Tables of steps by devices, made once and kept beside the data they were made of."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.data.archive import digest
+from hubbub.data.fetch import cache_folder
+
+__all__ = ["Facts", "Made", "kept"]
+
+Facts = dict[str, Any]
+"""What is known of a table, as JSON."""
+
+Made = tuple[NDArray[Any], Facts]
+
+
+def kept(name: str, make: Callable[[], Made], *, cache: str | os.PathLike[str] | None = None) -> Made:
+    """The table of this name and what is known of it, mapped from its file; made and written if it is not there.
+
+    A record beside the file holds its sha256: a file that has changed is made again. Where the cache cannot be written,
+    the table stays in memory.
+
+    Parameters
+    ----------
+    name
+        Everything that determines the table: the source and its version, and how it was read.
+    make
+        Makes it.
+    cache
+        As of `hubbub.data.fetch`.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     table, facts = kept("toy-1", lambda: (np.eye(2, dtype=np.uint8), {"dropped": 3}), cache=folder)
+        ...     again, _ = kept("toy-1", lambda: 1 / 0, cache=folder)
+        ...     again.tolist(), facts["dropped"], type(again).__name__
+        ([[1, 0], [0, 1]], 3, 'memmap')
+    """
+    home = cache_folder(cache) / "streams"
+    path, record = home / f"{name}.npy", home / f"{name}.json"
+    found = _read(path, record)
+    if found is not None:
+        return found
+    table, facts = make()
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".partial-", dir=home) as work:
+            fresh = Path(work, path.name)
+            np.save(fresh, table, allow_pickle=False)
+            stated = Path(work, record.name)
+            stated.write_text(json.dumps({"sha256": digest(fresh), "facts": facts}) + "\n", encoding="utf-8")
+            # Whoever makes it at the same moment writes the same bytes; between the two names it counts as changed.
+            fresh.replace(path)
+            stated.replace(record)
+    except OSError:
+        return table, facts
+    return _read(path, record) or (table, facts)
+
+
+def _read(path: Path, record: Path) -> Made | None:
+    try:
+        stated = json.loads(record.read_text(encoding="utf-8"))
+        if stated["sha256"] != digest(path):
+            return None
+        return np.load(path, mmap_mode="r", allow_pickle=False), dict(stated["facts"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

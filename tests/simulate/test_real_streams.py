@@ -1,0 +1,185 @@
+"""Real events as streams: their facts, counted a second way from the source."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.data import flights, flights3m, taxi
+from hubbub.simulate.event_stream import EventStream
+from hubbub.simulate.real_streams import (
+    fares_stream,
+    flights3m_delays,
+    flights3m_stream,
+    flights_stream,
+    taxi_stream,
+)
+from hubbub.simulate.stream_files import kept
+
+
+def test_aircraft():
+    stream = flights_stream()
+    assert (stream.n, stream.steps, stream.domain, stream.dropped, stream.repeated) == (4043, 798, 17, 2512, 338)
+    assert stream.labels[:3] == ("none", "9E", "AA")
+    assert round(float((stream.table == 0).mean()), 6) == 0.98888
+    assert stream.table.dtype == np.uint8
+    assert isinstance(stream.table, np.memmap)
+    assert "4,043 aircraft" in stream.data
+    truth = stream.truth(1)
+    assert truth.sum() == pytest.approx(1.0)
+    assert truth[0] == np.mean(stream.values(1, 0, stream.n) == 0)
+
+
+def test_aircraft_against_the_source():
+    raw = flights()
+    known = raw["tailnum"] != "NA"
+    year = flights_stream(days=365)
+    assert year.steps == 365 * 19
+    assert int((year.table != 0).sum()) == raw.n - 2512 - 338
+    for month, day, at in ((1, 1, 0), (12, 31, 364), (7, 4, 184)):
+        rows = known & (raw["month"] == month) & (raw["day"] == day)
+        pairs = set(zip(raw["tailnum"][rows].tolist(), raw["hour"][rows].tolist(), strict=True))
+        assert int((year.table[19 * at : 19 * at + 19] != 0).sum()) == len(pairs)
+    # The first flight of the year: United's N14228, planned for 5:15, to Houston.
+    aircraft = np.unique(raw["tailnum"][known])
+    column = int(np.searchsorted(aircraft, "N14228"))
+    places = flights_stream("dest")
+    assert year.labels[year.table[0, column]] == "UA"
+    assert places.labels[places.table[0, column]] == "IAH"
+    assert places.domain == 105
+    assert (np.asarray(places.table) != 0).tolist() == (np.asarray(year.table[:798]) != 0).tolist()
+
+
+def test_neighbours_are_not_alike():
+    # A cohort is a run of neighbours. In the order of tail numbers they often fly for the same carrier; in the
+    # stream's, as often as any two do. The bound is five standard errors: a right order fails for fewer than one seed
+    # in a million.
+    table = np.asarray(flights_stream(days=365).table)
+    carrier = np.array([np.bincount(column[column > 0], minlength=17).argmax() for column in table.T])
+    alike = float((np.bincount(carrier) / carrier.size) @ (np.bincount(carrier) / carrier.size))
+    bound = 5 * np.sqrt(alike * (1 - alike) / carrier.size)
+    ordered = carrier[flights_stream().index]
+    assert abs(np.mean(ordered[1:] == ordered[:-1]) - alike) < bound
+    assert abs(np.mean(carrier[1:] == carrier[:-1]) - alike) > bound
+
+
+def test_taxi():
+    stream, fares = taxi_stream(), fares_stream()
+    assert (stream.n, stream.steps, stream.domain) == (2000, 744, 5)
+    assert "2,000 synthetic devices" in stream.data
+    assert (int((stream.table != 0).sum()), stream.repeated) == (50_000 - 1073, 1073)
+    assert stream.truth(1)[0] < 1
+    trips = taxi()
+    first = trips["tpep_pickup_datetime"] < np.datetime64("2015-01-01T01:00:00")
+    assert 0 < first.sum() - (stream.table[0] != 0).sum() <= 8  # 111 trips dealt to 2,000: a few share a device
+    assert (fares.domain, fares.n, int(fares.table.max()), fares.table.dtype) == (None, 2000, 40_000, np.uint16)
+    # A device without a trip has no fare; a few trips have none either.
+    assert ((fares.table != 0) <= (stream.table != 0)).all()
+    assert taxi_stream(500).n == 500
+
+
+def test_flights_of_2001():
+    stream, late = flights3m_stream(), flights3m_delays()
+    assert (stream.n, stream.steps, stream.domain) == (20_000, 792, 22)
+    assert (stream.labels[1], stream.labels[-1]) == ("ORD", "other")
+    assert "20,000 synthetic devices" in stream.data
+    flown = flights3m()
+    now = flown["date"] < np.datetime64("2001-02-03T00:00")
+    assert int((stream.table != 0).sum()) + stream.repeated == now.sum()
+    assert (late.domain, late.table.dtype, late.steps) == (None, np.uint16, 792)
+    assert int(late.table.max()) == flown["delay"][now].max()
+    assert late.truth(12)[0] == pytest.approx(np.asarray(late.table[11]).mean())
+    kept_on = np.asarray(flights3m_delays(latest=True).table)
+    flew = np.asarray(stream.table) != 0
+    assert (kept_on[flew] == late.table[flew]).all()
+    assert (kept_on[1:][~flew[1:]] == kept_on[:-1][~flew[1:]]).all()
+    assert not kept_on[0][~flew[0]].any()
+
+
+def test_resampled_and_shuffled():
+    stream = taxi_stream()
+    many = stream.resampled()
+    assert many.n == 100_000
+    assert "resampled to 100,000 devices" in many.data
+    assert many.index.tolist() == stream.resampled().index.tolist()
+    # Each device is drawn 50 times on average, with a deviation of 7: fails for fewer than one seed in a million.
+    drawn = np.bincount(many.index, minlength=2000)
+    assert drawn.min() > 8
+    assert drawn.max() < 100
+    other = stream.shuffled(Random(seed=1))
+    assert sorted(other.index.tolist()) == list(range(2000))
+    assert other.index.tolist() != stream.index.tolist()
+    assert other.truth(5).tolist() == stream.truth(5).tolist()
+    assert stream.shuffled(Random(seed=1), 300).n == 300
+    assert stream.first(10).steps == 10
+    busy = stream.busy()
+    assert busy.truth(5)[0] == stream.truth(5)[0]
+    assert busy.domain == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: flights_stream("tailnum"), "by"),
+        (lambda: flights_stream(days=366), "days"),
+        (lambda: taxi_stream(0), "n_devices"),
+        (lambda: flights3m_stream(days=True), "days"),
+        (lambda: flights3m_stream(1.5), "n_devices"),
+        (lambda: taxi_stream().values(745, 0, 1), "step"),
+        (lambda: taxi_stream().resampled(0), "n"),
+        (lambda: taxi_stream().shuffled(Random(seed=1), 2001), "n"),
+        (lambda: taxi_stream().first(0), "steps"),
+    ],
+)
+def test_what_is_refused(make, field):
+    with pytest.raises(InvalidValue, match=field):
+        make()
+
+
+def test_a_table_is_made_once(tmp_path: Path):
+    made = []
+
+    def make():
+        made.append(1)
+        return np.arange(6, dtype=np.uint16).reshape(2, 3), {"dropped": 4}
+
+    for _ in range(2):
+        table, facts = kept("toy-1", make, cache=tmp_path)
+        assert (table.tolist(), facts) == ([[0, 1, 2], [3, 4, 5]], {"dropped": 4})
+        assert isinstance(table, np.memmap)
+    assert len(made) == 1
+    assert sorted(path.name for path in (tmp_path / "streams").iterdir()) == ["toy-1.json", "toy-1.npy"]
+    stored = tmp_path / "streams" / "toy-1.npy"
+    harms = [
+        lambda: stored.write_bytes(stored.read_bytes()[:-1] + b"\x07"),
+        lambda: stored.write_bytes(stored.read_bytes()[:-3]),
+        stored.unlink,
+        lambda: stored.with_suffix(".json").write_text("{}"),
+        lambda: stored.with_suffix(".json").write_text(json.dumps({"sha256": "0", "facts": {}})),
+    ]
+    for count, harm in enumerate(harms, start=2):
+        del table
+        harm()
+        table, _ = kept("toy-1", make, cache=tmp_path)
+        assert (table.tolist(), len(made)) == ([[0, 1, 2], [3, 4, 5]], count)
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path):
+    blocked = tmp_path / "streams"
+    blocked.write_text("not a folder")
+    table, facts = kept("toy-1", lambda: (np.eye(2), {"a": 1}), cache=tmp_path)
+    assert (table.tolist(), facts) == ([[1.0, 0.0], [0.0, 1.0]], {"a": 1})
+
+
+def test_a_stream_of_numbers():
+    stream = EventStream(np.array([[0, 30, 60]], dtype=np.uint16), (), "a toy")
+    assert (stream.domain, stream.truth(1).tolist(), sorted(stream.values(1, 0, 3).tolist())) == (
+        None,
+        [30.0],
+        [0, 30, 60],
+    )
