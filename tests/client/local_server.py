@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any
 
 from hubbub.client import Response, Unreachable
@@ -81,7 +82,9 @@ class LocalServer:
         self.documents[f"/v1/collections/{collection.name}"] = seal(collection.spec(), self.keys.private)
         self.documents["/v1/collections"] = {"collections": [{"name": collection.name, "version": collection.version}]}
 
-    def publish_asks(self, asks: list[tuple[str, Ask]], step: int, closes: float, **changes: Any) -> None:
+    def publish_asks(
+        self, asks: list[tuple[str, Ask]], step: int, closes: float, changes: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         spec = {
             "collection_id": self.collection.collection_id,
             "step": step,

@@ -1,0 +1,277 @@
+"""A server that lies: whatever it says, nothing is spent beyond the budget, and nothing is said that tells."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from device import begin, device
+from local_server import KEYS, TEXT, LocalServer, survey
+
+import hubbub as hb
+from hubbub.client import Client
+from hubbub.client.admit import admit
+from hubbub.client.documents import Published, Refused
+from hubbub.collection import Keys, ManualClock, seal
+from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.cohort import CIRCLE, Arc, place_on_circle
+from hubbub.protocols.view import Binned, Clipped
+
+ASKS = "/v1/collections/survey/asks"
+COLLECTION = "/v1/collections/survey"
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def server() -> LocalServer:
+    return LocalServer(survey())
+
+
+def popular(server: LocalServer) -> Ask:
+    return server.open["popular"][1]
+
+
+def spent(client: Client) -> int:
+    return client.status().spent
+
+
+def refused(client: Client) -> dict[str, int]:
+    counts = client.status().counts
+    return {name.removeprefix("refused: "): count for name, count in counts.items() if name.startswith("refused: ")}
+
+
+@pytest.mark.parametrize(
+    ("forge", "reason"),
+    [
+        (lambda spec: json.dumps(spec).encode(), "signature"),
+        (lambda spec: seal(spec, b"j" * 32), "signature"),
+        (lambda spec: {**seal(spec, b"j" * 32), "key": KEYS.public.hex()}, "signature"),
+        (lambda spec: {**seal(spec, KEYS.private), "payload": json.dumps(spec)}, "signature"),
+        (lambda spec: b"", "signature"),
+        (lambda spec: b"[" * 100_000, "signature"),
+        (lambda spec: b"\xff\xfe", "signature"),
+        (lambda spec: seal({"step": 5}, KEYS.private), "document"),
+        (lambda spec: seal([], KEYS.private), "document"),
+        (lambda spec: seal("asks", KEYS.private), "document"),
+    ],
+    ids=["bare", "other key", "other key's name", "other spelling", "empty", "deep", "no text", "less", "list", "text"],
+)
+@pytest.mark.parametrize("path", [ASKS, COLLECTION], ids=["asks", "collection"])
+def test_documents_that_are_not_signed_or_not_whole_are_refused(
+    folder: Path, clock: ManualClock, server: LocalServer, forge: Any, reason: str, path: str
+) -> None:
+    begin(server, clock, 5)
+    if path == ASKS:
+        device(folder, server, clock).tick()
+        begin(server, clock, 6)
+    honest = server.documents[path]
+    server.documents[path] = forge(json.loads(honest["payload"]))
+    with device(folder, server, clock) as client:
+        assert client.tick() == 0
+        server.documents[path] = honest
+        clock.advance(60)
+        assert client.tick() == 1
+        assert refused(client) == {reason: 1}
+
+
+def test_a_document_longer_than_any_is_not_read(folder: Path, clock: ManualClock, server: LocalServer) -> None:
+    from local_server import Listening
+
+    begin(server, clock, 5)
+    honest = server.documents[COLLECTION]
+    server.documents[COLLECTION] = b"9" * (9 << 20)
+    with Listening(server) as url, device(folder, url, clock) as client:
+        assert client.tick() == 0
+        assert "longer than" in str(client._trouble)
+        server.documents[COLLECTION] = honest
+        clock.advance(60)
+        assert client.tick() == 1
+
+
+def test_asks_for_more_than_the_budget_are_not_answered(folder: Path, clock: ManualClock, server: LocalServer) -> None:
+    with device(folder, server, clock) as client:
+        for step in range(5, 60):
+            begin(server, clock, step)
+            client.tick()
+            assert spent(client) <= 20 * UNITS_PER_EPSILON
+        assert spent(client) == 20 * UNITS_PER_EPSILON  # twenty steps of 1
+        assert refused(client) == {"budget": 35}
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 0.7, 1.0 + 1e-9, 4.0, 8.0])
+def test_any_epsilon_any_number_of_asks_the_budget_of_a_step_holds(
+    folder: Path, clock: ManualClock, server: LocalServer, epsilon: float
+) -> None:
+    with device(folder, server, clock) as client:
+        for step in (5, 6):
+            begin(server, clock, step)
+            mechanism = hb.GRR(epsilon=epsilon, domain=3)
+            asks = [
+                ("popular", replace(popular(server), mechanism=mechanism, cohort=Arc(start, CIRCLE)))
+                for start in range(9)
+            ]
+            server.publish_asks(asks, step, server.collection.closes(step))
+            client.tick()
+            status = client.status()
+            assert status.event is not None
+            assert status.event.spent <= UNITS_PER_EPSILON
+            assert status.queued <= 2 * (step - 4)  # of nine asks, no more than a step has phases are looked at
+
+
+ODD: dict[str, tuple[str, Any]] = {
+    "a smaller domain": ("mechanism", lambda ask: replace(ask, mechanism=hb.GRR(epsilon=1.0, domain=2))),
+    "a larger domain": ("mechanism", lambda ask: replace(ask, mechanism=hb.GRR(epsilon=1.0, domain=300))),
+    "another mechanism": ("mechanism", lambda ask: replace(ask, mechanism=hb.OUE(epsilon=1.0, domain=3))),
+    "a memo": ("mechanism", lambda ask: replace(ask, mechanism=hb.BasicRappor(epsilon=1.0, domain=3))),
+    "words": ("mechanism", lambda ask: replace(ask, mechanism=hb.Rappor(epsilon=1.0, domain=hb.Strings(9)))),
+    "no epsilon to speak of": ("mechanism", lambda ask: replace(ask, mechanism=hb.GRR(epsilon=1e-15, domain=3))),
+    "a view that tells 0 from 1 and fails at 2": ("mechanism", lambda ask: replace(ask, view=Clipped(0.0, 1.0))),
+    "cells": ("mechanism", lambda ask: replace(ask, view=Binned(first=1.0, factor=2.0, cells=3))),
+    "one place": ("arc", lambda ask: replace(ask, cohort=Arc(7, 1))),
+    "nobody": ("arc", lambda ask: replace(ask, cohort=Arc(7, 0))),
+    "a tiny arc": ("arc", lambda ask: replace(ask, cohort=Arc(7, CIRCLE // 1000 - 1))),
+    "the step before": ("step", lambda ask: replace(ask, step=4)),
+    "the step after": ("step", lambda ask: replace(ask, step=6)),
+    "a step in ten years": ("step", lambda ask: replace(ask, step=87605)),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_asks_that_the_question_would_not_make_are_refused(
+    folder: Path, clock: ManualClock, server: LocalServer, name: str
+) -> None:
+    reason, change = ODD[name]
+    begin(server, clock, 5)
+    server.publish_asks([("popular", change(popular(server)))], 5, server.collection.closes(5))
+    for number, value in enumerate([None, "light", "dark"]):
+        with device(folder / str(number), server, clock) as client:
+            if value is not None:
+                client.record("theme", value)
+            assert client.tick() == 0
+            assert spent(client) == 0
+            assert refused(client) == {reason: 1}  # the same for every value: silence tells nothing
+
+
+NONSENSE: dict[str, dict[str, Any]] = {
+    "no list": {"asks": 7},
+    "no ask": {"asks": [{"question": "popular"}]},
+    "an empty ask": {"asks": [{"question": "popular", "ask": {}}]},
+    "five thousand asks": {"asks": [{"question": "popular", "ask": None}] * 5000},
+    "no step": {"step": "x"},
+    "no end": {"closes": None},
+    "more": {"more": 1},
+}
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+def test_signed_nonsense_is_refused(folder: Path, clock: ManualClock, server: LocalServer, name: str) -> None:
+    begin(server, clock, 5)
+    server.publish_asks([("popular", popular(server))], 5, server.collection.closes(5), NONSENSE[name])
+    with device(folder, server, clock) as client:
+        assert client.tick() == 0
+        assert refused(client) == {"document": 1}
+
+
+def test_other_questions_and_other_documents_steps(folder: Path, clock: ManualClock, server: LocalServer) -> None:
+    begin(server, clock, 5)
+    ask = popular(server)
+    with device(folder, server, clock) as client:
+        for question, step, closes in (("secret", 5, 9e12), ("popular", 4, 9e12), ("popular", 6, 9e12)):
+            server.publish_asks([(question, ask)], step, closes)
+            clock.advance(300)
+            assert client.tick() == 0
+        assert spent(client) == 0
+        assert refused(client) == {"question": 1}
+
+
+def test_a_document_that_never_closes_does_not_outlive_its_step(
+    folder: Path, clock: ManualClock, server: LocalServer
+) -> None:
+    begin(server, clock, 5)
+    server.publish_asks([("popular", popular(server))], 5, 9e12)
+    with device(folder, server, clock) as client:
+        assert client.tick() == 1
+        begin(server, clock, 6)
+        assert client.tick() == 1
+
+
+def test_only_devices_on_the_arc_answer(folder: Path, clock: ManualClock, server: LocalServer) -> None:
+    begin(server, clock, 5)
+    quarter = replace(popular(server), cohort=Arc(CIRCLE // 2, CIRCLE // 4))
+    server.publish_asks([("popular", quarter)], 5, server.collection.closes(5))
+    answered = 0
+    for number in range(40):
+        with device(folder / str(number), server, clock) as client:
+            place = place_on_circle(client._store.device_key, server.collection.collection_id)
+            made = client.tick()
+            assert made == int(quarter.cohort.holds(np.array([place]))[0])
+            answered += made
+    assert 0 < answered < 40
+
+
+def test_an_older_version_is_refused_and_so_is_a_changed_one(folder: Path, clock: ManualClock) -> None:
+    second = survey(version="2")
+    server = LocalServer(second)
+    begin(server, clock, 5)
+    with device(folder, server, clock) as client:
+        assert client.tick() == 1
+        for offered in (survey(version="1"), survey(version="2", event="8.0", epsilon="8.0")):
+            server.publish_collection(offered)
+            server.publish_asks([], 6, 9e12, {"collection_id": offered.collection_id})
+            clock.advance(3600)
+            assert client.tick() == 0
+            assert client.status().version == 2
+        assert refused(client) == {"version": 2}
+        server.publish_collection(survey(TEXT.replace('"survey"', '"another"')))
+        server.documents[COLLECTION] = server.documents["/v1/collections/another"]
+        clock.advance(3600)
+        client.tick()
+        assert refused(client) == {"version": 2, "collection": 1}
+
+
+def test_an_unsafe_collection_is_refused(folder: Path, clock: ManualClock) -> None:
+    from hubbub.collection.toml import read_collection
+
+    unsafe = read_collection(TEXT.replace("epsilon = 1.0", "epsilon = 90.0").replace("event = 1.0", "event = 90.0"))
+    server = LocalServer(survey())
+    server.publish_collection(unsafe)
+    with device(folder, server, clock) as client:
+        assert client.tick() == 0
+        assert "document" in str(client._trouble)
+
+
+def test_a_new_key_is_trusted_beside_the_old_and_then_alone(folder: Path, clock: ManualClock) -> None:
+    server, new = LocalServer(survey()), Keys(b"n" * 32)
+    begin(server, clock, 5)
+    with device(folder, server, clock) as client:
+        assert client.tick() == 1
+    options = {"clock": clock, "monotonic": clock.now, "jitter": 0.0}
+    with Client(folder, server, [KEYS.public, new.public], **options) as client:
+        assert client.status().spent == UNITS_PER_EPSILON
+    with Client(folder, server, new.public, **options) as client:
+        assert client.tick() == 0  # nothing that is signed by the old key counts
+        server.keys = new
+        server.publish_collection(server.collection)
+        begin(server, clock, 6)
+        assert client.tick() == 1
+        assert client.status().spent == 2 * UNITS_PER_EPSILON  # the account went on
+
+
+def test_every_honest_ask_is_admitted() -> None:
+    for collection in (survey(), survey(epsilon="0.3")):
+        for question in collection.questions:
+            ask = next(collection.protocol(question))
+            assert isinstance(ask, Ask)
+            admit(collection, Published(question, replace(ask, step=9)), 9)
+            with pytest.raises(Refused):
+                admit(collection, Published(question, replace(ask, step=9, cohort=Arc(0, 5))), 9)
+            assert ask.cohort.share == 1.0
