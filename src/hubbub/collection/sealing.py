@@ -13,7 +13,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from hubbub.core.errors import DecodeError, InvalidValue
-from hubbub.core.spec import Json, canonical
+from hubbub.core.spec import SAFE, Json, canonical
 
 __all__ = ["Keys", "open_sealed", "seal", "sign", "verify"]
 
@@ -136,12 +136,19 @@ def open_sealed(document: object, public: bytes | Iterable[bytes]) -> Any:
     if not verify(raw, signature, key):
         raise DecodeError("signature", signature.hex()[:16] + "...", "the key's signature of the payload")
     try:
-        spec = json.loads(payload)
+        spec = json.loads(payload, parse_int=_number)
+        again = canonical(spec)
     except (ValueError, RecursionError) as error:
         raise DecodeError("payload", payload[:40], f"JSON ({error})") from None
-    if canonical(spec) != payload:  # two spellings of one thing are one too many: no key twice, no 1.0 for 1
+    if again != payload:  # two spellings of one thing are one too many: no key twice, no 1.0 for 1
         raise DecodeError("payload", payload[:40], "JSON in its canonical spelling")
     return spec
+
+
+def _number(digits: str) -> int | float:
+    """A canonical integer of 2^53 or more is text: where such a number stands bare, it is a float's."""
+    whole = int(digits)
+    return whole if abs(whole) < SAFE else float(digits)
 
 
 def _bytes(field: str, value: object, size: int) -> bytes:

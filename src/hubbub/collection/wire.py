@@ -140,7 +140,7 @@ def decode_upload(data: bytes) -> Upload:
     try:
         frame = _uploads.decode(data)
     except _REFUSED as error:
-        raise DecodeError("upload", data[:40], f"a well-formed upload ({error})") from None
+        raise DecodeError("upload", _start(data), f"a well-formed upload ({error})") from None
     if frame.pad.count(0) != len(frame.pad):
         raise DecodeError("pad", frame.pad[:40], "zeros alone")
     upload = Upload(frame.collection_id, frame.entries)
@@ -188,7 +188,7 @@ def decode_upload_json(data: bytes) -> Upload:
     try:
         frame = _json_uploads.decode(data)
     except _REFUSED as error:
-        raise DecodeError("upload", data[:40], f"a well-formed upload ({error})") from None
+        raise DecodeError("upload", _start(data), f"a well-formed upload ({error})") from None
     if frame.pad.strip("0"):
         raise DecodeError("pad", frame.pad[:40], "zeros alone")
     entries = []
@@ -225,10 +225,14 @@ def decode_batch(data: bytes) -> Batch:
     try:
         frame = _batches.decode(data)
     except _REFUSED as error:
-        raise DecodeError("batch", data[:40], f"a well-formed batch ({error})") from None
+        raise DecodeError("batch", _start(data), f"a well-formed batch ({error})") from None
     reports = _reports(frame.reports)
     _check_batch(frame.collection_id, frame.ask_id, frame.ids, reports)
     return Batch(frame.collection_id, frame.ask_id, frame.ids, reports)
+
+
+def _start(data: object) -> object:
+    return data[:40] if isinstance(data, bytes) else data  # not all of it: it may be large
 
 
 def _reports(data: bytes) -> Reports:

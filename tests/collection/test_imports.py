@@ -1,0 +1,35 @@
+"""A device loads a collection with numpy, cryptography and msgspec alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = {"numba", "scipy", "starlette", "uvicorn", "pyarrow", "duckdb", "matplotlib", "rich", "typer", "pandas"}
+SCRIPT = """
+import importlib, pkgutil, sys
+import hubbub.collection
+for module in pkgutil.iter_modules(hubbub.collection.__path__, "hubbub.collection."):
+    importlib.import_module(module.name)
+from hubbub import Random
+from hubbub.collection import Keys, check, forecast, load_collection, open_collection, promise, seal
+from hubbub.collection.toml import EXAMPLE
+from hubbub.collection.wire import Entry, decode_upload, encode_upload
+collection = load_collection(EXAMPLE)
+keys = Keys.new()
+assert open_collection(seal(collection.spec(), keys.private), keys.public) == collection
+assert check(collection) and promise(collection) and forecast(collection)
+ask = next(collection.protocol("popular"))
+report = ask.mechanism.randomize(ask.view([collection.encode("theme", "dark")]), Random())
+frame = encode_upload(collection.collection_id, [Entry(ask.ask_id, b"i" * 16, report.to_bytes())], 1024)
+assert decode_upload(frame).entries[0].reports() == report
+print(" ".join(sys.modules))
+"""
+
+
+def test_a_collection_is_light() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, timeout=120)
+    modules = done.stdout.split()
+    assert not {name.partition(".")[0] for name in modules} & HEAVY
+    parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("hubbub.")}
+    assert parts == {f"hubbub.{part}" for part in ("collection", "core", "mechanisms", "privacy", "protocols")}
