@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hubbub.core.errors import HubbubError
@@ -34,7 +34,6 @@ class Stopped(HubbubError):
 @dataclass(frozen=True)
 class _Waiting:
     frame: Frame
-    loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Receipt]
 
 
@@ -60,9 +59,11 @@ class Writer:
         self.commits = 0
         self.commit_seconds = 0.0
         self._thread = threading.Thread(target=self._run, name="hubbub-writer", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
 
-    def start(self) -> None:
-        """Begin."""
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin; whoever submits does so in this loop."""
+        self._loop = loop
         self._thread.start()
 
     @property
@@ -72,8 +73,7 @@ class Writer:
 
     async def submit(self, frame: Frame) -> Receipt:
         """Have a frame counted; what became of it, once it is durable."""
-        loop = asyncio.get_running_loop()
-        waiting = _Waiting(frame, loop, loop.create_future())
+        waiting = _Waiting(frame, asyncio.get_running_loop().create_future())
         with self._change:
             if self._stopping or self.failure is not None:
                 raise Stopped("the collector is stopping")
@@ -130,7 +130,11 @@ class Writer:
         receipts = self._collector.ingest([waiting.frame for waiting in group])
         self.commits += 1
         self.commit_seconds += time.perf_counter() - before
-        _answer(group, receipts)
+        self._wake(group, receipts)
+
+    def _wake(self, group: list[_Waiting], answers: Sequence[Receipt | Stopped]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(_answer, group, answers)
 
     def _fail(self, error: BaseException, group: list[_Waiting]) -> None:
         with self._change:
@@ -138,24 +142,16 @@ class Writer:
             group += self._waiting
             self._waiting.clear()
             self._reports = 0
-        _answer(group, [Stopped(f"the collector has failed: {type(error).__name__}")] * len(group))
+        self._wake(group, [Stopped(f"the collector has failed: {type(error).__name__}")] * len(group))
         self._on_failure(error)
 
 
-def _answer(group: list[_Waiting], answers: list[Receipt] | list[Stopped]) -> None:
-    """Wake all who wait, with one call into each event loop."""
-    loops = {waiting.loop for waiting in group}
-    for loop in loops:
-        mine = [(waiting, answer) for waiting, answer in zip(group, answers, strict=True) if waiting.loop is loop]
-
-        def wake(mine: list[tuple[_Waiting, Receipt | Stopped]] = mine) -> None:
-            for waiting, answer in mine:
-                if waiting.future.done():  # the sender has gone
-                    continue
-                if isinstance(answer, Stopped):
-                    waiting.future.set_exception(answer)
-                else:
-                    waiting.future.set_result(answer)
-
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(wake)
+def _answer(group: list[_Waiting], answers: Sequence[Receipt | Stopped]) -> None:
+    """Wake all who wait; runs in their event loop."""
+    for waiting, answer in zip(group, answers, strict=True):
+        if waiting.future.done():  # the sender has gone
+            continue
+        if isinstance(answer, Stopped):
+            waiting.future.set_exception(answer)
+        else:
+            waiting.future.set_result(answer)

@@ -1,0 +1,65 @@
+"""`hubbub serve`: the collector of some collections, until it is told to stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["serve"]
+
+
+def serve(
+    collections: Annotated[list[Path], typer.Argument(help="Collection files (TOML).", show_default=False)],
+    store: Annotated[str, typer.Option("--store", help="sqlite:///path or postgresql://...")] = "sqlite:///hubbub.db",
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="The port; 0 takes a free one.", min=0, max=65535)] = 8000,
+    metrics_port: Annotated[
+        int | None, typer.Option("--metrics-port", help="Serve metrics, on this port.", min=0, max=65535)
+    ] = None,
+    keys: Annotated[Path, typer.Option("--keys", help="The folder of the signing key and the token.")] = Path(
+        "hubbub-keys"
+    ),
+    quota: Annotated[float, typer.Option("--quota", help="Reports a second that each collection takes.")] = 500_000.0,
+) -> None:
+    """Collect reports over HTTP.
+
+    The first run makes a signing key, whose public half devices are built with, and a token for reading results.
+    """
+    from hubbub.cli.output import say
+    from hubbub.collection import SystemClock, load_collection
+    from hubbub.core.errors import MissingDependency
+
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingDependency(error.name or "starlette", "server") from None
+    from hubbub.service.auth import Tokens
+    from hubbub.service.collector import Collector, Limits
+    from hubbub.service.logs import set_up
+    from hubbub.service.server import KeyFolder, bind, run
+    from hubbub.service.store import open_store
+
+    loaded = [load_collection(path) for path in collections]
+    folder = KeyFolder(keys)
+    signing, token = folder.keys(), folder.token()
+    # The port first: a second collector on one store would end the first.
+    sockets = [bind(host, port)]
+    if metrics_port is not None:
+        sockets.append(bind(host, metrics_port))
+    limits = Limits(rate=quota, burst=max(1, round(2 * quota)))
+    collector = Collector(loaded, open_store(store), clock=SystemClock(), keys=signing, limits=limits)
+    set_up()
+
+    def ready() -> None:
+        shown = f"[{host}]" if ":" in host else host
+        say(f"serving {', '.join(collector.collections)} at http://{shown}:{port_of[0]}")
+        if len(port_of) > 1:
+            say(f"metrics at http://{shown}:{port_of[1]}/metrics")
+        say(f"public key {signing.public.hex()}")
+        say(f"token in {folder.token_path}")
+
+    port_of = [listening.getsockname()[1] for listening in sockets]
+    raise typer.Exit(run(collector, Tokens([token]), sockets, on_ready=ready))

@@ -1,0 +1,54 @@
+"""The application: the ingest route bare, all others by Starlette."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from hubbub.service.auth import Tokens
+from hubbub.service.logs import Logged
+from hubbub.service.problems import handlers
+from hubbub.service.queries import Queries
+from hubbub.service.reports import PATH, ReportsRoute
+from hubbub.service.service import Service
+
+__all__ = ["create_app"]
+
+
+def create_app(service: Service, tokens: Tokens, *, routes: Sequence[BaseRoute] = ()) -> ASGIApp:
+    """The ASGI application of a service.
+
+    Parameters
+    ----------
+    service
+        What is served; it starts and stops with the application.
+    tokens
+        Who may read results.
+    routes
+        More routes, such as a dashboard's.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        await service.start()
+        try:
+            yield
+        finally:
+            await service.stop()
+
+    rest: ASGIApp = Logged(
+        Starlette(
+            routes=[*Queries(service, tokens).routes(), *routes], exception_handlers=handlers(), lifespan=lifespan
+        )
+    )
+    reports = ReportsRoute(service)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        hot = scope["type"] == "http" and scope["path"] == PATH
+        await (reports if hot else rest)(scope, receive, send)
+
+    return app

@@ -1,0 +1,83 @@
+"""Who may read results: the holders of a token."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+from pathlib import Path
+
+from starlette.requests import Request
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.service.problems import Problem
+
+__all__ = ["Tokens", "token_file"]
+
+_SHORTEST = 16
+
+
+class Tokens:
+    """The tokens that open query routes: as a bearer token, or as the password that a browser asks for.
+
+    Example:
+        >>> tokens = Tokens(["a token of many letters"])
+        >>> tokens.allow("Bearer a token of many letters"), tokens.allow("Bearer another"), tokens.allow("")
+        (True, False, False)
+    """
+
+    def __init__(self, tokens: list[str]) -> None:
+        for token in tokens:
+            if len(token) < _SHORTEST:
+                raise InvalidValue("token", "one that is not shown", f"at least {_SHORTEST} characters")
+        # Hashes have one length: comparing them tells nothing of a token's.
+        self._digests = [_digest(token) for token in tokens]
+
+    def allow(self, header: str) -> bool:
+        """Whether an Authorization header holds one of them; the time it takes does not tell how nearly."""
+        given = _digest(_given(header))
+        return any([hmac.compare_digest(given, digest) for digest in self._digests])  # noqa: C419 - all are compared
+
+    def check(self, request: Request) -> None:
+        """Refuse a request without one."""
+        if not self.allow(request.headers.get("authorization", "")):
+            headers = {"WWW-Authenticate": 'Bearer realm="hubbub", Basic realm="hubbub"'}
+            raise Problem(401, "no_token", headers=headers)
+
+
+def token_file(path: Path) -> str:
+    """The token in a file, which is made on first use, for its owner alone.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> token_file(folder / "token") == token_file(folder / "token")
+        True
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text(encoding="ascii").strip()
+    token = Random().bytes(24).hex()
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(token + "\n")
+    return token
+
+
+def _given(header: str) -> str:
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(value, validate=True).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            return ""
+    return ""
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

@@ -1,0 +1,71 @@
+"""Metrics in Prometheus's text format, for a port of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from hubbub.service.reasons import REASONS
+from hubbub.service.service import Service
+
+__all__ = ["metrics_app", "metrics_text"]
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def metrics_text(service: Service) -> str:
+    """All metrics, as text."""
+    collector, writer = service.collector, service.writer
+    names = {collection.collection_id: name for name, collection in collector.collections.items()}
+    outcomes: dict[tuple[str, str], int] = {}
+    for name in (*collector.collections, ""):
+        outcomes |= dict.fromkeys(((name, outcome) for outcome in ("accepted", "duplicate", *REASONS)), 0)
+    for (collection, outcome), count in collector.counts().items():
+        outcomes[names.get(collection, ""), outcome] += count  # earlier versions are told together with the unknown
+    windows = list(collector.board.windows.values())
+    return "".join(
+        [
+            _metric(
+                "reports_total",
+                "counter",
+                "Reports by collection and outcome.",
+                (({"collection": name, "outcome": outcome}, count) for (name, outcome), count in outcomes.items()),
+            ),
+            _metric("commits_total", "counter", "Groups of requests committed.", [({}, writer.commits)]),
+            _metric("commit_seconds_total", "counter", "Time spent on them.", [({}, writer.commit_seconds)]),
+            _metric("waiting_reports", "gauge", "Reports that wait for a commit.", [({}, writer.waiting)]),
+            _metric("open_asks", "gauge", "Asks that take reports.", [({}, sum(not each.final for each in windows))]),
+            _metric("held_ids", "gauge", "Report ids in memory.", [({}, sum(len(each.seen) for each in windows))]),
+            _metric("listeners", "gauge", "Listeners to events.", [({}, len(service.hub))]),
+            _metric("ready", "gauge", "1 while reports are taken.", [({}, int(service.ready))]),
+        ]
+    )
+
+
+def metrics_app(service: Service) -> Starlette:
+    """The application of the metrics port."""
+
+    async def metrics(_request: Request) -> Response:
+        return Response(metrics_text(service), media_type=CONTENT_TYPE)
+
+    return Starlette(routes=[Route("/metrics", metrics)])
+
+
+def _metric(name: str, kind: str, text: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> str:
+    """One metric with its samples.
+
+    Example:
+        >>> print(_metric("ready", "gauge", "1 while reports are taken.", [({}, 1)]), end="")
+        # HELP hubbub_ready 1 while reports are taken.
+        # TYPE hubbub_ready gauge
+        hubbub_ready 1
+    """
+    lines = [f"# HELP hubbub_{name} {text}", f"# TYPE hubbub_{name} {kind}"]
+    for labels, value in samples:
+        inside = ",".join(f'{key}="{label}"' for key, label in labels.items())
+        lines.append(f"hubbub_{name}{{{inside}}} {value}" if inside else f"hubbub_{name} {value}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,214 @@
+"""The OpenAPI description of the routes, written beside them and tested against them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hubbub import __version__
+from hubbub.collection.wire import BATCH_TYPE, JSON_TYPE, UPLOAD_TYPE
+from hubbub.service.problems import CONTENT_TYPE
+from hubbub.service.reasons import REASONS
+
+__all__ = ["openapi"]
+
+_HEX = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
+_NUMBERS = {"type": ["array", "null"], "items": {"type": ["number", "null"]}}
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _list(items: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+_SCHEMAS: dict[str, Any] = {
+    "Problem": {
+        "type": "object",
+        "properties": {
+            "type": {"type": "string"},
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "detail": {"type": "string"},
+        },
+        "required": ["type", "title", "status"],
+    },
+    "Sealed": _object(payload={"type": "string"}, key={"type": "string"}, signature={"type": "string"}),
+    "Upload": {
+        "type": "object",
+        "properties": {
+            "collection": _HEX,
+            "entries": _list(_object(ask=_HEX, id=_HEX, report={"type": "string", "contentEncoding": "base64"})),
+            "pad": {"type": "string", "pattern": "^0*$"},
+        },
+        "required": ["collection", "entries"],
+        "additionalProperties": False,
+    },
+    "Receipt": _object(
+        accepted={"type": "integer", "minimum": 0},
+        duplicates={"type": "integer", "minimum": 0},
+        rejected=_list(_object(id=_HEX, reason={"enum": list(REASONS)})),
+    ),
+    "Collections": _object(
+        collections=_list(
+            _object(name={"type": "string"}, version={"type": "integer"}, title={"type": "string"}, collection_id=_HEX)
+        )
+    ),
+    "Release": _object(
+        question={"type": "string"},
+        step={"type": "integer"},
+        time={"type": "number"},
+        withheld={"type": ["string", "null"]},
+        published={"type": "boolean"},
+        spent={"type": ["number", "null"]},
+        population={"type": ["number", "null"]},
+        n={"type": "integer"},
+        bias={"enum": ["none", "consistent", "heuristic"]},
+        kind={"enum": ["share", "quantity"]},
+        labels=_list({"type": "string"}),
+        value=_NUMBERS,
+        variance=_NUMBERS,
+        level={"type": "number"},
+        low=_NUMBERS,
+        high=_NUMBERS,
+    ),
+    "Releases": _object(question={"type": "string"}, releases=_list({"$ref": "#/components/schemas/Release"})),
+    "Counts": _object(
+        outcomes={"type": "object", "additionalProperties": {"type": "integer"}},
+        open=_list(
+            _object(
+                question={"type": "string"},
+                step={"type": "integer"},
+                reports={"type": "integer"},
+                closes={"type": "number"},
+            )
+        ),
+    ),
+    "Alive": _object(alive={"type": "boolean"}),
+    "Ready": _object(ready={"type": "boolean"}),
+}
+
+_NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+_QUESTION = {**_NAME, "name": "question"}
+_LEVEL_SCHEMA = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+_LEVEL = {"name": "level", "in": "query", "schema": _LEVEL_SCHEMA, "description": "Of the intervals; 0.95."}
+
+
+def _query(name: str, text: str) -> dict[str, Any]:
+    limits = {"type": "integer", "minimum": -(1 << 53), "maximum": 1 << 53}
+    return {"name": name, "in": "query", "schema": limits, "description": text}
+
+
+def _answer(schema: str, text: str) -> dict[str, Any]:
+    return {"description": text, "content": {JSON_TYPE: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}}
+
+
+def _problem(text: str) -> dict[str, Any]:
+    return {"description": text, "content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+
+
+def _get(
+    summary: str, answers: dict[str, Any], parameters: tuple[Any, ...] = (), *, token: bool = False
+) -> dict[str, Any]:
+    operation: dict[str, Any] = {"summary": summary, "parameters": list(parameters), "responses": dict(answers)}
+    if parameters:
+        operation["responses"]["404"] = _problem("Nothing has this name.")
+    if token:
+        operation["security"] = [{"token": []}]
+        operation["responses"]["401"] = _problem("A token is needed.")
+    return {"get": operation}
+
+
+def _paths() -> dict[str, Any]:
+    one = "/v1/collections/{name}"
+    sealed = {"200": _answer("Sealed", "Signed canonical JSON."), "304": {"description": "Not changed."}}
+    wrong = {"400": _problem("A parameter has a value that is not allowed.")}
+    refusals = {
+        "400": "malformed",
+        "404": "unknown_collection",
+        "408": "too_slow",
+        "410": "outdated_version",
+        "413": "too_large",
+        "415": "unsupported_type",
+        "429": "over_quota",
+        "503": "busy or stopping",
+    }
+    post = {
+        "summary": "Send reports; the answer means that they are durable. A retry is safe.",
+        "requestBody": {
+            "required": True,
+            "content": {
+                UPLOAD_TYPE: _BYTES,
+                BATCH_TYPE: _BYTES,
+                JSON_TYPE: {"schema": {"$ref": "#/components/schemas/Upload"}},
+            },
+        },
+        "responses": {
+            "200": _answer("Receipt", "What became of each report."),
+            **{status: _problem(text) for status, text in refusals.items()},
+        },
+    }
+    return {
+        "/v1/reports": {"post": post},
+        "/v1/collections": _get("What is served.", {"200": _answer("Collections", "Names and versions.")}),
+        one: _get("A collection, sealed.", sealed, (_NAME,)),
+        f"{one}/asks": _get("The open asks, sealed.", sealed, (_NAME,)),
+        f"{one}/counts": _get(
+            "What became of reports, and what is open.", {"200": _answer("Counts", "Counters.")}, (_NAME,), token=True
+        ),
+        f"{one}/events": _get(
+            "Server-sent events: release, ask, counts.",
+            {"200": {"description": "Events, without end.", "content": {"text/event-stream": {}}}},
+            (_NAME,),
+            token=True,
+        ),
+        f"{one}/questions/{{question}}/releases": _get(
+            "The latest releases of a question, oldest first.",
+            {"200": _answer("Releases", "With intervals."), **wrong},
+            (
+                _NAME,
+                _QUESTION,
+                _query("from", "The first step."),
+                _query("to", "The last."),
+                _query("most", "How many, at most 1000."),
+                _LEVEL,
+            ),
+            token=True,
+        ),
+        f"{one}/questions/{{question}}/releases/latest": _get(
+            "The latest release of a question.",
+            {"200": _answer("Release", "With intervals."), **wrong},
+            (_NAME, _QUESTION, _LEVEL),
+            token=True,
+        ),
+        "/healthz": _get("Whether the process answers.", {"200": _answer("Alive", "It does.")}),
+        "/readyz": _get(
+            "Whether reports are taken.",
+            {"200": _answer("Ready", "They are."), "503": _answer("Ready", "They are not.")},
+        ),
+        "/openapi.json": _get("This document.", {"200": {"description": "OpenAPI 3.1."}}),
+    }
+
+
+def openapi() -> dict[str, Any]:
+    """The document.
+
+    Example:
+        >>> sorted(openapi()["paths"])[0]
+        '/healthz'
+    """
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "hubbub collector",
+            "version": __version__,
+            "description": "Randomised reports in, the crowd's statistics with error bars out.",
+        },
+        "paths": _paths(),
+        "components": {
+            "schemas": _SCHEMAS,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }

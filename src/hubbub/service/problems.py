@@ -1,0 +1,108 @@
+"""Errors as RFC 9457 problem documents: a stable type, a title, what was wrong this time."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hubbub.core.errors import InvalidValue
+from hubbub.service.frames import Refused
+from hubbub.service.reasons import Reason
+from hubbub.service.writer import Busy, Stopped
+
+__all__ = ["CONTENT_TYPE", "PREFIX", "Problem", "handlers", "problem_of"]
+
+CONTENT_TYPE = "application/problem+json"
+PREFIX = "urn:hubbub:problem:"
+
+_STATUS: dict[Reason, int] = {
+    "unknown_collection": 404,
+    "outdated_version": 410,
+    "malformed": 400,
+    "too_large": 413,
+    "over_quota": 429,
+}
+_TITLES = {
+    "unknown_collection": "No such collection is served here.",
+    "outdated_version": "This version of the collection is no longer served.",
+    "malformed": "The request is not what it should be.",
+    "unsupported_type": "Reports come as an upload, a batch or JSON.",
+    "too_large": "The request is too large.",
+    "too_slow": "The request did not arrive in time.",
+    "over_quota": "More reports than the collection takes.",
+    "busy": "Too many reports are waiting.",
+    "stopping": "The collector is stopping.",
+    "not_found": "There is nothing here.",
+    "not_allowed": "This method is not allowed here.",
+    "no_token": "This needs a token.",
+    "invalid_parameter": "A parameter has a value that is not allowed.",
+    "internal": "The collector failed.",
+}
+
+
+class Problem(Exception):
+    """An answer other than the one hoped for.
+
+    Example:
+        >>> Problem(404, "not_found").body()
+        b'{"type":"urn:hubbub:problem:not_found","title":"There is nothing here.","status":404}'
+    """
+
+    def __init__(self, status: int, slug: str, detail: str = "", *, headers: dict[str, str] | None = None) -> None:
+        self.status = status
+        self.slug = slug
+        self.detail = detail
+        self.headers = headers or {}
+        super().__init__(f"{status} {slug}: {detail}")
+
+    def body(self) -> bytes:
+        """The document."""
+        title = _TITLES.get(self.slug, HTTPStatus(self.status).phrase)
+        document = {"type": PREFIX + self.slug, "title": title, "status": self.status, "detail": self.detail}
+        return msgspec.json.encode({key: value for key, value in document.items() if value != ""})
+
+    def response(self) -> Response:
+        """The document as an answer."""
+        return Response(self.body(), self.status, self.headers, CONTENT_TYPE)
+
+
+def problem_of(error: Exception) -> Problem:
+    """The problem that an error is.
+
+    Example:
+        >>> problem_of(Refused("over_quota", "too many")).status
+        429
+    """
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, Refused):
+        headers = {"Retry-After": "1"} if error.reason == "over_quota" else {}
+        return Problem(_STATUS[error.reason], error.reason, error.detail, headers=headers)
+    if isinstance(error, Busy | Stopped):
+        slug = "busy" if isinstance(error, Busy) else "stopping"
+        return Problem(503, slug, str(error), headers={"Retry-After": "1"})
+    if isinstance(error, InvalidValue):
+        return Problem(400, "invalid_parameter", str(error))
+    if isinstance(error, HTTPException):
+        slug = {404: "not_found", 405: "not_allowed"}.get(error.status_code, "malformed")
+        return Problem(error.status_code, slug, headers=dict(error.headers or {}))
+    return Problem(500, "internal")  # no detail: it may hold what nobody should see
+
+
+async def _handle(_request: Request, error: Exception) -> Response:
+    return problem_of(error).response()
+
+
+def handlers() -> dict[Any, Any]:
+    """What Starlette calls for each kind of error.
+
+    Example:
+        >>> len(handlers())
+        4
+    """
+    return dict.fromkeys((Problem, HTTPException, InvalidValue, Exception), _handle)

@@ -1,0 +1,168 @@
+"""The routes that read: collections and asks for devices, results and counters for holders of a token."""
+
+from __future__ import annotations
+
+import re
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from hubbub.collection import Collection
+from hubbub.core.errors import InvalidValue
+from hubbub.service.auth import Tokens
+from hubbub.service.bulletin import Bulletin
+from hubbub.service.openapi import openapi
+from hubbub.service.problems import Problem
+from hubbub.service.releases import shown
+from hubbub.service.service import Service
+
+__all__ = ["MOST_RELEASES", "Queries"]
+
+MOST_RELEASES = 1000
+"""How many releases one answer holds, unless fewer are asked for."""
+
+_LONGEST_KEPT = 3600
+_FARTHEST = 1 << 62
+_ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+
+
+class Queries:
+    """Answers from what the collector has published."""
+
+    def __init__(self, service: Service, tokens: Tokens) -> None:
+        self._service = service
+        self._collector = service.collector
+        self._tokens = tokens
+
+    def routes(self) -> list[Route]:
+        """All of them."""
+        one = "/v1/collections/{name}"
+        return [
+            Route("/v1/collections", self.collections),
+            Route(one, self.collection),
+            Route(f"{one}/asks", self.asks),
+            Route(f"{one}/counts", self.counts),
+            Route(f"{one}/events", self.events),
+            Route(f"{one}/questions/{{question}}/releases", self.releases),
+            Route(f"{one}/questions/{{question}}/releases/latest", self.latest),
+            Route("/healthz", self.healthz),
+            Route("/readyz", self.readyz),
+            Route("/openapi.json", self.openapi),
+        ]
+
+    # -- for devices ------------------------------------------------------------------------------------------
+
+    async def collections(self, _request: Request) -> Response:
+        """The names and versions that are served."""
+        served = [
+            {"name": name, "version": one.version, "title": one.title, "collection_id": one.collection_id}
+            for name, one in self._collector.collections.items()
+        ]
+        return JSONResponse({"collections": served}, headers=_ANY_ORIGIN)
+
+    async def collection(self, request: Request) -> Response:
+        """A collection, sealed."""
+        return self._post(request, self._collector.specs[self._named(request).name])
+
+    async def asks(self, request: Request) -> Response:
+        """The open asks of a collection, sealed."""
+        return self._post(request, self._collector.asks[self._named(request).name])
+
+    def _post(self, request: Request, bulletin: Bulletin) -> Response:
+        kept = bulletin.fresh_seconds(self._collector.clock.now(), most=_LONGEST_KEPT)
+        headers = {"ETag": bulletin.etag, "Cache-Control": f"public, max-age={kept}", **_ANY_ORIGIN}
+        known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
+        if bulletin.etag in known or "*" in known:
+            return Response(status_code=304, headers=headers)
+        return Response(bulletin.body, headers=headers, media_type="application/json")
+
+    # -- with a token -----------------------------------------------------------------------------------------
+
+    def releases(self, request: Request) -> Response:
+        """The releases of a question, oldest first."""
+        self._tokens.check(request)
+        collection, question = self._asked(request)
+        rows = self._collector.releases(
+            collection.name,
+            question,
+            first=_integer(request, "from", 0),
+            last=_integer(request, "to", _FARTHEST),
+            most=min(max(_integer(request, "most", MOST_RELEASES), 1), MOST_RELEASES),
+        )
+        level = _level(request)
+        return JSONResponse({"question": question, "releases": [shown(row, level=level) for row in rows]})
+
+    def latest(self, request: Request) -> Response:
+        """The latest release of a question."""
+        self._tokens.check(request)
+        collection, question = self._asked(request)
+        rows = self._collector.releases(collection.name, question, first=0, last=_FARTHEST, most=1)
+        if not rows:
+            raise Problem(404, "not_found", f"{question} has no release yet")
+        return JSONResponse(shown(rows[0], level=_level(request)))
+
+    async def counts(self, request: Request) -> Response:
+        """What became of a collection's reports, and what is open now."""
+        self._tokens.check(request)
+        collection = self._named(request)
+        now = self._collector.clock.now()
+        asked = [
+            {"question": window.question, "step": window.ask.step, "reports": window.sketch.n, "closes": window.closes}
+            for window in self._collector.board.open(collection.collection_id, now)
+        ]
+        return JSONResponse({"outcomes": self._service.counts(collection.name), "open": asked})
+
+    async def events(self, request: Request) -> Response:
+        """Events of a collection as they come."""
+        self._tokens.check(request)
+        listening = self._service.hub.listen(self._named(request).name)
+        return StreamingResponse(listening, headers={"Cache-Control": "no-store"}, media_type="text/event-stream")
+
+    # -- about the service ------------------------------------------------------------------------------------
+
+    async def healthz(self, _request: Request) -> Response:
+        """Whether the process answers at all."""
+        return JSONResponse({"alive": True})
+
+    async def readyz(self, _request: Request) -> Response:
+        """Whether reports are taken."""
+        ready = self._service.ready
+        return JSONResponse({"ready": ready}, 200 if ready else 503)
+
+    async def openapi(self, _request: Request) -> Response:
+        """The description of all routes."""
+        return JSONResponse(openapi(), headers=_ANY_ORIGIN)
+
+    def _named(self, request: Request) -> Collection:
+        name = request.path_params["name"]
+        if name not in self._collector.collections:
+            raise Problem(404, "not_found", "no collection has this name")
+        return self._collector.collections[name]
+
+    def _asked(self, request: Request) -> tuple[Collection, str]:
+        collection, question = self._named(request), request.path_params["question"]
+        if question not in collection.questions:
+            raise Problem(404, "not_found", "the collection has no such question")
+        return collection, question
+
+
+def _integer(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not _INTEGER.fullmatch(text) or not -_FARTHEST <= int(text) <= _FARTHEST:
+        raise InvalidValue(name, text, "an integer")
+    return int(text)
+
+
+def _level(request: Request) -> float:
+    text = request.query_params.get("level", "0.95")
+    try:
+        level = float(text)
+    except ValueError:
+        level = 0.0
+    if not 0 < level < 1:
+        raise InvalidValue("level", text, "a probability between 0 and 1")
+    return level

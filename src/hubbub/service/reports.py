@@ -1,0 +1,107 @@
+"""POST /v1/reports, without a framework between the bytes and the writer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from hubbub.core.errors import HubbubError
+from hubbub.service.frames import TYPES, Refused
+from hubbub.service.problems import CONTENT_TYPE, Problem, problem_of
+from hubbub.service.service import Service
+
+__all__ = ["PATH", "ReportsRoute"]
+
+PATH = "/v1/reports"
+PATIENCE = 30.0
+"""Seconds that a request may take to arrive."""
+
+_JSON = (b"content-type", b"application/json")
+_ANY_ORIGIN = (b"access-control-allow-origin", b"*")
+_PREFLIGHT = [
+    _ANY_ORIGIN,
+    (b"access-control-allow-methods", b"POST"),
+    (b"access-control-allow-headers", b"content-type"),
+    (b"access-control-max-age", b"86400"),
+]
+
+
+class ReportsRoute:
+    """Takes an upload, a batch or JSON; answers when it is durable. Any web page may send: no cookie is looked at."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["method"] == "OPTIONS":
+            return await _send(send, 204, b"", _PREFLIGHT)
+        try:
+            if scope["method"] != "POST":
+                raise Problem(405, "not_allowed", headers={"Allow": "POST, OPTIONS"})
+            body = await self._take(scope, receive)
+        except HubbubError as error:
+            return await _send_problem(send, problem_of(error))
+        except Problem as problem:
+            return await _send_problem(send, problem)
+        return await _send(send, 200, body, [_JSON, _ANY_ORIGIN])
+
+    async def _take(self, scope: Scope, receive: Receive) -> bytes:
+        headers = dict(scope["headers"])
+        kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
+        if kind not in TYPES or b"content-encoding" in headers:
+            self._service.collector.refuse(Refused("malformed", ""))
+            raise Problem(415, "unsupported_type", f"allowed: {', '.join(TYPES)}, without an encoding")
+        try:
+            async with asyncio.timeout(PATIENCE):
+                body = await self._read(headers, receive)
+        except TimeoutError:
+            self._service.collector.refuse(Refused("malformed", ""))
+            raise Problem(408, "too_slow", f"at most {PATIENCE:g} seconds") from None
+        frame = self._service.collector.admit(kind, body)
+        receipt = await self._service.writer.submit(frame)
+        answer: dict[str, Any] = {
+            "accepted": receipt.accepted,
+            "duplicates": receipt.duplicates,
+            "rejected": [{"id": report, "reason": reason} for report, reason in receipt.rejected],
+        }
+        return msgspec.json.encode(answer)
+
+    async def _read(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+        most = self._service.collector.limits.most_bytes
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > most:
+            raise self._too_large(most)
+        chunks, size = [], 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Problem(400, "malformed", "the request was not sent to its end")
+            chunks.append(message.get("body", b""))
+            size += len(chunks[-1])
+            if size > most:
+                raise self._too_large(most)
+            if not message.get("more_body", False):
+                return b"".join(chunks)
+
+    def _too_large(self, most: int) -> Refused:
+        refusal = Refused("too_large", f"at most {most:,} bytes")
+        self._service.collector.refuse(refusal)
+        return refusal
+
+
+async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _send_problem(send: Send, problem: Problem) -> None:
+    headers = [(b"content-type", CONTENT_TYPE.encode()), _ANY_ORIGIN]
+    headers += [(name.lower().encode(), value.encode()) for name, value in problem.headers.items()]
+    if problem.status in (408, 413):
+        headers.append((b"connection", b"close"))  # what is still coming is not read
+    await _send(send, problem.status, problem.body(), headers)

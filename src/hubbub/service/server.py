@@ -1,0 +1,175 @@
+"""Serving: sockets, signals, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import uvicorn
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
+
+from hubbub.collection import Keys
+from hubbub.service.app import create_app
+from hubbub.service.auth import Tokens, token_file
+from hubbub.service.collector import Collector
+from hubbub.service.logs import log
+from hubbub.service.metrics import metrics_app
+from hubbub.service.service import Service
+
+__all__ = ["KeyFolder", "bind", "run"]
+
+PATIENCE = 20
+"""Seconds that requests in flight have to end once the collector is told to stop."""
+
+
+class KeyFolder(NamedTuple):
+    """The folder with what must stay secret: the signing key and the token. Both are made on first use.
+
+    Example:
+        >>> import tempfile
+        >>> folder = KeyFolder(Path(tempfile.mkdtemp()) / "keys")
+        >>> folder.keys() == folder.keys(), folder.token() == folder.token()
+        (True, True)
+    """
+
+    path: Path
+
+    @property
+    def token_path(self) -> Path:
+        """Where the token is."""
+        return self.path / "admin.token"
+
+    def keys(self) -> Keys:
+        """The signing keys."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = self.path / "signing.key"
+        if not file.exists():
+            Keys.new().save(file)
+        return Keys.load(file)
+
+    def token(self) -> str:
+        """The token that opens query routes."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return token_file(self.token_path)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 takes a free one.
+
+    Example:
+        >>> with bind("127.0.0.1", 0) as listening:
+        ...     listening.getsockname()[1] > 0
+        True
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(2048)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to whoever runs it: there are two in one loop."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def run(
+    collector: Collector,
+    tokens: Tokens,
+    sockets: Sequence[socket.socket],
+    *,
+    routes: Callable[[Service], Sequence[BaseRoute]] = lambda service: (),
+    on_ready: Callable[[], None] = lambda: None,
+) -> int:
+    """Serve until SIGTERM or SIGINT, then let requests in flight end, count what is waiting, and close the store.
+
+    Parameters
+    ----------
+    collector, tokens
+        What is served, and who may read results.
+    sockets
+        One to listen on; a second one, if given, has the metrics.
+    routes
+        More routes, such as a dashboard's.
+    on_ready
+        Called once requests are answered.
+
+    Returns the exit code: 0, or 1 if the collector could go no further.
+    """
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_run(collector, tokens, sockets, routes, on_ready))
+
+
+async def _run(
+    collector: Collector,
+    tokens: Tokens,
+    sockets: Sequence[socket.socket],
+    routes: Callable[[Service], Sequence[BaseRoute]],
+    on_ready: Callable[[], None],
+) -> int:
+    failed: list[BaseException] = []
+
+    def stop() -> None:
+        service.drain()
+        for server in servers:
+            server.should_exit = True
+
+    def fail(error: BaseException) -> None:
+        failed.append(error)
+        log("failed", level=logging.ERROR, error=type(error).__name__, detail=str(error))
+        stop()
+
+    service = Service(collector, fail)
+    apps: list[ASGIApp] = [create_app(service, tokens, routes=routes(service)), metrics_app(service)]
+    servers = [_Server(_config(app)) for app in apps[: len(sockets)]]
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    serving = [
+        asyncio.ensure_future(server.serve(sockets=[listening]))
+        for server, listening in zip(servers, sockets, strict=True)
+    ]
+    while not all(server.started for server in servers) and not any(task.done() for task in serving):
+        await asyncio.sleep(0.01)
+    log("started", collections=list(collector.collections))
+    on_ready()
+    await asyncio.gather(*serving)
+    log("stopped")
+    return 1 if failed else 0
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The faster event loop, where it is installed."""
+    if find_spec("uvloop") is None:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop
+    return factory
+
+
+def _config(app: ASGIApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=PATIENCE,
+    )

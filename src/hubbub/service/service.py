@@ -1,0 +1,97 @@
+"""A collector at work: its writer, its listeners, and whether it takes reports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from hubbub.core.spec import Json
+from hubbub.service.collector import Collector
+from hubbub.service.sse import Hub
+from hubbub.service.store.base import Changes
+from hubbub.service.writer import Writer
+
+__all__ = ["Service"]
+
+BEAT = 0.5
+"""Seconds between the counters that listeners hear: a commit may come every few milliseconds."""
+
+
+class Service:
+    """What the routes share. `start` and `stop` are called in the event loop that serves.
+
+    Parameters
+    ----------
+    collector
+        What is served.
+    on_failure
+        Called, in the event loop, if the collector can go no further.
+    """
+
+    def __init__(self, collector: Collector, on_failure: Callable[[BaseException], None] = lambda error: None) -> None:
+        self.collector = collector
+        self.hub = Hub()
+        self.writer = Writer(collector, self._failed)
+        self.draining = False
+        self._on_failure = on_failure
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._beat: asyncio.Task[None] | None = None
+        self._names = {collection.collection_id: name for name, collection in collector.collections.items()}
+
+    @property
+    def ready(self) -> bool:
+        """Whether reports are taken."""
+        return self._loop is not None and not self.draining and self.writer.failure is None
+
+    async def start(self) -> None:
+        """Begin."""
+        self._loop = asyncio.get_running_loop()
+        self._beat = self._loop.create_task(self._tell_counts())
+        self.collector.listeners.append(self._heard)
+        self.writer.start(self._loop)
+
+    def drain(self) -> None:
+        """Let listeners go, and say to whoever asks that this one is no longer ready."""
+        self.draining = True
+        self.hub.close()
+
+    async def stop(self) -> None:
+        """Count what is waiting, and let go of the store."""
+        self.drain()
+        if self._beat is not None:
+            self._beat.cancel()
+        await asyncio.to_thread(self.writer.stop)
+        self.collector.store.close()
+
+    def counts(self, name: str) -> dict[str, int]:
+        """What became of a collection's reports so far, by outcome."""
+        wanted = self.collector.collections[name].collection_id
+        counts = self.collector.counts()
+        return {outcome: count for (collection, outcome), count in sorted(counts.items()) if collection == wanted}
+
+    def _heard(self, changes: Changes) -> None:
+        """Pass on what was committed; in the writer's thread."""
+        if not len(self.hub):
+            return
+        for release in changes.releases:
+            self._tell(release.collection, "release", {"question": release.question, "step": release.step})
+        for ask in changes.asks:
+            self._tell(ask.collection, "ask", {"question": ask.question, "step": ask.step})
+
+    def _tell(self, collection: str, event: str, data: dict[str, Json]) -> None:
+        if collection in self._names and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.hub.tell, self._names[collection], event, data)
+
+    async def _tell_counts(self) -> None:
+        told: dict[str, dict[str, int]] = {}
+        while True:
+            await asyncio.sleep(BEAT)
+            for name in self.collector.collections if len(self.hub) else ():
+                counts = self.counts(name)
+                if told.get(name) != counts:
+                    told[name] = counts
+                    self.hub.tell(name, "counts", dict(counts))
+
+    def _failed(self, error: BaseException) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._on_failure, error)

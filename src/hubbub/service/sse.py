@@ -1,0 +1,77 @@
+"""Server-sent events: who listens hears of releases, asks and counters as they come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from hubbub.core.spec import Json
+
+__all__ = ["Hub"]
+
+_ROOM = 256
+_SILENCE = 15.0
+
+
+class Hub:
+    """Passes events on to all who listen to a collection. A listener that does not keep up is let go.
+
+    Example:
+        >>> async def example():
+        ...     hub = Hub()
+        ...     listening = hub.listen("themes")
+        ...     first = await anext(listening)
+        ...     hub.tell("themes", "asks", {"step": 3})
+        ...     second = await anext(listening)
+        ...     hub.close()
+        ...     return first, second
+        >>> asyncio.run(example())
+        (b': hello\\n\\n', b'event: asks\\ndata: {"step":3}\\n\\n')
+    """
+
+    def __init__(self) -> None:
+        self._listeners: dict[asyncio.Queue[bytes | None], str] = {}
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._listeners)
+
+    def tell(self, collection: str, event: str, data: dict[str, Json]) -> None:
+        """Tell an event; in the listeners' event loop."""
+        message = b"event: %s\ndata: %s\n\n" % (event.encode(), msgspec.json.encode(data))
+        for queue, wanted in list(self._listeners.items()):
+            if wanted != collection:
+                continue
+            if queue.qsize() >= _ROOM - 1:
+                del self._listeners[queue]
+                queue.put_nowait(None)
+            else:
+                queue.put_nowait(message)
+
+    async def listen(self, collection: str) -> AsyncIterator[bytes]:
+        """The events of a collection from now on, as they are sent."""
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(_ROOM)
+        if self._closed:
+            return
+        self._listeners[queue] = collection
+        try:
+            yield b": hello\n\n"
+            while True:
+                try:
+                    message = await asyncio.wait_for(queue.get(), _SILENCE)
+                except TimeoutError:
+                    message = b": still here\n\n"  # else a proxy would take it for dead
+                if message is None:
+                    return
+                yield message
+        finally:
+            self._listeners.pop(queue, None)
+
+    def close(self) -> None:
+        """Let all listeners go."""
+        self._closed = True
+        for queue in list(self._listeners):
+            queue.put_nowait(None)
+        self._listeners.clear()
