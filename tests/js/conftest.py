@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from runpy import run_path
 from typing import TYPE_CHECKING, Any
@@ -27,12 +28,19 @@ def node() -> list[str]:
     return [NODE]
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """One test process at a time: several may begin at once."""
+    with (CLIENT / ".lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture(scope="session")
 def tools() -> Path:
     """The client's folder, with esbuild and TypeScript as its lock file says."""
     lock, installed = CLIENT / "package-lock.json", CLIENT / "node_modules" / "lock.json"
-    with (CLIENT / ".lock").open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)  # several test processes may begin at once
+    with alone():
         if not installed.exists() or installed.read_bytes() != lock.read_bytes():
             subprocess.run([*_browser["NPM"], "ci", "--loglevel=error"], cwd=CLIENT, check=True)
             installed.write_bytes(lock.read_bytes())
@@ -41,9 +49,15 @@ def tools() -> Path:
 
 @pytest.fixture(scope="session")
 def built(tools: Path) -> Path:
-    """The folder of the built client."""
-    subprocess.run([NODE, "build.mjs"], cwd=tools, check=True)
-    return tools / "dist"
+    """The folder of the client, built from what the sources are now."""
+    dist = tools / "dist"
+    sources = [*tools.glob("src/*.ts"), *tools.glob("*.json"), tools / "build.mjs"]
+    changed = max(source.stat().st_mtime_ns for source in sources)
+    with alone():
+        made = [path.stat().st_mtime_ns for path in dist.glob("*.*js")]
+        if len(made) < 3 or min(made) < changed:
+            subprocess.run([NODE, "build.mjs"], cwd=tools, check=True)
+    return dist
 
 
 @pytest.fixture(scope="session")

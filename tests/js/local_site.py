@@ -23,7 +23,7 @@ window.hubbub = hubbub;
 window.time = 0;
 window.open_client = (options) => hubbub.connect({ server: location.origin, now: () => window.time, ...options });
 </script>"""
-TYPES = {".html": "text/html; charset=utf-8", ".mjs": "text/javascript", ".js": "text/javascript"}
+TYPES = {".html": "text/html; charset=utf-8", ".mjs": "text/javascript", ".js": "text/javascript", ".css": "text/css"}
 
 
 class Site:
@@ -83,12 +83,11 @@ class Site:
             "step": self.step,
             "asks": asks,
             "closes": self.collection.opens(self.step + 1),
-            "frame_bytes": self.collection.frame_bytes,
         }
 
     def take(self, body: bytes) -> dict[str, Any]:
         """Count an upload, each id once."""
-        assert len(body) == json_size(self.collection.frame_bytes)
+        assert len(body) == 2048 <= json_size(self.collection.frame_bytes)
         upload = decode_upload_json(body)
         assert upload.collection_id == self.collection.collection_id
         with self._lock:
@@ -125,10 +124,10 @@ class _Handler(BaseHTTPRequestHandler):
             return self._json(site.sealed(site.published()))
         if path == "/page":
             return self._answer(200, TYPES[".html"], PAGE)
-        if path == "/key":
+        if path == "/settings.json":
             return self._json({"keys": [site.keys.public.hex()], "collection": site.collection.name})
         for folder in site.folders:
-            file = folder / path.strip("/")
+            file = folder / (path.strip("/") or "index.html")
             if file.is_file():
                 return self._answer(200, TYPES[file.suffix], file.read_bytes())
         return self._answer(404, "text/plain", b"")

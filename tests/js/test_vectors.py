@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.client.split import split_budget
+from hubbub.collection import Collection, QuestionSpec
 from hubbub.core.domain import Categorical, Numeric, Ordinal
 from hubbub.core.event import Event
 from hubbub.core.hashing import fingerprint, hash32
@@ -223,6 +225,45 @@ def accounts() -> Iterator[dict[str, Any]]:
         yield {"budget": json.loads(canonical(budget.spec())), "interval": clock.interval, "asked": asked}
 
 
+def splits() -> Iterator[dict[str, Any]]:
+    """Budgets, and how they are divided between memos and the other questions."""
+    shares = QuestionSpec(kind="histogram", field="a", epsilon=1.0, mechanism="GRR")
+    stream = QuestionSpec(kind="stream", field="a", epsilon=1.0, method="LPU", w=5)
+    memo = QuestionSpec(kind="memo", field="a", epsilon=0.5, permanent=1.0)
+    asked = [[shares], [memo], [shares, memo], [shares, stream, memo], [shares, stream]]
+    budgets = [
+        Budget.of(event=9.0),
+        Budget.of(window=(30.0, 7)),
+        Budget.of(user=100.0),
+        Budget.of(event=9.5, window=(25.0, 7), user=77.0),
+    ]
+    for questions in asked:
+        for budget in budgets:
+            collection = Collection(
+                name="split",
+                title="split",
+                fields={"a": Ordinal(4)},
+                questions={f"q{k}": question for k, question in enumerate(questions)},
+                budget=budget,
+                step_seconds=60,
+            )
+            split = split_budget(collection, budget.user)
+            yield {
+                "budget": json.loads(canonical(budget.spec())),
+                "questions": [question.spec() for question in questions],
+                "asks": _budget(split.asks),
+                "memos": _budget(split.memos),
+            }
+
+
+def _budget(budget: Budget | None) -> dict[str, Any] | None:
+    if budget is None:
+        return None
+    limit, width = (None, 1) if budget.window is None else budget.window
+    units = {"event": budget.event, "window": limit, "user": budget.user}
+    return {**{name: None if value is None else str(value) for name, value in units.items()}, "width": width}
+
+
 def _units(status: Status) -> dict[str, str]:
     named = {"event": status.event, "window": status.window, "user": status.user}
     return {name: str(spending.spent) for name, spending in named.items() if spending is not None}
@@ -267,6 +308,7 @@ def vectors() -> dict[str, Any]:
         "mechanisms": list(reports()),
         "refused": list(refused()),
         "accounts": list(accounts()),
+        "splits": list(splits()),
     }
 
 

@@ -101,12 +101,12 @@ test("specs that spend more than they say, or are not what they seem, are refuse
 test("accounts, on clocks that jump", () => {
   for (const { budget, interval, asked } of vectors.accounts) {
     const limits = js.readBudget(budget);
-    let account = js.newAccount("");
+    let account = js.newAccount();
     let taken = 0;
     for (const [turn, { step, trusted, cost, ...said }] of asked.entries()) {
-      const now = { step, wall: 0, trusted };
+      const now = { step, trusted, interval };
       try {
-        account = js.charge(account, now, limits, interval, BigInt(cost));
+        account = js.charge(account, now, limits, BigInt(cost));
         taken++;
         assert.ok(said.taken, `turn ${turn} was refused there`);
       } catch (error) {
@@ -114,7 +114,7 @@ test("accounts, on clocks that jump", () => {
         assert.ok(!said.taken, `turn ${turn} was taken there`);
       }
       assert.equal(String(account.lifetime), said.lifetime);
-      const units = Object.entries(js.spendings(account, now, limits, interval));
+      const units = Object.entries(js.spendings(account, now, limits));
       assert.deepEqual(Object.fromEntries(units.map(([unit, { spent }]) => [unit, String(spent)])), said.units);
       const limit = { event: limits.event, window: limits.window, user: limits.user };
       for (const [unit, { spent }] of units) assert.ok(spent <= limit[unit]);
@@ -124,13 +124,21 @@ test("accounts, on clocks that jump", () => {
   assert.throws(() => js.readBudget({ event: null, window: null, user: null }), /budget/);
 });
 
-test("uploads are all of one size, and hold what fits", () => {
-  const entry = (n, size, collection = "c") => ({ collection, ask: `${n}`, id: new Uint8Array(16), step: 0, report: new Uint8Array(size) });
-  const entries = [entry(1, 400), entry(2, 400), entry(3, 400), entry(4, 400), entry(5, 10, "d")];
-  const made = js.frames(entries, 2048);
-  assert.deepEqual(made.map(({ entries }) => entries.map(({ ask }) => ask)), [["1", "2", "3"], ["4"], ["5"]]);
-  for (const { body } of made) {
-    assert.equal(body.length, 2048);
+test("budgets are divided between memos and the other questions", () => {
+  const plain = (budget) => JSON.parse(JSON.stringify(budget, (_, value) => (typeof value === "bigint" ? `${value}` : value)));
+  for (const { budget, questions, asks, memos } of vectors.splits) {
+    const made = js.splitBudget(js.readBudget(budget), questions);
+    for (const [kind, said] of Object.entries({ asks, memos })) {
+      if (said) assert.deepEqual(plain(made[kind]), said);
+      else assert.ok([made[kind].event, made[kind].window, made[kind].user].includes(0n)); // nothing can be paid
+    }
+  }
+});
+
+test("uploads are all of one size, whatever they hold", () => {
+  for (const [size, whole] of [[0, 2048], [16, 2048], [900, 2048], [1500, 3072]]) {
+    const body = js.frame({ collection: "c", ask: "a", id: new Uint8Array(16), step: 0, report: new Uint8Array(size) });
+    assert.equal(body.length, whole);
     assert.match(JSON.parse(body).pad, /^0*$/);
   }
 });

@@ -1,21 +1,21 @@
 import type { Ask } from "./ask";
+import { type Book, type Watch } from "./book";
 import type { Bytes } from "./bytes";
 import { type Collection, fieldOf } from "./collection";
 import { check } from "./errors";
 import { type Code, missing } from "./fields";
-import { type Account, charge } from "./ledger";
+import { charge } from "./ledger";
 import { systemRandom } from "./random";
 import type { Access, Key } from "./store";
 import type { Entry } from "./upload";
-import type { Watch } from "./watch";
 
 /** Answer an ask, once: the debit and the randomised bytes are kept in one transaction, before anything is sent. */
 export async function answer(kept: Access, collection: Collection, ask: Ask, watch: Watch): Promise<void> {
   if (await kept.get(["entry", ask.id])) return;
-  const { account, now } = watch.read(collection, await kept.get<Account>(["account"]));
+  const { book, now, budget } = watch.open(collection, await kept.get<Book>(["book"]));
   check(ask.step === now.step && now.step >= 0, "step", "the device is in another step, and answers no other");
   const pay = (cost: bigint) =>
-    kept.put(["account"], charge(account, now, collection.budget, collection.interval, cost));
+    kept.put(["book"], { ...book, [ask.kind]: charge(book[ask.kind], now, budget(ask.kind), cost) });
   const { mechanism } = ask;
   const code = mechanism.domain.encode(ask.view(await frozen(kept, collection, ask)));
   // Whatever is seen has a symbol: silence would tell something.
@@ -31,12 +31,24 @@ export async function answer(kept: Access, collection: Collection, ask: Ask, wat
   kept.put(["entry", ask.id], entry);
 }
 
-/** The field's code in this step: the first that an ask looked at, so that two asks see the same. */
-async function frozen(kept: Access, collection: Collection, { field, step }: Ask): Promise<Code> {
-  const before = await kept.get<{ step: number; code: Code }>(["frozen", field]);
+/** A value of a field: its code, and the step that it was recorded in. */
+export interface Recorded {
+  step: number;
+  code: Code;
+}
+
+/** Where a field's values are kept. */
+export const valueKey = (kind: string, { domains }: Collection, field: string): Key => [kind, field, domains[field]!];
+
+/** What all asks of a step see: what was recorded in it before the first of them; of a memo, what was last recorded. */
+async function frozen(kept: Access, collection: Collection, { kind, field, step }: Ask): Promise<Code> {
+  const key = valueKey(kind, collection, field);
+  const before = await kept.get<Recorded>(key);
   if (before?.step === step) return before.code;
-  const code = (await kept.get<Code>(["value", field])) ?? missing(fieldOf(collection, field));
-  kept.put(["frozen", field], { step, code });
+  const recorded = await kept.get<Recorded>(valueKey("value", collection, field));
+  const known = recorded && (kind === "memos" || recorded.step === step);
+  const code = known ? recorded.code : missing(fieldOf(collection, field));
+  kept.put(key, { step, code } satisfies Recorded);
   return code;
 }
 

@@ -4,12 +4,14 @@ import { check } from "./errors";
 import { fraction, within } from "./exact";
 import { type Mechanism, readMechanism } from "./mechanisms";
 import { type Spec, exactly, specId } from "./spec";
+import { type Kind, kindOfAsk } from "./split";
 import { type View, readView } from "./views";
 
 /** What the server asks (`protocols/ask.py`), checked against what the collection promised. */
 export interface Ask {
   id: string;
   question: string;
+  kind: Kind;
   field: string;
   step: number;
   mechanism: Mechanism;
@@ -30,6 +32,7 @@ export async function readAsk(collection: Collection, question: string, spec: Sp
   return {
     id: await specId({ ...spec, mechanism: mechanism.specId }),
     question,
+    kind: kindOfAsk(collection.questions[question]!),
     field,
     step: spec.step as number,
     mechanism,

@@ -1,16 +1,17 @@
-import { answer } from "./answer";
+import { type Recorded, answer, valueKey } from "./answer";
 import { readAsk } from "./ask";
+import { type Book, Watch } from "./book";
 import { hex } from "./bytes";
-import { type Collection, fieldOf, readCollection, stepAt } from "./collection";
+import { type Collection, fieldOf, opens, readCollection, stepAt } from "./collection";
 import { check } from "./errors";
 import { codeOf } from "./fields";
-import { type Account, type Spending, spendings } from "./ledger";
+import { type Spending, spendings } from "./ledger";
 import { systemRandom } from "./random";
 import type { Spec } from "./spec";
+import type { Kind } from "./split";
 import { type Store, openStore } from "./store";
 import { beacon, fetchSealed, post } from "./transport";
-import { type Entry, frames } from "./upload";
-import { Watch } from "./watch";
+import { type Entry, frame } from "./upload";
 
 export interface Options {
   /** The collector's address. */
@@ -31,8 +32,9 @@ export interface Options {
 }
 
 /** What the device has spent, in units of 1e-12 epsilon, what waits to be sent, and what it refused to answer, and why. */
-export interface Status extends Spending {
+export interface Status extends Record<Kind, Spending> {
   step: number;
+  /** All that was ever spent. */
   lifetime: bigint;
   pending: number;
   refused: Record<string, string>;
@@ -49,7 +51,8 @@ export async function connect(options: Options): Promise<Client> {
 }
 
 export class Client {
-  private collection!: Collection;
+  /** The signed collection: its fields, and what they may hold. */
+  collection!: Collection;
   private asks: Spec | null = null;
   private queue: Entry[] = [];
   private refused: Record<string, string> = {};
@@ -65,16 +68,24 @@ export class Client {
     this.watch = new Watch(options.now ?? Date.now, !!options.trustWallClock);
   }
 
-  /** Keep a value of a field; it stands until another is recorded. One that the field does not have is refused. */
+  /**
+   * Record the value of a field. Questions of a step see what was last recorded in it, and "(none)" where nothing was;
+   * questions with memos see what was last recorded. A value that the field does not have is refused.
+   */
   async record(field: string, value: unknown): Promise<void> {
-    const code = codeOf(field, fieldOf(this.collection, field), value);
-    await this.store(async (kept) => kept.put(["value", field], code));
+    const { collection } = this;
+    const code = codeOf(field, fieldOf(collection, field), value);
+    const recorded: Recorded = { step: stepAt(collection, this.watch.now()), code };
+    await this.store(async (kept) => kept.put(valueKey("value", collection, field), recorded));
   }
 
-  /** Answer what is asked in this step, and send what waits. Done when a page opens, and now and then. */
-  async tick(): Promise<void> {
+  /**
+   * Answer what is asked in this step, and send what waits. With `wait`, asks are answered only after that part of their
+   * time has passed, and what is recorded until then counts. When a device answers must not depend on what it recorded.
+   */
+  async tick(wait = 0): Promise<void> {
     this.refused = {};
-    await this.attempt("asks", () => this.answers());
+    await this.attempt("asks", () => this.answers(wait));
     await this.waiting();
     if (this.watch.now() >= this.notBefore) await this.flush();
   }
@@ -90,12 +101,17 @@ export class Client {
   /** What is spent and what remains, now. */
   status(): Promise<Status> {
     return this.store(async (kept) => {
-      const { account, now } = this.watch.read(this.collection, await kept.get<Account>(["account"]));
-      kept.put(["account"], account); // time is only as good as it is often read
-      const { budget, interval } = this.collection;
-      const pending = (await kept.all<Entry>(["entry"])).filter((entry) => entry.report).length;
-      const spent = spendings(account, now, budget, interval);
-      return { ...spent, step: now.step, lifetime: account.lifetime, pending, refused: this.refused };
+      const { book, now, budget } = this.watch.open(this.collection, await kept.get<Book>(["book"]));
+      kept.put(["book"], book); // time is only as good as it is often read
+      const spent = (kind: Kind) => spendings(book[kind], now, budget(kind));
+      return {
+        step: now.step,
+        lifetime: book.asks.lifetime + book.memos.lifetime,
+        asks: spent("asks"),
+        memos: spent("memos"),
+        pending: (await kept.all<Entry>(["entry"])).filter((entry) => entry.report).length,
+        refused: this.refused,
+      };
     });
   }
 
@@ -111,9 +127,11 @@ export class Client {
     });
     const found = await readCollection(spec, collection, key);
     await this.store(async (kept) => {
-      const seen = (await kept.get<number>(["version"])) ?? 0;
-      check(found.version >= seen, "version", "no older than the last one seen"); // its signature is good too
-      kept.put(["version"], found.version);
+      const { version, id } = found;
+      const seen = await kept.get<{ version: number; id: string }>(["version"]);
+      const fits = !seen || version > seen.version || id === seen.id; // the signature of an old one is good too
+      check(fits, "version", "what it was, or a later one");
+      kept.put(["version"], { version, id });
     });
     this.collection = found;
     await this.waiting();
@@ -121,22 +139,27 @@ export class Client {
 
   /** The page is going. Nobody hears whether this succeeds, so what waits stays in the queue too. @internal */
   hide(): void {
-    for (const { body } of this.frames()) beacon(this.reports(), body);
+    for (const entry of this.queue) beacon(this.reports(), frame(entry));
   }
 
   /** Answer the asks that were just published, and the standing ones of before. */
-  private async answers(): Promise<void> {
+  private async answers(wait: number): Promise<void> {
     const at = this.watch.now();
-    const step = stepAt(this.collection, at);
-    const over = (asks: Spec) => asks.step !== step || at >= (asks.closes as number) * 1000;
-    if (!this.asks || over(this.asks)) {
+    const current = () =>
+      this.asks?.step === stepAt(this.collection, at) && at < (this.asks.closes as number) * 1000;
+    if (!current()) {
       const asks = await fetchSealed(this.store, this.address("/asks"), this.options.keys);
       if (asks.collection_id !== this.collection.id) await this.load(); // there is a new version
       check(asks.collection_id === this.collection.id, "collection_id", "the collection's own asks");
       this.asks = asks;
     }
-    for (const { question, ask } of this.asks.asks as { question: string; ask: Spec }[]) {
-      if (over(this.asks) && !ask.standing) continue;
+    const { asks, closes } = this.asks as { asks: { question: string; ask: Spec }[]; closes: number };
+    const step = stepAt(this.collection, at);
+    const [opened, fresh] = [opens(this.collection, step), current()];
+    const closed = fresh ? closes * 1000 : opened + this.collection.interval;
+    if (at < opened + wait * (closed - opened)) return;
+    for (const { question, ask } of asks) {
+      if (!fresh && !ask.standing) continue;
       await this.attempt(question, async () => {
         const read = await readAsk(this.collection, question, ask.standing ? { ...ask, step } : ask);
         if (read.asked) await this.store((kept) => answer(kept, this.collection, read, this.watch));
@@ -154,15 +177,19 @@ export class Client {
 
   private async send(): Promise<boolean> {
     await this.waiting();
-    for (const { entries, body } of this.frames()) {
+    for (const entry of [...this.queue]) {
       try {
-        const said = (await post(this.reports(), body)) as { rejected?: { id: string; reason: string }[] };
-        await this.sent(entries, said.rejected ?? []);
+        const said = (await post(this.reports(), frame(entry))) as { rejected: { id: string; reason: string }[] };
+        const reason = said.rejected.find(({ id }) => id === hex(entry.id))?.reason;
+        check(reason !== "too_early" && reason !== "over_quota", "server", "more time");
+        // Acknowledged, or refused for good: the bytes go, the debit stays.
+        await this.store(async (kept) => kept.put(["entry", entry.ask], { ...entry, report: null }));
+        this.queue = this.queue.filter((other) => other !== entry);
         this.failures = 0;
       } catch {
         const wait = 1000 * 2 ** Math.min(this.failures++, 11); // up to half an hour
         this.notBefore = this.watch.now() + wait * (0.5 + systemRandom(1)[0]! / 256);
-        return false;
+        break;
       }
     }
     return this.queue.length === 0;
@@ -172,21 +199,6 @@ export class Client {
   private async waiting(): Promise<void> {
     const entries = await this.store((kept) => kept.all<Entry>(["entry"]));
     this.queue = entries.filter((entry) => entry.report).sort((a, b) => a.step - b.step);
-  }
-
-  /** Drop the bytes of what was acknowledged or is refused for good; the debits stay. */
-  private async sent(entries: Entry[], rejected: { id: string; reason: string }[]): Promise<void> {
-    const later = rejected.filter(({ reason }) => reason === "too_early" || reason === "over_quota");
-    const over = entries.filter((entry) => !later.some(({ id }) => id === hex(entry.id)));
-    await this.store(async (kept) => {
-      for (const entry of over) kept.put(["entry", entry.ask], { ...entry, report: null });
-    });
-    this.queue = this.queue.filter((entry) => !over.includes(entry));
-  }
-
-  private frames() {
-    const bytes = this.asks?.frame_bytes;
-    return frames(this.queue, 2 * (typeof bytes === "number" ? bytes : 1024));
   }
 
   private address(path: string): string {

@@ -2,21 +2,15 @@ import { placeOnCircle } from "./cohort";
 import { check } from "./errors";
 import { type Budget, readBudget } from "./ledger";
 import { type Spec, integer, specId } from "./spec";
-
-/** What a question asks of its field (`collection/question.py`), as far as a device needs to know. */
-export interface Question {
-  field: string;
-  /** What one report may spend. */
-  epsilon: number;
-  /** Of a memo, what all reports of one value may tell together. */
-  permanent?: number;
-}
+import type { Question } from "./split";
 
 /** A signed collection (`collection/spec.py`), and the device's place in it. */
 export interface Collection {
   id: string;
   version: number;
   fields: Record<string, Spec>;
+  /** The ids of the fields' domains: a field whose domain changes in a new version is another. */
+  domains: Record<string, string>;
   questions: Record<string, Question>;
   budget: Budget;
   minimumArc: number;
@@ -31,10 +25,14 @@ export async function readCollection(spec: Spec, name: string, key: CryptoKey): 
   check(spec.format === 1 && spec.trust === "local", "format", "1, trust local: all that this client reads");
   const whole = (field: string, low: number, high: number) => Number(integer(field, spec[field], low, high));
   const id = await specId(spec);
+  const fields = spec.fields as Record<string, Spec>;
+  const domains: Record<string, string> = {};
+  for (const field in fields) domains[field] = await specId(fields[field]!);
   return {
     id,
     version: whole("version", 1, 2 ** 31),
-    fields: spec.fields as Record<string, Spec>,
+    fields,
+    domains,
     questions: spec.questions as unknown as Record<string, Question>,
     budget: readBudget(spec.budget as Spec),
     minimumArc: whole("minimum_arc", 1, 2 ** 32),
@@ -43,6 +41,8 @@ export async function readCollection(spec: Spec, name: string, key: CryptoKey): 
     place: await placeOnCircle(key, id),
   };
 }
+
+export const opens = (collection: Collection, step: number): number => collection.origin + step * collection.interval;
 
 export const stepAt = (collection: Collection, wall: number): number =>
   Math.floor((wall - collection.origin) / collection.interval);

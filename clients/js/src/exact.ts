@@ -1,3 +1,5 @@
+import { check } from "./errors";
+
 /** Exact arithmetic for privacy: ratios of probabilities are pairs of big integers, and nothing here is a float. */
 export type Ratio = readonly [over: bigint, under: bigint];
 
@@ -25,8 +27,9 @@ export function expBelow(over: bigint, under: bigint): bigint {
 export const within = (ratio: Ratio, over: bigint, under: bigint): boolean =>
   ratio[0] << BITS <= expBelow(over, under) * ratio[1];
 
-/** A finite double of at least 0 as the fraction that it is. */
+/** A double from 0 to a million as the fraction that it is. */
 export function fraction(value: number): Ratio {
+  check(value >= 0 && value <= 1e6, "epsilon", "a number from 0 to a million"); // false for what is no number too
   let under = 1n;
   for (; !Number.isInteger(value); value *= 2) under *= 2n; // doubling is exact
   return [BigInt(value), under];

@@ -1,5 +1,5 @@
 import { Refused, check } from "./errors";
-import { integer, type Spec } from "./spec";
+import { type Spec, integer } from "./spec";
 
 /** Limits in units of 1e-12 epsilon; each debit is charged to every unit that is declared (`privacy/budget.py`). */
 export interface Budget {
@@ -10,11 +10,8 @@ export interface Budget {
   width: number;
 }
 
-const MOST_UNITS = 10n ** 18n;
-
 export function readBudget(spec: Spec): Budget {
-  const limit = (field: string, value: unknown) =>
-    value === null ? null : integer(field, value, 1, MOST_UNITS);
+  const limit = (field: string, value: unknown) => (value === null ? null : integer(field, value, 1, 10n ** 18n));
   const window = spec.window as Spec | null;
   const budget = {
     event: limit("event", spec.event),
@@ -29,73 +26,64 @@ export function readBudget(spec: Spec): Budget {
 /** Which step it is by the wall clock, and how much time has surely passed, in milliseconds. */
 export interface Now {
   step: number;
-  wall: number;
   trusted: number;
+  /** The length of a step. */
+  interval: number;
 }
 
-/** The device's account: all it ever spent, the latest step it answered, when it was last looked at, recent debits. */
+/** All that was ever spent, the latest step that was answered (-1: none), and recent debits. */
 export interface Account {
-  /** Origin and interval of the steps. */
-  steps: string;
   lifetime: bigint;
   latest: number;
-  wall: number;
-  trusted: number;
   debits: [step: number, spent: bigint, trusted: number][];
 }
 
-export const newAccount = (steps: string): Account => ({
-  steps,
-  lifetime: 0n,
-  latest: -1,
-  wall: 0,
-  trusted: 0,
-  debits: [],
-});
+export const newAccount = (): Account => ({ lifetime: 0n, latest: -1, debits: [] });
 
-/** The account under a new version of the collection: where steps are counted anew, all debits are as of now. */
-export const recount = (account: Account, steps: string, now: Now): Account =>
-  account.steps === steps
-    ? account
-    : { ...account, steps, latest: -1, debits: account.debits.map(([, spent]) => [now.step, spent, now.trusted]) };
+type Unit = "event" | "window" | "user";
 
 /** What is spent of every unit that is declared, and its limit. */
-export type Spending = Partial<Record<"event" | "window" | "user", { spent: bigint; limit: bigint }>>;
+export type Spending = Partial<Record<Unit, { spent: bigint; limit: bigint }>>;
 
 /**
  * A debit counts toward the window until the step has moved on by its width *and* trusted time by one interval less: so
  * no such stretch of true time costs more than the limit, whatever is done to the clock (`privacy/spending.py`).
  */
-export function spendings(account: Account, now: Now, budget: Budget, interval: number): Spending {
+export function spendings(account: Account, now: Now, budget: Budget): Spending {
+  const sum = (debits: Account["debits"]) => debits.reduce((total, [, spent]) => total + spent, 0n);
   const current = Math.max(now.step, account.latest);
-  const bound = trustedBound(now, budget, interval);
-  const sum = (counts: (step: number, trusted: number) => boolean) =>
-    account.debits.reduce((total, [step, spent, trusted]) => (counts(step, trusted) ? total + spent : total), 0n);
-  return {
-    ...(budget.event && { event: { spent: sum((step) => step === current), limit: budget.event } }),
-    ...(budget.window && {
-      window: { spent: sum((step, trusted) => step > now.step - budget.width || trusted > bound), limit: budget.window },
-    }),
-    ...(budget.user && { user: { spent: account.lifetime, limit: budget.user } }),
+  const found: Spending = {};
+  const add = (unit: Unit, spent: bigint) => {
+    const limit = budget[unit];
+    if (limit !== null) found[unit] = { spent, limit };
   };
+  add("event", sum(account.debits.filter(([step]) => step === current)));
+  add("window", sum(counted(account, now, budget)));
+  add("user", account.lifetime);
+  return found;
 }
+
+const counted = ({ debits }: Account, now: Now, { width }: Budget): Account["debits"] =>
+  debits.filter(
+    ([step, , trusted]) =>
+      step > now.step - width || trusted > Math.max(-1, now.trusted - (width - 1) * now.interval),
+  );
 
 /** Refuse a step that is before the latest answered one, or a debit that a unit does not allow; else take it. */
-export function charge(account: Account, now: Now, budget: Budget, interval: number, cost: bigint): Account {
+export function charge(account: Account, now: Now, budget: Budget, cost: bigint): Account {
   check(now.step >= account.latest, "step", "the clock was set back: a later step was answered");
-  for (const [unit, { spent, limit }] of Object.entries(spendings(account, now, budget, interval))) {
-    if (cost && cost > limit - spent) throw new Refused(unit, "the budget is spent");
+  for (const [unit, { spent, limit }] of Object.entries(spendings(account, now, budget))) {
+    if (cost > limit - spent && cost) throw new Refused(unit, "the budget is spent");
   }
-  const bound = trustedBound(now, budget, interval);
-  const debits = account.debits.filter(
-    // What no unit will need again is forgotten.
-    ([step, , trusted]) => step > now.step - budget.width || trusted > bound,
-  );
+  const debits = counted(account, now, budget); // what no unit will need again is forgotten
   const same = debits.findIndex(([step]) => step === now.step);
   if (cost) debits.push([now.step, cost + (same < 0 ? 0n : debits.splice(same, 1)[0]![1]), now.trusted]);
-  return { ...account, ...now, latest: now.step, lifetime: account.lifetime + cost, debits };
+  return { latest: now.step, lifetime: account.lifetime + cost, debits };
 }
 
-/** The trusted time up to which debits may leave the window; -1 while there is none. */
-const trustedBound = (now: Now, budget: Budget, interval: number): number =>
-  Math.max(-1, now.trusted - (budget.width - 1) * interval);
+/** The account where steps are counted anew: its debits are as of now. */
+export const recount = (account: Account, now: Now): Account => ({
+  ...account,
+  latest: -1,
+  debits: account.debits.map(([, spent]) => [now.step, spent, now.trusted]),
+});
