@@ -53,8 +53,8 @@ def _version(new: Collection, old: Collection, changed: bool) -> Iterator[Findin
         yield Finding(
             "note",
             "version",
-            f"devices that have version {old.version} fetch {new.version}; reports for {old.version} that come later "
-            "are refused as outdated. Limits hold for each version: what a device spends under the two adds up",
+            f"devices change to {new.version} by themselves, and reports for {old.version} that come later are refused "
+            "as outdated; what a device spent counts on, and a field that stays keeps what was recorded",
         )
     elif new.version > old.version:
         yield Finding("warning", "version", f"{new.version} says the same as {old.version}: it only costs a new start")
@@ -136,6 +136,8 @@ def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:
             continue
         looser = now is None or (was is not None and now > was)
         said = "devices are promised less than before" if looser else "devices are promised more than before"
+        if looser and key == "user":
+            said = "devices keep the tightest limit for life that they were promised, only new ones get this"
         yield Finding("warning" if looser else "note", f"privacy.{key}", f"from {_limit(was)} to {_limit(now)}: {said}")
     steps = [None if budget.window is None else budget.window.steps for budget in (old.budget, new.budget)]
     if None not in steps and steps[0] != steps[1]:

@@ -1,0 +1,104 @@
+"""`hubbub check`, and `hubbub plan` of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from hubbub.collection import check, forecast, load_collection, promise
+from hubbub.collection.toml import EXAMPLE
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+UNSAFE = EXAMPLE.replace("epsilon = 1.0", "epsilon = 9.0").replace("event = 1.0", "event = 9.0")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str], Path]:
+    def write(text: str, name: str = "themes.toml") -> Path:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return tmp_path / name
+
+    return write
+
+
+def test_a_good_collection(answer: Callable[..., Any]) -> None:
+    path = EXAMPLES / "telemetry.toml"
+    said = answer("check", path)
+    collection = load_collection(path)
+    assert said["ok"] is True
+    assert said["collection_id"] == collection.collection_id
+    assert said["promise"] == promise(collection)
+    assert [tuple(found.values()) for found in said["findings"]] == [tuple(found) for found in check(collection)]
+
+
+def test_an_unsafe_collection_exits_with_1(answer: Callable[..., Any], file: Callable[[str], Path]) -> None:
+    said = answer("check", file(UNSAFE), code=1)
+    assert said["ok"] is False
+    assert [found["where"] for found in said["findings"] if found["level"] == "error"] == ["questions.popular.epsilon"]
+    reason = f"{UNSAFE}\n[override]\nepsilon_above_8 = 'a survey of public data'\n"
+    assert answer("check", file(reason))["ok"] is True
+
+
+def test_what_is_printed(hubbub: Callable[..., Result], file: Callable[[str], Path]) -> None:
+    good = hubbub("check", file(EXAMPLE))
+    assert good.exit_code == 0
+    for said in ("What is sent.", "All together.", "note", "privacy.user", "themes 1: good to serve"):
+        assert said in good.stdout
+    assert max(map(len, good.stdout.splitlines())) <= 80
+    bad = hubbub("check", file(UNSAFE))
+    assert bad.exit_code == 1
+    assert "What is sent." not in bad.stdout  # nothing is promised
+    assert "questions.popular.epsilon" in bad.stdout
+    assert "themes 1: refused" in bad.stdout
+
+
+def test_against_an_older_version(hubbub: Callable[..., Result], file: Callable[..., Path]) -> None:
+    old = file(EXAMPLE, "old.toml")
+    same = hubbub("check", file(EXAMPLE), "--against", old)
+    assert same.exit_code == 0
+    assert "nothing changed" in same.stdout
+    slower = EXAMPLE.replace('"1h"', '"2h"')
+    stuck = hubbub("check", file(slower), "--against", old)
+    assert stuck.exit_code == 1
+    assert "make it 2" in " ".join(stuck.stdout.split())
+    moved = hubbub("check", file(slower.replace("version = 1", "version = 2")), "--against", old)
+    assert moved.exit_code == 0
+    assert "from 1 hour to 2 hours" in " ".join(moved.stdout.split())
+
+
+@pytest.mark.parametrize("command", ["check", "plan"])
+def test_a_broken_file(refused: Callable[..., str], file: Callable[[str], Path], command: str) -> None:
+    assert "questions.popular.epsilon: got -1.0" in refused(
+        command, file(EXAMPLE.replace("epsilon = 1.0", "epsilon = -1.0"))
+    )
+    assert "not TOML" in refused(command, file("name = "))
+    assert "no.toml" in refused(command, "no.toml")
+
+
+def test_check_needs_a_file(refused: Callable[..., str]) -> None:
+    assert "file" in refused("check")
+
+
+def test_plan_of_a_file(answer: Callable[..., Any], hubbub: Callable[..., Result]) -> None:
+    path = EXAMPLES / "telemetry.toml"
+    collection = load_collection(path)
+    said = answer("plan", path)
+    assert said["frame_bytes"] == collection.frame_bytes
+    assert said["epsilon_for_life"] == 400.0
+    assert said["questions"] == [row.to_dict() for row in forecast(collection)]
+    assert {tuple(row["errors"]) for row in said["questions"]} == {("1000", "10000", "100000", "1000000")}
+    shown = hubbub("plan", path)
+    assert shown.exit_code == 0
+    for row in said["questions"]:
+        assert row["question"] in shown.stdout
+    assert "of 400 for life" in " ".join(shown.stdout.split())
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+def test_plan_of_a_file_takes_no_other_option(refused: Callable[..., str], file: Callable[[str], Path]) -> None:
+    assert "without a file" in refused("plan", file(EXAMPLE), "--domain", 4)
+    assert "--domain" in refused("plan")

@@ -1,0 +1,141 @@
+"""A change is a new version, and what it breaks is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.collection.conftest import QUESTIONS, make
+
+from hubbub.collection import Collection, QuestionSpec, check
+from hubbub.core.domain import Categorical, Numeric, Ordinal
+from hubbub.privacy.budget import Budget
+
+FIELDS = {"theme": Categorical(["light", "dark"]), "level": Ordinal(10), "seconds": Numeric(0.0, 20.0, cells=8)}
+ASKED = {
+    "q": QuestionSpec(kind="histogram", field="theme", epsilon=1.0),
+    "s": QuestionSpec(kind="stream", field="level", epsilon=1.0, method="LPA", w=4),
+    "k": QUESTIONS["kept"],
+}
+OLD = make(fields=FIELDS, questions=ASKED, budget=Budget.of(event=6.0, window=(40.0, 7), user=100.0))
+
+
+def against(old: Collection = OLD, **change: Any) -> dict[str, list[tuple[str, str]]]:
+    """What a change to version 2 brings, beside what the new version would be told anyway."""
+    new = replace(old, **{"version": 2, **change})
+    known = check(new)
+    found: dict[str, list[tuple[str, str]]] = {}
+    for finding in check(new, against=old):
+        if finding not in known:
+            found.setdefault(finding.where, []).append((finding.level, finding.text))
+    return found
+
+
+def questions(**change: Any) -> dict[str, QuestionSpec]:
+    return {name: question for name, question in {**ASKED, **change}.items() if question is not None}
+
+
+CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
+    ({"title": "Another"}, "title", "note", "nothing else breaks"),
+    ({"fields": {**FIELDS, "more": Ordinal(3)}}, "fields.more", "note", "new"),
+    ({"fields": {key: FIELDS[key] for key in ("theme", "level")}}, "fields.seconds", "warning", "gone"),
+    (
+        {"fields": {**FIELDS, "theme": Categorical(["light", "dark", "blue"])}},
+        "fields.theme",
+        "warning",
+        "now also blue",
+    ),
+    ({"fields": {**FIELDS, "theme": Categorical(["light", "blue"])}}, "fields.theme", "warning", "no longer dark"),
+    ({"fields": {**FIELDS, "theme": Categorical(["dark", "light"])}}, "fields.theme", "warning", "another order"),
+    (
+        {"fields": {**FIELDS, "level": Ordinal(11)}},
+        "fields.level",
+        "warning",
+        "from ordinal size=10 to ordinal size=11",
+    ),
+    ({"fields": {**FIELDS, "theme": Ordinal(2)}}, "fields.theme", "warning", "cannot be joined"),
+    ({"questions": questions(q=None)}, "questions.q", "note", "nothing else breaks"),
+    (
+        {"questions": questions(more=ASKED["q"])},
+        "questions.more",
+        "warning",
+        "epsilon 1 more in a step, 5 in all instead of 4",
+    ),
+    ({"questions": questions(q=replace(ASKED["q"], epsilon=2.0))}, "questions.q.epsilon", "warning", "tells more"),
+    ({"questions": questions(q=replace(ASKED["q"], epsilon=0.5))}, "questions.q.epsilon", "note", "errors grow"),
+    ({"questions": questions(k=replace(ASKED["k"], permanent=3.0))}, "questions.k.permanent", "warning", "from 2 to 3"),
+    (
+        {"questions": questions(q=replace(ASKED["q"], field="level"))},
+        "questions.q.field",
+        "warning",
+        "cannot be joined",
+    ),
+    (
+        {"questions": questions(q=replace(ASKED["q"], mechanism="OUE"))},
+        "questions.q.mechanism",
+        "warning",
+        "from nothing to OUE",
+    ),
+    ({"questions": questions(q=replace(ASKED["q"], title="?"))}, "questions.q.title", "note", "another text"),
+    ({"questions": questions(s=replace(ASKED["s"], w=5))}, "questions.s.w", "warning", "from 4 to 5"),
+    ({"questions": questions(s=replace(ASKED["s"], method="LPU"))}, "questions.s.method", "warning", "from LPA to LPU"),
+    ({"budget": Budget.of(event=7.0, window=(40.0, 7), user=100.0)}, "privacy.event", "warning", "promised less"),
+    ({"budget": Budget.of(event=5.0, window=(40.0, 7), user=100.0)}, "privacy.event", "note", "promised more"),
+    (
+        {"budget": Budget.of(event=6.0, window=(40.0, 7))},
+        "privacy.user",
+        "warning",
+        "from epsilon 100 to no limit: devices keep",
+    ),
+    ({"budget": Budget.of(event=6.0, user=100.0)}, "privacy.window", "warning", "no limit"),
+    ({"budget": Budget.of(event=6.0, window=(40.0, 8), user=100.0)}, "privacy.window.steps", "warning", "from 7 to 8"),
+    ({"minimum_batch": 50}, "privacy.minimum_batch", "warning", "fewer reports"),
+    ({"minimum_batch": 500}, "privacy.minimum_batch", "note", "stricter"),
+    ({"minimum_arc": 1 << 20}, "privacy.minimum_arc", "warning", "smaller groups"),
+    ({"step_seconds": 7200}, "schedule.step", "warning", "from 1 hour to 2 hours"),
+    ({"origin": 60}, "schedule.origin", "warning", "numbered anew"),
+    ({"lateness_seconds": 60}, "schedule.lateness", "note", "another time"),
+    ({"retention_days": 91}, "schedule.retention", "warning", "longer than people were told"),
+    ({"retention_days": 89}, "schedule.retention", "note", "sooner"),
+    (
+        {"minimum_batch": 10, "overrides": {"minimum_batch_below_20": "a test"}},
+        "override.minimum_batch_below_20",
+        "warning",
+        "set aside",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "level", "said"), CHANGES, ids=[f"{where}-{k}" for k, (_, where, *_) in enumerate(CHANGES)]
+)
+def test_every_change_is_explained_and_needs_a_version(
+    change: dict[str, Any], where: str, level: str, said: str
+) -> None:
+    found = against(**change)
+    assert [one for one, text in found[where] if said in text] == [level]
+    assert [one for one, _ in found["version"]] == ["note"]
+    ((stuck, text),) = against(**change, version=1)["version"]
+    assert stuck == "error"
+    assert "make it 2" in text
+
+
+def test_every_part_of_a_collection_is_compared() -> None:
+    """Whatever changes the id is found: no field of a collection is forgotten."""
+    for change, *_ in CHANGES:
+        assert replace(OLD, **change).collection_id != OLD.collection_id
+    named = {key for change, *_ in CHANGES for key in change}
+    assert named | {"name", "version", "trust"} == set(OLD.spec()) - {"format"}
+
+
+def test_versions() -> None:
+    assert against(version=1) == {"version": [("note", "nothing changed")]}
+    assert [level for level, _ in against(version=2)["version"]] == ["warning"]
+    assert [level for level, _ in against(replace(OLD, version=3), version=2)["version"]] == ["error"]
+
+
+def test_another_name_is_another_collection() -> None:
+    found = against(name="other")
+    assert list(found) == ["name"]
+    assert found["name"][0][0] == "error"

@@ -1,0 +1,207 @@
+"""Rules: what is refused, what is warned of, and that a reason sets advice aside."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.collection.conftest import FIELDS, QUESTIONS, make
+
+import hubbub as hb
+from hubbub.collection import Collection, Finding, QuestionSpec, check
+from hubbub.collection.check import UnsafeCollection, refuse_unsafe
+from hubbub.collection.spending import Cost, cost_of, steps_a_year, total_of, worst_of
+from hubbub.core.domain import Ordinal
+from hubbub.core.event import units_of
+from hubbub.privacy.budget import Budget
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.driver import Conversation
+from hubbub.protocols.window import METHODS
+
+THEME = QuestionSpec(kind="histogram", field="theme", epsilon=1.0)
+LEVEL = QuestionSpec(kind="histogram", field="level", epsilon=1.0)
+KEPT = QUESTIONS["kept"]
+
+
+def small(**given: Any) -> Collection:
+    fields = {"theme": FIELDS["theme"]}
+    return make(**{"fields": fields, "questions": {"q": THEME}, "budget": Budget.of(event=1.0), **given})
+
+
+def found(collection: Collection, level: str, where: str) -> Finding:
+    (only,) = [finding for finding in check(collection) if (finding.level, finding.where) == (level, where)]
+    return only
+
+
+def levels(collection: Collection, where: str) -> list[str]:
+    return [finding.level for finding in check(collection) if finding.where == where]
+
+
+def test_errors_come_first() -> None:
+    order = [finding.level for finding in check(small(minimum_batch=3, budget=Budget.of(event=0.1), step_seconds=1))]
+    assert order == sorted(order, key=["error", "warning", "note"].index)
+    assert {"error", "warning", "note"} == set(order)
+
+
+def test_a_good_collection_has_no_errors(everything: Collection) -> None:
+    assert refuse_unsafe(everything) is everything
+    assert refuse_unsafe(small()) == small()
+
+
+# -- advice and overrides ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["epsilon", "permanent"])
+def test_a_large_epsilon_needs_a_reason(key: str) -> None:
+    loud = replace(KEPT, **{key: 8.01, **({"permanent": 9.0} if key == "epsilon" else {})})
+    given = {"questions": {"q": loud}, "budget": Budget.of(user=100.0)}
+    assert "epsilon_above_8" in found(small(**given), "error", f"questions.q.{key}").text
+    with pytest.raises(UnsafeCollection):
+        refuse_unsafe(small(**given))
+    allowed = small(**given, overrides={"epsilon_above_8": "a survey of public data"})
+    assert "a survey of public data" in found(allowed, "warning", f"questions.q.{key}").text
+    refuse_unsafe(allowed)
+
+
+def test_epsilon_8_needs_none() -> None:
+    assert levels(small(questions={"q": replace(THEME, epsilon=8.0)}), "questions.q.epsilon") == []
+
+
+def test_a_small_batch_needs_a_reason() -> None:
+    assert levels(small(minimum_batch=20), "privacy.minimum_batch") == []
+    assert "minimum_batch_below_20" in found(small(minimum_batch=19), "error", "privacy.minimum_batch").text
+    allowed = small(minimum_batch=19, overrides={"minimum_batch_below_20": "a demonstration"})
+    assert "a demonstration" in found(allowed, "warning", "privacy.minimum_batch").text
+
+
+@pytest.mark.parametrize("name", ["epsilon_above_8", "minimum_batch_below_20"])
+def test_a_reason_for_nothing_is_noticed(name: str) -> None:
+    assert levels(small(overrides={name: "just in case"}), f"override.{name}") == ["warning"]
+
+
+def test_an_unsafe_collection_says_everything_at_once() -> None:
+    with pytest.raises(UnsafeCollection) as refused:
+        refuse_unsafe(small(minimum_batch=1, questions={"q": replace(THEME, epsilon=9.0)}))
+    assert {finding.where for finding in refused.value.findings} == {
+        "privacy.minimum_batch",
+        "questions.q.epsilon",
+        "privacy.event",
+    }
+
+
+# -- budgets -----------------------------------------------------------------------------------------------------------
+
+
+def stream(method: str, epsilon: float = 1.0, w: int = 4) -> QuestionSpec:
+    return QuestionSpec(kind="stream", field="theme", epsilon=epsilon, method=method, w=w)
+
+
+@pytest.mark.parametrize(
+    ("questions", "budget", "fits"),
+    [
+        ({"q": THEME}, Budget.of(event=1.0), True),
+        ({"q": THEME}, Budget.of(event=0.9), False),
+        ({"a": THEME, "b": THEME}, Budget.of(event=2.0), True),
+        ({"a": THEME, "b": THEME}, Budget.of(event=1.9), False),
+        ({"a": THEME, "b": LEVEL}, Budget.of(event=1.9), False),
+        ({"q": THEME}, Budget.of(window=(5.0, 5)), True),
+        ({"q": THEME}, Budget.of(window=(4.9, 5)), False),
+        ({"q": stream("LPU")}, Budget.of(window=(1.0, 4)), True),
+        ({"q": stream("LPU")}, Budget.of(window=(1.0, 5)), False),  # its turn may come in the first step and the fifth
+        ({"q": stream("LPU")}, Budget.of(window=(2.0, 8)), True),
+        ({"q": stream("LPU")}, Budget.of(event=1.0), True),
+        ({"q": stream("LPU")}, Budget.of(event=0.9), False),
+        ({"q": stream("LBU")}, Budget.of(event=0.25), True),
+        ({"q": stream("LBU")}, Budget.of(event=0.24), False),
+        ({"q": stream("LBU")}, Budget.of(window=(1.25, 5)), True),
+        ({"q": stream("LBA")}, Budget.of(event=1.0), True),
+        ({"q": KEPT}, Budget.of(user=2.0), True),
+        ({"q": KEPT}, Budget.of(user=1.9), False),
+        ({"q": KEPT}, Budget.of(user=9.0, event=1.9), False),
+        ({"q": KEPT}, Budget.of(user=9.0, window=(2.0, 100)), True),
+        ({"q": KEPT}, Budget.of(event=9.0), False),  # no limit for life
+        ({"q": THEME, "k": KEPT}, Budget.of(user=2.9), False),
+        ({"q": replace(THEME, epsilon=0.1), "r": replace(THEME, epsilon=0.2)}, Budget.of(event=0.3), True),
+    ],
+)
+def test_what_is_asked_fits_the_budget(questions: dict[str, QuestionSpec], budget: Budget, fits: bool) -> None:
+    collection = make(questions=questions, budget=budget)
+    errors = [finding for finding in check(collection) if finding.level == "error"]
+    assert bool(errors) is not fits
+    assert all(finding.where.startswith("privacy.") for finding in errors)
+
+
+def test_an_overdraft_is_said_in_words() -> None:
+    text = found(make(questions={"a": THEME, "b": LEVEL}, budget=Budget.of(event=1.5)), "error", "privacy.event").text
+    assert "one step can cost a device epsilon 2 (a 1, b 1), and it may spend 1.5" in text
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_stream_costs_more_than_is_said(method: str) -> None:
+    """60 steps of a stream that jumps: any step and any 4, 6 or 9 of them spend at most what the check counts."""
+    collection = small(questions={"q": stream(method)})
+    cost = cost_of(collection, "q")
+    talk = Conversation(collection.protocol("q"))
+    place, spent, step = 1 << 30, [0] * 61, 1
+    while step <= 60:
+        said = talk.listen()
+        if isinstance(said, Ask):
+            if (place - said.cohort.start) % (1 << 32) < said.cohort.length:
+                spent[said.step] += said.event().spent
+            values = [step // 7 % 3] * 400
+            reports = said.mechanism.randomize(said.view(values), hb.Random(seed=step))
+            talk.reply(said.ask_id, said.mechanism.accumulate(reports))
+        else:
+            step += 1
+    assert max(spent) <= cost.step
+    assert sum(spent) > 0
+    for steps in (4, 6, 9):
+        assert max(sum(spent[k : k + steps]) for k in range(61 - steps)) <= cost.of(steps)
+    assert cost.of(4) <= units_of(1.0)
+
+
+def test_costs() -> None:
+    memo = cost_of(small(questions={"q": KEPT}, budget=Budget.of(user=9.0)), "q")
+    assert memo.memo
+    assert memo.of(1) == memo.of(1000) == memo.each
+    assert memo.most == memo.worst(1000) == 3 * memo.each  # light, dark and (none)
+    assert memo.worst(2) == 2 * memo.each
+    assert Cost(each=5, per=1).worst(7) == Cost(each=5, per=1).of(7) == 35
+    both = make(questions={"a": THEME, "k": KEPT}, budget=Budget.of(user=9.0))
+    assert worst_of(both, 10) - total_of(both, 10) == 2 * memo.each
+    assert steps_a_year(small(step_seconds=86400)) == 365
+
+
+def test_how_long_a_life_lasts() -> None:
+    day = {"step_seconds": 86400}
+    assert "up to epsilon 365" in found(small(**day), "note", "privacy.user").text
+    assert "at most epsilon 365" in found(small(**day, budget=Budget.of(user=400.0)), "note", "privacy.user").text
+    assert "after 10 days" in found(small(**day, budget=Budget.of(user=10.5)), "warning", "privacy.user").text
+    weekly = small(**day, questions={"q": stream("LPU", w=7)}, budget=Budget.of(user=10.5))
+    assert "after 70 days" in found(weekly, "warning", "privacy.user").text
+    both = make(**day, questions={"q": THEME, "kept": KEPT}, budget=Budget.of(user=12.0))
+    text = found(both, "warning", "privacy.user").text
+    assert "after 10 days" in text
+    assert "kept goes on" in text
+
+
+# -- the rest ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_that_devices_would_refuse() -> None:
+    tiny = small(questions={"q": stream("LPA", w=1000)})
+    assert "asks 0.05% of the devices" in found(tiny, "error", "questions.q.w").text
+    assert levels(replace(tiny, minimum_arc=1 << 20), "questions.q.w") == []
+    assert levels(small(questions={"q": stream("LPD", w=20)}), "questions.q.method") == ["note"]
+
+
+def test_other_advice() -> None:
+    unread = small(fields={"theme": FIELDS["theme"], "age": Ordinal(9)})
+    assert levels(unread, "fields.age") == ["warning"]
+    assert levels(small(questions={"a": THEME, "b": THEME}, budget=Budget.of(event=2.0)), "fields.theme") == ["note"]
+    assert levels(small(step_seconds=59), "schedule.step") == ["warning"]
+    assert levels(small(lateness_seconds=3601), "schedule.lateness") == ["warning"]
+    assert levels(small(retention_days=366), "schedule.retention") == ["warning"]
+    linked = small(questions={"q": KEPT}, budget=Budget.of(user=9.0))
+    assert "linked" in found(linked, "note", "questions.q").text

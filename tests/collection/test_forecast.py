@@ -1,0 +1,101 @@
+"""What `hubbub plan FILE` says is what happens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from tests.collection.conftest import FIELDS, QUESTIONS, make
+
+import hubbub as hb
+from hubbub.collection import Collection, QuestionSpec, forecast
+from hubbub.collection.forecast import DEVICES, standard_error
+from hubbub.collection.frame import report_size
+from hubbub.core.sketch import Sketch
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.driver import converse
+from hubbub.protocols.window import METHODS
+
+QUICK = {
+    "shares": QUESTIONS["levels"],
+    "cells": QUESTIONS["times"],
+    "memo": QUESTIONS["kept_level"],
+    "LBU": QuestionSpec(kind="stream", field="level", epsilon=2.0, method="LBU", w=4),
+    "LPU": QuestionSpec(kind="stream", field="level", epsilon=1.0, method="LPU", w=4),
+    "LSP": QuestionSpec(kind="stream", field="level", epsilon=1.0, method="LSP", w=1),
+    "mean": QUESTIONS["time"],
+    "stream of means": QuestionSpec(kind="stream", field="seconds", epsilon=2.0, method="LPU", w=2),
+}
+
+
+def measured(question: QuestionSpec, people: int, steps: int) -> float:
+    """The mean squared error of so many releases, of a population in which all values are alike."""
+    collection = make(questions={"q": question})
+    domain = FIELDS[question.field]
+    asked = question.question(domain)
+    rng, mean = np.random.default_rng(7), asked.size == 1
+    codes = np.full(people, 10.0) if mean else np.arange(people) % asked.size
+    values = codes if mean or question.field != "seconds" else codes * 2.5 + 1.0
+    truth = np.array([10.0]) if mean else np.full(asked.size, 1 / asked.size)
+
+    def answer(ask: Ask) -> Sketch:
+        part = rng.permutation(values)[: round(people * ask.cohort.share)]
+        return ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(part), hb.Random(seed=ask.step)))
+
+    found = converse(collection.protocol("q"), answer, steps=steps)
+    return float(np.mean([np.mean((release.estimate.value - truth) ** 2) for release in found]))
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_expected_error_is_the_error(name: str) -> None:
+    """The ratio of two variances over some 1,200 numbers has a standard error of 4%: 20% off is a chance of 1e-6.
+
+    A standard error that is 30% off would be a ratio of 1.69 or 0.59.
+    """
+    question = QUICK[name]
+    asked = question.question(FIELDS[question.field])
+    people, steps = 880, 1200 // asked.size
+    expected = standard_error(question, FIELDS[question.field], people)
+    assert expected is not None
+    ratio = measured(question, people, steps) / expected**2
+    assert 0.8 < ratio < 1.2
+    for off in (1.3**2, 0.7**2):
+        assert not 0.8 < ratio / off < 1.2
+
+
+def test_every_question_has_a_row(everything: Collection) -> None:
+    rows = {row.question: row for row in forecast(everything)}
+    assert list(rows) == list(everything.questions)
+    for name, row in rows.items():
+        question = everything.questions[name]
+        errors = [row.errors[n] for n in DEVICES]
+        if name == "words":
+            assert errors == [None] * 4
+            continue
+        for few, many in pairwise(errors):
+            assert few is not None
+            assert many is not None
+            assert few / many == pytest.approx(10**0.5, rel=1e-6)
+        assert row.unit == ("seconds" if name in ("time", "time_now") else "share")
+        assert row.report_bytes >= report_size(question.mechanism_for(FIELDS[question.field]))
+        assert row.note
+    assert rows["themes"].epsilon_a_year == pytest.approx(8760)
+    assert rows["theme_now"].epsilon_a_year == pytest.approx(2190)
+    assert rows["kept"].epsilon_a_year == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_an_error(method: str) -> None:
+    question = QuestionSpec(kind="stream", field="theme", epsilon=1.0, method=method, w=20)
+    (row,) = forecast(make(questions={"q": question}))
+    assert row.note
+    assert all(error is not None and 0 < error < 5 for error in row.errors.values())
+    better = replace(question, epsilon=2.0)
+    assert standard_error(better, FIELDS["theme"], 10_000) < row.errors[10_000]  # type: ignore[operator]
+
+
+def test_where_nobody_would_be_asked_there_is_no_error() -> None:
+    question = QuestionSpec(kind="stream", field="theme", epsilon=1.0, method="LPU", w=2000)
+    assert standard_error(question, FIELDS["theme"], 1000) is None

@@ -1,0 +1,105 @@
+"""What is promised in words is what the numbers say."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+from tests.collection.conftest import FIELDS, QUESTIONS, make
+
+from hubbub.collection import Collection, promise
+from hubbub.collection.words import epsilon_text, rounded_up, sure_text, times_text
+from hubbub.core.domain import Ordinal
+from hubbub.privacy.budget import Budget
+
+
+def said_of(collection: Collection, start: str) -> str:
+    (only,) = [paragraph for paragraph in promise(collection).split("\n\n") if paragraph.startswith(start)]
+    return only
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.5, 1.0, 2.0, 5.0, 8.0, 12.0, 19.9])
+def test_words_never_promise_more_than_is_kept(epsilon: float) -> None:
+    sure = float(sure_text(epsilon).removesuffix("%").removeprefix("all but "))
+    assert 100 / (1 + math.exp(-epsilon)) <= sure < 100
+    times = float(times_text(epsilon).replace(",", ""))
+    assert math.exp(epsilon) <= times * (1 + 1e-9)
+    assert times <= 1.02 * math.exp(epsilon)
+
+
+def test_rounding_is_upward() -> None:
+    assert [rounded_up(number) for number in (1.001, 99.91, 1234.0, 0.0123)] == ["1.01", "100", "1,240", "0.0123"]
+    assert epsilon_text(1_000_100_000_000) == "1.001"
+    assert sure_text(700.0) == "all but 100%"
+
+
+def test_every_question_is_told(everything: Collection) -> None:
+    text = promise(everything)
+    for name in everything.questions:
+        assert f"\n\n{name}. " in text
+    assert text.splitlines()[0] == "everything, version 1: Every kind of question"
+    for start in ("What is sent. ", "All together. ", "Linked reports. ", "Who learns it. ", "What is not covered. "):
+        assert f"\n\n{start}" in text
+    assert f"{everything.frame_bytes:,} bytes" in text
+
+
+def test_one_report() -> None:
+    collection = make(questions={"q": QUESTIONS["themes"]}, budget=Budget.of(event=1.0))
+    assert "Light or dark? One report every hour." in said_of(collection, "q. ")
+    assert "at most 2.72 times likelier" in said_of(collection, "q. ")
+    assert "73.2%" in said_of(collection, "q. ")
+    assert "Linked reports" not in promise(collection)
+
+
+def test_streams() -> None:
+    turns = make(questions={"q": QUESTIONS["theme_now"]}, budget=Budget.of(window=(1.0, 4)))
+    assert "At most one report in any 4 hours" in said_of(turns, "q. ")
+    everyone = make(questions={"q": QUESTIONS["time_now"]}, budget=Budget.of(window=(1.0, 4)))
+    assert "Those of any 4 hours, together, are at most 2.72" in said_of(everyone, "q. ")
+    assert "those of any 4 hours: 73.2% (epsilon 1)" in said_of(everyone, "All together. ")
+
+
+def test_memos() -> None:
+    collection = make(questions={"q": QUESTIONS["kept"]}, budget=Budget.of(user=10.0))
+    assert "88.1%" in said_of(collection, "q. ")
+    assert "look alike" in said_of(collection, "Linked reports. ")
+    assert "at most epsilon 6." in said_of(collection, "Linked reports. ")  # three values, 2 each
+    limited = replace(collection, budget=Budget.of(user=3.0))
+    assert "at most epsilon 3." in said_of(limited, "Linked reports. ")
+    large = make(
+        fields={**FIELDS, "level": Ordinal(1000)},
+        questions={"q": replace(QUESTIONS["kept_level"], mechanism=None)},
+        budget=Budget.of(user=50.0),
+    )
+    assert re.search(r"one of [0-9,]+, which stays the same", said_of(large, "Linked reports. "))
+
+
+def test_limits_are_told_as_the_device_keeps_them() -> None:
+    """No limit is told smaller than it is, nor larger than what can be asked."""
+    collection = make(questions={"q": QUESTIONS["themes"]}, budget=Budget.of(event=3.0, window=(5.0, 7), user=50.0))
+    text = said_of(collection, "All together. ")
+    assert "one step: 73.2% (epsilon 1)" in text
+    assert "any 7 hours: 99.4% (epsilon 5)" in text
+    assert "ever sent: all but 100% (epsilon 50)" in text
+    assert "In a year it spends up to epsilon 50." in text
+    assert "no limit for life" not in text
+    assert "no limit for life" in said_of(replace(collection, budget=Budget.of(event=3.0)), "All together. ")
+
+
+def test_a_memo_that_changes_is_counted() -> None:
+    """In a window of two steps a value may be new twice, whatever the check of one that stays says."""
+    collection = make(questions={"q": QUESTIONS["kept"]}, budget=Budget.of(window=(9.0, 2), user=10.0))
+    assert "any 2 hours: 98.3% (epsilon 4)" in said_of(collection, "All together. ")
+
+
+def test_what_was_set_aside_is_told() -> None:
+    collection = make(minimum_batch=5, overrides={"minimum_batch_below_20": "a demonstration"})
+    assert "minimum_batch_below_20 (a demonstration)" in said_of(collection, "What is not covered. ")
+
+
+def test_width(everything: Collection) -> None:
+    wrapped = promise(everything, width=72)
+    assert max(map(len, wrapped.splitlines())) <= 72
+    assert " ".join(wrapped.split()) == " ".join(promise(everything).split())
