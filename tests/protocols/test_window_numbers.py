@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import hubbub as hb
+from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.data.processes import linear_process, logistic_process, sine_process
-from hubbub.protocols.window import METHODS, Frequencies, Means, window_stream
-from hubbub.simulate.conversation import StreamRun, run_stream
+from hubbub.protocols.window import METHODS, Frequencies, Means
+from hubbub.simulate.conversation import StreamRun, run_window
 from hubbub.simulate.devices import ArrayStream
-from hubbub.simulate.ledgers import Ledgers
 from hubbub.simulate.streams import binary_stream, normal_stream
 
 PAPER = ("LBU", "LSP", "LBD", "LBA", "LPU", "LPD", "LPA")
@@ -37,9 +37,7 @@ def stream_of(kind: str, seed: int, n: int, steps: int) -> ArrayStream:
 
 
 def run(method: str, stream: ArrayStream, seed: int, epsilon: float = 1.0, w: int = 20) -> StreamRun:
-    protocol = window_stream(method, Frequencies(2), epsilon=epsilon, w=w)
-    ledgers = Ledgers(stream.n, epsilon=epsilon, w=w)
-    return run_stream(protocol, stream, hb.Random(seed=f"{method} {seed}"), ledgers=ledgers)
+    return run_window(method, Frequencies(2), stream, hb.Random(seed=f"{method} {seed}"), epsilon=epsilon, w=w)
 
 
 @lru_cache(maxsize=64)
@@ -77,10 +75,18 @@ def test_uniform_methods_err_as_predicted(method: str) -> None:
 def test_means_follow_a_stream(method: str) -> None:
     steps, n = 40, 4_000
     stream = normal_stream(np.linspace(2.0, 6.0, steps), n, hb.Random(seed=2), deviation=1.0)
-    protocol = window_stream(method, Means(-4.0, 12.0), epsilon=4.0, w=4)
-    found = run_stream(protocol, stream, hb.Random(seed=3), ledgers=Ledgers(n, epsilon=4.0, w=4))
+    found = run_window(method, Means(-4.0, 12.0), stream, hb.Random(seed=3), epsilon=4.0, w=4)
     assert found.values.shape == (steps, 1)
     assert abs(found.values[-10:].mean() - found.truth[-10:].mean()) < 1.5
+
+
+@pytest.mark.parametrize(
+    ("steps", "n", "w"), [(5, 100, 6), (50, 3, 4)], ids=["longer than the stream", "more than the devices"]
+)
+def test_windows_that_cannot_work_are_refused_before_anything_is_spent(steps: int, n: int, w: int) -> None:
+    stream = ArrayStream(np.zeros((steps, n), dtype=np.uint8), domain=2)
+    with pytest.raises(InvalidValue, match="w:"):
+        run_window("LPA", Frequencies(2), stream, hb.Random(seed=1), epsilon=1.0, w=w)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +14,11 @@ from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import Protocol, converse
+from hubbub.protocols.window import Question, window_stream
 from hubbub.simulate.devices import Stream, sorted_places
 from hubbub.simulate.ledgers import Ledgers
 
-__all__ = ["Population", "StreamRun", "Traffic", "run_stream"]
+__all__ = ["Population", "StreamRun", "Traffic", "run_stream", "run_window"]
 
 CHUNK = 1 << 17
 
@@ -154,3 +156,25 @@ def run_stream(
         traffic=people.traffic,
         n=stream.n,
     )
+
+
+def run_window(
+    method: str, question: Question, stream: Stream, rng: Random, *, epsilon: float, w: int, **options: Any
+) -> StreamRun:
+    """Run a window stream over a whole stream, every device's ledger charged; what cannot work is refused first.
+
+    Example:
+        >>> from hubbub.protocols.window import Frequencies
+        >>> from hubbub.simulate.devices import ArrayStream
+        >>> stream = ArrayStream(np.tile([0, 1], (6, 50)), domain=2)
+        >>> run_window("LPU", Frequencies(2), stream, Random(seed=1), epsilon=8.0, w=200)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: w: got 200; allowed: at most the 6 steps of the stream
+    """
+    protocol = window_stream(method, question, epsilon=epsilon, w=w, **options)
+    if stream.steps is not None and w > stream.steps:
+        raise InvalidValue("w", w, f"at most the {stream.steps} steps of the stream")
+    if w > stream.n:
+        raise InvalidValue("w", w, f"at most the {stream.n} devices, or a window has steps that nobody answers")
+    return run_stream(protocol, stream, rng, ledgers=Ledgers(stream.n, epsilon=epsilon, w=w))
