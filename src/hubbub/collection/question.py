@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from hubbub.collection.asked import Averages, Persistent, Shares, Words
-from hubbub.collection.fields import labels_of, symbols
-from hubbub.collection.views import Size
-from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
+from hubbub.collection.build import asked_of, is_mean
+from hubbub.collection.fields import labels_of
+from hubbub.collection.turn import start_of, turned
+from hubbub.core.domain import Domain, Sets, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
-from hubbub.core.spec import Json, spec_id
+from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE, Arc
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.steady import steady
-from hubbub.protocols.view import Clipped
 from hubbub.protocols.window import METHODS, BudgetDivision, Question, window_stream
 
 if TYPE_CHECKING:
     from hubbub.collection.spec import Collection
 
-__all__ = ["Kind", "QuestionSpec", "start_of"]
+__all__ = ["Kind", "QuestionSpec"]
 
 Kind = Literal["histogram", "mean", "stream", "memo"]
 
+LONGEST = 200
 MOST_W = 10**6
 _OWN = {"method": "stream", "w": "stream", "permanent": "memo"}
 _ONE_ASK = ("uniform", "sampling", "rescue", "fast")
@@ -65,6 +63,7 @@ class QuestionSpec:
         >>> spec = QuestionSpec(kind="histogram", field="theme", epsilon=1.0)
         >>> QuestionSpec.from_spec(spec.spec()) == spec
         True
+        >>> from hubbub import Categorical
         >>> type(spec.mechanism_for(Categorical(["light", "dark"]))).__name__
         'GRR'
     """
@@ -84,8 +83,9 @@ class QuestionSpec:
         if self.kind not in get_args(Kind):
             raise InvalidValue("kind", self.kind, f"one of {', '.join(get_args(Kind))}")
         for name in ("field", "title"):
-            if not isinstance(getattr(self, name), str):
-                raise InvalidValue(name, getattr(self, name), "text")
+            value = getattr(self, name)
+            if not isinstance(value, str) or len(value) > LONGEST or not value.isprintable():
+                raise InvalidValue(name, value, f"a line of text of at most {LONGEST} characters")
         for name, kind in _OWN.items():
             given = getattr(self, name) is not None
             if given != (self.kind == kind):
@@ -95,7 +95,7 @@ class QuestionSpec:
             if value is not None:
                 object.__setattr__(self, name, _epsilon(name, value))
         if self.kind == "stream":
-            if self.method not in METHODS:
+            if not isinstance(self.method, str) or self.method not in METHODS:
                 raise InvalidValue("method", self.method, f"one of {', '.join(METHODS)}")
             if isinstance(self.w, bool) or not isinstance(self.w, int) or not 1 <= self.w <= MOST_W:
                 raise InvalidValue("w", self.w, f"an integer from 1 to {MOST_W}")
@@ -129,10 +129,11 @@ class QuestionSpec:
         """How the question is asked of a field of this domain; refused where it cannot be.
 
         Example:
+            >>> from hubbub import Numeric
             >>> QuestionSpec(kind="mean", field="age", epsilon=1.0).question(Numeric(0, 99, cells=9)).size
             1
         """
-        asked = self._question(domain)
+        asked = asked_of(self, domain)
         asked.mechanism(units_of(self.epsilon))
         return asked
 
@@ -140,6 +141,7 @@ class QuestionSpec:
         """The mechanism of a report that spends all of epsilon.
 
         Example:
+            >>> from hubbub import Ordinal
             >>> spec = QuestionSpec(kind="memo", field="theme", epsilon=1.0, permanent=2.0)
             >>> type(spec.mechanism_for(Ordinal(3))).__name__
             'BasicRappor'
@@ -150,10 +152,11 @@ class QuestionSpec:
         """A name for each number that answers it.
 
         Example:
+            >>> from hubbub import Categorical
             >>> QuestionSpec(kind="histogram", field="theme", epsilon=1.0).labels(Categorical(["light", "dark"]))
             ('light', 'dark', '(none)')
         """
-        if self._is_mean(domain):
+        if is_mean(self, domain):
             return (self.field,)
         if isinstance(domain, Sets):
             return tuple(map(str, range(domain.most + 1)))
@@ -178,7 +181,7 @@ class QuestionSpec:
             stream = window_stream(self.method, question, epsilon=self.epsilon, w=self.w)
         else:
             stream = steady(question, epsilon=self.epsilon, candidates=self.candidates or None)
-        return _named(stream, start_of(name), self.labels(domain))
+        return turned(stream, start_of(name), self.labels(domain))
 
     def spec(self) -> dict[str, Json]:
         """The question as JSON: what is not given is left out."""
@@ -194,73 +197,8 @@ class QuestionSpec:
             raise InvalidValue("question", spec, f"kind, field, epsilon and some of {', '.join(sorted(known))}")
         return QuestionSpec(**spec)
 
-    def _is_mean(self, domain: Domain) -> bool:
-        return isinstance(domain, Numeric) and (self.kind == "mean" or (self.kind == "stream" and self.of is None))
-
-    def _question(self, domain: Domain) -> Question:
-        if self.kind == "mean" and not isinstance(domain, Numeric):
-            raise InvalidValue("field", self.field, "a numeric field: only numbers have a mean")
-        allowed = {Numeric: (None, "cells"), Sets: ("size",)}.get(type(domain), (None,))
-        if self.of not in allowed or (self.kind == "mean" and self.of is not None):
-            said = " or ".join("nothing" if name is None else f'"{name}"' for name in allowed)
-            raise InvalidValue("of", self.of, f"{said}, for a field of kind {type(domain).__name__.lower()}")
-        if bool(self.candidates) != isinstance(domain, Strings):
-            raise InvalidValue("candidates", self.candidates, "at least one for a field of strings, none for any other")
-        if isinstance(domain, Strings):
-            return self._words(domain)
-        if isinstance(domain, Numeric):
-            view = Clipped(domain.low, domain.high)
-            if self._is_mean(domain):
-                return Averages(domain.low, domain.high, mean=self.mechanism)
-            return self._shares(domain, view)
-        if isinstance(domain, Sets):
-            return self._shares(Ordinal(domain.most + 1), Size(domain.most))
-        assert isinstance(domain, Categorical | Ordinal)
-        return self._shares(symbols(domain))
-
-    def _shares(self, domain: Domain, view: Any = None) -> Question:
-        given = {} if view is None else {"view": view}
-        if self.kind == "memo":
-            assert self.permanent is not None
-            return Persistent(domain, permanent=self.permanent, memo=self.mechanism, **given)
-        return Shares(domain, oracle=self.mechanism, **given)
-
-    def _words(self, domain: Strings) -> Question:
-        if self.kind != "histogram":
-            raise InvalidValue("kind", self.kind, "histogram: no other question reads strings yet")
-        if self.mechanism not in (None, "Rappor"):
-            raise InvalidValue("mechanism", self.mechanism, "Rappor")
-        if len(set(domain.encode(self.candidates).tolist())) < len(self.candidates):
-            raise InvalidValue("candidates", self.candidates, "texts that differ from each other")
-        return Words(domain, self.candidates)
-
-
-def start_of(name: str) -> int:
-    """Where on the circle a question begins.
-
-    Example:
-        >>> start_of("popular") != start_of("trend")
-        True
-    """
-    return int(spec_id({"question": name})[:8], 16)
-
 
 def _epsilon(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not value > 0:
         raise InvalidValue(name, value, "a finite number above 0")
     return float(value)
-
-
-def _named(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Protocol:
-    """The same protocol from another place of the circle, and with the values of its releases named.
-
-    The asks themselves carry codes alone, which keeps them short.
-    """
-    said = next(stream)
-    while True:
-        if isinstance(said, Ask):
-            said = replace(said, cohort=Arc((said.cohort.start + start) % CIRCLE, said.cohort.length))
-        elif labels is not None:
-            said = replace(said, estimate=replace(said.estimate, labels=labels))
-        reply = yield said
-        said = stream.send(reply)

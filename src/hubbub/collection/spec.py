@@ -13,7 +13,8 @@ from typing import Any
 from hubbub.collection.fields import Code, check_field, code_of, missing_code
 from hubbub.collection.frame import entry_bytes, frame_bytes, largest_report
 from hubbub.collection.locate import at
-from hubbub.collection.question import QuestionSpec, start_of
+from hubbub.collection.question import QuestionSpec
+from hubbub.collection.turn import start_of
 from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json, integer, spec_id
