@@ -1,0 +1,44 @@
+"""A question's own place on the circle, and names for what it releases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hubbub.core.spec import spec_id
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.cohort import CIRCLE, Arc
+from hubbub.protocols.driver import Protocol
+
+__all__ = ["start_of", "turned"]
+
+
+def start_of(name: str) -> int:
+    """Where on the circle a question begins.
+
+    Example:
+        >>> start_of("popular") != start_of("trend")
+        True
+    """
+    return int(spec_id({"question": name})[:8], 16)
+
+
+def turned(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Protocol:
+    """The same protocol from another place of the circle, and with the values of its releases named.
+
+    All arcs turn alike, so that those that did not meet still do not. The asks themselves carry codes alone, which
+    keeps them short.
+
+    Example:
+        >>> from hubbub.protocols.window import Frequencies, window_stream
+        >>> ask = next(turned(window_stream("LSP", Frequencies(2), epsilon=1.0, w=4), 17, None))
+        >>> ask.cohort.start, ask.cohort.share
+        (17, 1.0)
+    """
+    said = next(stream)
+    while True:
+        if isinstance(said, Ask):
+            said = replace(said, cohort=Arc((said.cohort.start + start) % CIRCLE, said.cohort.length))
+        elif labels is not None:
+            said = replace(said, estimate=replace(said.estimate, labels=labels))
+        reply = yield said
+        said = stream.send(reply)
