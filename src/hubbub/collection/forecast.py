@@ -53,7 +53,12 @@ class Forecast:
     note: str
 
     def to_dict(self) -> dict[str, Any]:
-        """The forecast as JSON."""
+        """The forecast as JSON.
+
+        Example:
+            >>> Forecast("q", "mean", "Hybrid", {1000: 0.5}, "age", 92, 365.0, "every step").to_dict()["errors"]
+            {'1000': 0.5}
+        """
         return {**asdict(self), "errors": {str(n): error for n, error in self.errors.items()}}
 
 
