@@ -14,8 +14,9 @@ from hubbub.core.random import Random
 from hubbub.core.spec import canonical
 from hubbub.service.bulletin import Bulletin, asks_bulletin, collection_bulletin
 from hubbub.service.frames import Frame, Refused, Served, read_frame
-from hubbub.service.ingest import Receipt, draft
+from hubbub.service.ingest import draft
 from hubbub.service.quota import Quota
+from hubbub.service.receipt import Receipt
 from hubbub.service.rounds import Rounds
 from hubbub.service.store.base import Changes, CollectionRow, ReleaseRow, Store
 

@@ -11,6 +11,7 @@ from hubbub.collection.wire import (
     JSON_TYPE,
     UPLOAD_TYPE,
     Batch,
+    Entry,
     Upload,
     decode_batch,
     decode_upload,
@@ -18,10 +19,9 @@ from hubbub.collection.wire import (
     json_size,
 )
 from hubbub.core.errors import DecodeError, HubbubError
-from hubbub.core.reports import Reports
 from hubbub.service.reasons import Reason
 
-__all__ = ["TYPES", "Frame", "Part", "Refused", "Served", "read_frame"]
+__all__ = ["TYPES", "Frame", "Refused", "Served", "read_frame"]
 
 TYPES = (UPLOAD_TYPE, BATCH_TYPE, JSON_TYPE)
 """What may be posted."""
@@ -46,26 +46,17 @@ class Refused(HubbubError):
 
 
 @dataclass(frozen=True)
-class Part:
-    """Reports that answer one ask, and their ids, 16 bytes each."""
-
-    ask: str
-    ids: bytes
-    reports: Reports
-
-
-@dataclass(frozen=True)
 class Frame:
-    """One request: its parts, and the ids of entries that could not be read."""
+    """One request: the entries of an upload, or a batch. An upload's reports are not read yet."""
 
     collection: str
-    parts: list[Part]
-    malformed: list[str] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    batch: Batch | None = None
 
     @property
     def count(self) -> int:
         """How many reports there are."""
-        return sum(len(part.reports) for part in self.parts) + len(self.malformed)
+        return len(self.entries) + (0 if self.batch is None else len(self.batch.reports))
 
 
 @dataclass(frozen=True)
@@ -110,7 +101,7 @@ def read_frame(kind: str, body: bytes, served: Served) -> Frame:
 
 def _batch(batch: Batch, served: Served) -> Frame:
     served.find(batch.collection_id, len(batch.reports))
-    return Frame(batch.collection_id, [Part(batch.ask_id, batch.ids, batch.reports)])
+    return Frame(batch.collection_id, batch=batch)
 
 
 def _upload(upload: Upload, served: Served, size: int, *, exact: bool) -> Frame:
@@ -120,10 +111,4 @@ def _upload(upload: Upload, served: Served, size: int, *, exact: bool) -> Frame:
     if size != wanted if exact else size > wanted:
         said = f"{size} bytes; allowed: {'exactly' if exact else 'at most'} {wanted}"
         raise Refused("malformed", said, collection=upload.collection_id, count=max(len(upload.entries), 1))
-    parts, malformed = [], []
-    for entry in upload.entries:
-        try:
-            parts.append(Part(entry.ask_id, entry.report_id, entry.reports()))
-        except DecodeError:
-            malformed.append(entry.report_id.hex())
-    return Frame(upload.collection_id, parts, malformed)
+    return Frame(upload.collection_id, upload.entries)

@@ -2,49 +2,28 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import HubbubError
-from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.service.frames import Frame, Part
-from hubbub.service.ids import Ids, digests_of
+from hubbub.service.frames import Frame
+from hubbub.service.gather import Answers, gather
+from hubbub.service.ids import Ids
 from hubbub.service.reasons import Reason
+from hubbub.service.receipt import Receipt
 from hubbub.service.seen import DUPLICATE, FRESH, REPLAY
 from hubbub.service.store.base import AskKey, Changes
 from hubbub.service.window import Board, Window
 
-__all__ = ["Draft", "Receipt", "draft"]
+__all__ = ["Draft", "draft"]
 
 _LATE, _EARLY, _MALFORMED = 3, 4, 5
 _REASONS: dict[int, Reason] = {REPLAY: "replay", _LATE: "late", _EARLY: "too_early", _MALFORMED: "malformed"}
 
-
-@dataclass
-class Receipt:
-    """What became of a frame's reports: how many were counted, or had been before, and why the others were not.
-
-    Example:
-        >>> Receipt(accepted=2, rejected=[("0" * 32, "late")]).outcomes()
-        {'accepted': 2, 'duplicate': 0, 'late': 1}
-    """
-
-    accepted: int = 0
-    duplicates: int = 0
-    rejected: list[tuple[str, Reason]] = field(default_factory=list)
-
-    def outcomes(self) -> dict[str, int]:
-        """The counters that it adds to."""
-        counts: dict[str, int] = {"accepted": self.accepted, "duplicate": self.duplicates}
-        for _, reason in self.rejected:
-            counts[reason] = counts.get(reason, 0) + 1
-        return counts
+Status = NDArray[np.int8]
 
 
 @dataclass(frozen=True)
@@ -62,14 +41,8 @@ class Draft:
             window.seen.add(ids)
 
 
-class _Candidate(NamedTuple):
-    reports: Reports
-    ids: Ids
-    receipt: Receipt
-
-
 def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[AskKey], bool]) -> Draft:
-    """Decide on a group of frames together. Nothing is changed.
+    """Decide on a group of requests together. Nothing is changed.
 
     Parameters
     ----------
@@ -83,25 +56,21 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[As
         Whether an ask that is not on the board was ever published.
 
     Example:
-        >>> made = draft([Frame("0" * 32, [], malformed=["1" * 32])], Board(), 0.0, lambda key: False)
-        >>> made.receipts[0].rejected, dict(made.changes.counts)
-        ([('11111111111111111111111111111111', 'malformed')], {('00000000000000000000000000000000', 'malformed'): 1})
+        >>> draft([Frame("0" * 32)], Board(), 0.0, lambda key: False).receipts
+        [Receipt(accepted=0, duplicates=0, rejected=[])]
     """
-    made = Draft(Changes(), [], [])
-    waiting: dict[AskKey, list[_Candidate]] = defaultdict(list)
-    for frame in frames:
-        receipt = Receipt(rejected=[(report, "malformed") for report in frame.malformed])
-        made.receipts.append(receipt)
-        for part in frame.parts:
-            key = AskKey(frame.collection, part.ask)
-            reason = _fault(part, key, board, knows)
-            if reason is not None:
-                receipt.rejected += [(part.ids[at : at + 16].hex(), reason) for at in range(0, len(part.ids), 16)]
-            else:
-                ids = Ids.of(part.ids, digests_of(part.reports))
-                waiting[key].append(_Candidate(part.reports, ids, receipt))
-    for key, candidates in waiting.items():
-        _decide(made, board.windows[key], candidates, now)
+    made = Draft(Changes(), [Receipt() for _ in frames], [])
+    for key, answers in gather(frames, made.receipts, board, knows).items():
+        window = board.windows[key]
+        status = _status(window, answers, now)
+        fresh = status == FRESH
+        if fresh.any():
+            sketch = _fold(window, answers, status)
+            ids = answers.ids.take(np.flatnonzero(status == FRESH))
+            made.changes.segments.append((key, ids.to_bytes()))
+            made.changes.sketches[key] = sketch.to_bytes()
+            made.follow.append((window, sketch, ids))
+        _tell(made.receipts, answers, status)
     for frame, receipt in zip(frames, made.receipts, strict=True):
         for outcome, count in receipt.outcomes().items():
             if count:
@@ -109,61 +78,37 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[As
     return made
 
 
-def _fault(part: Part, key: AskKey, board: Board, knows: Callable[[AskKey], bool]) -> Reason | None:
-    """What is wrong with a part as such, before its ids are looked at."""
-    window = board.windows.get(key)
-    if window is None:
-        if key in board.expected:
-            return "too_early"
-        return "late" if knows(key) else "unknown_ask"
-    try:
-        window.ask.mechanism.check(part.reports)
-    except HubbubError:
-        return "malformed"
-    return None
-
-
-def _decide(made: Draft, window: Window, candidates: list[_Candidate], now: float) -> None:
-    """All reports to one ask: which are fresh, and what the sketch becomes with them."""
-    ids = Ids.concat(candidate.ids for candidate in candidates)
+def _status(window: Window, answers: Answers, now: float) -> Status:
+    """Which reports are fresh, and what the others are."""
+    ids = answers.ids
     status = window.seen.look(ids)
     first = ids.first_of_each()
     again = (status == FRESH) & (first != np.arange(len(ids)))  # twice in one group
     status[again] = np.where(ids.digest[again] == ids.digest[first[again]], DUPLICATE, REPLAY)
     if not window.takes(now):
         status[status == FRESH] = _EARLY if now < window.opens and not window.final else _LATE
-    elif (status == FRESH).any():
-        sketch = _fold(window, candidates, status)
-        fresh = np.flatnonzero(status == FRESH)
-        if fresh.size:
-            made.changes.segments.append((window.key, ids.take(fresh).to_bytes()))
-            made.changes.sketches[window.key] = sketch.to_bytes()
-            made.follow.append((window, sketch, ids.take(fresh)))
-    for candidate, part in zip(candidates, _parts(status, candidates), strict=True):
-        receipt = candidate.receipt
-        receipt.accepted += int(np.count_nonzero(part == FRESH))
-        receipt.duplicates += int(np.count_nonzero(part == DUPLICATE))
-        receipt.rejected += [
-            (candidate.ids.hex(row), _REASONS[int(part[row])]) for row in np.flatnonzero(part >= REPLAY).tolist()
-        ]
+    return status
 
 
-def _fold(window: Window, candidates: list[_Candidate], status: NDArray[np.int8]) -> Sketch:
+def _fold(window: Window, answers: Answers, status: Status) -> Sketch:
     """The sketch with all fresh reports."""
-    mechanism, fresh = window.ask.mechanism, status == FRESH
-    reports = Reports.concat(candidate.reports for candidate in candidates)
+    mechanism, reports, fresh = window.ask.mechanism, answers.reports, status == FRESH
     try:
         return window.sketch + mechanism.accumulate(reports if fresh.all() else reports[fresh])
     except Exception:  # a report that passed every check and still cannot be counted must not cost its neighbours
         sketch = window.sketch
-    for candidate, part in zip(candidates, _parts(status, candidates), strict=True):
+    for row in np.flatnonzero(fresh):
         try:
-            sketch = sketch + mechanism.accumulate(candidate.reports[part == FRESH])
+            sketch = sketch + mechanism.accumulate(reports[row : row + 1])
         except Exception:
-            part[part == FRESH] = _MALFORMED
+            status[row] = _MALFORMED
     return sketch
 
 
-def _parts(status: NDArray[np.int8], candidates: list[_Candidate]) -> list[NDArray[Any]]:
-    """The rows of each candidate, as views."""
-    return np.split(status, np.cumsum([len(candidate.ids) for candidate in candidates[:-1]]))
+def _tell(receipts: list[Receipt], answers: Answers, status: Status) -> None:
+    for number, count in zip(*np.unique(answers.owner[status == FRESH], return_counts=True), strict=True):
+        receipts[number].accepted += int(count)
+    for number, count in zip(*np.unique(answers.owner[status == DUPLICATE], return_counts=True), strict=True):
+        receipts[number].duplicates += int(count)
+    for row in np.flatnonzero(status >= REPLAY).tolist():
+        receipts[answers.owner[row]].rejected.append((answers.ids.hex(row), _REASONS[int(status[row])]))

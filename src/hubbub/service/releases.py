@@ -20,18 +20,14 @@ __all__ = ["row_of", "same", "shown"]
 CLOSE = 1e-9
 """Another version of numpy may add up in another order: a replay must reproduce a release this closely."""
 
-_HIDDEN = ("value", "variance", "spread")
 
-
-def row_of(
-    release: Release, *, collection: str, question: str, step: int, time: float, minimum_batch: int
-) -> ReleaseRow:
+def row_of(release: Release, *, collection: str, question: str, time: float, minimum_batch: int) -> ReleaseRow:
     """A release as it is stored: whole, and with the reason if it rests on too few reports to be shown.
 
     Example:
         >>> from hubbub import Estimate
-        >>> made = Release(step=1, estimate=Estimate([0.5], [0.01], 10), published=True, spent=0.5, n=10.0)
-        >>> row = row_of(made, collection="0" * 32, question="q", step=7, time=0.0, minimum_batch=20)
+        >>> made = Release(step=7, estimate=Estimate([0.5], [0.01], 10), published=True, spent=0.5, n=10.0)
+        >>> row = row_of(made, collection="0" * 32, question="q", time=0.0, minimum_batch=20)
         >>> row.withheld
         '10 reports; at least 20 are needed'
     """
@@ -49,7 +45,7 @@ def row_of(
     }
     few = estimate.n < minimum_batch
     withheld = f"{estimate.n:,} reports; at least {minimum_batch:,} are needed" if few else None
-    return ReleaseRow(collection, question, step, time, json.dumps(payload, allow_nan=False), withheld)
+    return ReleaseRow(collection, question, release.step, time, json.dumps(payload, allow_nan=False), withheld)
 
 
 def same(a: ReleaseRow, b: ReleaseRow) -> bool:

@@ -43,20 +43,10 @@ class Talk:
         self.collection = collection
         self.era = era
         self.phase = 1
-        self._standing: Ask | None = None
+        self.next_standing: Ask | None = None
+        """The first ask of the next step, where it is known already."""
         self._conversation = Conversation(collection.protocol(era.question))
         self._listen()
-
-    @property
-    def said(self) -> Ask | Release:
-        """What the protocol says now, with the collection's step."""
-        return replace(self._said, step=self._wall(self._said.step))
-
-    @property
-    def next_standing(self) -> Ask | None:
-        """The first ask of the next step, where it is known already."""
-        standing = self._standing
-        return None if standing is None else replace(standing, step=self._wall(standing.step) + 1)
 
     def key(self, ask: Ask) -> AskKey:
         """The name of an ask in the store."""
@@ -64,22 +54,22 @@ class Talk:
 
     def answer(self, sketch: Sketch) -> None:
         """Answer the ask that it is at."""
-        self._conversation.reply(self._said.ask_id if isinstance(self._said, Ask) else "", sketch)
+        self._conversation.reply(self._heard.ask_id if isinstance(self._heard, Ask) else "", sketch)
         self.phase += 1
         self._listen()
 
     def release(self, *, time: float) -> ReleaseRow:
         """Tell the release that it is at, and move on to the next step."""
-        assert isinstance(self._said, Release)
+        told = self.said
+        assert isinstance(told, Release)
         row = row_of(
-            self._said,
+            told,
             collection=self.collection.collection_id,
             question=self.era.question,
-            step=self._wall(self._said.step),
             time=time,
             minimum_batch=self.collection.minimum_batch,
         )
-        expected, self._standing, self.phase = self.next_standing, None, 1
+        expected, self.next_standing, self.phase = self.next_standing, None, 1
         self._listen()
         if expected is not None and self.said != expected:
             raise ReplayMismatch(f"{self.era.question}: the standing ask has changed in step {expected.step}")
@@ -117,12 +107,10 @@ class Talk:
                 raise ReplayMismatch(f"{self.era.question}: the release of step {said.step} is not reproduced")
 
     def _listen(self) -> None:
-        self._said = self._conversation.listen()
-        if isinstance(self._said, Ask) and self._said.standing and self.phase == 1:
-            self._standing = self._said
-
-    def _wall(self, step: int) -> int:
-        return self.era.first + step - 1
+        self._heard = self._conversation.listen()
+        self.said = replace(self._heard, step=self.era.first + self._heard.step - 1)
+        if isinstance(self.said, Ask) and self.said.standing and self.phase == 1:
+            self.next_standing = replace(self.said, step=self.said.step + 1)
 
 
 def check_schedule(collection: Collection, question: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.service.seen import Seen
 from hubbub.service.store.base import AskKey
+from hubbub.service.template import Template
 
 __all__ = ["Board", "Window"]
 
@@ -25,6 +27,11 @@ class Window:
     sketch: Sketch
     seen: Seen
     final: bool = False
+
+    @cached_property
+    def template(self) -> Template:
+        """Reads single reports."""
+        return Template(self.ask.mechanism)
 
     def takes(self, now: float) -> bool:
         """Whether a report that comes now still counts."""

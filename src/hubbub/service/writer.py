@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hubbub.core.errors import HubbubError
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
-from hubbub.service.ingest import Receipt
+from hubbub.service.receipt import Receipt
 
 __all__ = ["Busy", "Stopped", "Writer"]
 
@@ -95,23 +95,28 @@ class Writer:
     def _run(self) -> None:
         group: list[_Waiting] = []
         try:
-            due = self._collector.tick()
+            due = self._tick()
             while True:
                 group = self._gather(due)
                 if group:
                     self._ingest(group)
                     group = []
                 elif self._stopping:
-                    self._collector.tick()
+                    self._tick()
                     return
-                due = self._collector.tick()
+                if self._collector.clock.now() >= due:
+                    due = self._tick()
         except BaseException as error:
             self._fail(error, group)
+
+    def _tick(self) -> float:
+        """Let time pass; when to do so again, at the latest soon: refusals are stored then."""
+        return min(self._collector.tick(), self._collector.clock.now() + LONGEST_SLEEP)
 
     def _gather(self, due: float) -> list[_Waiting]:
         with self._change:
             if not self._waiting and not self._stopping:
-                self._change.wait(min(max(due - self._collector.clock.now(), 0.001), LONGEST_SLEEP))
+                self._change.wait(max(due - self._collector.clock.now(), 0.001))
             if not self._waiting:
                 return []
         if not self._stopping and self._reports < MOST_GROUP:
