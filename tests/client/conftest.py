@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,10 +11,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # the tests share a server and devices
 
-SHELF = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
+    from device import SHELF
+
     with tempfile.TemporaryDirectory(dir=SHELF) as place:
         yield Path(place)

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from local_server import KEYS, LocalServer
 
 from hubbub.client import Client
 from hubbub.collection import ManualClock
 from hubbub.core.random import Random
-from hubbub.core.reports import Reports
+from hubbub.mechanisms.memo.memo import Memo
 
 HOUR = 3600
+SHELF = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+MEMO = """
+name = "survey"
+version = 1
+title = "A survey"
+
+[schedule]
+step = "1h"
+lateness = "10m"
+
+[privacy]
+user = 7.0
+minimum_batch = 20
+
+[fields.home]
+kind = "ordinal"
+size = 6
+
+[questions.page]
+kind = "memo"
+field = "home"
+epsilon = 1.0
+permanent = 2.0
+"""
 
 
 def device(folder: Path, server: Any, clock: ManualClock, **options: Any) -> Client:
@@ -27,9 +51,22 @@ def begin(server: LocalServer, clock: ManualClock, step: int) -> None:
     server.begin(step)
 
 
-def values_of(server: LocalServer, step_reports: dict[bytes, bytes], name: str = "value") -> np.ndarray:
-    return np.concatenate([Reports.from_bytes(report).private[name] for report in step_reports.values()])
+def live(client: Client, server: LocalServer, clock: ManualClock, step: int, home: int | None) -> int:
+    begin(server, clock, step)
+    if home is not None:
+        client.record("home", home)
+    made = client.tick()
+    assert client.upload() == made
+    return made
 
 
-def seeded(seed: int) -> Random:
+def answers(client: Client) -> dict[int, bytes]:
+    """The permanent answers in the client's files, by key."""
+    assert client._accounts is not None
+    assert client._accounts.memos is not None
+    found = [Memo.from_bytes(entry.report or b"") for entry in client._accounts.memos.pending()]
+    return {memo.key: memo.answer for memo in found}
+
+
+def seeded(seed: int | str) -> Random:
     return Random(seed=seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hubbub.client.store import Document, Store
@@ -145,17 +146,13 @@ class Documents:
         return response
 
     def _read_collection(self, body: str, keys: tuple[bytes, ...] | None) -> Collection:
-        def read() -> Collection:
-            document = _parsed(body)
-            return open_collection(document, (bytes.fromhex(document["key"]),) if keys is None else keys)
-
-        collection: Collection = _guarded("collection", read)
+        collection: Collection = _guarded("collection", lambda: _collection(body, keys))
         if collection.name != self._name:
             raise Refused("collection", f"{collection.name} is not {self._name}")
         return collection
 
     def _read_asks(self, body: str) -> Asks:
-        asks: Asks = _guarded("asks", lambda: _asks(open_sealed(_parsed(body), self._keys)))
+        asks: Asks = _guarded("asks", lambda: _asks(body, self._keys))
         return asks
 
 
@@ -176,7 +173,15 @@ def _guarded(what: str, read: Any) -> Any:
         raise Refused("document", f"{what}: {error}") from error
 
 
-def _asks(spec: Any) -> Asks:
+@lru_cache(maxsize=8)  # the same text again and again, and checking it is most of a client's work
+def _collection(body: str, keys: tuple[bytes, ...] | None) -> Collection:
+    document = _parsed(body)
+    return open_collection(document, (bytes.fromhex(document["key"]),) if keys is None else keys)
+
+
+@lru_cache(maxsize=8)
+def _asks(body: str, keys: tuple[bytes, ...]) -> Asks:
+    spec = open_sealed(_parsed(body), keys)
     if set(spec) != {"collection_id", "step", "asks", "closes"} or len(spec["asks"]) > 1 << 12:
         raise Refused("document", "not a document of asks")
     published = tuple(Published(str(one["question"]), Ask.from_spec(one["ask"])) for one in spec["asks"])

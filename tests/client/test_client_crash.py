@@ -1,0 +1,50 @@
+"""A device may stop at any point: spent is never less than sent, and a retry sends the same bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from device import SHELF
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="lives are forked, and killed")
+
+LIVES = Path(__file__).with_name("client_crash.py")
+
+
+def run(kind: str, count: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(dir=SHELF) as folder:
+        command = [sys.executable, str(LIVES), kind, folder, str(count)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_killed_at_any_point_spent_is_at_least_sent() -> None:
+    assert run("points", 110) == {"lives": 110, "wrong": []}
+
+
+def test_a_debit_that_comes_after_the_sending_is_caught() -> None:
+    found = run("careless", 25)
+    assert 0 < len(found["wrong"]) < 25
+
+
+def test_two_processes_share_a_folder() -> None:
+    assert run("race", 10) == {"lives": 10, "wrong": []}
+
+
+@pytest.mark.slow
+def test_killed_at_a_thousand_points() -> None:
+    assert run("points", 1000) == {"lives": 1000, "wrong": []}
+
+
+@pytest.mark.slow
+def test_three_hundred_races() -> None:
+    assert run("race", 300) == {"lives": 300, "wrong": []}

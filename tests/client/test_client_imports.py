@@ -1,0 +1,58 @@
+"""A device loads nothing it does not need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = {
+    "numba",
+    "scipy",
+    "starlette",
+    "uvicorn",
+    "psycopg",
+    "rich",
+    "typer",
+    "matplotlib",
+    "pyarrow",
+    "duckdb",
+    "pandas",
+}
+HERE = str(Path(__file__).parent)
+LIFE = f"""
+import sys, tempfile
+sys.path.insert(0, {HERE!r})
+from device import MEMO, device, live
+from local_server import LocalServer, survey
+from hubbub.collection import ManualClock
+from hubbub.client import read_status
+server, clock = LocalServer(survey(MEMO)), ManualClock()
+with tempfile.TemporaryDirectory() as folder:
+    from pathlib import Path
+    with device(Path(folder), server, clock) as client:
+        assert live(client, server, clock, 5, 3) == 1
+    assert read_status(folder, clock).memos == {{"page": 1}}
+"""
+
+
+def loaded(code: str) -> set[str]:
+    script = code + "\nimport sys\nprint(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("code", ["import hubbub.client", LIFE], ids=["import", "a step"])
+def test_a_client_loads_no_analytics_and_no_server(code: str) -> None:
+    modules = loaded(code)
+    assert not {name.partition(".")[0] for name in modules} & HEAVY
+    parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("hubbub.")}
+    assert parts <= {
+        f"hubbub.{part}" for part in ("client", "collection", "core", "mechanisms", "privacy", "protocols")
+    }
+
+
+def test_the_probe_sees_what_is_loaded() -> None:
+    assert "scipy" in loaded("import scipy.stats")

@@ -1,0 +1,187 @@
+"""Values that persist: a memo for life, paid once, and never a silence that would tell of a change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from device import MEMO, answers, begin, device, live, seeded
+from local_server import LocalServer, survey
+
+import hubbub as hb
+from hubbub.client.split import split_budget
+from hubbub.collection import ManualClock
+from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.core.reports import Reports
+from hubbub.mechanisms.memo.memo import Memoised
+
+LARGE = MEMO.replace("size = 6", "size = 5000").replace("user = 7.0", "user = 100.0")
+MIXED = MEMO.replace("user = 7.0", "user = 12.0") + (
+    '\n[fields.theme]\nkind = "categorical"\nnames = ["light", "dark"]\n'
+    '\n[questions.popular]\nkind = "histogram"\nfield = "theme"\nepsilon = 0.5\n'
+)
+
+
+def memo_mechanism(server: LocalServer) -> Memoised:
+    question = server.collection.questions["page"]
+    mechanism = question.mechanism_for(server.collection.fields["home"])
+    assert isinstance(mechanism, Memoised)
+    return mechanism
+
+
+def reports_of(server: LocalServer, last: int) -> list[Reports]:
+    return [Reports.from_bytes(r) for kept in list(server.reports.values())[-last:] for r in kept.values()]
+
+
+def likelihoods(mechanism: hb.BasicRappor, kept: dict[int, bytes], reports: list[Reports]) -> dict[int, float]:
+    """How likely the reports are from each permanent answer."""
+    keep, lift = (t / (1 << mechanism.width) for t in (mechanism.keep, mechanism.lift))
+    bits = np.unpackbits(np.concatenate([r.private["bits"] for r in reports]), axis=1, bitorder="little")
+    found = {}
+    for key, answer in kept.items():
+        own = np.unpackbits(np.frombuffer(answer, np.uint8), bitorder="little")
+        one = np.where(own == 1, keep, lift)[: mechanism.size]
+        seen = bits[:, : mechanism.size]
+        found[key] = float(np.log(np.where(seen == 1, one, 1 - one)).sum())
+    return found
+
+
+def test_each_new_value_costs_the_permanent_epsilon_and_repeats_cost_nothing(folder: Path) -> None:
+    server, clock = LocalServer(survey(MEMO)), ManualClock()
+    cost = memo_mechanism(server).permanent_event().spent
+    with device(folder, server, clock) as client:
+        paid = []
+        for step, home in enumerate([3, 3, 3, 1, 3, 1, 1, 5, 3, 5], start=5):
+            assert live(client, server, clock, step, home) == 1
+            paid.append(client.status().spent)
+        assert paid == [cost * k for k in (1, 1, 1, 2, 2, 2, 2, 3, 3, 3)]
+        assert client.status().memos == {"page": 3}
+        assert client.status().counts == {"sent": 10}
+    assert server.tally == {"accepted": 10}
+
+
+def test_the_value_stays_until_another_is_recorded(folder: Path) -> None:
+    server, clock = LocalServer(survey(MEMO)), ManualClock()
+    with device(folder, server, clock) as client:
+        live(client, server, clock, 5, 4)
+        for step in range(6, 9):
+            assert live(client, server, clock, step, None) == 1
+        assert answers(client).keys() == {4}
+
+
+def test_a_device_that_recorded_nothing_answers_too(folder: Path) -> None:
+    server, clock = LocalServer(survey(MEMO)), ManualClock()
+    with device(folder, server, clock) as client:
+        assert live(client, server, clock, 5, None) == 1
+        assert answers(client).keys() == {6}  # "(none)"
+
+
+def test_when_the_budget_is_gone_it_goes_on_from_the_last_memo(folder: Path) -> None:
+    server, clock = LocalServer(survey(MEMO)), ManualClock()
+    mechanism = memo_mechanism(server)
+    assert isinstance(mechanism, hb.BasicRappor)
+    cost = mechanism.permanent_event().spent
+    with device(folder, server, clock, rng=seeded(5)) as client:
+        for step, home in enumerate([0, 1, 2, 0, 1], start=5):  # three values: 6 of 7
+            live(client, server, clock, step, home)
+        kept = answers(client)
+        for step in range(10, 130):
+            assert live(client, server, clock, step, 4) == 1  # never silent
+        assert client.status().spent == 3 * cost
+        assert answers(client) == kept
+        # 120 reports of 7 bits tell the three answers apart; from which they were made is the last used, that of 1.
+        likely = likelihoods(mechanism, kept, reports_of(server, 120))
+        assert max(likely, key=lambda key: likely[key]) == 1
+        assert sorted(likely.values())[-1] > sorted(likely.values())[-2] + 10
+        live(client, server, clock, 130, 0)  # a value that has a memo is answered from it again
+        assert client.status().spent == 3 * cost
+
+
+def test_memos_survive_restarts(folder: Path) -> None:
+    server, clock = LocalServer(survey(MEMO)), ManualClock()
+    kept: list[dict[int, bytes]] = []
+    for step in range(5, 12):
+        with device(folder, server, clock) as client:
+            live(client, server, clock, step, step % 2)
+            kept.append(answers(client))
+    assert kept[1] == kept[-1]
+    assert kept[0] == {1: kept[-1][1]}
+
+
+def test_a_large_domain_costs_at_most_g_epsilon_whatever_its_values_do(folder: Path) -> None:
+    server, clock = LocalServer(survey(LARGE)), ManualClock()
+    mechanism = memo_mechanism(server)
+    assert isinstance(mechanism, hb.Loloha)
+    rng = seeded(2)
+    with device(folder, server, clock) as client:
+        for step in range(5, 65):
+            assert live(client, server, clock, step, int(rng.below(5000, 1)[0])) == 1
+        status = client.status()
+        assert status.memos == {"page": mechanism.buckets}  # 60 values of 5000 meet all four buckets, but once in 10^7
+        assert status.spent == mechanism.buckets * mechanism.permanent_event().spent
+        assert status.spent <= mechanism.buckets * 2 * UNITS_PER_EPSILON
+    functions = {int(report.public["function"][0]) for report in reports_of(server, 60)}
+    assert len(functions) == 1  # one hash function for life
+
+
+def test_one_report_a_step_whatever_is_asked(folder: Path) -> None:
+    from dataclasses import replace
+
+    from hubbub.protocols.cohort import CIRCLE, Arc
+
+    server, clock = LocalServer(survey(MEMO)), ManualClock()
+    with device(folder, server, clock) as client:
+        begin(server, clock, 5)
+        _, ask = server.open["page"]
+        for start in range(6):
+            server.publish_asks([("page", replace(ask, cohort=Arc(start, CIRCLE)))], 5, clock.now() + 100)
+            client.tick()
+            clock.advance(200)
+        assert client.status().queued == 1
+
+
+def test_changes_do_not_silence_other_questions(folder: Path) -> None:
+    """Two devices, one whose values change: the histogram's account is the same on both."""
+    spoken = []
+    for number, homes in enumerate([[3] * 30, list(range(6)) * 5]):
+        server, clock = LocalServer(survey(MIXED)), ManualClock()
+        with device(folder / str(number), server, clock) as client:
+            made = []
+            for step, home in enumerate(homes, start=5):
+                begin(server, clock, step)
+                client.record("home", home)
+                client.tick()
+                client.upload()
+                made.append(sorted(name for name, (_, ask) in server.open.items() if server.reports.get(ask.ask_id)))
+            spoken.append(made)
+            assert client.status().spent <= 12 * UNITS_PER_EPSILON
+    assert spoken[0] == spoken[1]
+    assert spoken[0][0] == ["page", "popular"]
+    assert spoken[0][-1] == ["page"]  # the histogram has spent its part; the memo goes on
+
+
+@pytest.mark.parametrize(
+    ("text", "asks", "memos"),
+    [(MEMO, 0.0, 7.0), (MIXED, 6.0, 6.0), (MIXED.replace("user = 12.0", "user = 2.5"), 0.5, 2.0)],
+    ids=["memos alone", "half and half", "one value at least"],
+)
+def test_a_lifetime_is_divided_beforehand(text: str, asks: float, memos: float) -> None:
+    collection = survey(text)
+    split = split_budget(collection, collection.budget.user)
+    parts = [0 if part is None else part.user or 0 for part in split]
+    assert sum(parts) == collection.budget.user
+    assert parts[0] / UNITS_PER_EPSILON == pytest.approx(asks, abs=1e-6)
+    assert parts[1] / UNITS_PER_EPSILON == pytest.approx(memos, abs=1e-6)
+
+
+def test_steps_and_windows_are_divided_too() -> None:
+    text = MIXED.replace("user = 12.0", "user = 12.0\nevent = 3.0\nwindow = {epsilon = 9.0, steps = 8}")
+    split = split_budget(survey(text), 12 * UNITS_PER_EPSILON)
+    assert split.asks is not None
+    assert split.memos is not None
+    assert split.asks.event == 5 * 10**11
+    assert split.memos.event == 25 * 10**11
+    assert split.asks.window == (4 * UNITS_PER_EPSILON, 8)  # eight histograms
+    assert split.memos.window == (5 * UNITS_PER_EPSILON, 8)
+    assert split_budget(survey(text), 0) == (None, None)
