@@ -7,6 +7,7 @@ Example:
     ['dissertation-table-3.1', 'dissertation-table-3.2']
 """
 
+from hubbub.simulate import averaging as _averaging  # noqa: F401  # fills the registry
 from hubbub.simulate import dissertation as _dissertation  # noqa: F401  # fills the registry
 from hubbub.simulate import ldp_ids as _ldp_ids  # noqa: F401  # fills the registry
 from hubbub.simulate.collect import collect
