@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hubbub.cli import audit, check, data, demo, estimate, plan, reproduce, watch
+from hubbub.cli import audit, check, client, data, demo, estimate, plan, reproduce, watch
 from hubbub.core.errors import HubbubError
 
 __all__ = ["app"]
@@ -83,4 +83,5 @@ app.command()(audit.audit)
 app.command()(estimate.estimate)
 app.command()(watch.watch)
 app.command()(reproduce.reproduce)
+app.add_typer(client.app, name="client")
 app.add_typer(data.app, name="data")

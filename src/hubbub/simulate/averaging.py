@@ -162,7 +162,7 @@ def _of_bucket(loloha: Loloha, memos: list[Memo], given: Floats) -> Floats:
 
 @reproduction("averaging-attack", title="A report a day of a value that stays: fresh and memoised randomisation")
 def reproduce_averaging(context: Context) -> tuple[list[Cell], Figure]:
-    """Both curves for both memoised mechanisms: a permanent answer of epsilon 3, reports of epsilon 1."""
+    """Both curves for both memoised mechanisms: a permanent answer of epsilon 3, reports of about 1."""
     figure, panels = canvas(2, 2, width=4.8, height=3.2)
     people = context.size(320, least=32)
     mechanisms: dict[str, BasicRappor | Loloha] = {
