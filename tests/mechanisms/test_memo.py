@@ -117,6 +117,25 @@ def test_many_reports_come_near_what_the_permanent_answer_tells() -> None:
     assert 0.999 * loloha.permanent_epsilon < log_upper(ratio) <= loloha.permanent_epsilon
 
 
+def test_that_a_value_changed_is_not_hidden() -> None:
+    """What is not promised: beside m memos of epsilon each, the times of change show through the second layer."""
+    loloha = hb.Loloha(epsilon=1.0, domain=2, report_epsilon=0.5, buckets=2)
+    other, swap = Fraction(loloha.other, 1 << 64), Fraction(loloha.swap, 1 << 64)
+    answers = ((0, 1 - other), (1, other))  # of bucket 0; bucket 1 has them the other way round
+
+    def chance(times: int, answer: int, seen: int) -> Fraction:
+        return (1 - swap if answer == seen else swap) ** times
+
+    def told(times: int) -> Fraction:
+        """The ratio of so many 0s and then as many 1s, from a device whose value changed and from one that stayed."""
+        stayed = sum(p * chance(times, a, 0) * chance(times, a, 1) for a, p in answers)
+        changed = sum(p * chance(times, a, 0) * q * chance(times, 1 - b, 1) for a, p in answers for b, q in answers)
+        return Fraction(changed) / Fraction(stayed)
+
+    assert log_upper(told(1)) < 2 * loloha.permanent_epsilon
+    assert log_upper(told(200)) > 20 * loloha.permanent_epsilon
+
+
 def fits(mechanism: Any, draw: Callable[[Any, hb.Random], Reports], seed: int = 1) -> float:
     """How well reports fall as `prob` says, over all outputs and, where there are any, all functions."""
     rng = hb.Random(seed=seed)

@@ -113,10 +113,10 @@ class Client:
         if self._collection is None:
             with self._lock:
                 self._refresh(self._clock.now())
-        while True:
+        for _ in range(2):  # once more where another process has put a new version in force
             collection = self._collection
             if collection is None:
-                raise NotReady(f"no collection yet: {self._trouble or 'the server was not asked'}")
+                break
             code = collection.encode(field, value)
             with self._store.transaction():
                 if self._is_in_force(collection):
@@ -124,6 +124,7 @@ class Client:
                     return
             with self._lock:
                 self._load()
+        raise self._not_ready()
 
     def tick(self, *, wait: float = 0.0) -> int:
         """Read the clock, fetch asks if they are due, and answer those of this step; how many new reports there are.
@@ -158,7 +159,7 @@ class Client:
         """What was spent, what remains, what waits."""
         with self._lock:
             if self._collection is None or self._accounts is None:
-                raise NotReady(f"no collection yet: {self._trouble or 'the server was not asked'}")
+                raise self._not_ready()
             waiting = len(self._uploader.pending(self._accounts))
             return status_of(self._store, self._collection, self._accounts, waiting, self._trouble)
 
@@ -281,6 +282,9 @@ class Client:
             self._done.clear()
         self._done.add((ask_id, what))
         return news
+
+    def _not_ready(self) -> NotReady:
+        return NotReady(f"no collection yet: {self._trouble or 'the server was not asked'}")
 
     def _pace(self) -> float:
         step = 60.0 if self._collection is None else float(self._collection.step_seconds)

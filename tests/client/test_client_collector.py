@@ -1,0 +1,76 @@
+"""The client and the real collector, on one clock: whatever is asked is answered, counted once, and released."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from device import device
+from local_server import KEYS, survey
+from test_client_fleet import TEXT
+
+from hubbub.client import Response
+from hubbub.collection import Collection, ManualClock
+
+service = pytest.importorskip("hubbub.service.collector")
+
+DEVICES = 20
+STEPS = range(7, 10)
+ADAPTIVE = TEXT.replace('method = "LPU"', 'method = "LBD"')
+
+
+class InProcess:
+    """What the collector's routes do, without the network."""
+
+    def __init__(self, collection: Collection, clock: ManualClock, path: Path) -> None:
+        from hubbub.service.store import open_store
+
+        self.store = open_store(f"sqlite:///{path}")
+        self.collector = service.Collector([collection], self.store, clock=clock, keys=KEYS)
+
+    def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
+        if body is not None:
+            (receipt,) = self.collector.ingest([self.collector.admit(headers["Content-Type"], body)])
+            rejected = [{"id": report, "reason": reason} for report, reason in receipt.rejected]
+            counted = {"accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": rejected}
+            return Response(200, {}, json.dumps(counted).encode())
+        held = self.collector.asks if path.endswith("/asks") else self.collector.specs
+        bulletin = held["survey"]
+        if headers.get("If-None-Match") == bulletin.etag:
+            return Response(304, {"etag": bulletin.etag}, b"")
+        return Response(200, {"etag": bulletin.etag}, bulletin.body)
+
+
+@pytest.mark.parametrize(
+    ("text", "form"), [(TEXT, "msgpack"), (ADAPTIVE, "json")], ids=["one ask a step", "two asks a step, in JSON"]
+)
+def test_reports_are_accepted_and_released(folder: Path, text: str, form: str) -> None:
+    collection = survey(text)
+    clock = ManualClock(collection.opens(STEPS[0]))
+    server = InProcess(collection, clock, folder / "store.db")
+    devices = [device(folder / str(number), server, clock, form=form) for number in range(DEVICES)]
+    made = sent = 0
+    for step in STEPS:
+        for part in (0.1, 0.6):  # in both halves of the step
+            clock.set(collection.opens(step) + part * collection.step_seconds)
+            server.collector.tick()
+            for number, client in enumerate(devices):
+                client.record("theme", "dark" if number % 3 else "light")
+                client.record("home", number % 3)
+                made += client.tick()
+                sent += client.upload()
+    clock.set(collection.opens(STEPS[-1] + 1) + collection.lateness_seconds + 1)
+    server.collector.tick()
+    counts = {outcome: count for (_, outcome), count in server.collector.counts().items() if count}
+    assert counts == {"accepted": made}
+    assert sent == made >= DEVICES * 3 * len(STEPS)
+    for name in collection.questions:
+        found = server.collector.releases("survey", name, first=0, last=99, most=99)
+        assert [row.step for row in found] == list(STEPS)
+    for client in devices:
+        assert client.status().queued == 0
+        assert set(client.status().counts) == {"sent"}
+        client.close()
+    server.store.close()
