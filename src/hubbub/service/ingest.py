@@ -82,11 +82,12 @@ def _status(window: Window, answers: Answers, now: float) -> Status:
     """Which reports are fresh, and what the others are."""
     ids = answers.ids
     status = window.seen.look(ids)
+    if not window.takes(now):
+        status[status == FRESH] = _EARLY if now < window.opens and not window.final else _LATE
+        return status
     first = ids.first_of_each()
     again = (status == FRESH) & (first != np.arange(len(ids)))  # twice in one group
     status[again] = np.where(ids.digest[again] == ids.digest[first[again]], DUPLICATE, REPLAY)
-    if not window.takes(now):
-        status[status == FRESH] = _EARLY if now < window.opens and not window.final else _LATE
     return status
 
 
@@ -102,6 +103,7 @@ def _fold(window: Window, answers: Answers, status: Status) -> Sketch:
             sketch = sketch + mechanism.accumulate(reports[row : row + 1])
         except Exception:
             status[row] = _MALFORMED
+    status[status[answers.ids.first_of_each()] == _MALFORMED] = _MALFORMED  # its repeats were not counted either
     return sketch
 
 

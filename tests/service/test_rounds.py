@@ -1,0 +1,371 @@
+"""Rounds by the clock: what is asked when, what is final when, and that a restart changes nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from exact_world import SIZE, batch_frame, exact_collection
+
+from hubbub import Random, Sketch
+from hubbub.collection import Collection, Keys, ManualClock, load_collection, open_sealed
+from hubbub.collection.wire import Batch
+from hubbub.core.errors import InvalidValue
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.driver import converse
+from hubbub.protocols.window import METHODS
+from hubbub.service.collector import Collector
+from hubbub.service.frames import Frame
+from hubbub.service.receipt import Receipt
+from hubbub.service.releases import shown
+from hubbub.service.rounds import LONGEST_GAP, MARGIN
+from hubbub.service.store import open_store
+from hubbub.service.store.base import Changes, EraRow, Store
+from hubbub.service.store.sqlite import SqliteStore
+from hubbub.service.talk import ReplayMismatch
+from hubbub.service.window import Window
+
+KEYS = Keys(b"k" * 32)
+
+
+def collector(collection: Collection, clock: ManualClock, store: Store | None = None) -> Collector:
+    return Collector([collection], store or SqliteStore(":memory:"), clock=clock, keys=KEYS, rng=Random(seed=1))
+
+
+def published(one: Collector, name: str = "exact") -> list[tuple[str, int]]:
+    document = open_sealed(json.loads(one.asks[name].body), KEYS.public)
+    return [(item["question"], item["ask"]["step"]) for item in document["asks"]]
+
+
+def open_now(one: Collector) -> list[Window]:
+    return one.board.open(next(iter(one.served.current)), one.clock.now())
+
+
+def send(one: Collector, window: Window, values: list[int], seed: int = 0) -> Receipt:
+    collection = next(iter(one.collections.values()))
+    ids = [Random(seed=1000 * seed + value).bytes(16) for value in values]
+    return one.ingest([batch_frame(collection, window.ask, ids, values)])[0]
+
+
+def released(one: Collector, question: str = "all") -> list[dict]:
+    name = next(iter(one.collections))
+    return [shown(row) for row in one.releases(name, question, first=0, last=1 << 40, most=10_000)]
+
+
+def at(one: Collector, now: float) -> Collector:
+    assert isinstance(one.clock, ManualClock)
+    one.clock.set(now)
+    one.tick()
+    return one
+
+
+def test_a_steady_question_is_open_for_the_whole_step_and_late_reports_count():
+    one = collector(exact_collection(step=100, lateness=10), ManualClock(1000.0))
+    (first,) = open_now(one)
+    assert (first.ask.step, first.closes, first.until) == (10, 1100, 1110)
+    assert send(one, first, [1, 2]).accepted == 2
+    at(one, 1100.0)  # the next one opens at once, while the late are waited for
+    (second,) = open_now(one)
+    assert second.ask.step == 11
+    assert send(one, first, [3]).accepted == 1
+    assert send(one, second, [4]).accepted == 1
+    assert released(one) == []
+    at(one, 1109.9)
+    assert send(one, first, [5]).accepted == 1
+    one.clock.set(1110.0)  # even before anything noticed
+    assert send(one, first, [6]).rejected[0][1] == "late"
+    one.tick()
+    (release,) = released(one)
+    assert (release["step"], release["n"], release["withheld"]) == (10, 4, None)
+    assert [value for value in range(SIZE) if release["value"][value]] == [1, 2, 3, 5]
+    assert send(one, first, [7]).rejected[0][1] == "late"
+    assert send(one, first, [5]).duplicates == 1
+
+
+def test_a_report_to_an_ask_that_is_not_open_yet_is_too_early():
+    one = collector(exact_collection(), ManualClock(1000.0))
+    (first,) = open_now(one)
+    guessed = Window(**{**vars(first), "ask": replace(first.ask, step=11)})
+    assert send(one, guessed, [1]).rejected[0][1] == "too_early"
+    beyond = Window(**{**vars(first), "ask": replace(first.ask, step=12)})
+    assert send(one, beyond, [1]).rejected[0][1] == "unknown_ask"
+    assert one.board.windows[first.key].sketch.n == 0
+
+
+def test_an_adaptive_step_has_two_phases():
+    one = collector(exact_collection(adaptive=True, step=100, lateness=10), ManualClock(1000.0))
+    (first,) = open_now(one)
+    assert (first.closes, first.until) == (1050, 1060)
+    send(one, first, [1])
+    assert open_now(at(one, 1050.0)) == []
+    assert one.asks["exact"].until == 1060
+    (second,) = open_now(at(one, 1060.0))
+    assert (second.ask.step, second.closes, second.until) == (10, 1100, 1110)
+    assert second.ask.cohort.length == 1 << 31
+    send(one, second, [2])
+    (third,) = open_now(at(one, 1100.0))  # the first of the next step is a standing ask
+    assert third.ask.step == 11
+    send(one, second, [3])
+    send(one, third, [4])
+    at(one, 1110.0)
+    assert [(release["step"], release["n"]) for release in released(one)] == [(10, 3)]
+    at(one, 1160.0)  # the next step has one ask only: its release need not wait
+    assert [(release["step"], release["n"]) for release in released(one)] == [(10, 3), (11, 1)]
+    assert open_now(one) == []
+    assert [window.ask.step for window in open_now(at(one, 1200.0))] == [12]
+
+
+def test_ids_are_held_for_the_margin_and_then_deleted():
+    store = SqliteStore(":memory:")
+    one = collector(exact_collection(), ManualClock(1000.0), store)
+    (first,) = open_now(one)
+    send(one, first, [1, 2])
+    at(one, 1110.0 + MARGIN - 1)
+    assert send(one, first, [1]).duplicates == 1
+    assert len(list(store.segments(first.key))) == 1
+    at(one, 1110.0 + MARGIN)
+    assert list(store.segments(first.key)) == []
+    assert send(one, first, [1]).rejected[0][1] == "late"
+    assert first.key not in one.board.windows
+
+
+def test_a_small_release_is_withheld_but_stored():
+    collection = replace(exact_collection(), minimum_batch=30)
+    one = collector(collection, ManualClock(1000.0))
+    (first,) = open_now(one)
+    send(one, first, list(range(29)))
+    (second,) = open_now(at(one, 1100.0))
+    send(one, second, list(range(30)), seed=1)
+    at(one, 1210.0)
+    few, enough = released(one)
+    assert few["withheld"] == "29 reports; at least 30 are needed"
+    assert (few["value"], few["variance"], few["low"], few["high"]) == (None, None, None, None)
+    assert enough["withheld"] is None
+    assert len(enough["value"]) == SIZE
+
+
+def test_a_restart_finds_the_windows_as_they_were():
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    one = collector(exact_collection(adaptive=True), clock, store)
+    (first,) = open_now(one)
+    send(one, first, [1, 2])
+    one = collector(exact_collection(adaptive=True), clock, store)
+    (again,) = open_now(one)
+    assert again.ask == first.ask
+    assert again.sketch == first.sketch
+    assert send(one, again, [1, 2, 3]).duplicates == 2
+    (second,) = open_now(at(one, 1060.0))
+    send(one, second, [4])
+    at(one, 1100.0)
+    one = collector(exact_collection(adaptive=True), clock, store)  # with one ask that waits and one ahead
+    assert {window.ask.step for window in one.board.windows.values() if not window.final} == {10, 11}
+    at(one, 1110.0)
+    assert [(release["step"], release["n"]) for release in released(one)] == [(10, 4)]
+
+
+def test_steps_that_were_missed_are_told_as_such():
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    send(one := collector(exact_collection(), clock, store), open_now(one)[0], [1])
+    clock.set(1455.0)
+    one = collector(exact_collection(), clock, store)
+    assert [window.ask.step for window in open_now(one)] == [14]
+    assert [(release["step"], release["n"]) for release in released(one)] == [(10, 1), (11, 0), (12, 0), (13, 0)]
+
+
+def test_devices_that_answered_a_standing_ask_meanwhile_are_heard_if_not_too_late():
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    one = collector(exact_collection(), clock, store)
+    ask = replace(open_now(one)[0].ask, step=11)
+    clock.set(1205.0)  # step 11 went by, and is not over for those who are late
+    one = collector(exact_collection(), clock, store)
+    window = next(window for window in one.board.windows.values() if window.ask == ask)
+    assert send(one, window, [5]).accepted == 1
+
+
+def test_after_a_long_absence_a_conversation_begins_anew():
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    one = collector(exact_collection(), clock, store)
+    send(one, open_now(one)[0], [1])
+    clock.set(1000.0 + 100 * (LONGEST_GAP + 50))
+    one = collector(exact_collection(), clock, store)
+    assert [release["step"] for release in released(one)] == [10]
+    assert [window.ask.step for window in open_now(one)] == [10 + LONGEST_GAP + 50]
+    assert store.era(one.collections["exact"].collection_id, "all").first == 10 + LONGEST_GAP + 50
+    at(one, clock.now() + 110)
+    assert len(released(one)) == 2
+    assert [window.ask.step for window in open_now(collector(exact_collection(), clock, store))]
+
+
+def test_a_clock_set_back_reopens_nothing():
+    one = collector(exact_collection(), ManualClock(1000.0))
+    (first,) = open_now(one)
+    send(one, first, [1])
+    at(one, 1110.0)
+    at(one, 1050.0)
+    assert send(one, first, [2]).rejected[0][1] == "late"
+    assert [release["n"] for release in released(one)] == [1]
+
+
+def test_before_its_origin_a_collection_waits():
+    collection = replace(exact_collection(), origin=2000)
+    one = collector(collection, ManualClock(1000.0))
+    assert open_now(one) == []
+    assert one.asks["exact"].until == 2000
+    assert [window.ask.step for window in open_now(at(one, 2000.0))] == [0]
+
+
+@pytest.mark.parametrize(("adaptive", "lateness", "allowed"), [(False, 99, True), (False, 100, False)])
+def test_a_lateness_that_leaves_no_time_is_refused(adaptive: bool, lateness: int, allowed: bool):
+    collection = exact_collection(adaptive=adaptive, step=100, lateness=lateness)
+    if allowed:
+        collector(collection, ManualClock(1000.0))
+    else:
+        with pytest.raises(InvalidValue, match="lateness_seconds"):
+            collector(collection, ManualClock(1000.0))
+
+
+def test_a_sketch_that_was_tampered_with_stops_everything():
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    one = collector(exact_collection(), clock, store)
+    send(one, open_now(one)[0], [1])
+    at(one, 1110.0)
+    (row, *_) = store.asks(EraRow(one.collections["exact"].collection_id, "all", 10))
+    counts = np.zeros(SIZE, dtype=np.int64)
+    counts[2] = 1
+    other = Sketch(Sketch.from_bytes(row.sketch).spec_id, 1, counts)
+    store._write("UPDATE sketches SET data = ? WHERE ask = ?", other.to_bytes(), row.ask)
+    with pytest.raises(ReplayMismatch, match="the release of step 10 is not reproduced"):
+        collector(exact_collection(), clock, store)
+
+
+def test_an_ask_that_is_not_reproduced_stops_everything():
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    one = collector(exact_collection(), clock, store)
+    store._write("UPDATE asks SET ask = ?", "f" * 32)
+    store._write("UPDATE sketches SET ask = ?", "f" * 32)
+    with pytest.raises(ReplayMismatch, match="the ask of step 10 is not reproduced"):
+        collector(exact_collection(), clock, store)
+    assert one.collections
+
+
+def test_a_changed_collection_needs_a_new_version_which_ends_the_old_one():
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    one = collector(exact_collection(), clock, store)
+    (first,) = open_now(one)
+    send(one, first, [1])
+    with pytest.raises(InvalidValue, match="a change is a new version"):
+        collector(exact_collection(lateness=5), clock, store)
+    newer = collector(exact_collection(lateness=5, version=2), clock, store)
+    assert newer.served.outdated == {one.collections["exact"].collection_id}
+    assert first.key not in newer.board.windows
+    assert list(store.segments(first.key)) == []
+    with pytest.raises(InvalidValue, match="a change is a new version"):
+        collector(exact_collection(), clock, store)
+
+
+STREAM = """
+name = "streams"
+version = 1
+title = "Every method"
+
+[schedule]
+step = "100s"
+lateness = "10s"
+
+[privacy]
+minimum_batch = 20
+window = {epsilon = 1.0, steps = 4}
+
+[fields.theme]
+kind = "categorical"
+names = ["light", "dark"]
+
+[questions.trend]
+kind = "stream"
+field = "theme"
+epsilon = 1.0
+method = "METHOD"
+w = 4
+"""
+
+
+def crowd(ask: Ask) -> Sketch:
+    """What a crowd answers that changes its mind; the same to the same ask."""
+    seed = int(ask.ask_id[:12], 16)
+    size = round(3000 * ask.cohort.share)
+    dark = round(size * (0.2 if ask.step % 9 < 5 else 0.7))
+    return ask.mechanism.accumulate(ask.mechanism.randomize([1] * dark + [0] * (size - dark), Random(seed=seed)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_stream_says_in_real_time_what_it_says_in_a_simulation(method: str):
+    """With restarts at every turn: the releases are those of the same protocol driven by hand."""
+    collection = load_collection(STREAM.replace("METHOD", method))
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    answered: dict[str, Sketch] = {}
+    steps = 11
+    for tick in range(10 * steps):
+        clock.set(1000.0 + 10 * tick)
+        one = collector(collection, clock, store)  # a restart every ten seconds
+        for window in open_now(one):
+            if window.ask.ask_id in answered:
+                continue
+            ask = window.ask
+            answered[ask.ask_id] = crowd(ask)
+            size = round(3000 * ask.cohort.share)
+            dark = round(size * (0.2 if ask.step % 9 < 5 else 0.7))
+            seed = int(ask.ask_id[:12], 16)
+            reports = ask.mechanism.randomize([1] * dark + [0] * (size - dark), Random(seed=seed))
+            batch = Batch(collection.collection_id, ask.ask_id, Random(seed=seed).bytes(16 * size), reports)
+            (receipt,) = one.ingest([Frame(collection.collection_id, batch=batch)])
+            assert receipt.accepted == size
+    got = released(one, "trend")
+    assert len(got) >= steps - 2
+
+    def answer(ask: Ask) -> Sketch:
+        return answered[replace(ask, step=ask.step + 9).ask_id]
+
+    for release, told in zip(converse(collection.protocol("trend"), answer, steps=len(got)), got, strict=True):
+        assert told["step"] == release.step + 9
+        assert told["published"] == release.published
+        if told["withheld"] is None:
+            assert np.allclose(told["value"], release.estimate.value, rtol=0, atol=1e-12)
+        else:
+            assert release.estimate.n < 20
+
+
+def test_two_collections_share_a_store():
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    collections = [exact_collection(), replace(exact_collection(step=70), name="other")]
+    for _ in range(2):
+        both = Collector(collections, store, clock=clock, keys=KEYS)
+        assert {name: len(published(both, name)) for name in ("exact", "other")} == {"exact": 1, "other": 1}
+    with pytest.raises(InvalidValue, match="with different names"):
+        Collector([collections[0], collections[0]], store, clock=clock, keys=KEYS)
+
+
+def test_the_documents_say_what_is_open():
+    one = collector(exact_collection(), ManualClock(1030.0))
+    assert published(one) == [("all", 10)]
+    document = open_sealed(json.loads(one.asks["exact"].body), KEYS.public)
+    assert set(document) == {"collection_id", "step", "asks", "closes"}
+    assert (document["step"], document["closes"]) == (10, 1100)
+    first = one.asks["exact"]
+    at(one, 1040.0)
+    assert one.asks["exact"] is first
+    at(one, 1100.0)
+    assert one.asks["exact"].etag != first.etag
+    spec = open_sealed(json.loads(one.specs["exact"].body), KEYS.public)
+    assert spec["name"] == "exact"
+
+
+def test_nothing_is_written_while_nothing_happens():
+    store = open_store("sqlite:///:memory:")
+    one = collector(exact_collection(), ManualClock(1000.0), store)
+    made: list[Changes] = []
+    one.listeners.append(made.append)
+    for second in range(50):
+        at(one, 1000.0 + second)
+    assert made == []

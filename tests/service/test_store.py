@@ -1,0 +1,148 @@
+"""Both stores: whole changes or none, one owner, closed sketches for good."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hubbub.core.errors import InvalidValue
+from hubbub.service.store import open_store
+from hubbub.service.store.base import AskKey, AskRow, Changes, CollectionRow, EraRow, ReleaseRow, Store, StoreFailed
+from hubbub.service.store.sqlite import SqliteStore
+
+Reopen = Callable[[], Store]
+
+ERA = EraRow("c" * 32, "q", 5)
+
+
+def ask(step: int, phase: int = 1, *, final: bool = False) -> AskRow:
+    name = f"{step:030d}{phase:02d}"
+    return AskRow(*ERA[:1], name, "q", 5, step, phase, "{}", 1.5, 2.5, final, final, b"sketch")
+
+
+def filled() -> Changes:
+    changes = Changes(eras=[ERA], asks=[ask(5), ask(6, 2), ask(6, 1)])
+    changes.collections.append(CollectionRow("c" * 32, "themes", 1, "{}"))
+    changes.segments += [(ask(5).key, b"one"), (ask(5).key, b"two"), (ask(6).key, b"three")]
+    changes.releases.append(ReleaseRow("c" * 32, "q", 5, 9.25, '{"n": 1}', None))
+    changes.releases.append(ReleaseRow("c" * 32, "q", 6, 9.5, '{"n": 2}', "too few"))
+    changes.counts["c" * 32, "late"] += 3
+    return changes
+
+
+def test_everything_comes_back(reopen: Reopen):
+    reopen().commit(filled())
+    store = reopen()
+    assert store.collections() == [CollectionRow("c" * 32, "themes", 1, "{}")]
+    assert store.era("c" * 32, "q") == ERA
+    assert store.era("c" * 32, "other") is None
+    assert list(store.asks(ERA)) == [ask(5), ask(6, 1), ask(6, 2)]
+    assert list(store.segments(ask(5).key)) == [b"one", b"two"]
+    assert [row.step for row in store.releases("c" * 32, "q", 0, 99, 10)] == [5, 6]
+    assert [row.step for row in store.releases("c" * 32, "q", 0, 99, 1)] == [6]
+    assert store.releases("c" * 32, "q", 6, 6, 10) == filled().releases[1:]
+    assert store.counts() == {("c" * 32, "late"): 3}
+    assert store.knows(ask(5).key)
+    assert not store.knows(AskKey("c" * 32, "f" * 32))
+
+
+def test_counters_add_up(reopen: Reopen):
+    store = reopen()
+    for _ in range(3):
+        changes = Changes()
+        changes.counts["", "malformed"] += 2
+        store.commit(changes)
+    assert store.counts() == {("", "malformed"): 6}
+
+
+def test_many_rows_are_read_in_order(reopen: Reopen):
+    store = reopen()
+    store.commit(Changes(eras=[ERA], asks=[ask(step) for step in range(5, 605)]))
+    store.commit(Changes(segments=[(ask(7).key, b"%d" % number) for number in range(600)]))
+    assert [row.step for row in store.asks(ERA)] == list(range(5, 605))
+    assert list(store.segments(ask(7).key)) == [b"%d" % number for number in range(600)]
+
+
+def test_a_change_that_fails_leaves_nothing_behind(reopen: Reopen):
+    store = reopen()
+    store.commit(filled())
+    again = Changes(segments=[(ask(5).key, b"lost")], asks=[ask(7), ask(5)])  # the second is there already
+    again.counts["c" * 32, "late"] += 1
+    with pytest.raises(StoreFailed):
+        store.commit(again)
+    assert list(store.segments(ask(5).key)) == [b"one", b"two"]
+    assert not store.knows(ask(7).key)
+    assert store.counts() == {("c" * 32, "late"): 3}
+    store.commit(Changes(segments=[(ask(5).key, b"kept")]))  # and it goes on
+    assert list(store.segments(ask(5).key))[-1] == b"kept"
+
+
+def test_a_closed_sketch_never_changes(reopen: Reopen):
+    store = reopen()
+    store.commit(filled())
+    store.commit(Changes(sketches={ask(5).key: b"later"}))
+    store.commit(Changes(finals=[ask(5).key]))
+    for change in (Changes(sketches={ask(5).key: b"too late"}), Changes(finals=[ask(5).key])):
+        with pytest.raises(StoreFailed):
+            store.commit(change)
+    row = next(iter(store.asks(ERA)))
+    assert (row.sketch, row.final, row.forgotten) == (b"later", True, False)
+
+
+def test_only_closed_asks_are_forgotten(reopen: Reopen):
+    store = reopen()
+    store.commit(filled())
+    with pytest.raises(StoreFailed):
+        store.commit(Changes(forgotten=[ask(5).key]))
+    store.commit(Changes(finals=[ask(5).key]))
+    assert sorted(store.held()) == [(ask(5).key, True), (ask(6).key, False), (ask(6, 2).key, False)]
+    store.commit(Changes(forgotten=[ask(5).key]))
+    assert list(store.segments(ask(5).key)) == []
+    assert list(store.segments(ask(6).key)) == [b"three"]
+    assert sorted(store.held()) == [(ask(6).key, False), (ask(6, 2).key, False)]
+    assert store.knows(ask(5).key)
+
+
+def test_a_newer_collector_takes_over_and_the_older_can_change_nothing(reopen: Reopen):
+    older = reopen()
+    older.commit(filled())
+    newer = reopen()
+    with pytest.raises(StoreFailed, match="another collector has taken over"):
+        older.commit(Changes(segments=[(ask(5).key, b"from the older")]))
+    newer.commit(Changes(segments=[(ask(5).key, b"from the newer")]))
+    assert list(newer.segments(ask(5).key)) == [b"one", b"two", b"from the newer"]
+
+
+def test_another_version_of_the_tables_is_refused(tmp_path: Path):
+    import sqlite3
+
+    SqliteStore(tmp_path / "store.db").close()
+    with sqlite3.connect(tmp_path / "store.db") as database:
+        database.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
+    database.close()
+    with pytest.raises(InvalidValue, match="version 99"):
+        SqliteStore(tmp_path / "store.db")
+
+
+def test_the_file_is_for_its_owner_alone_and_commits_reach_the_disk(tmp_path: Path):
+    path = tmp_path / "store.db"
+    store = open_store(f"sqlite:///{path}")
+    assert isinstance(store, SqliteStore)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert store._write("PRAGMA synchronous") == [(2,)]  # FULL
+    assert store._write("PRAGMA journal_mode") == [("wal",)]
+    store.close()
+
+
+@pytest.mark.parametrize("url", ["", "sqlite:", "sqlite:///", "file", "mysql://host/name"])
+def test_urls_that_name_no_store_are_refused(url: str):
+    with pytest.raises(InvalidValue, match="allowed: sqlite:///path or postgresql://"):
+        open_store(url)
+
+
+def test_a_server_that_is_not_there_is_said_plainly():
+    with pytest.raises(StoreFailed):
+        open_store("postgresql://nobody@127.0.0.1:1/nothing?connect_timeout=2")
