@@ -256,8 +256,11 @@ def test_what_the_server_rejects_for_good_is_dropped_and_the_rest_is_kept(
     assert status(page)["lifetime"] == EPSILON
 
 
-def test_a_page_that_goes_leaves_a_beacon(context: BrowserContext, site: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("kind", ["fetch that outlives the page", "beacon"])
+def test_a_page_that_goes_leaves_what_waits(context: BrowserContext, site: Callable[..., Any], kind: str) -> None:
     collector = site(THEMES)
+    if kind == "beacon":
+        context.add_init_script("delete Request.prototype.keepalive")
     page = visit(context, collector)
     record(page, "theme", "dark")
     collector.status = 503
@@ -357,11 +360,11 @@ def test_a_debit_and_its_bytes_are_kept_together_or_not_at_all(
 
 def test_killed_at_any_moment_it_has_spent_what_it_sent(context: BrowserContext, site: Callable[..., Any]) -> None:
     collector = site(replace(THEMES, budget=Budget.of(user=1000.0)))
-    for turn in range(12):
+    for turn in range(8):
         page = visit(context, collector)
         collector.clock.advance(HOUR)
         set_time(page, collector)
-        page.evaluate(f"() => {{ client.tick(); return new Promise(resolve => setTimeout(resolve, {turn})); }}")
+        page.evaluate(f"() => {{ client.tick(); return new Promise(resolve => setTimeout(resolve, {2 * turn})); }}")
         page.close()
     page = visit(context, collector)
     page.evaluate("client.flush()")

@@ -26,12 +26,15 @@ export interface Opened {
  * clock say has passed: it never runs ahead of true time, and stands still while no page is open.
  */
 export class Watch {
-  private base: number | null = null;
+  #base: number | null = null;
+  #trustWallClock: boolean;
 
   constructor(
     readonly now: () => number,
-    private readonly trustWallClock: boolean,
-  ) {}
+    trustWallClock: boolean,
+  ) {
+    this.#trustWallClock = trustWallClock;
+  }
 
   open(collection: Collection, stored: Book | undefined): Opened {
     const { origin, interval, budget } = collection;
@@ -39,8 +42,8 @@ export class Watch {
     const before = stored ?? { steps, wall, trusted: 0, most: null, asks: newAccount(), memos: newAccount() };
     const passed = Math.max(0, wall - before.wall);
     // Another tab may bring trusted time further than this page's own clock can tell, but none brings it past the truth.
-    this.base ??= before.trusted + (this.trustWallClock ? passed : 0) - monotonic;
-    const trusted = Math.max(before.trusted, Math.min(before.trusted + passed, this.base + monotonic));
+    this.#base ??= before.trusted + (this.#trustWallClock ? passed : 0) - monotonic;
+    const trusted = Math.max(before.trusted, Math.min(before.trusted + passed, this.#base + monotonic));
     const now = { step: stepAt(collection, wall), trusted, interval };
     const most = before.most !== null && budget.user !== null ? least(before.most, budget.user) : (before.most ?? budget.user);
     const book = { ...before, steps, wall, trusted, most };

@@ -1,17 +1,16 @@
 import { type Recorded, answer, valueKey } from "./answer";
 import { readAsk } from "./ask";
 import { type Book, Watch } from "./book";
-import { hex } from "./bytes";
 import { type Collection, fieldOf, opens, readCollection, stepAt } from "./collection";
 import { check } from "./errors";
 import { codeOf } from "./fields";
 import { type Spending, spendings } from "./ledger";
-import { systemRandom } from "./random";
+import { Queue } from "./queue";
 import type { Spec } from "./spec";
 import type { Kind } from "./split";
 import { type Store, openStore } from "./store";
-import { beacon, fetchSealed, post } from "./transport";
-import { type Entry, frame } from "./upload";
+import { fetchSealed } from "./transport";
+import type { Entry } from "./upload";
 
 export interface Options {
   /** The collector's address. */
@@ -54,18 +53,17 @@ export class Client {
   /** The signed collection: its fields, and what they may hold. */
   collection!: Collection;
   private asks: Spec | null = null;
-  private queue: Entry[] = [];
-  private refused: Record<string, string> = {};
-  private sending: Promise<boolean> | null = null;
-  private failures = 0;
-  private notBefore = 0;
-  private readonly watch: Watch;
+  #refused: Record<string, string> = {};
+  #options: Options;
+  #store: Store;
+  #watch: Watch;
+  #queue: Queue;
 
-  constructor(
-    private readonly options: Options,
-    private readonly store: Store,
-  ) {
-    this.watch = new Watch(options.now ?? Date.now, !!options.trustWallClock);
+  constructor(options: Options, store: Store) {
+    this.#options = options;
+    this.#store = store;
+    this.#watch = new Watch(options.now ?? Date.now, !!options.trustWallClock);
+    this.#queue = new Queue(store, `${options.server}/v1/reports`, this.#watch.now);
   }
 
   /**
@@ -75,8 +73,8 @@ export class Client {
   async record(field: string, value: unknown): Promise<void> {
     const { collection } = this;
     const code = codeOf(field, fieldOf(collection, field), value);
-    const recorded: Recorded = { step: stepAt(collection, this.watch.now()), code };
-    await this.store(async (kept) => kept.put(valueKey("value", collection, field), recorded));
+    const recorded: Recorded = { step: stepAt(collection, this.#watch.now()), code };
+    await this.#store(async (kept) => kept.put(valueKey("value", collection, field), recorded));
   }
 
   /**
@@ -84,24 +82,21 @@ export class Client {
    * time has passed, and what is recorded until then counts. When a device answers must not depend on what it recorded.
    */
   async tick(wait = 0): Promise<void> {
-    this.refused = {};
-    await this.attempt("asks", () => this.answers(wait));
-    await this.waiting();
-    if (this.watch.now() >= this.notBefore) await this.flush();
+    this.#refused = {};
+    await this.#attempt("asks", () => this.#answers(wait));
+    await this.#queue.load();
+    if (this.#queue.due) await this.flush();
   }
 
   /** Send what waits, the same bytes as before; whether nothing waits any more. */
   flush(): Promise<boolean> {
-    this.sending ??= this.send().finally(() => {
-      this.sending = null;
-    });
-    return this.sending;
+    return this.#queue.flush();
   }
 
   /** What is spent and what remains, now. */
   status(): Promise<Status> {
-    return this.store(async (kept) => {
-      const { book, now, budget } = this.watch.open(this.collection, await kept.get<Book>(["book"]));
+    return this.#store(async (kept) => {
+      const { book, now, budget } = this.#watch.open(this.collection, await kept.get<Book>(["book"]));
       kept.put(["book"], book); // time is only as good as it is often read
       const spent = (kind: Kind) => spendings(book[kind], now, budget(kind));
       return {
@@ -110,23 +105,23 @@ export class Client {
         asks: spent("asks"),
         memos: spent("memos"),
         pending: (await kept.all<Entry>(["entry"])).filter((entry) => entry.report).length,
-        refused: this.refused,
+        refused: this.#refused,
       };
     });
   }
 
   /** @internal */
   async load(): Promise<void> {
-    const { collection, keys } = this.options;
-    const spec = await fetchSealed(this.store, this.address(""), keys);
+    const { collection, keys } = this.#options;
+    const spec = await fetchSealed(this.#store, this.#address(""), keys);
     const made = await crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256", length: 256 }, false, ["sign"]);
-    const key = await this.store(async (kept) => {
+    const key = await this.#store(async (kept) => {
       const known = await kept.get<CryptoKey>(["key"]);
       if (!known) kept.put(["key"], made); // it can be used, and never be read again
       return known ?? made;
     });
     const found = await readCollection(spec, collection, key);
-    await this.store(async (kept) => {
+    await this.#store(async (kept) => {
       const { version, id } = found;
       const seen = await kept.get<{ version: number; id: string }>(["version"]);
       const fits = !seen || version > seen.version || id === seen.id; // the signature of an old one is good too
@@ -134,21 +129,21 @@ export class Client {
       kept.put(["version"], { version, id });
     });
     this.collection = found;
-    await this.waiting();
+    await this.#queue.load();
   }
 
-  /** The page is going. Nobody hears whether this succeeds, so what waits stays in the queue too. @internal */
+  /** @internal */
   hide(): void {
-    for (const entry of this.queue) beacon(this.reports(), frame(entry));
+    this.#queue.leave();
   }
 
   /** Answer the asks that were just published, and the standing ones of before. */
-  private async answers(wait: number): Promise<void> {
-    const at = this.watch.now();
+  async #answers(wait: number): Promise<void> {
+    const at = this.#watch.now();
     const current = () =>
       this.asks?.step === stepAt(this.collection, at) && at < (this.asks.closes as number) * 1000;
     if (!current()) {
-      const asks = await fetchSealed(this.store, this.address("/asks"), this.options.keys);
+      const asks = await fetchSealed(this.#store, this.#address("/asks"), this.#options.keys);
       if (asks.collection_id !== this.collection.id) await this.load(); // there is a new version
       check(asks.collection_id === this.collection.id, "collection_id", "the collection's own asks");
       this.asks = asks;
@@ -160,52 +155,22 @@ export class Client {
     if (at < opened + wait * (closed - opened)) return;
     for (const { question, ask } of asks) {
       if (!fresh && !ask.standing) continue;
-      await this.attempt(question, async () => {
+      await this.#attempt(question, async () => {
         const read = await readAsk(this.collection, question, ask.standing ? { ...ask, step } : ask);
-        if (read.asked) await this.store((kept) => answer(kept, this.collection, read, this.watch));
+        if (read.asked) await this.#store((kept) => answer(kept, this.collection, read, this.#watch));
       });
     }
   }
 
-  private async attempt(what: string, work: () => Promise<void>): Promise<void> {
+  async #attempt(what: string, work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
-      this.refused[what] = error instanceof Error ? error.message : `${error}`;
+      this.#refused[what] = error instanceof Error ? error.message : `${error}`;
     }
   }
 
-  private async send(): Promise<boolean> {
-    await this.waiting();
-    for (const entry of [...this.queue]) {
-      try {
-        const said = (await post(this.reports(), frame(entry))) as { rejected: { id: string; reason: string }[] };
-        const reason = said.rejected.find(({ id }) => id === hex(entry.id))?.reason;
-        check(reason !== "too_early" && reason !== "over_quota", "server", "more time");
-        // Acknowledged, or refused for good: the bytes go, the debit stays.
-        await this.store(async (kept) => kept.put(["entry", entry.ask], { ...entry, report: null }));
-        this.queue = this.queue.filter((other) => other !== entry);
-        this.failures = 0;
-      } catch {
-        const wait = 1000 * 2 ** Math.min(this.failures++, 11); // up to half an hour
-        this.notBefore = this.watch.now() + wait * (0.5 + systemRandom(1)[0]! / 256);
-        break;
-      }
-    }
-    return this.queue.length === 0;
-  }
-
-  /** Look up what waits, in the order of its steps: other tabs add to it too. */
-  private async waiting(): Promise<void> {
-    const entries = await this.store((kept) => kept.all<Entry>(["entry"]));
-    this.queue = entries.filter((entry) => entry.report).sort((a, b) => a.step - b.step);
-  }
-
-  private address(path: string): string {
-    return `${this.options.server}/v1/collections/${this.options.collection}${path}`;
-  }
-
-  private reports(): string {
-    return `${this.options.server}/v1/reports`;
+  #address(path: string): string {
+    return `${this.#options.server}/v1/collections/${this.#options.collection}${path}`;
   }
 }

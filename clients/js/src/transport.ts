@@ -26,9 +26,12 @@ export async function fetchSealed(store: Store, address: string, keys: string[])
   return spec;
 }
 
-export const post = (address: string, body: string): Promise<unknown> =>
-  ask(address, { method: "POST", headers: { "content-type": "application/json" }, body });
+export const post = (address: string, body: string, more: RequestInit = {}): Promise<unknown> =>
+  ask(address, { method: "POST", headers: { "content-type": "application/json" }, body, ...more });
 
 /** Hand an upload to the browser, to be sent when the page has gone. */
-export const beacon = (address: string, body: string): boolean =>
-  navigator.sendBeacon(address, new Blob([body], { type: "application/json" }));
+export function leave(address: string, body: string): void {
+  // A beacon takes cookies along, which a collector on another host does not allow: it is for browsers that lack the other.
+  if ("keepalive" in Request.prototype) post(address, body, { keepalive: true }).catch(() => {});
+  else navigator.sendBeacon(address, new Blob([body], { type: "application/json" }));
+}

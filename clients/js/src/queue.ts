@@ -1,0 +1,68 @@
+import { hex } from "./bytes";
+import { check } from "./errors";
+import { systemRandom } from "./random";
+import type { Store } from "./store";
+import { leave, post } from "./transport";
+import { type Entry, frame } from "./upload";
+
+/** The answers that wait, and their way out: the same bytes until they are acknowledged. */
+export class Queue {
+  #entries: Entry[] = [];
+  #sending: Promise<boolean> | null = null;
+  #failures = 0;
+  #notBefore = 0;
+  #store: Store;
+  #address: string;
+  #now: () => number;
+
+  constructor(store: Store, address: string, now: () => number) {
+    this.#store = store;
+    this.#address = address;
+    this.#now = now;
+  }
+
+  /** Look up what waits, in the order of its steps: other tabs add to it too. */
+  async load(): Promise<void> {
+    const entries = await this.#store((kept) => kept.all<Entry>(["entry"]));
+    this.#entries = entries.filter((entry) => entry.report).sort((a, b) => a.step - b.step);
+  }
+
+  /** Whether a server that failed was left in peace for long enough. */
+  get due(): boolean {
+    return this.#now() >= this.#notBefore;
+  }
+
+  /** Send what waits; whether nothing waits any more. */
+  flush(): Promise<boolean> {
+    this.#sending ??= this.#send().finally(() => {
+      this.#sending = null;
+    });
+    return this.#sending;
+  }
+
+  /** The page is going. Nobody hears whether this succeeds, so what waits stays here too. */
+  leave(): void {
+    for (const entry of this.#entries) leave(this.#address, frame(entry));
+  }
+
+  async #send(): Promise<boolean> {
+    await this.load();
+    try {
+      for (const entry of [...this.#entries]) await this.#sendOne(entry);
+      this.#failures = 0;
+    } catch {
+      const wait = 1000 * 2 ** Math.min(this.#failures++, 11); // up to half an hour
+      this.#notBefore = this.#now() + wait * (0.5 + systemRandom(1)[0]! / 256);
+    }
+    return this.#entries.length === 0;
+  }
+
+  async #sendOne(entry: Entry): Promise<void> {
+    const said = (await post(this.#address, frame(entry))) as { rejected: { id: string; reason: string }[] };
+    const reason = said.rejected.find(({ id }) => id === hex(entry.id))?.reason;
+    check(reason !== "too_early" && reason !== "over_quota", "server", "more time");
+    // Acknowledged, or refused for good: the bytes go, the debit stays.
+    await this.#store(async (kept) => kept.put(["entry", entry.ask], { ...entry, report: null }));
+    this.#entries = this.#entries.filter((other) => other !== entry);
+  }
+}
