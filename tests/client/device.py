@@ -62,9 +62,9 @@ def live(client: Client, server: LocalServer, clock: ManualClock, step: int, hom
 
 def answers(client: Client) -> dict[int, bytes]:
     """The permanent answers in the client's files, by key."""
-    assert client._accounts is not None
-    assert client._accounts.memos is not None
-    found = [Memo.from_bytes(entry.report or b"") for entry in client._accounts.memos.pending()]
+    assert client._current.accounts is not None
+    assert client._current.accounts.memos is not None
+    found = [Memo.from_bytes(entry.report or b"") for entry in client._current.accounts.memos.pending()]
     return {memo.key: memo.answer for memo in found}
 
 

@@ -16,8 +16,8 @@ from hubbub.collection import Collection, ManualClock
 
 service = pytest.importorskip("hubbub.service.collector")
 
-DEVICES = 20
-STEPS = range(7, 10)
+DEVICES = 10
+STEPS = range(7, 9)
 ADAPTIVE = TEXT.replace('method = "LPU"', 'method = "LBD"')
 
 

@@ -91,7 +91,7 @@ def test_a_document_longer_than_any_is_not_read(folder: Path, clock: ManualClock
     server.documents[COLLECTION] = b"9" * (9 << 20)
     with Listening(server) as url, device(folder, url, clock) as client:
         assert client.tick() == 0
-        assert "longer than" in str(client._trouble)
+        assert "longer than" in str(client._current.trouble)
         server.documents[COLLECTION] = honest
         clock.advance(60)
         assert client.tick() == 1
@@ -246,7 +246,7 @@ def test_an_unsafe_collection_is_refused(folder: Path, clock: ManualClock) -> No
     server.publish_collection(unsafe)
     with device(folder, server, clock) as client:
         assert client.tick() == 0
-        assert "document" in str(client._trouble)
+        assert "document" in str(client._current.trouble)
 
 
 def test_a_new_key_is_trusted_beside_the_old_and_then_alone(folder: Path, clock: ManualClock) -> None:

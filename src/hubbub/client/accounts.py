@@ -45,6 +45,19 @@ class Accounts:
         The device's time.
     rng
         Where ids come from.
+
+    Example:
+        >>> import tempfile
+        >>> from hubbub.collection import ManualClock
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Store(Path(folder), "themes", Random())
+        ...     accounts = Accounts(Path(folder), store, collection, clock, clock.now, Random())
+        ...     accounts.observe(), accounts.spent(), accounts.memos is None
+        ...     accounts.close()
+        ...     store.close()
+        (2, 0, True)
     """
 
     def __init__(

@@ -27,6 +27,24 @@ class Answerer:
         Where values and debits are.
     rng
         The device's randomness.
+
+    Example:
+        >>> import tempfile
+        >>> from dataclasses import replace
+        >>> from pathlib import Path
+        >>> from hubbub.collection import ManualClock
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
+        >>> published = Published("popular", replace(next(collection.protocol("popular")), step=2))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Store(Path(folder), "themes", Random())
+        ...     accounts = Accounts(Path(folder), store, collection, clock, clock.now, Random())
+        ...     with store.transaction():
+        ...         answerer = Answerer(collection, store, accounts, Random())
+        ...         answerer.answer(published, 2), answerer.answer(published, 2), accounts.spent()
+        ...     accounts.close()
+        ...     store.close()
+        (True, False, 1000000000000)
     """
 
     def __init__(self, collection: Collection, store: Store, accounts: Accounts, rng: Random) -> None:

@@ -8,27 +8,21 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
 
-from hubbub.client.accounts import Accounts
-from hubbub.client.admit import admit, on_arc, phase_of
-from hubbub.client.answer import Answerer
-from hubbub.client.backoff import Backoff, Delay, uniform
-from hubbub.client.documents import Asks, Documents, Published, Refused, trusted_keys
+from hubbub.client.backoff import uniform
+from hubbub.client.current import Current
+from hubbub.client.documents import Documents, trusted_keys
 from hubbub.client.names import only_collection
+from hubbub.client.respond import Responder
 from hubbub.client.status import ClientStatus, status_of
 from hubbub.client.store import Store, collection_in
-from hubbub.client.transport import HttpTransport, Transport, Unreachable
+from hubbub.client.transport import HttpTransport, Transport
 from hubbub.client.upload import Uploader
-from hubbub.client.version import adopt
-from hubbub.collection import Clock, Collection, SystemClock
+from hubbub.collection import Clock, SystemClock
 from hubbub.core.errors import HubbubError
 from hubbub.core.random import Random
 from hubbub.privacy.device_clock import since_boot
-from hubbub.protocols.cohort import place_on_circle
 
 __all__ = ["Client", "NotReady"]
-
-_PHASES = 2  # asks that a question may have in a step
-_POLLS = 20  # times a step to look for an ask that is not there yet
 
 
 class NotReady(HubbubError):
@@ -82,27 +76,17 @@ class Client:
         jitter: float = 0.1,
         form: str = "msgpack",
     ) -> None:
-        self._folder, self._monotonic = Path(folder), monotonic
         self._clock: Clock = SystemClock() if clock is None else clock
         self._rng = Random() if rng is None else rng
-        self._jitter = jitter
+        path, keys = Path(folder), trusted_keys(public_key)
         transport = HttpTransport(server) if isinstance(server, str) else server
-        keys = trusted_keys(public_key)
-        name = collection or collection_in(self._folder) or only_collection(transport)
-        self._store = Store(self._folder, name, self._rng)
-        self._documents = Documents(self._store, transport, keys, name)
+        name = collection or collection_in(path) or only_collection(transport)
+        self._store = Store(path, name, self._rng)
         self._uploader = Uploader(self._store, transport, self._rng, per_frame=per_frame, jitter=jitter, form=form)
-        self._lock = threading.RLock()
-        self._backoff = Backoff(self._rng)
-        self._pause: Delay | None = None
-        self._done: set[tuple[str, str]] = set()
-        self._trouble: str | None = None
-        self._asks: Asks | None = self._documents.asks()
-        self._collection: Collection | None = None
-        self._accounts: Accounts | None = None
-        self._load()
-
-    # -- what a program calls ---------------------------------------------------------------------------------
+        self._responder = Responder(self._store, self._rng)
+        documents = Documents(self._store, transport, keys, name)
+        self._current = Current(path, self._store, documents, self._clock, monotonic, self._rng, jitter=jitter)
+        self._lock = threading.RLock()  # recording never waits for it, so never for the network
 
     def record(self, field: str, value: Any) -> None:
         """Record the value of a field; the last one of a step counts. One that the field does not have is refused.
@@ -110,20 +94,20 @@ class Client:
         Questions of a step see what was recorded in it, and "(none)" where nothing was. Questions with memos, which are
         for values that persist, see what was last recorded.
         """
-        if self._collection is None:
+        if self._current.collection is None:
             with self._lock:
-                self._refresh(self._clock.now())
+                self._current.refresh(self._clock.now())
         for _ in range(2):  # once more where another process has put a new version in force
-            collection = self._collection
+            collection = self._current.collection
             if collection is None:
                 break
             code = collection.encode(field, value)
             with self._store.transaction():
-                if self._is_in_force(collection):
+                if self._current.in_force(collection):
                     self._store.record(field, collection.step_at(self._clock.now()), code)
                     return
             with self._lock:
-                self._load()
+                self._current.load()
         raise self._not_ready()
 
     def tick(self, *, wait: float = 0.0) -> int:
@@ -134,15 +118,16 @@ class Client:
         """
         with self._lock:
             now = self._clock.now()
-            self._refresh(now)
-            return 0 if self._collection is None else self._answer(self._collection, now, wait)
+            self._current.refresh(now)
+            return self._responder.respond(self._current, now, wait)
 
     def upload(self) -> int:
         """Send what waits and is due; how many reports were acknowledged."""
         with self._lock:
-            if self._collection is None or self._accounts is None:
+            collection, accounts = self._current.collection, self._current.accounts
+            if collection is None or accounts is None:
                 return 0
-            return self._uploader.upload(self._collection, self._accounts, self._clock.now())
+            return self._uploader.upload(collection, accounts, self._clock.now())
 
     def run_forever(self, stop: threading.Event | None = None, *, wait: float = 0.75) -> None:
         """Tick and upload until `stop` is set. What goes wrong is kept for `status`, and tried again."""
@@ -152,22 +137,22 @@ class Client:
                 self.tick(wait=wait)
                 self.upload()
             except HubbubError as error:
-                self._trouble = str(error)
+                self._current.trouble = str(error)
             stop.wait(self._pace())
 
     def status(self) -> ClientStatus:
         """What was spent, what remains, what waits."""
         with self._lock:
-            if self._collection is None or self._accounts is None:
+            collection, accounts = self._current.collection, self._current.accounts
+            if collection is None or accounts is None:
                 raise self._not_ready()
-            waiting = len(self._uploader.pending(self._accounts))
-            return status_of(self._store, self._collection, self._accounts, waiting, self._trouble)
+            waiting = len(self._uploader.pending(accounts))
+            return status_of(self._store, collection, accounts, waiting, self._current.trouble)
 
     def close(self) -> None:
         """Close the files; a `with` block does it too."""
         with self._lock:
-            if self._accounts is not None:
-                self._accounts.close()
+            self._current.close()
             self._store.close()
 
     def __enter__(self) -> Self:
@@ -176,127 +161,10 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- documents --------------------------------------------------------------------------------------------
-
-    def _load(self) -> None:
-        """Take up the version that is in force, which another process may have changed."""
-        with self._store.transaction():
-            in_force = self._store.in_force()
-        collection = self._documents.collection()
-        if collection is None or in_force != (collection.version, collection.collection_id):
-            return
-        if self._collection is not None and self._collection.collection_id == collection.collection_id:
-            return
-        if self._accounts is not None:
-            self._accounts.close()
-        self._accounts = Accounts(self._folder, self._store, collection, self._clock, self._monotonic, self._rng)
-        self._collection = collection
-
-    def _refresh(self, now: float) -> None:
-        if not self._backoff.ready(now):
-            return
-        try:
-            if self._collection is None:
-                self._fetch_collection()
-            if self._collection is not None:
-                self._fetch_asks(self._collection, now)
-            self._backoff.succeeded()
-            self._trouble = None
-        except (Unreachable, Refused) as error:
-            self._trouble = str(error)
-            self._backoff.failed(now)
-            if isinstance(error, Refused):
-                with self._store.transaction():
-                    self._store.count(f"refused: {error.reason}")
-
-    def _fetch_collection(self) -> None:
-        with self._store.transaction():
-            in_force = self._store.in_force()
-        self._documents.fetch_collection(in_force)
-        adopt(self._folder, self._store, self._documents, self._clock, self._monotonic, self._rng)
-        self._load()
-
-    def _fetch_asks(self, collection: Collection, now: float) -> None:
-        asks, step = self._asks, collection.step_at(now)
-        if asks is not None and asks.step == step and now < asks.closes and self._is_asked(asks):
-            self._pause = None
-            return
-        if self._pause is None:  # a new step or phase: not every device at once
-            spread = 0.0 if asks is None else self._jitter * collection.step_seconds / 2
-            self._pause = Delay(now, uniform(self._rng) * spread)
-        if not self._pause.over(now):
-            return
-        self._asks = self._documents.fetch_asks() or self._documents.asks()
-        self._pause = Delay(now, (0.5 + uniform(self._rng)) * collection.step_seconds / _POLLS)
-        if self._asks is not None and not self._is_asked(self._asks):
-            self._fetch_collection()
-
-    def _is_asked(self, asks: Asks) -> bool:
-        return self._collection is not None and asks.collection_id == self._collection.collection_id
-
-    def _is_in_force(self, collection: Collection) -> bool:
-        return self._store.in_force() == (collection.version, collection.collection_id)
-
-    # -- answers ----------------------------------------------------------------------------------------------
-
-    def _answer(self, collection: Collection, now: float, wait: float) -> int:
-        accounts, asks = self._accounts, self._asks
-        assert accounts is not None
-        step = accounts.observe()
-        if asks is None or not self._is_asked(asks) or asks.step != step or step < 0:
-            return 0
-        with self._store.transaction():  # while this is held, no other process changes the version in force
-            if self._is_in_force(collection):
-                return sum(self._answer_one(collection, accounts, asks, each, now, wait) for each in _few(asks))
-        self._load()
-        return 0
-
-    def _answer_one(
-        self, collection: Collection, accounts: Accounts, asks: Asks, published: Published, now: float, wait: float
-    ) -> int:
-        ask_id, step = published.ask.ask_id, asks.step
-        if (ask_id, "") in self._done:
-            return 0
-        try:
-            admit(collection, published, step)
-            opens, closes = phase_of(collection, published.question, step, now)
-            if collection.questions[published.question].adaptive and now >= asks.closes:
-                return 0  # of a phase that is over
-            if now < opens + wait * (closes - opens):
-                return 0
-            made = False
-            if on_arc(published, place_on_circle(self._store.device_key, collection.collection_id)):
-                self._store.expect(ask_id, step, closes)
-                made = Answerer(collection, self._store, accounts, self._rng).answer(published, step)
-            self._note(ask_id, "")
-            return int(made)
-        except Refused as error:
-            if self._note(ask_id, error.reason):
-                self._store.count(f"refused: {error.reason}")
-            return 0
-
-    def _note(self, ask_id: str, what: str) -> bool:
-        """Note what became of an ask; whether that is news."""
-        news = (ask_id, what) not in self._done
-        if len(self._done) > 1 << 12:
-            self._done.clear()
-        self._done.add((ask_id, what))
-        return news
-
     def _not_ready(self) -> NotReady:
-        return NotReady(f"no collection yet: {self._trouble or 'the server was not asked'}")
+        return NotReady(f"no collection yet: {self._current.trouble or 'the server was not asked'}")
 
     def _pace(self) -> float:
-        step = 60.0 if self._collection is None else float(self._collection.step_seconds)
+        collection = self._current.collection
+        step = 60.0 if collection is None else float(collection.step_seconds)
         return min(60.0, max(0.05, step / 50)) * (0.5 + uniform(self._rng))
-
-
-def _few(asks: Asks) -> list[Published]:
-    """At most as many asks of a question as a step has phases: more are none that a protocol makes."""
-    counted: dict[str, int] = {}
-    few = []
-    for published in asks.published:
-        counted[published.question] = counted.get(published.question, 0) + 1
-        if counted[published.question] <= _PHASES:
-            few.append(published)
-    return few

@@ -79,6 +79,24 @@ class Documents:
         The trusted public keys.
     name
         The collection's name.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from hubbub.collection import Keys, seal
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.core.random import Random
+        >>> keys = Keys.new()
+        >>> class Server:
+        ...     def request(self, method, path, headers, body=None):
+        ...         sealed = seal(load_collection(EXAMPLE).spec(), keys.private)
+        ...         return Response(200, {}, json.dumps(sealed).encode())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Store(Path(folder), "themes", Random())
+        ...     documents = Documents(store, Server(), (keys.public,), "themes")
+        ...     documents.fetch_collection(None).version, documents.collection("next").name
+        ...     store.close()
+        (1, 'themes')
     """
 
     def __init__(self, store: Store, transport: Transport, keys: tuple[bytes, ...], name: str) -> None:

@@ -72,7 +72,21 @@ def added(parts: list[Status], unit: str, limit: int | None) -> Spending | None:
 def status_of(
     store: Store, collection: Collection, accounts: Accounts, queued: int, trouble: str | None = None
 ) -> ClientStatus:
-    """The status, from the files."""
+    """The status, from the files.
+
+    Example:
+        >>> import tempfile
+        >>> from hubbub.collection import ManualClock
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Store(Path(folder), "themes", Random())
+        ...     accounts = Accounts(Path(folder), store, collection, clock, clock.now, Random())
+        ...     status_of(store, collection, accounts, queued=0).event
+        ...     accounts.close()
+        ...     store.close()
+        Spending(spent=0, remaining=1000000000000, limit=1000000000000)
+    """
     parts, budget = accounts.status(), collection.budget
     spent = sum(part.lifetime for part in parts)
     user = None if accounts.left is None else Spending(spent, max(0, accounts.left - spent), accounts.left)
@@ -94,7 +108,14 @@ def status_of(
 
 
 def read_status(folder: str | os.PathLike[str], clock: Clock | None = None) -> ClientStatus:
-    """The status of a folder, without reaching any server."""
+    """The status of a folder, without reaching any server.
+
+    Example:
+        >>> read_status("no such folder")
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: folder: got 'no such folder'; allowed: the folder of a client
+    """
     path, rng = Path(folder), Random()
     name = collection_in(path)
     if name is None:

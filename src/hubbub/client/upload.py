@@ -36,6 +36,23 @@ class Uploader:
         Over which part of a step uploads are spread; 0 sends at once.
     form
         "msgpack" or "json".
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from hubbub.client.transport import HttpTransport
+        >>> from hubbub.collection import ManualClock
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Store(Path(folder), "themes", Random())
+        ...     accounts = Accounts(Path(folder), store, collection, clock, clock.now, Random())
+        ...     server = HttpTransport("http://localhost:9")
+        ...     uploader = Uploader(store, server, Random(), per_frame=1, jitter=0.1, form="msgpack")
+        ...     uploader.pending(accounts), uploader.upload(collection, accounts, clock.now())
+        ...     accounts.close()
+        ...     store.close()
+        ([], 0)
     """
 
     def __init__(

@@ -25,6 +25,18 @@ def adopt(
     """Put the newest kept version in force, if the one before has nothing left in the present window; whether it is.
 
     A version that came at once would let a server spend a whole window again with each.
+
+    Example:
+        >>> import tempfile
+        >>> from hubbub.client.transport import HttpTransport
+        >>> from hubbub.collection import ManualClock
+        >>> clock = ManualClock()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Store(Path(folder), "themes", Random())
+        ...     documents = Documents(store, HttpTransport("http://localhost:9"), (bytes(32),), "themes")
+        ...     adopt(Path(folder), store, documents, clock, clock.now, Random())  # nothing was ever fetched
+        ...     store.close()
+        False
     """
     offered = documents.collection("next")
     if offered is None:

@@ -1,0 +1,137 @@
+"""What a client goes by: the collection in force, its accounts, and the latest asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hubbub.client.accounts import Accounts
+from hubbub.client.backoff import Backoff, Delay, uniform
+from hubbub.client.documents import Asks, Documents, Refused
+from hubbub.client.store import Store
+from hubbub.client.transport import Unreachable
+from hubbub.client.version import adopt
+from hubbub.collection import Clock, Collection
+from hubbub.core.random import Random
+
+__all__ = ["Current"]
+
+_POLLS = 20  # times a step to look for an ask that is not there yet
+
+
+class Current:
+    """Kept up to date from the folder, which other processes share, and from the server.
+
+    Parameters
+    ----------
+    folder, store, documents
+        Where everything is.
+    clock, monotonic, rng
+        The device's time and randomness.
+    jitter
+        Over which part of half a step fetches are spread.
+
+    Example:
+        >>> import tempfile
+        >>> from hubbub.client.transport import HttpTransport
+        >>> from hubbub.collection import ManualClock
+        >>> clock = ManualClock()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Store(Path(folder), "themes", Random())
+        ...     documents = Documents(store, HttpTransport("http://localhost:9"), (bytes(32),), "themes")
+        ...     current = Current(Path(folder), store, documents, clock, clock.now, Random(), jitter=0.1)
+        ...     current.refresh(clock.now())
+        ...     current.collection, current.trouble is None
+        ...     store.close()
+        (None, False)
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        store: Store,
+        documents: Documents,
+        clock: Clock,
+        monotonic: Callable[[], float],
+        rng: Random,
+        *,
+        jitter: float,
+    ) -> None:
+        self._folder, self._store, self._documents = folder, store, documents
+        self._clock, self._monotonic, self._rng, self._jitter = clock, monotonic, rng, jitter
+        self._backoff = Backoff(rng)
+        self._pause: Delay | None = None
+        self.trouble: str | None = None
+        self.asks: Asks | None = documents.asks()
+        self.collection: Collection | None = None
+        self.accounts: Accounts | None = None
+        self.load()
+
+    def close(self) -> None:
+        """Close the accounts."""
+        if self.accounts is not None:
+            self.accounts.close()
+
+    def load(self) -> None:
+        """Take up the version that is in force, which another process may have changed."""
+        with self._store.transaction():
+            in_force = self._store.in_force()
+        collection = self._documents.collection()
+        if collection is None or in_force != (collection.version, collection.collection_id):
+            return
+        if self.collection is not None and self.collection.collection_id == collection.collection_id:
+            return
+        self.close()
+        self.accounts = Accounts(self._folder, self._store, collection, self._clock, self._monotonic, self._rng)
+        self.collection = collection
+
+    def in_force(self, collection: Collection) -> bool:
+        """Whether a collection is the one in force; asked inside a transaction, it stays so to the end of it."""
+        return self._store.in_force() == (collection.version, collection.collection_id)
+
+    def asked(self, step: int) -> Asks | None:
+        """The asks of a step, if there are any of the collection in force."""
+        asks, collection = self.asks, self.collection
+        if asks is None or collection is None or asks.step != step:
+            return None
+        return asks if asks.collection_id == collection.collection_id else None
+
+    def refresh(self, now: float) -> None:
+        """Fetch what is due. Trouble is noted, counted if the server is to blame, and waited out."""
+        if not self._backoff.ready(now):
+            return
+        try:
+            if self.collection is None:
+                self._fetch_collection()
+            if self.collection is not None:
+                self._fetch_asks(self.collection, now)
+            self._backoff.succeeded()
+            self.trouble = None
+        except (Unreachable, Refused) as error:
+            self.trouble = str(error)
+            self._backoff.failed(now)
+            if isinstance(error, Refused):
+                with self._store.transaction():
+                    self._store.count(f"refused: {error.reason}")
+
+    def _fetch_collection(self) -> None:
+        with self._store.transaction():
+            in_force = self._store.in_force()
+        self._documents.fetch_collection(in_force)
+        adopt(self._folder, self._store, self._documents, self._clock, self._monotonic, self._rng)
+        self.load()
+
+    def _fetch_asks(self, collection: Collection, now: float) -> None:
+        asks = self.asked(collection.step_at(now))
+        if asks is not None and now < asks.closes:
+            self._pause = None
+            return
+        if self._pause is None:  # a new step or phase: not every device at once
+            spread = 0.0 if self.asks is None else self._jitter * collection.step_seconds / 2
+            self._pause = Delay(now, uniform(self._rng) * spread)
+        if not self._pause.over(now):
+            return
+        self.asks = self._documents.fetch_asks() or self._documents.asks()
+        self._pause = Delay(now, (0.5 + uniform(self._rng)) * collection.step_seconds / _POLLS)
+        if self.asks is not None and self.asks.collection_id != collection.collection_id:
+            self._fetch_collection()
