@@ -11,7 +11,7 @@ from hubbub.core.random import Random
 from hubbub.simulate import ldp_ids
 from hubbub.simulate.claims import VERDICTS
 from hubbub.simulate.ldp_ids.figure_5 import figure_5
-from hubbub.simulate.ldp_ids.numbers import after, delays, percentile
+from hubbub.simulate.ldp_ids.numbers import FORMS, after, delays, percentile
 from hubbub.simulate.ldp_ids.sources import binary, linear, logistic, normal, replay, sine
 from hubbub.simulate.ldp_ids.sweep import BITS, METHODS, MSE, PAIRS, SPREAD, Setting, mean, scores, sweep, theory
 from hubbub.simulate.ldp_ids.table_2 import PRINTED, SETTINGS, table_2
@@ -162,8 +162,9 @@ def test_numbers():
     assert source.n == 200_000
     # A mean of 200,000 numbers of deviation 10 has a standard error of 0.022; six of them.
     assert source.make(0).truth(1)[0] == pytest.approx(0.0755, abs=0.14)
-    stream = delays(48)
-    assert (stream.n, stream.steps) == (100_000, 48)
+    stream, rare = (delays(form, 48) for form in FORMS)
+    assert (stream.n, stream.steps) == (rare.n, rare.steps) == (100_000, 48)
+    assert (np.asarray(stream.table) > 0).sum() > 10 * (np.asarray(rare.table) > 0).sum()
     assert percentile(stream, 100) == stream.table.max()
     assert percentile(stream, 50) < percentile(stream, 98)
     source = binary(here, "Sin", sine(8), 200)
@@ -203,7 +204,7 @@ def test_every_figure_at_a_small_size(name, tmp_path, monkeypatch):
     # The tracker says each step and the end; every step is one method over one stream.
     assert said[-1][0] == said[-1][1] == len(said) - 1
     for cell in measured:
-        real = cell.row.startswith(("Aircraft", "NYC taxi", "US flights", "Delays", "clipped at"))
+        real = cell.row.startswith(("Aircraft", "NYC taxi", "US flights", "latest flight", "flights of the hour"))
         assert ("other data" in cell.note) == real
 
 

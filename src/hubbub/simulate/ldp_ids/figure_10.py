@@ -10,7 +10,7 @@ from hubbub.protocols.window.clipping import clipped_means
 from hubbub.simulate.claims import Claim, judged
 from hubbub.simulate.conversation import StreamRun
 from hubbub.simulate.ldp_ids import numbers
-from hubbub.simulate.ldp_ids.sources import Source, length, linear, normal, sine
+from hubbub.simulate.ldp_ids.sources import Process, Source, length, linear, normal, sine
 from hubbub.simulate.ldp_ids.style import draw, finished, panels_of
 from hubbub.simulate.ldp_ids.sweep import METHODS, MRE, MSE, PAIRS, Place, Runs, Setting, mean, scores, start, sweep
 from hubbub.simulate.reproduce import Cell, Context, reproduction
@@ -20,15 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["figure_10"]
 
-STEPS = 200
-REAL_STEPS = 396
+STEPS = 120
+REAL_STEPS = 264
 DEVIATIONS = (0.001, 0.002, 0.004, 0.008)
 SPEEDS = (0.005, 0.01, 0.02, 0.05)
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 WINDOWS = (10, 20, 30, 50)
 USUAL = Setting(1.0, 20)
 BOUND, FLOOR = 20.0, 0.01
-CLIPPED = "Delays"
 Places = Mapping[str, Mapping[float, Place]]  # by panel, then by what changes
 
 
@@ -36,20 +35,23 @@ Places = Mapping[str, Mapping[float, Place]]  # by panel, then by what changes
 def figure_10(context: Context, steps: int = STEPS, real_steps: int = REAL_STEPS) -> tuple[list[Cell], Figure]:
     """LNS-Con and Sin-Con by their speed, and minutes late by eps and w, the threshold found in the first w steps."""
 
-    def numbers_of(name: str, process: object) -> Source:
-        return normal(context, name, process, bound=BOUND, floor=FLOOR)  # type: ignore[arg-type]
+    def moving(name: str, process: Process) -> Source:
+        return normal(context, name, process, bound=BOUND, floor=FLOOR)
 
-    late = numbers.source(context, CLIPPED, numbers.delays(real_steps), numbers.MOST)
+    late, rare = (
+        numbers.source(context, form, form, numbers.delays(form, real_steps), numbers.MOST) for form in numbers.FORMS
+    )
     places: Places = {
-        "LNS-Con": {q: (numbers_of(f"LNS-Con, sqrt Q = {q:g}", linear(context, steps, q)), USUAL) for q in DEVIATIONS},
-        "Sin-Con": {b: (numbers_of(f"Sin-Con, b = {b:g}", sine(steps, b)), USUAL) for b in SPEEDS},
-        "minutes late, w = 20": {e: (late, Setting(e, 20)) for e in EPSILONS},
-        "minutes late, $\\epsilon$ = 1": {float(w): (late, Setting(1.0, w)) for w in WINDOWS},
+        "LNS-Con": {q: (moving(f"LNS-Con, sqrt Q = {q:g}", linear(context, steps, q)), USUAL) for q in DEVIATIONS},
+        "Sin-Con": {b: (moving(f"Sin-Con, b = {b:g}", sine(steps, b)), USUAL) for b in SPEEDS},
+        f"{late.title}, w = 20": {e: (late, Setting(e, 20)) for e in EPSILONS},
+        f"{late.title}, eps = 1": {float(w): (late, Setting(1.0, w)) for w in WINDOWS},
+        f"{rare.title}, w = 20": {e: (rare, Setting(e, 20)) for e in EPSILONS},
     }
-    axes = ("$\\sqrt{Q}$", "b", "$\\epsilon$", "w")
+    axes = ("$\\sqrt{Q}$", "b", "$\\epsilon$", "w", "$\\epsilon$")
     unique = list(dict.fromkeys(place for values in places.values() for place in values.values()))
     runs = sweep(context, unique, score=_score, begin=_begin)
-    figure, panels = panels_of(list(places), columns=2)
+    figure, panels = panels_of(list(places), columns=3)
     cells = []
     for (title, values), axis in zip(places.items(), axes, strict=True):
         draw(
@@ -62,7 +64,8 @@ def figure_10(context: Context, steps: int = STEPS, real_steps: int = REAL_STEPS
             title=title,
         )
     for source, setting in unique:
-        made = "threshold found in the first w steps, measured from step 2w" if source is late else length(steps)
+        clipped = source.name in numbers.FORMS
+        made = "threshold found in the first w steps, measured from step 2w" if clipped else length(steps)
         floor = f"means below {source.floor:g} count as {source.floor:g}"
         remark = source.remark(made, f"runs: {context.repeats}", floor)
         row = f"{source.name}, {setting}"
@@ -74,13 +77,13 @@ def figure_10(context: Context, steps: int = STEPS, real_steps: int = REAL_STEPS
 
 
 def _begin(source: Source, method: str, setting: Setting) -> Protocol:
-    if source.name == CLIPPED:
+    if source.name in numbers.FORMS:
         return clipped_means(method, epsilon=setting.epsilon, w=setting.w, most=numbers.MOST)
     return start(source, method, setting)
 
 
 def _score(source: Source, method: str, setting: Setting, run: StreamRun) -> list[float]:
-    searched = 2 * setting.w - 1 if source.name == CLIPPED else 0
+    searched = 2 * setting.w - 1 if source.name in numbers.FORMS else 0
     return scores(source, method, setting, numbers.after(run, searched))
 
 

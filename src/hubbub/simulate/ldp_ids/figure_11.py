@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hubbub.simulate.claims import Claim, judged
 from hubbub.simulate.dissertation.style import finish
 from hubbub.simulate.event_stream import RESAMPLED
-from hubbub.simulate.ldp_ids.sources import FLOOR, STEPS, binary, length, linear, logistic, replay, sine
+from hubbub.simulate.ldp_ids.sources import FLOOR, binary, length, linear, logistic, replay, sine
 from hubbub.simulate.ldp_ids.style import finished, look, panels_of
 from hubbub.simulate.ldp_ids.sweep import MRE, MSE, Runs, Setting, mean, sweep
 from hubbub.simulate.real_streams import flights_stream, taxi_stream
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["figure_11"]
 
+STEPS = 400
 SETTING = Setting(1.0, 30)
 ALGORITHMS = ("A", "DSAT", "RescueDP", "FAST", "PeGaSus")
 PAIRS = {name: ("LBA", "LPA") if name == "A" else (f"LB-{name}", f"LP-{name}") for name in ALGORITHMS}
@@ -28,7 +29,7 @@ OURS = {"FAST": "w-event form: ours", "PeGaSus": "w-event form: ours"}
 @reproduction(
     "ldp-ids-figure-11",
     title="MRE of other stream algorithms, eps = 1, w = 30",
-    repeats=1,
+    repeats=3,
     needs=("flights", "taxi"),
 )
 def figure_11(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
@@ -56,7 +57,7 @@ def figure_11(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]
                 floored = f"{remark}; shares below {FLOOR:g} count as {FLOOR:g}"
                 cells.append(Cell(f"{source.name}: MRE", method, None, relative, floored))
                 cells.append(Cell(f"{source.name}: MSE", method, None, squared, remark))
-        finish(panel, "", "MRE", source.name)
+        finish(panel, "", "MRE", source.title)
         panel.set_xticks(range(len(PAIRS)), ["LBA, LPA", *ALGORITHMS[1:]], fontsize=8)
     return cells + judged(_claims, runs), finished(figure)
 

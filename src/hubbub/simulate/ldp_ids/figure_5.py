@@ -66,7 +66,7 @@ def figure_5(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
             made = "" if source.note else length(steps)
             remark = source.remark(made, f"runs: {context.repeats}, {SETTING}", WATCHED)
             cells.append(Cell(f"{source.name}: AUC", method, None, score, remark))
-        finish(panel, "false alarms", "true alarms", source.name, log="")
+        finish(panel, "false alarms", "true alarms", source.title, log="")
     return cells + judged(_claims, runs), finished(figure)
 
 

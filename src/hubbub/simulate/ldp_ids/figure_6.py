@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["figure_6"]
 
 STEPS = 300
-SIZES = (50_000, 100_000, 200_000, 400_000)
+SIZES = (25_000, 50_000, 100_000, 200_000)
 DEVIATIONS = (0.001, 0.002, 0.004, 0.008)
 SPEEDS = (0.005, 0.01, 0.02, 0.05)
 SETTING = Setting(1.0, 20)
@@ -27,7 +27,7 @@ Panels = Mapping[str, Mapping[float, Source]]
 
 
 @reproduction(
-    "ldp-ids-figure-6", title="MRE by population and by how fast the stream moves, eps = 1, w = 20", repeats=1
+    "ldp-ids-figure-6", title="MRE by population and by how fast the stream moves, eps = 1, w = 20", repeats=3
 )
 def figure_6(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
     """LNS and Sin; the population changes, the process does not."""

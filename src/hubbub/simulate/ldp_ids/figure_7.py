@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["figure_7"]
 
 STEPS = 300
-SIZES = (50_000, 100_000, 200_000, 400_000)
+SIZES = (25_000, 50_000, 100_000, 200_000)
 DEVIATIONS = (0.001, 0.002, 0.004, 0.008)
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 WINDOWS = (10, 20, 30, 50)
@@ -26,7 +26,7 @@ ADAPTIVE = ("LBD", "LBA", "LPD", "LPA")
 Places = Mapping[str, Mapping[float, Place]]  # by what changes, then by its value
 
 
-@reproduction("ldp-ids-figure-7", title="Communication bits a device and step, LNS", repeats=1)
+@reproduction("ldp-ids-figure-7", title="Communication bits a device and step, LNS", repeats=3)
 def figure_7(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
     """What changes is one of n, sqrt Q, eps and w; the others stay at 200,000, 0.0025, 1 and 20."""
     usual = binary(context, "LNS", linear(context, steps))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hubbub.simulate.claims import Claim, judged
 from hubbub.simulate.event_stream import RESAMPLED
-from hubbub.simulate.ldp_ids.sources import FLOOR, STEPS, binary, length, linear, replay, sine
+from hubbub.simulate.ldp_ids.sources import FLOOR, binary, length, linear, replay, sine
 from hubbub.simulate.ldp_ids.style import draw, finished, panels_of
 from hubbub.simulate.ldp_ids.sweep import MRE, MSE, Runs, Setting, mean, sweep
 from hubbub.simulate.real_streams import taxi_stream
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["figure_8"]
 
+STEPS = 300
 SHORT = 190
 BETAS = (0.1, 0.3, 0.5, 0.7, 0.9)
 METHODS = ("LBD", "LBA", "LPD", "LPA")
@@ -24,7 +25,7 @@ SETTINGS = {beta: Setting(1.0, 20, beta) for beta in BETAS}
 
 
 @reproduction(
-    "ldp-ids-figure-8", title="MRE by the portion beta that measures, eps = 1, w = 20", repeats=1, needs=("taxi",)
+    "ldp-ids-figure-8", title="MRE by the portion beta that measures, eps = 1, w = 20", repeats=3, needs=("taxi",)
 )
 def figure_8(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
     """The four methods that measure before they publish."""
@@ -45,7 +46,7 @@ def figure_8(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
             lambda method, beta, name=source.name: mean(runs, name, method, SETTINGS[beta], MRE),  # type: ignore[misc]
             x="$\\beta$",
             y="MRE",
-            title=source.name,
+            title=source.title,
             log="y",
         )
         made = "" if source.note else length(steps)

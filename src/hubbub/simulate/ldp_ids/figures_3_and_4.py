@@ -48,7 +48,7 @@ def _measure(context: Context, settings: Settings, axis: str, steps: int, claims
             lambda method, x, name=source.name: mean(runs, name, method, settings[x], MRE),  # type: ignore[misc]
             x=axis,
             y="MRE",
-            title=source.name,
+            title=source.title,
         )
         made = "" if source.note else length(steps)
         remark = source.remark(made, f"runs: {context.repeats}")

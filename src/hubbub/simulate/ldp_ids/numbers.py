@@ -1,4 +1,9 @@
-"""The numbers whose mean is streamed, in the place of Taobao-Price: minutes by which the latest flight was late."""
+"""The numbers whose mean is streamed, in the place of Taobao-Price: minutes by which flights were late.
+
+In two forms. In one a device holds the minutes of its latest flight, so that nearly half of the devices hold a number
+above 0 at any time. In the other it holds 0 in the hours without a flight, and only one device in seventy holds more:
+few enough that a private search for a threshold may not see them.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +15,23 @@ from hubbub.protocols.window import Means
 from hubbub.simulate.conversation import StreamRun
 from hubbub.simulate.devices import Stream
 from hubbub.simulate.event_stream import EventStream
-from hubbub.simulate.ldp_ids.sources import Source
+from hubbub.simulate.ldp_ids.sources import OTHER, Source
 from hubbub.simulate.real_streams import flights3m_delays
 from hubbub.simulate.reproduce import Context
 
-__all__ = ["FLOOR", "MOST", "after", "delays", "percentile", "source"]
+__all__ = ["FORMS", "MOST", "after", "delays", "percentile", "source"]
 
 MOST = 2_000.0
 """A bound on the minutes that is known without looking at the data."""
-FLOOR = 1.0
-"""Means below it, in minutes, count as it in relative errors: at first nobody has flown."""
+FORMS = {"latest flight": True, "flights of the hour": False}
+"""The two streams, and whether the latest number is kept."""
+FLOORS = {"latest flight": 1.0, "flights of the hour": 0.05}
+"""Means below it, in minutes, count as it in relative errors: at first nobody has flown, at night nobody flies."""
 
 
-def delays(steps: int) -> EventStream:
-    """What each of 20,000 synthetic devices was late on its latest flight, resampled to 100,000 devices.
-
-    Latest, so that most devices hold a number at any time, as a shop's customers do: of numbers that one device in
-    seventy holds, no threshold can be found privately.
-    """
-    return flights3m_delays(latest=True).resampled().first(steps)
+def delays(form: str, steps: int) -> EventStream:
+    """What each of 20,000 synthetic devices was late, resampled to 100,000 devices."""
+    return flights3m_delays(latest=FORMS[form]).resampled().first(steps)
 
 
 def percentile(stream: EventStream, percent: float) -> float:
@@ -42,15 +45,15 @@ def percentile(stream: EventStream, percent: float) -> float:
     return float(np.percentile(numbers[numbers > 0], percent))
 
 
-def source(context: Context, name: str, stream: EventStream, threshold: float) -> Source:
+def source(context: Context, name: str, form: str, stream: EventStream, threshold: float) -> Source:
     """The stream, its numbers clipped at a threshold on the device."""
     size = context.size(stream.n, least=100)
 
     def make(run: int) -> Stream:
-        return stream.shuffled(context.rng.child("delays", run), size)
+        return stream.shuffled(context.rng.child("delays", form, run), size)
 
-    note = f"other data: {stream.data}, {stream.steps} steps"
-    return Source(name, size, make, Means(0.0, threshold), note, FLOOR, events=(1.0,))
+    note = f"{OTHER}: {stream.data}, {stream.steps} steps"
+    return Source(name, size, make, Means(0.0, threshold), note, FLOORS[form], events=(1.0,))
 
 
 def after(run: StreamRun, steps: int) -> StreamRun:

@@ -19,8 +19,10 @@ from hubbub.simulate.streams import binary_stream, normal_stream
 __all__ = [
     "FLOOR",
     "NEEDS",
+    "OTHER",
     "STEPS",
     "N",
+    "Process",
     "Source",
     "binary",
     "length",
@@ -38,10 +40,12 @@ STEPS = 800
 """How long the paper's synthetic streams are."""
 FLOOR = 0.01
 """Shares below it count as it in relative errors: a share of 0 has none, and a random walk gets there."""
+OTHER = "other data"
 NEEDS = ("flights", "taxi", "flights3m")
 """The data sets that `real` reads."""
 
 Process = Callable[[int], NDArray[np.float64]]
+"""How a share or mean moves, in a run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,11 @@ class Source:
     note: str = ""
     floor: float = FLOOR
     events: tuple[float, ...] = (0.0, 1.0)
+
+    @property
+    def title(self) -> str:
+        """The name over a panel, which says where the data is not the paper's."""
+        return f"{self.name} (other data)" if self.note.startswith(OTHER) else self.name
 
     def remark(self, *more: str) -> str:
         """What to note beside a result on it."""
@@ -131,7 +140,7 @@ def replay(context: Context, name: str, stream: EventStream) -> Source:
     def make(run: int) -> Stream:
         return stream.shuffled(context.rng.child("replay", name, run), size)
 
-    note = f"other data: {stream.data}, {stream.steps} steps"
+    note = f"{OTHER}: {stream.data}, {stream.steps} steps"
     return Source(name, size, make, Frequencies(symbols), note, events=(0.0,) + (1.0,) * (symbols - 1))
 
 
