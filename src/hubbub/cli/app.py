@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hubbub.cli import audit, check, client, data, demo, estimate, plan, reproduce, watch
+from hubbub.cli import audit, check, client, data, demo, estimate, live, plan, reproduce, watch
 from hubbub.core.errors import HubbubError
 
 __all__ = ["app"]
@@ -77,6 +77,7 @@ def hubbub(
 
 
 app.command()(demo.demo)
+app.command()(live.live)
 app.command()(plan.plan)
 app.command()(check.check)
 app.command()(audit.audit)
