@@ -1,0 +1,91 @@
+"""The pages over a collector that runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from starlette.routing import BaseRoute
+
+from hubbub.collection import Collection
+from hubbub.dashboard.answer import Answer
+from hubbub.dashboard.meter import Meter
+from hubbub.dashboard.pages import routes
+from hubbub.dashboard.reader import Ingest, OpenAsk
+from hubbub.service.auth import Tokens
+from hubbub.service.releases import shown
+from hubbub.service.service import Service
+
+__all__ = ["ServiceReader", "dashboard"]
+
+_FARTHEST = 1 << 62
+
+
+def dashboard(tokens: Tokens | None) -> Callable[[Service], Sequence[BaseRoute]]:
+    """The pages as `hubbub.service.server.run` takes them: `run(..., routes=dashboard(tokens))`.
+
+    Parameters
+    ----------
+    tokens
+        Who may see results and counters; None shows them to everyone who can reach the address.
+    """
+
+    def pages(service: Service) -> Sequence[BaseRoute]:
+        return routes(ServiceReader(service), allow=None if tokens is None else tokens.allow)
+
+    return pages
+
+
+class ServiceReader:
+    """Reads what a service has: `hubbub.dashboard.reader.Reader`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._collector = service.collector
+        self._meter = Meter(service.collector.clock)
+        service.collector.listeners.append(lambda changes: self._meter.add(changes.counts))
+
+    def now(self) -> float:
+        """Unix seconds."""
+        return self._collector.clock.now()
+
+    def collections(self) -> Sequence[Collection]:
+        """What is served."""
+        return list(self._collector.collections.values())
+
+    def releases(self, collection: str, question: str, limit: int) -> list[Answer]:
+        """The latest releases of a question, oldest first."""
+        rows = self._collector.releases(collection, question, first=0, last=_FARTHEST, most=limit)
+        return [Answer.of(shown(row)) for row in rows]
+
+    def ingest(self, collection: str) -> Ingest:
+        """What became of a collection's reports."""
+        wanted, now = self._collector.collections[collection].collection_id, self.now()
+        served = {one.collection_id for one in self._collector.collections.values()}
+        nobodys: dict[str, int] = {}
+        for (other, outcome), number in self._collector.counts().items():
+            if other not in served:
+                nobodys[outcome] = nobodys.get(outcome, 0) + number
+        # A copy at once: the collector's own thread opens and closes windows meanwhile.
+        windows = list(self._collector.board.windows.values())
+        asks = [
+            OpenAsk(
+                question=window.question,
+                step=window.ask.step,
+                share=window.ask.cohort.share,
+                reports=window.sketch.n,
+                opens=window.opens,
+                closes=window.closes,
+            )
+            for window in sorted(windows, key=lambda one: (one.question, one.ask.step))
+            if window.key.collection == wanted and not window.final and window.opens <= now < window.closes
+        ]
+        return Ingest(
+            outcomes=self._service.counts(collection),
+            nobodys=nobodys,
+            rates=self._meter.intervals(wanted),
+            asks=asks,
+        )
+
+    def listen(self, collection: str) -> AsyncIterator[bytes]:
+        """Server-sent events, one whenever something has changed."""
+        return self._service.hub.listen(collection)

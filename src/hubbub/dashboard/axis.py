@@ -1,0 +1,23 @@
+"""Where the lines of a chart are."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["ticks"]
+
+
+def ticks(low: float, high: float, *, about: int = 4) -> list[float]:
+    """Round numbers, evenly apart, the first at most `low` and the last at least `high`.
+
+    Example:
+        >>> ticks(0.0, 0.093), ticks(3.1, 3.9)
+        ([0.0, 0.025, 0.05, 0.075, 0.1], [3.0, 3.2, 3.4, 3.6, 3.8, 4.0])
+    """
+    if not high > low:
+        high = low + 1.0
+    raw = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= raw * (1 - 1e-9))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(step * k, 12) for k in range(first, last + 1)]

@@ -1,0 +1,175 @@
+"""A number over time: line, interval and marks as a drawing that needs no program, and all of it as a table.
+
+A program on the page may replace the drawing by one that answers to the pointer; it reads the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from hubbub.dashboard.axis import ticks
+from hubbub.dashboard.bars import fold
+from hubbub.dashboard.markup import Child, Html, el, join
+from hubbub.dashboard.words import Scale
+
+__all__ = ["Point", "band", "curve", "span_of"]
+
+_WIDTH, _HEIGHT = 1000, 240
+
+
+class Point(NamedTuple):
+    """A number at a time, its interval where it has one, and whether it is marked."""
+
+    time: float
+    when: Html
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    marked: bool = False
+    note: str = ""
+
+
+def band(
+    points: Sequence[Point],
+    *,
+    name: str,
+    title: Child,
+    summary: str,
+    scale: Scale,
+    headings: Sequence[str],
+    from_zero: bool = True,
+    legend: str = "",
+) -> Html:
+    """A figure of at least two points, oldest first.
+
+    Parameters
+    ----------
+    points
+        What to draw.
+    name
+        An id that no other element of the page begins with.
+    title, summary, legend
+        What it shows; what can be seen in it, for those who do not see it; what its parts are.
+    scale
+        How its numbers are written.
+    headings
+        Of the table: of the time, of the number, of its interval, of the note. Without intervals, "" for the third.
+    from_zero
+        Whether zero is on the axis.
+
+    Example:
+        >>> points = [Point(t, el("time", str(t)), value) for t, value in enumerate([0.5, None, 1.0])]
+        >>> figure = band(points, name="x", title="X", summary="It grows.", scale=Scale("share", 0),
+        ...     headings=("Time", "Share", "", ""))
+        >>> 'aria-label="It grows."' in figure, figure.count("<tr>")
+        (True, 4)
+    """
+    marks = ticks(*span_of(points, from_zero=from_zero))
+    drawing = el(
+        "div",
+        el("ol", [el("li", scale.text(tick)) for tick in reversed(marks)], class_="ticks-y"),
+        curve(points, marks, summary),
+        el("ol", [el("li", points[i].when) for i in (0, len(points) // 2, -1)], class_="ticks-x"),
+        class_="drawing",
+    )
+    table = el(
+        "table",
+        el("caption", title, class_="unseen"),
+        el("thead", el("tr", [el("th", text, scope="col") for text in headings if text])),
+        el("tbody", [_row(one, scale, headings) for one in reversed(points)]),
+    )
+    return el(
+        "figure",
+        el("figcaption", title),
+        el("div", drawing, class_="plot", data_label=summary),
+        el("p", legend, class_="note") if legend else None,
+        fold(
+            f"{name}-table",
+            "As a table",
+            el("div", table, class_="scroll", tabindex=0, role="region", aria_label="Table"),
+        ),
+        id=name,
+        class_="chart",
+        data_chart=scale.kind,
+        data_decimals=scale.decimals,
+        data_zero=from_zero,
+        data_interval=bool(headings[2]),
+    )
+
+
+def span_of(points: Sequence[Point], *, from_zero: bool) -> tuple[float, float]:
+    """The lowest and the highest that is drawn.
+
+    Example:
+        >>> span_of([Point(0.0, el("time"), 0.5, 0.4, 0.6)], from_zero=True)
+        (0.0, 0.6)
+    """
+    numbers = [end for one in points for end in (one.low, one.value, one.high) if end is not None]
+    numbers += [0.0] if from_zero or not numbers else []
+    return min(numbers), max(numbers)
+
+
+def curve(points: Sequence[Point], marks: Sequence[float], summary: str) -> Html:
+    """The drawing alone, between the first and the last of the marks; it fills whatever room it has.
+
+    Example:
+        >>> points = [Point(t, el("time"), t / 2) for t in range(3)]
+        >>> 'd="M0.0,240.0 500.0,120.0 1000.0,0.0"' in curve(points, [0.0, 1.0], "It grows.")
+        True
+    """
+    start, span = points[0].time, (points[-1].time - points[0].time) or 1.0
+    bottom, rise = marks[0], marks[-1] - marks[0]
+
+    def x(one: Point) -> float:
+        return round(_WIDTH * (one.time - start) / span, 1)
+
+    def y(number: float) -> float:
+        return round(_HEIGHT * (1 - (number - bottom) / rise), 1)
+
+    lines = [el("path", class_="grid", d=f"M0 {y(tick)}H{_WIDTH}") for tick in marks]
+    areas, curves, dots = [], [], []
+    for run in _runs(points):
+        if all(one.low is not None and one.high is not None for one in run):
+            over = " ".join(f"{x(one)},{y(one.high or 0.0)}" for one in run)
+            under = " ".join(f"{x(one)},{y(one.low or 0.0)}" for one in reversed(run))
+            areas.append(el("path", class_="band", d=f"M{over} L{under}Z"))
+        ends = " ".join(f"{x(one)},{y(one.value or 0.0)}" for one in run)
+        curves.append(el("path", class_="curve", d=f"M{ends}" + ("h0" if len(run) == 1 else "")))
+        # A line without length, with round ends: a dot that keeps its shape however the drawing is stretched.
+        dots += [el("path", class_="dot", d=f"M{x(one)} {y(one.value or 0.0)}h0") for one in run if one.marked]
+    return el(
+        "svg",
+        join(lines, areas, curves, dots),
+        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=summary,
+    )
+
+
+def _runs(points: Sequence[Point]) -> Iterator[list[Point]]:
+    """The stretches without a gap."""
+    run: list[Point] = []
+    for one in points:
+        if one.value is not None:
+            run.append(one)
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _row(one: Point, scale: Scale, headings: Sequence[str]) -> Html:
+    cells: list[Child] = [el("th", one.when, scope="row", data_time=one.time), el("td", _data(one.value, scale))]
+    if headings[2]:
+        known = one.low is not None and one.high is not None
+        cells.append(el("td", (_data(one.low, scale), " to ", _data(one.high, scale)) if known else ""))
+    if headings[3]:
+        cells.append(el("td", one.note))
+    return el("tr", cells, data_marked=one.marked)
+
+
+def _data(number: float | None, scale: Scale) -> Child:
+    return "" if number is None else el("data", scale.text(number), value=number)

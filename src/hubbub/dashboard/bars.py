@@ -1,0 +1,147 @@
+"""Tables of shares whose rows draw themselves: each number beside its bar and interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from hubbub.dashboard.answer import Answer, Value
+from hubbub.dashboard.markup import Child, Html, el
+from hubbub.dashboard.words import Scale, count
+
+__all__ = ["MOST_ROWS", "BarTable", "fold", "ranked_bars"]
+
+MOST_ROWS = 200
+"""A domain may have millions of values; the others are in the JSON."""
+
+_WIDTH, _HEIGHT = 1000, 20
+_WORDS = {"zero": "not distinguishable from zero", "unknown": "its error is not known"}
+
+
+@dataclass(frozen=True)
+class BarTable:
+    """How the values of a release are drawn: all of its tables share one axis.
+
+    Parameters
+    ----------
+    answer
+        The release.
+    name
+        An id that no other element of the page begins with.
+    link, chosen
+        Where the name of a value leads, and the code of the one that is shown there now.
+
+    Example:
+        >>> answer = Answer("q", 1, 0.0, 9, None, "share", "none", 0.95, True, None, (Value(0, "<b>", 0.5, 0.1, 0.9),))
+        >>> "&lt;b&gt;" in BarTable(answer, "q").table(answer.values, "All")
+        True
+    """
+
+    answer: Answer
+    name: str
+    link: Callable[[Value], str] | None = None
+    chosen: int | None = None
+
+    def table(self, values: Sequence[Value], caption: str) -> Html:
+        """Some of the values."""
+        axis, scale = _Axis(self.answer.values), Scale.of_answer(self.answer)
+        heads = (
+            el("th", "Value", scope="col"),
+            el("th", el("span", "Drawn", class_="unseen"), scope="col", class_="bar"),
+            el("th", "Estimate", scope="col", class_="number"),
+            el("th", f"{self.answer.level:.0%} interval", scope="col", class_="wide"),
+        )
+        return el(
+            "table",
+            el("caption", caption, class_="unseen"),
+            el("thead", el("tr", heads)),
+            el("tbody", [self._row(one, axis, scale) for one in values]),
+            class_="bars",
+        )
+
+    def _row(self, one: Value, axis: _Axis, scale: Scale) -> Html:
+        label: Html = el("bdi", one.label)
+        if self.link is not None:
+            current = "true" if one.code == self.chosen else None
+            label = el("a", label, href=self.link(one), id=f"{self.name}-value-{one.code}", aria_current=current)
+        between = "" if one.low is None else f"{scale.text(one.low)} to {scale.text(one.high)}"
+        said = _WORDS.get(one.standing)
+        return el(
+            "tr",
+            el("th", label, scope="row"),
+            el("td", _drawn(one, axis), class_="bar"),
+            el(
+                "td",
+                el("b", scale.text(one.value)),
+                " ",
+                el("span", scale.reach(one.reach), class_="reach"),
+                el("span", f", {said}", class_="unseen") if said else None,
+                class_="number",
+            ),
+            el("td", between, class_="wide"),
+            class_=None if one.standing == "clear" else "grey",
+        )
+
+
+def ranked_bars(bars: BarTable, *, most: int) -> Html:
+    """The largest values first, at most so many; the others, and those that cannot be told from zero, are folded away.
+
+    Example:
+        >>> values = (Value(0, "a", 0.5, 0.1, 0.9), Value(1, "b", 0.1, -0.3, 0.5))
+        >>> answer = Answer("q", 1, 0.0, 9, None, "share", "none", 0.95, True, None, values)
+        >>> "1 value not distinguishable from zero" in ranked_bars(BarTable(answer, "q"), most=5)
+        True
+    """
+    ranked = bars.answer.ranked()
+    clear = [one for one in ranked if one.standing == "clear"]
+    rest = ranked[len(clear) :]
+    parts: list[Child] = []
+    if clear:
+        parts.append(bars.table(clear[:most], "Values that can be told from zero, largest first"))
+    if more := clear[most:]:
+        table = bars.table(more[:MOST_ROWS], "Further values that can be told from zero")
+        parts.append(fold(f"{bars.name}-more", f"{count(len(more))} more", table))
+    if rest:
+        said = f"{count(len(rest), 'value')} not distinguishable from zero"
+        parts.append(fold(f"{bars.name}-rest", said, bars.table(rest[:MOST_ROWS], said)))
+    if max(len(more), len(rest)) > MOST_ROWS:
+        parts.append(el("p", f"Lists end after {MOST_ROWS} values; the JSON has all.", class_="note"))
+    return el("div", parts)
+
+
+def fold(name: str, title: str, content: Child) -> Html:
+    """Something that is shown if one wants to see it.
+
+    Example:
+        >>> fold("more", "3 more", "...")
+        '<details id="more"><summary>3 more</summary>...</details>'
+    """
+    return el("details", el("summary", title), content, id=name)
+
+
+class _Axis:
+    """From the lowest end of an interval, or zero, to the highest."""
+
+    def __init__(self, values: Iterable[Value]) -> None:
+        ends = [0.0]
+        for one in values:
+            ends += [end for end in (one.low, one.value, one.high) if end is not None]
+        self._low, self._high = min(ends), max(ends)
+
+    def at(self, number: float) -> float:
+        return round(_WIDTH * (number - self._low) / ((self._high - self._low) or 1.0), 1)
+
+
+def _drawn(one: Value, axis: _Axis) -> Html:
+    zero, middle = axis.at(0.0), _HEIGHT // 2
+    shapes = [el("line", class_="zero", x1=zero, x2=zero, y1=0, y2=_HEIGHT)]
+    if one.value is not None:
+        end = axis.at(one.value)
+        width = round(abs(end - zero), 1)
+        shapes.append(el("rect", class_="amount", x=min(zero, end), y=3, width=width, height=_HEIGHT - 6))
+    if one.low is not None and one.high is not None:
+        low, high = axis.at(one.low), axis.at(one.high)
+        path = f"M{low} {middle}H{high}M{low} 6V{_HEIGHT - 6}M{high} 6V{_HEIGHT - 6}"
+        shapes.append(el("path", class_="interval", d=path))
+    # The number stands beside it: who does not see the bar misses nothing.
+    return el("svg", shapes, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", preserveAspectRatio="none", aria_hidden="true")

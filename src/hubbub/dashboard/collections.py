@@ -1,0 +1,166 @@
+"""Collections: what is asked of devices, word for word as they get it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+
+from hubbub.collection import Collection, Finding, check, forecast
+from hubbub.collection.duration import every, shown
+from hubbub.collection.forecast import Forecast
+from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
+from hubbub.dashboard.facts import facts, table
+from hubbub.dashboard.headline import headline
+from hubbub.dashboard.layout import path_to
+from hubbub.dashboard.markup import Child, Html, el, join
+from hubbub.dashboard.reader import Reader
+from hubbub.dashboard.words import Scale, count, moment, part
+from hubbub.protocols.cohort import CIRCLE
+
+__all__ = ["collection_page", "overview_page"]
+
+_DEVICES = (10_000, 100_000, 1_000_000)
+
+
+def overview_page(reader: Reader, collections: Sequence[Collection]) -> Html:
+    """All collections, each with what it says at this moment."""
+    return el("div", [_card(reader, one) for one in collections], class_="cards")
+
+
+def _card(reader: Reader, collection: Collection) -> Html:
+    lines = []
+    for name, question in collection.questions.items():
+        answers = reader.releases(collection.name, name, 1)
+        said = headline(answers[-1]) if answers else "Nothing is released yet."
+        here = path_to("results", collection.name, name)
+        lines.append(el("li", el("a", question.title or name, href=here), el("p", said)))
+    accepted = reader.ingest(collection.name).outcomes.get("accepted", 0)
+    return el(
+        "section",
+        el("p", f"{collection.name}, version {collection.version}", class_="above"),
+        el("h2", el("a", collection.title, href=path_to("results", collection.name)), id=f"c-{collection.name}"),
+        el("ul", lines, class_="answers"),
+        el(
+            "p",
+            f"{count(accepted, 'report')} so far. ",
+            el("a", "What is promised", href=path_to("privacy", collection.name)),
+            class_="note",
+        ),
+        aria_labelledby=f"c-{collection.name}",
+    )
+
+
+def collection_page(collection: Collection) -> Html:
+    """One collection."""
+    return join(
+        _about(collection), _questions(collection), _fields(collection), _findings(collection), _spec(collection)
+    )
+
+
+def _about(collection: Collection) -> Html:
+    return facts(
+        [
+            ("Name", el("code", collection.name)),
+            ("Version", str(collection.version)),
+            ("Id", el("code", collection.collection_id, class_="id")),
+            ("A step begins", every(collection.step_seconds)),
+            ("Step 0 began", moment(collection.origin, precision=60)),
+            (
+                "Late reports count for",
+                shown(collection.lateness_seconds) if collection.lateness_seconds else "no time",
+            ),
+            ("Fewest reports released", count(collection.minimum_batch)),
+            ("Fewest devices asked", f"{part(collection.minimum_arc / CIRCLE)} of all"),
+            ("Reports are kept for", shown(collection.retention_days * 86400)),
+            ("Size of every upload", count(collection.frame_bytes, "byte")),
+        ],
+        class_="facts wide-facts",
+    )
+
+
+def _questions(collection: Collection) -> Html:
+    rows = []
+    for row in _forecasts(collection):
+        question = collection.questions[row.question]
+        link = el("a", question.title or row.question, href=path_to("results", collection.name, row.question))
+        errors = [_error(row, n) for n in _DEVICES]
+        rows.append(
+            (el("code", row.question), link, row.kind, question.field, f"{question.epsilon:g}", row.mechanism, *errors)
+        )
+    headings = ("Name", "Question", "Kind", "Field", "#Epsilon", "Mechanism", *(f"#{n:,} devices" for n in _DEVICES))
+    note = "The last columns: the expected standard error with so many devices."
+    return el(
+        "section",
+        el("h2", "Questions", id="questions-title"),
+        table("Questions", headings, rows),
+        el("p", note, class_="note"),
+        aria_labelledby="questions-title",
+    )
+
+
+def _error(row: Forecast, n: int) -> str:
+    error = row.errors[n]
+    if error is None:
+        return "no formula"
+    return "± " + Scale.of("share" if row.unit == "share" else "quantity", reaches=[error]).text(error)
+
+
+def _fields(collection: Collection) -> Html:
+    rows = [
+        (el("code", name), type(domain).__name__.lower(), _domain(domain)) for name, domain in collection.fields.items()
+    ]
+    return el(
+        "section",
+        el("h2", "Fields", id="fields-title"),
+        table("Fields", ("Name", "Kind", "Values"), rows),
+        aria_labelledby="fields-title",
+    )
+
+
+def _domain(domain: Domain) -> Child:
+    if isinstance(domain, Categorical):
+        return el("ul", [el("li", el("bdi", name)) for name in domain.names], class_="names")
+    if isinstance(domain, Ordinal):
+        return f"0 to {domain.size - 1:,}"
+    if isinstance(domain, Numeric):
+        return f"{domain.low:g} to {domain.high:g}, in {count(domain.size, 'cell')}"
+    if isinstance(domain, Strings):
+        return f"texts of at most {domain.longest} bytes"
+    if isinstance(domain, Sets):
+        return join(f"at most {domain.most} of: ", _domain(domain.items))
+    return ""
+
+
+def _findings(collection: Collection) -> Html | None:
+    found = _found(collection)
+    if not found:
+        return None
+    items = [el("li", el("strong", one.level), " ", el("code", one.where), f" {one.text}") for one in found]
+    return el(
+        "section",
+        el("h2", "What the check says", id="findings-title"),
+        el("ul", items, class_="findings"),
+        aria_labelledby="findings-title",
+    )
+
+
+def _spec(collection: Collection) -> Html:
+    text = json.dumps(collection.spec(), indent=2, ensure_ascii=False)
+    return el(
+        "section",
+        el("h2", "As devices get it", id="spec-title"),
+        el("p", "Its id is the hash of this. It is never changed while it is served: a change is a new version."),
+        el("details", el("summary", "The whole spec"), el("pre", text, tabindex=0), id="spec"),
+        aria_labelledby="spec-title",
+    )
+
+
+@lru_cache(maxsize=64)
+def _forecasts(collection: Collection) -> tuple[Forecast, ...]:
+    return tuple(forecast(collection))
+
+
+@lru_cache(maxsize=64)
+def _found(collection: Collection) -> tuple[Finding, ...]:
+    return tuple(check(collection))

@@ -1,0 +1,57 @@
+"""Small pieces that several pages have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hubbub.dashboard.markup import Child, Html, el, join
+
+__all__ = ["facts", "numbered", "table"]
+
+
+def facts(pairs: Iterable[tuple[str, Child]], *, class_: str = "facts") -> Html:
+    """Names and what they are; None leaves one out.
+
+    Example:
+        >>> facts([("reports", 3), ("bias", None)])
+        '<dl class="facts"><div><dt>reports</dt><dd>3</dd></div></dl>'
+    """
+    given = [el("div", el("dt", name), el("dd", value)) for name, value in pairs if value is not None]
+    return el("dl", given, class_=class_)
+
+
+def numbered(when: Child, step: int) -> Html:
+    """A step's time with its number.
+
+    Example:
+        >>> numbered("today", 1234)
+        'today<span class="aside"> (no. 1,234)</span>'
+    """
+    return join(when, el("span", f" (no. {step:,})", class_="aside"))
+
+
+def table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[Child]], *, class_: str = "plain") -> Html:
+    """A table, the first cell of whose rows names them; a heading that begins with # is of numbers.
+
+    Example:
+        >>> print(table("Sums", ["name", "#sum"], [("a", 3)]))
+        <div class="scroll" tabindex="0" role="region" aria-label="Sums"><table class="plain">...
+    """
+    numeric = [heading.startswith("#") for heading in headings]
+    heads = [
+        el("th", heading.lstrip("#"), scope="col", class_="number" if number else None)
+        for heading, number in zip(headings, numeric, strict=True)
+    ]
+    body = [
+        el(
+            "tr",
+            el("th", row[0], scope="row"),
+            [
+                el("td", cell, class_="number" if number else None)
+                for cell, number in zip(row[1:], numeric[1:], strict=True)
+            ],
+        )
+        for row in rows
+    ]
+    inside = el("table", el("caption", caption), el("thead", el("tr", heads)), el("tbody", body), class_=class_)
+    return el("div", inside, class_="scroll", tabindex=0, role="region", aria_label=caption)

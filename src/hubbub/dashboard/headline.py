@@ -1,0 +1,77 @@
+"""What a release says, in a sentence that claims no more than it can."""
+
+from __future__ import annotations
+
+from hubbub.dashboard.answer import Answer, Value
+from hubbub.dashboard.markup import Child, Html, el, join
+from hubbub.dashboard.words import Scale, count
+
+__all__ = ["bias_text", "headline"]
+
+_MOST_NAMED = 3
+_BIAS = {
+    "none": "none: right on average",
+    "consistent": "small: adjusted to add up, which trades bias for error",
+    "heuristic": "possible: the method does not rule it out, and intervals may be too narrow",
+}
+
+
+def headline(answer: Answer) -> Html:
+    """The main thing.
+
+    Example:
+        >>> def answer(*values):
+        ...     return Answer("q", 1, 0.0, 9, None, "share", "none", 0.95, True, None, values)
+        >>> a, b, c = Value(0, "a", 0.6, 0.5, 0.7), Value(1, "b", 0.3, 0.2, 0.4), Value(2, "c", 0.25, 0.15, 0.35)
+        >>> headline(answer(a, b))
+        '<bdi>a</bdi> is the most common: <strong>60%</strong> ± 10.'
+        >>> headline(answer(b, c))
+        '<bdi>b</bdi> and <bdi>c</bdi> are the most common; which of them is more so cannot be told yet.'
+        >>> headline(answer(Value(0, "a", 0.6, -0.1, 1.3)))
+        'No value can be told from zero yet: too few reports for so many values.'
+    """
+    if answer.withheld is not None:
+        return join(f"Withheld: {answer.withheld}.")
+    scale = Scale.of_answer(answer)
+    if answer.kind != "share":
+        return join("On average ", _number(answer.values[0], scale), ".")
+    ranked = answer.ranked()
+    if not ranked or ranked[0].standing == "unknown":
+        return join("How far these numbers may be off is not known.")
+    if ranked[0].standing == "zero":
+        return join("No value can be told from zero yet: too few reports for so many values.")
+    leaders = [one for one in ranked if one.high is not None and one.high >= (ranked[0].low or 0.0)]
+    leaders = [one for one in leaders if one.standing == "clear"]
+    if len(leaders) == 1:
+        return join(_name(ranked[0]), " is the most common: ", _number(ranked[0], scale), ".")
+    if len(leaders) > _MOST_NAMED:
+        named = _listed([_name(one) for one in leaders[:_MOST_NAMED]], last=", ")
+        more = count(len(leaders) - _MOST_NAMED, "other")
+        return join(named, f" and {more} are among the most common; which of them is first cannot be told yet.")
+    named = _listed([_name(one) for one in leaders], last=" and ")
+    return join(named, " are the most common; which of them is more so cannot be told yet.")
+
+
+def bias_text(bias: str) -> str:
+    """What a kind of bias means.
+
+    Example:
+        >>> bias_text("none")
+        'none: right on average'
+    """
+    return _BIAS.get(bias, bias)
+
+
+def _name(one: Value) -> Html:
+    return el("bdi", one.label)
+
+
+def _number(one: Value, scale: Scale) -> Html:
+    return join(el("strong", scale.text(one.value)), " ", scale.reach(one.reach))
+
+
+def _listed(names: list[Html], *, last: str) -> Html:
+    parts: list[Child] = []
+    for place, name in enumerate(names):
+        parts += [None if place == 0 else last if place == len(names) - 1 else ", ", name]
+    return join(parts)

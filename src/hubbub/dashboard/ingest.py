@@ -1,0 +1,136 @@
+"""Ingest: what came in, what was turned away and why, what is asked now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hubbub.collection import Collection
+from hubbub.dashboard.band import Point, band
+from hubbub.dashboard.facts import facts, numbered, table
+from hubbub.dashboard.markup import Child, Html, el, join
+from hubbub.dashboard.reader import Ingest, Interval, Reader
+from hubbub.dashboard.words import Scale, count, moment, nearly, part, step_time
+
+__all__ = ["EXPLAINED", "ingest_page", "rate_now"]
+
+EXPLAINED = {
+    "accepted": "Counted, exactly once, and on the disk.",
+    "duplicate": "Sent again and recognised: it was counted before. A lost answer makes a device repeat itself.",
+    "unknown_collection": "Names a collection that is not served here. An old program, or a wrong address.",
+    "unknown_ask": "Answers something that was never asked. A broken program, or one that guesses.",
+    "outdated_version": "Made for an earlier version of the collection. The device has not fetched the new one yet.",
+    "replay": "Carries the number of another report but other bytes. Devices never do this; someone may be trying.",
+    "too_early": "Answers an ask that is not open yet. A device whose clock is ahead.",
+    "late": "Came after its step was over and the time for stragglers too. A device that was off or offline.",
+    "malformed": "Not a report at all, or not of the size that all have. A broken program, or someone trying.",
+    "too_large": "Larger than any upload may be.",
+    "over_quota": "More at once than the collection takes. Devices wait and try again.",
+}
+"""What each outcome means, and what usually causes it."""
+
+_NOW = 60.0
+_HEADINGS = ("Outcome", "#Reports", "What it means")
+
+
+def ingest_page(reader: Reader, collection: Collection) -> Html:
+    """All of it."""
+    found, now = reader.ingest(collection.name), reader.now()
+    return join(_headline(found), _rates(found, now), _outcomes(found), _asks(collection, found, now))
+
+
+def rate_now(rates: list[Interval]) -> float:
+    """Accepted reports a second, over the last minute or as much of it as there is.
+
+    Example:
+        >>> rate_now([Interval(0.0, 10.0, 500, 0), Interval(10.0, 5.0, 100, 3)])
+        40.0
+    """
+    seconds, accepted = 0.0, 0
+    for one in reversed(rates):
+        if seconds >= _NOW:
+            break
+        seconds, accepted = seconds + one.seconds, accepted + one.accepted
+    return accepted / seconds if seconds else 0.0
+
+
+def _headline(found: Ingest) -> Html:
+    accepted = found.outcomes.get("accepted", 0)
+    turned_away = sum(number for name, number in found.outcomes.items() if name not in ("accepted", "duplicate"))
+    everything = accepted + turned_away
+    share = f"{part(turned_away / everything)} of all" if everything else None
+    pairs: list[tuple[str, Child]] = [
+        ("Reports a second", _rate_text(rate_now(list(found.rates)))),
+        ("Accepted", count(accepted)),
+        ("Turned away", join(count(turned_away), el("span", f" {share}", class_="aside") if share else None)),
+        ("Asks open", count(len(found.asks))),
+    ]
+    return facts(pairs, class_="tiles")
+
+
+def _rate_text(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 10 or rate == 0 else f"{rate:.2g}"
+
+
+def _rates(found: Ingest, now: float) -> Html:
+    points = [
+        Point(
+            one.start, moment(one.start), one.accepted / one.seconds, note=count(one.rejected) if one.rejected else ""
+        )
+        for one in found.rates
+        if one.start + one.seconds <= now  # one that is not over yet would look like a fall
+    ]
+    if len(points) < 2:
+        content = el("p", "The chart begins with the first minute of this collector's life.", class_="note")
+    else:
+        numbers = [point.value or 0.0 for point in points]
+        scale = Scale("quantity", 0 if max(numbers) >= 10 else 2)
+        content = band(
+            points,
+            name="rate",
+            title="Accepted reports a second",
+            summary=f"Accepted reports a second over the last {nearly(now - points[0].time)}: "
+            f"{scale.text(numbers[-1])} now, at most {scale.text(max(numbers))}.",
+            scale=scale,
+            headings=("Time", "A second", "", "Turned away"),
+        )
+    return el("section", el("h2", "How fast they come", id="rate-title"), content, aria_labelledby="rate-title")
+
+
+def _outcomes(found: Ingest) -> Html:
+    rows = _rows(found.outcomes, always=("accepted", "duplicate"))
+    content: list[Child] = [table("Reports by outcome", _HEADINGS, rows)]
+    if len(rows) <= 2:
+        content.append(el("p", "Nothing was turned away.", class_="note"))
+    if any(found.nobodys.values()):
+        said = "Turned away before it was clear which collection they are for:"
+        content += [el("p", said), table("Reports of no collection", _HEADINGS, _rows(found.nobodys))]
+    title = el("h2", "What became of them", id="outcomes-title")
+    return el("section", title, content, aria_labelledby="outcomes-title")
+
+
+def _rows(outcomes: Mapping[str, int], *, always: Sequence[str] = ()) -> list[tuple[Child, ...]]:
+    names = [*EXPLAINED, *(name for name in outcomes if name not in EXPLAINED)]
+    return [
+        (el("code", name), count(outcomes.get(name, 0)), EXPLAINED.get(name, ""))
+        for name in names
+        if outcomes.get(name, 0) or name in always
+    ]
+
+
+def _asks(collection: Collection, found: Ingest, now: float) -> Html:
+    rows = [
+        (
+            ask.question,
+            numbered(step_time(collection, ask.step), ask.step),
+            "everyone" if ask.share >= 1 else part(ask.share),
+            count(ask.reports),
+            nearly(ask.closes - now),
+        )
+        for ask in found.asks
+    ]
+    if rows:
+        headings = ("Question", "Step", "#Asked of", "#Reports so far", "#Closes in")
+        content = table("Open asks", headings, rows)
+    else:
+        content = el("p", "Nothing is asked at this moment.", class_="note")
+    return el("section", el("h2", "What is asked now", id="asks-title"), content, aria_labelledby="asks-title")

@@ -1,0 +1,161 @@
+"""What all pages share: the head, the ways between them, the headers they are sent with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from hubbub import __version__
+from hubbub.collection import Collection
+from hubbub.dashboard.assets import address
+from hubbub.dashboard.markup import Child, Html, el, join
+
+__all__ = ["HEADERS", "Page", "path_to"]
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Nothing from elsewhere, nothing inline, and no copy left behind."""
+
+SECTIONS = {"results": "Results", "ingest": "Ingest", "privacy": "Privacy", "collections": "Collection"}
+_SECONDS_WITHOUT_PROGRAMS = 60
+
+
+def path_to(*parts: str, **query: object) -> str:
+    """An address on this site.
+
+    Example:
+        >>> path_to("results", "emoji", "a b/c", value=3)
+        '/results/emoji/a%20b%2Fc?value=3'
+    """
+    asked = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in query.items())
+    return "/" + "/".join(quote(part, safe="") for part in parts) + (f"?{asked}" if asked else "")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page.
+
+    Parameters
+    ----------
+    title
+        What it is about, in a few words.
+    content
+        What is in it, below the heading.
+    collections
+        Those that are served, for the way between them.
+    collection, section
+        The one that it is about, and which of its pages this is.
+    live
+        Whether it changes by itself.
+    lead
+        A sentence below the heading.
+    """
+
+    title: str
+    content: Child
+    collections: Sequence[Collection] = ()
+    collection: Collection | None = None
+    section: str = ""
+    live: bool = False
+    lead: Child = None
+
+    def response(self, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+        """The page as an answer."""
+        return Response(self.html(), status, {**HEADERS, **(headers or {})}, "text/html; charset=utf-8")
+
+    def html(self) -> str:
+        """The page.
+
+        Example:
+            >>> Page("Nothing <here>", "").html().count("Nothing &lt;here&gt;")
+            2
+        """
+        feed = path_to("live", self.collection.name) if self.live and self.collection else None
+        body = el(
+            "body",
+            el("a", "Skip to the content", class_="skip", href="#main"),
+            el("header", self._brand(), self._ways(), class_="top"),
+            el(
+                "main",
+                el(
+                    "header",
+                    self._above(),
+                    el("h1", self.title),
+                    el("p", self.lead, class_="lead") if self.lead else None,
+                ),
+                self.content,
+                id="main",
+                tabindex=-1,
+            ),
+            _footer(),
+            data_feed=feed,
+        )
+        return f"<!doctype html>\n{el('html', self._head(), body, lang='en')}\n"
+
+    def _head(self) -> Html:
+        name = f"{self.collection.name} · " if self.collection else ""
+        return el(
+            "head",
+            el("meta", charset="utf-8"),
+            el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            el("meta", name="color-scheme", content="light dark"),
+            el("title", f"{self.title} · {name}hubbub"),
+            el("link", rel="icon", type="image/svg+xml", href=address("icon.svg")),
+            el("link", rel="stylesheet", href=address("uplot/uPlot.min.css")) if self.live else None,
+            el("link", rel="stylesheet", href=address("style.css")),
+            self._programs() if self.live else None,
+        )
+
+    def _programs(self) -> Html:
+        return join(
+            el("script", defer=True, src=address("uplot/uPlot.iife.min.js")),
+            el("script", defer=True, src=address("charts.js")),
+            el("script", defer=True, src=address("live.js")),
+            el("noscript", el("meta", http_equiv="refresh", content=_SECONDS_WITHOUT_PROGRAMS)),
+        )
+
+    def _brand(self) -> Html:
+        mark = el("span", class_="mark", aria_hidden="true")
+        return el("a", mark, "hubbub", class_="brand", href="/")
+
+    def _above(self) -> Html | None:
+        if self.collection is None:
+            return None
+        return el("p", self.collection.title, class_="above")
+
+    def _ways(self) -> Html:
+        ways: list[Child] = []
+        if len(self.collections) > 1:
+            here = self.section or "results"
+            links = [
+                _link(one.name, path_to(here, one.name), current=one is self.collection and "true")
+                for one in self.collections
+            ]
+            ways.append(el("nav", el("ul", links), aria_label="Collections", class_="which"))
+        if self.collection is not None:
+            links = [
+                _link(title, path_to(section, self.collection.name), current=section == self.section and "page")
+                for section, title in SECTIONS.items()
+            ]
+            ways.append(el("nav", el("ul", links), aria_label="Pages", class_="pages"))
+        status = el("p", id="live", role="status", class_="live") if self.live else None
+        return join(ways, status)
+
+
+def _link(text: str, href: str, *, current: str | bool) -> Html:
+    return el("li", el("a", text, href=href, aria_current=current))
+
+
+def _footer() -> Html:
+    said = "Every number here is an estimate, made from reports that were randomised before they were sent."
+    return el("footer", el("p", said), el("p", f"hubbub {__version__} · ", el("a", "API", href="/openapi.json")))

@@ -1,0 +1,40 @@
+"""A mean, on the range that its numbers may have."""
+
+from __future__ import annotations
+
+from hubbub.dashboard.answer import Answer
+from hubbub.dashboard.markup import Child, Html, el
+from hubbub.dashboard.words import Scale
+
+__all__ = ["mean_figure"]
+
+
+def mean_figure(answer: Answer, low: float, high: float) -> Html:
+    """The number, and where it lies.
+
+    Example:
+        >>> from hubbub.dashboard.answer import Value
+        >>> one = Value(0, "age", 40.0, 38.0, 42.0)
+        >>> answer = Answer("q", 1, 0.0, 9, None, "quantity", "none", 0.95, True, None, (one,))
+        >>> 'aria-label="40.0 ± 2.0, on a range from 0 to 100"' in mean_figure(answer, 0.0, 100.0)
+        True
+    """
+    one, scale = answer.values[0], Scale.of_answer(answer)
+
+    def x(number: float) -> float:
+        return round(1000 * (min(max(number, low), high) - low) / (high - low), 1)
+
+    shapes: list[Child] = [el("path", class_="range", d="M0 20H1000M0 12V28M1000 12V28")]
+    if one.low is not None and one.high is not None:
+        left, right = x(one.low), x(one.high)
+        shapes.append(el("rect", class_="band", x=left, y=8, width=round(right - left, 1), height=24))
+    if one.value is not None:
+        shapes.append(el("path", class_="dot", d=f"M{x(one.value)} 20h0"))
+    said = f"{scale.text(one.value)} {scale.reach(one.reach)}, on a range from {low:g} to {high:g}"
+    return el(
+        "figure",
+        el("figcaption", scale.text(one.value), " ", el("span", scale.reach(one.reach), class_="reach")),
+        el("svg", shapes, viewBox="0 0 1000 40", preserveAspectRatio="none", role="img", aria_label=said),
+        el("p", el("span", f"{low:g}"), el("span", f"{high:g}"), class_="ends"),
+        class_="mean",
+    )

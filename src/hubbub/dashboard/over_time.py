@@ -1,0 +1,136 @@
+"""What a question's releases say over time: of one value in full, of others at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hubbub.collection import Collection
+from hubbub.dashboard.answer import Answer, Value
+from hubbub.dashboard.band import Point, band, curve, span_of
+from hubbub.dashboard.markup import Html, el
+from hubbub.dashboard.words import Scale, count, step_time
+
+__all__ = ["at_a_glance", "chosen_code", "latest", "over_time"]
+
+_GLANCES = 6
+
+
+def over_time(collection: Collection, name: str, answers: Sequence[Answer], code: int | None) -> Html | None:
+    """One value, step by step; None while there is nothing to compare."""
+    points = points_of(collection, answers, code)
+    shown = latest(answers)
+    if code is None or shown is None or len(points) < 2:
+        return None
+    label, scale = shown.values[code].label, _scale(shown.kind, points)
+    legend = f"Line: the estimate. Band: its {shown.level:.0%} interval."
+    if any(point.marked for point in points):
+        legend += " Dots: steps with reports of their own; between them, the release before stands in."
+    return band(
+        points,
+        name=f"q-{name}-time",
+        title=[el("bdi", label), ", step by step"],
+        summary=_summary(label, points, scale),
+        scale=scale,
+        headings=("Step", "Estimate", f"{shown.level:.0%} interval", "Made from"),
+        from_zero=shown.kind == "share",
+        legend=legend,
+    )
+
+
+def at_a_glance(
+    collection: Collection, name: str, answers: Sequence[Answer], code: int | None, link: Callable[[Value], str]
+) -> Html | None:
+    """The values that were largest over all that time, each in a small drawing, all on one scale."""
+    shown = latest(answers)
+    if shown is None or shown.kind != "share" or len(answers) < 2 or len(shown.values) < 2:
+        return None
+    # By their sums: the highest peak of many values is often only the luckiest noise.
+    sums = [sum(_value(answer, one.code) for answer in answers) for one in shown.values]
+    picked = sorted(range(len(sums)), key=lambda place: (-sums[place], place))[:_GLANCES]
+    lines = {place: points_of(collection, answers, place) for place in picked}
+    spans = [span_of(points, from_zero=True) for points in lines.values()]
+    marks = sorted({min(low for low, _ in spans), 0.0, max(high for _, high in spans)})
+    if len(marks) < 2:
+        return None
+    scale = _scale("share", [point for points in lines.values() for point in points])
+    items = []
+    for place, points in lines.items():
+        one = shown.values[place]
+        drawing = curve([point._replace(marked=False) for point in points], marks, _summary(one.label, points, scale))
+        link_to = el(
+            "a",
+            el("span", el("bdi", one.label), el("b", scale.text(one.value)), class_="line"),
+            drawing,
+            href=link(one),
+            id=f"q-{name}-glance-{place}",
+            aria_current="true" if place == code else None,
+        )
+        items.append(el("li", link_to))
+    title = f"q-{name}-glances"
+    note = f"All on one scale, from {scale.text(marks[0])} to {scale.text(marks[-1])}."
+    return el(
+        "section",
+        el("h2", "The largest, at a glance", id=title),
+        el("ul", items, class_="glances"),
+        el("p", note, class_="note"),
+        aria_labelledby=title,
+    )
+
+
+def points_of(collection: Collection, answers: Sequence[Answer], code: int | None) -> list[Point]:
+    """A value of each release; those with reports of their own are marked, if there are others."""
+    stand_ins = any(not answer.published for answer in answers)
+    return [_point(collection, answer, code, mark=stand_ins) for answer in answers]
+
+
+def latest(answers: Sequence[Answer]) -> Answer | None:
+    """The latest release that is not withheld.
+
+    Example:
+        >>> latest([]) is None
+        True
+    """
+    return next((answer for answer in reversed(answers) if answer.values), None)
+
+
+def chosen_code(answers: Sequence[Answer], wanted: int | None) -> int | None:
+    """The value to show in full: the wanted one if there is such a one, else the largest.
+
+    Example:
+        >>> values = (Value(0, "a", 0.1, 0.0, 0.2), Value(1, "b", 0.5, 0.4, 0.6))
+        >>> answers = [Answer("q", 1, 0.0, 9, None, "share", "none", 0.95, True, None, values)]
+        >>> chosen_code(answers, None), chosen_code(answers, 0), chosen_code(answers, 7)
+        (1, 0, 1)
+    """
+    shown = latest(answers)
+    if shown is None:
+        return None
+    return wanted if wanted is not None and 0 <= wanted < len(shown.values) else shown.ranked()[0].code
+
+
+def _point(collection: Collection, answer: Answer, code: int | None, *, mark: bool) -> Point:
+    when, time = step_time(collection, answer.step), float(collection.opens(answer.step))
+    if code is None or code >= len(answer.values):
+        return Point(time, when, None, note=f"withheld: {answer.withheld}" if answer.withheld else "")
+    one = answer.values[code]
+    note = count(answer.n, "report") if answer.published else "the release before"
+    return Point(time, when, one.value, one.low, one.high, mark and answer.published, note)
+
+
+def _value(answer: Answer, code: int) -> float:
+    return (answer.values[code].value if code < len(answer.values) else None) or 0.0
+
+
+def _scale(kind: str, points: Sequence[Point]) -> Scale:
+    known = [(one.low, one.high) for one in points]
+    return Scale.of(kind, reaches=[(high - low) / 2 for low, high in known if low is not None and high is not None])
+
+
+def _summary(label: str, points: Sequence[Point], scale: Scale) -> str:
+    known = [point.value for point in points if point.value is not None]
+    if not known:
+        return f"{label}: nothing is known yet."
+    return (
+        f"{label} over {count(len(points), 'step')}: from {scale.text(known[0])} to {scale.text(known[-1])}, never "
+        f"below {scale.text(min(known))} nor above {scale.text(max(known))}."
+    )

@@ -1,0 +1,144 @@
+"""The routes of the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from hubbub.collection import Collection
+from hubbub.dashboard.assets import asset_route
+from hubbub.dashboard.collections import collection_page, overview_page
+from hubbub.dashboard.ingest import ingest_page
+from hubbub.dashboard.layout import HEADERS, Page, path_to
+from hubbub.dashboard.markup import el
+from hubbub.dashboard.privacy import privacy_page
+from hubbub.dashboard.reader import Reader
+from hubbub.dashboard.results import question_page, results_page
+
+__all__ = ["routes"]
+
+_MOST_DIGITS = 12
+_Handler: TypeAlias = Callable[[Request], Response]
+_About: TypeAlias = Callable[[Request, Collection], Page | None]
+
+
+def routes(reader: Reader, *, allow: Callable[[str], bool] | None = None) -> list[BaseRoute]:
+    """All pages, from `/` on.
+
+    Parameters
+    ----------
+    reader
+        What they show.
+    allow
+        Whether an Authorization header may see results and counters; None shows them to everyone. What is promised
+        and what is asked anyone may read, as every device does.
+    """
+    pages = _Pages(reader, allow)
+    return [
+        Route("/", pages.overview),
+        Route("/results/{name}", pages.about(pages.results, private=True)),
+        Route("/results/{name}/{question}", pages.about(pages.question, private=True)),
+        Route("/ingest/{name}", pages.about(pages.ingest, private=True)),
+        Route("/privacy/{name}", pages.about(pages.privacy)),
+        Route("/collections/{name}", pages.about(pages.collection)),
+        Route("/live/{name}", pages.live),
+        asset_route(),
+    ]
+
+
+class _Pages:
+    """Functions that are not asynchronous run in a thread of their own: reading the store may take a moment."""
+
+    def __init__(self, reader: Reader, allow: Callable[[str], bool] | None) -> None:
+        self._reader = reader
+        self._allow = allow
+
+    # -- of all collections -----------------------------------------------------------------------------------
+
+    def overview(self, request: Request) -> Response:
+        if not self._may(request):
+            return self._locked()
+        served = self._reader.collections()
+        if len(served) == 1:
+            return RedirectResponse(path_to("results", served[0].name), headers=HEADERS)
+        lead = "What many devices say together, and none of them alone."
+        page = Page("What the crowd says", overview_page(self._reader, served), served, live=True, lead=lead)
+        return page.response()
+
+    async def live(self, request: Request) -> Response:
+        if not self._may(request):
+            return self._locked()
+        collection = self._named(request)
+        if collection is None:
+            return self._missing()
+        feed = self._reader.listen(collection.name)
+        return StreamingResponse(feed, headers=HEADERS, media_type="text/event-stream")
+
+    # -- of one -----------------------------------------------------------------------------------------------
+
+    def about(self, make: _About, *, private: bool = False) -> _Handler:
+        """Answer with a page about the collection that the address names."""
+
+        def answer(request: Request) -> Response:
+            if private and not self._may(request):
+                return self._locked()
+            collection = self._named(request)
+            page = None if collection is None else make(request, collection)
+            return self._missing() if page is None else page.response()
+
+        return answer
+
+    def results(self, _request: Request, collection: Collection) -> Page:
+        lead = "Estimates, with intervals that hold the truth 19 times in 20."
+        content = results_page(self._reader, collection)
+        return self._page("Results", content, collection, "results", live=True, lead=lead)
+
+    def question(self, request: Request, collection: Collection) -> Page | None:
+        name = request.path_params["question"]
+        if name not in collection.questions:
+            return None
+        asked = request.query_params.get("value", "")
+        wanted = int(asked) if asked.isascii() and asked.isdigit() and len(asked) <= _MOST_DIGITS else None
+        content = question_page(self._reader, collection, name, wanted)
+        return self._page(collection.questions[name].title or name, content, collection, "results", live=True)
+
+    def ingest(self, _request: Request, collection: Collection) -> Page:
+        lead = "Reports as they come in, and what became of them."
+        return self._page("Ingest", ingest_page(self._reader, collection), collection, "ingest", live=True, lead=lead)
+
+    def privacy(self, _request: Request, collection: Collection) -> Page:
+        lead = "What is promised, to whom, over what time."
+        return self._page("Privacy", privacy_page(self._reader, collection), collection, "privacy", lead=lead)
+
+    def collection(self, _request: Request, collection: Collection) -> Page:
+        return self._page("Collection", collection_page(collection), collection, "collections")
+
+    # -- what they share --------------------------------------------------------------------------------------
+
+    def _may(self, request: Request) -> bool:
+        return self._allow is None or self._allow(request.headers.get("authorization", ""))
+
+    def _named(self, request: Request) -> Collection | None:
+        name = request.path_params["name"]
+        return next((one for one in self._reader.collections() if one.name == name), None)
+
+    def _page(
+        self, title: str, content: str, collection: Collection, section: str, *, live: bool = False, lead: str = ""
+    ) -> Page:
+        return Page(title, content, self._reader.collections(), collection, section, live, lead or None)
+
+    def _missing(self) -> Response:
+        way = el("p", "Begin ", el("a", "at the beginning", href="/"), ".")
+        return Page("There is nothing here", way, self._reader.collections()).response(404)
+
+    def _locked(self) -> Response:
+        """A browser asks its user for the token, as a password."""
+        said = el("p", "Results are for holders of a token: give it as the password, with any name.")
+        public = el("p", "What is promised anyone may read:")
+        served = [el("li", el("a", one.title, href=path_to("privacy", one.name))) for one in self._reader.collections()]
+        page = Page("A token is needed", [said, public, el("ul", served)])
+        return page.response(401, {"WWW-Authenticate": 'Basic realm="hubbub", charset="UTF-8"'})

@@ -1,0 +1,109 @@
+"""Privacy: what is promised, to whom, over what time, and what is spent of it."""
+
+from __future__ import annotations
+
+from hubbub.collection import Collection, promise
+from hubbub.collection.duration import span
+from hubbub.collection.spending import cost_of, steps_a_year, worst_of
+from hubbub.collection.words import epsilon_text, sure_text
+from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.dashboard.facts import table
+from hubbub.dashboard.markup import Child, Html, el, join
+from hubbub.dashboard.reader import Reader
+
+__all__ = ["privacy_page"]
+
+
+def privacy_page(reader: Reader, collection: Collection) -> Html:
+    """The promise, and the account."""
+    return join(_promise(collection), _limits(collection), _questions(reader, collection))
+
+
+def _promise(collection: Collection) -> Html:
+    """The promise's paragraphs, each under its own first words."""
+    paragraphs = promise(collection).split("\n\n")[1:]
+    parts = []
+    for paragraph in paragraphs:
+        lead, _, text = paragraph.partition(". ")
+        known = lead in collection.questions
+        parts.append(el("div", el("h3", el("code", lead) if known else lead), el("p", text)))
+    return el(
+        "section",
+        el("h2", "The promise to everyone who takes part", id="promise-title"),
+        el("div", parts, class_="promise"),
+        aria_labelledby="promise-title",
+    )
+
+
+def _limits(collection: Collection) -> Html:
+    budget, rows = collection.budget, []
+    step = span(collection.step_seconds)
+    if budget.event is not None:
+        rows.append(_limit(f"one step (a {step})", budget.event, worst_of(collection, 1)))
+    if budget.window is not None:
+        steps = budget.window.steps
+        most = worst_of(collection, steps)
+        rows.append(_limit(f"any {span(steps * collection.step_seconds)}", budget.window.limit, most))
+    if budget.user is not None:
+        rows.append(_limit("a lifetime", budget.user, None))
+    headings = ("Over", "#Limit (epsilon)", "#The questions take at most", "Of the limit", "#Certainty at the limit")
+    said = "Every device keeps these limits by itself: it refuses to answer beyond them, whatever the server asks."
+    sure = "Certainty: how sure an observer can become of one of two values that were equally likely before."
+    return el(
+        "section",
+        el("h2", "The limits", id="limits-title"),
+        el("p", said),
+        table("Limits", headings, rows),
+        el("p", sure, class_="note"),
+        aria_labelledby="limits-title",
+    )
+
+
+def _limit(over: str, limit: int, most: int | None) -> tuple[Child, ...]:
+    sure = sure_text(limit / UNITS_PER_EPSILON)
+    if most is None:
+        return over, epsilon_text(limit), "until it is used up", "", sure
+    part = min(most / limit, 1.0)
+    said = epsilon_text(most) if most <= limit else f"{epsilon_text(most)}, cut off at the limit"
+    meter = el("meter", f"{part:.0%}", value=round(part, 4), min=0, max=1, aria_label=f"{part:.0%} of the limit")
+    return over, epsilon_text(limit), said, meter, sure
+
+
+def _questions(reader: Reader, collection: Collection) -> Html:
+    rows = []
+    for name, question in collection.questions.items():
+        cost = cost_of(collection, name)
+        if cost.memo:
+            each = f"{epsilon_text(cost.each)} for every new value, {epsilon_text(cost.most)} for life"
+        elif cost.per == 1:
+            each = f"{epsilon_text(cost.each)} a step"
+        else:
+            each = f"{epsilon_text(cost.each)} in any {cost.per} steps"
+        year = epsilon_text(cost.worst(steps_a_year(collection)))
+        taken: Child = "everyone, every step"
+        if question.kind == "stream":
+            taken = _taken(reader, collection, name, question.w or 1)
+        rows.append((el("code", name), each, year, taken))
+    headings = ("Question", "Costs a device at most", "#In a year", "Asked lately")
+    note = (
+        "The server does not know what any one device has spent; the device does. These are the most that it can have."
+    )
+    return el(
+        "section",
+        el("h2", "What the questions spend", id="spend-title"),
+        table("Spending by question", headings, rows),
+        el("p", note, class_="note"),
+        aria_labelledby="spend-title",
+    )
+
+
+def _taken(reader: Reader, collection: Collection, name: str, w: int) -> Child:
+    """How much of a window's budget the releases of the last window took."""
+    latest = reader.releases(collection.name, name, w)
+    spent = sum(answer.spent or 0.0 for answer in latest)
+    if not latest:
+        return "nothing yet"
+    meter = el(
+        "meter", f"{spent:.0%}", value=round(min(spent, 1.0), 4), min=0, max=1, aria_label=f"{spent:.0%} of a window"
+    )
+    return join(meter, f" {spent:.0%} of what {w} steps may take")

@@ -1,0 +1,80 @@
+"""What the pages read: collections, releases and counters. Nothing here can change anything."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hubbub.collection import Collection
+from hubbub.dashboard.answer import Answer
+
+__all__ = ["Ingest", "Interval", "OpenAsk", "Reader"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What came in from one moment until the next."""
+
+    start: float
+    seconds: float
+    accepted: int
+    rejected: int
+
+
+@dataclass(frozen=True)
+class OpenAsk:
+    """An ask that devices may answer now: of which share of them, how many have, and until when."""
+
+    question: str
+    step: int
+    share: float
+    reports: int
+    opens: float
+    closes: float
+
+
+@dataclass(frozen=True)
+class Ingest:
+    """What became of a collection's reports.
+
+    Parameters
+    ----------
+    outcomes
+        How many so far, by outcome: "accepted", "duplicate", or why not.
+    nobodys
+        Likewise of reports that name no collection that is served.
+    rates
+        The last while, oldest first, without gaps; it ends now.
+    asks
+        What is open.
+    """
+
+    outcomes: Mapping[str, int]
+    rates: Sequence[Interval] = ()
+    asks: Sequence[OpenAsk] = ()
+    nobodys: Mapping[str, int] = field(default_factory=dict)
+
+
+class Reader(Protocol):
+    """Where the pages get what they show."""
+
+    def now(self) -> float:
+        """Unix seconds."""
+        ...
+
+    def collections(self) -> Sequence[Collection]:
+        """What is served."""
+        ...
+
+    def releases(self, collection: str, question: str, limit: int) -> list[Answer]:
+        """The latest releases of a question, oldest first."""
+        ...
+
+    def ingest(self, collection: str) -> Ingest:
+        """What became of a collection's reports."""
+        ...
+
+    def listen(self, collection: str) -> AsyncIterator[bytes]:
+        """Server-sent events, one whenever something has changed."""
+        ...

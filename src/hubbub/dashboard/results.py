@@ -1,0 +1,138 @@
+"""Results: what the crowd answered, question by question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hubbub.collection import Collection
+from hubbub.core.domain import Categorical, Numeric, Strings
+from hubbub.dashboard.answer import Answer, Value
+from hubbub.dashboard.bars import MOST_ROWS, BarTable, ranked_bars
+from hubbub.dashboard.columns import ordered_bars
+from hubbub.dashboard.facts import facts, numbered
+from hubbub.dashboard.headline import bias_text, headline
+from hubbub.dashboard.layout import path_to
+from hubbub.dashboard.markup import Child, Html, el, join
+from hubbub.dashboard.mean import mean_figure
+from hubbub.dashboard.over_time import at_a_glance, chosen_code, latest, over_time
+from hubbub.dashboard.reader import OpenAsk, Reader
+from hubbub.dashboard.words import count, nearly, part, step_time
+
+__all__ = ["HISTORY", "question_page", "results_page"]
+
+HISTORY = 120
+"""How many steps a chart goes back."""
+
+_FEW = 8
+
+
+def results_page(reader: Reader, collection: Collection) -> Html:
+    """All questions of a collection, each with its latest answer."""
+    asks = reader.ingest(collection.name).asks
+    return join(_section(reader, collection, name, asks) for name in collection.questions)
+
+
+def _section(reader: Reader, collection: Collection, name: str, asks: Sequence[OpenAsk]) -> Html:
+    question = collection.questions[name]
+    moves = question.kind in ("stream", "mean")
+    answers = reader.releases(collection.name, name, HISTORY if moves else 1)
+    charts = (
+        over_time(collection, name, answers, chosen_code(answers, None)) if moves else None,
+        _values(collection, name, latest(answers), most=_FEW),
+    )
+    return el(
+        "section",
+        el("p", name, class_="above"),
+        el("h2", el("a", question.title or name, href=path_to("results", collection.name, name)), id=f"q-{name}-title"),
+        _said(answers),
+        _beside(charts, (_facts(collection, answers), _asking(name, asks, reader.now())), f"About {name}"),
+        id=f"q-{name}",
+        class_="question",
+        aria_labelledby=f"q-{name}-title",
+    )
+
+
+def question_page(reader: Reader, collection: Collection, name: str, wanted: int | None) -> Html:
+    """One question: every value, and one of them over time."""
+    answers = reader.releases(collection.name, name, HISTORY)
+    code = chosen_code(answers, wanted)
+    charts = (
+        over_time(collection, name, answers, code),
+        _values(collection, name, latest(answers), most=MOST_ROWS, chosen=code),
+    )
+    about = (
+        _facts(collection, answers),
+        _asking(name, reader.ingest(collection.name).asks, reader.now()),
+        el("p", el("a", "All releases as JSON", href=f"/v1/collections/{collection.name}/questions/{name}/releases")),
+        el("p", el("a", "All questions", href=path_to("results", collection.name))),
+    )
+    return join(
+        _said(answers),
+        _beside(charts, about, f"About {name}"),
+        at_a_glance(collection, name, answers, code, _link(collection, name)),
+    )
+
+
+def _beside(charts: Child, about: Child, label: str) -> Html:
+    return el("div", el("div", charts, class_="charts"), el("aside", about, aria_label=label), class_="beside")
+
+
+def _said(answers: Sequence[Answer]) -> Html:
+    if not answers:
+        return el("p", "Nothing is released yet.", class_="said")
+    said: list[Child] = [headline(answers[-1])]
+    if answers[-1].withheld is not None and latest(answers) is not None:
+        said.append(" Below is an earlier release.")
+    return el("p", said, class_="said")
+
+
+def _link(collection: Collection, name: str) -> Callable[[Value], str]:
+    return lambda one: path_to("results", collection.name, name, value=one.code)
+
+
+def _values(
+    collection: Collection, name: str, answer: Answer | None, *, most: int, chosen: int | None = None
+) -> Html | None:
+    domain = collection.fields[collection.questions[name].field]
+    if answer is None:
+        return None
+    if answer.kind != "share":
+        return mean_figure(answer, domain.low, domain.high) if isinstance(domain, Numeric) else None
+    bars = BarTable(answer, f"q-{name}", _link(collection, name), chosen)
+    return ranked_bars(bars, most=most) if isinstance(domain, Categorical | Strings) else ordered_bars(bars)
+
+
+def _facts(collection: Collection, answers: Sequence[Answer]) -> Html | None:
+    answer = latest(answers) or (answers[-1] if answers else None)
+    if answer is None:
+        return None
+    everyone = collection.questions[answer.question].everyone
+    return facts(
+        [
+            ("Step", numbered(step_time(collection, answer.step), answer.step)),
+            ("Reports", count(answer.n)),
+            ("Devices", f"{count(answer.population)} or so" if answer.population and not everyone else None),
+            ("Made from", None if answer.published else "the release before, which stands in"),
+            ("Bias", bias_text(answer.bias)),
+        ]
+    )
+
+
+def _asking(name: str, asks: Sequence[OpenAsk], now: float) -> Html:
+    """What is asked at this moment."""
+    given = []
+    for ask in asks:
+        if ask.question != name:
+            continue
+        done = min(max((now - ask.opens) / max(ask.closes - ask.opens, 1e-9), 0.0), 1.0)
+        who = "everyone" if ask.share >= 1 else f"{part(ask.share)} of all devices"
+        given.append(
+            el(
+                "div",
+                el("p", el("b", count(ask.reports, "report")), f" so far for step {ask.step:,}, from {who}."),
+                el("progress", value=round(done, 4), max=1, aria_label="Part of the step that is over"),
+                el("p", f"Closes in {nearly(ask.closes - now)}.", class_="note"),
+                class_="asking",
+            )
+        )
+    return join(given)

@@ -1,0 +1,144 @@
+"""A collector with a clock of its own, and devices that answer it in bulk: what the pages of the tests show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hubbub import Random
+from hubbub.collection import Collection, Keys, ManualClock, load_collection
+from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.data import emoji
+from hubbub.service.collector import Collector
+from hubbub.service.frames import Refused
+from hubbub.service.store import open_store
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CHUNK = 5000
+Values = Callable[[int], Mapping[str, Any]]
+"""From a step to the devices' values, as codes, by field."""
+
+
+class Fleet:
+    """Devices that answer every ask of one collection once, as their places on the circle say."""
+
+    def __init__(self, collection: Collection, n: int, values: Values, seed: int) -> None:
+        self.collection = collection
+        self._rng = Random(seed=seed)
+        self._places = self._rng.uint32(n)
+        self._values = values
+        self._answered: set[Any] = set()
+
+    def answer(self, collector: Collector) -> None:
+        """Answer what is open and was not answered yet."""
+        for window in collector.board.open(self.collection.collection_id, collector.clock.now()):
+            if window.key in self._answered:
+                continue
+            self._answered.add(window.key)
+            for body in self.bodies(window.question, window.ask):
+                collector.ingest([collector.admit(BATCH_TYPE, body)])
+
+    def bodies(self, question: str, ask: Any) -> list[bytes]:
+        """What the devices on the ask's arc send."""
+        asked = np.flatnonzero(ask.cohort.holds(self._places))
+        held = self._values(ask.step)[self.collection.questions[question].field]
+        made = []
+        for start in range(0, asked.size, CHUNK):
+            part = asked[start : start + CHUNK]
+            inputs = ask.view([held[i] for i in part] if isinstance(held, list) else held[part])
+            reports = ask.mechanism.randomize(inputs, self._rng)
+            ids = self._rng.bytes(16 * len(reports))
+            made.append(encode_batch(self.collection.collection_id, ask.ask_id, ids, reports))
+        return made
+
+
+def serve(fleets: Sequence[Fleet], *, start: float, seconds: float, then: float = 0.0) -> Collector:
+    """A collector whose devices have answered for so long, and again `then` seconds into a further step."""
+    clock = ManualClock(start)
+    collector = Collector(
+        [fleet.collection for fleet in fleets],
+        open_store("sqlite:///:memory:"),
+        clock=clock,
+        keys=Keys.new(),
+        rng=Random(seed=9),
+    )
+    while clock.now() < start + seconds:
+        until = collector.tick()
+        for fleet in fleets:
+            fleet.answer(collector)
+        clock.set(min(until, start + seconds))
+    collector.tick()
+    clock.advance(then)
+    collector.tick()
+    return collector
+
+
+def emoji_fleet(n: int = 20_000, *, step_seconds: int | None = None, origin: int | None = None) -> Fleet:
+    """Which emoji people use, from real counts; a celebration comes and goes."""
+    collection = load_collection(EXAMPLES / "emoji.toml")
+    if step_seconds is not None and origin is not None:
+        collection = replace(collection, step_seconds=step_seconds, origin=origin, lateness_seconds=0)
+    names = list(collection.fields["used"].labels or ())
+    found = dict(zip(emoji().labels.tolist(), emoji().counts.tolist(), strict=True))
+    weights = np.array([found.get(name, 0) for name in names], dtype=float)
+    weights[-1] = sum(found.values()) - weights.sum()
+    party, none = names.index("🎉"), len(names)
+
+    def values(step: int) -> Mapping[str, Any]:
+        draw = partial(_uniform, Random(seed=step + 1), n)
+        lifted = weights.copy()
+        lifted[party] += 0.2 * weights.sum() * np.exp(-(((step % 40) - 20) ** 2) / 30)
+        codes = np.searchsorted(np.cumsum(lifted / lifted.sum()), draw()).clip(0, none - 1)
+        return {"used": np.where(draw() < 0.06, none, codes)}
+
+    return Fleet(collection, n, values, seed=1)
+
+
+def telemetry_fleet(n: int = 6_000) -> Fleet:
+    """Every kind of field and question."""
+    collection = load_collection(EXAMPLES / "telemetry.toml")
+    words = (*collection.questions["help_wanted"].candidates, "printer", "fonts")
+
+    def values(step: int) -> Mapping[str, Any]:
+        draw = partial(_uniform, Random(seed=step + 1), n)
+        starts = 3.0 + 9.0 * draw() * draw() + 0.05 * (step % 30)
+        chosen = (draw() ** 2 * len(words)).astype(int)
+        return {
+            "platform": np.searchsorted([0.15, 0.4, 1.0], draw()),
+            "crashes": np.minimum((draw() ** -0.5 - 1).astype(np.int64), 9),
+            "startup": starts,
+            "search": [words[code] for code in chosen.tolist()],
+            "plugins": [tuple(range(size)) for size in (draw() * 6).astype(int).tolist()],
+        }
+
+    return Fleet(collection, n, values, seed=2)
+
+
+def _uniform(rng: Random, n: int) -> Any:
+    return (rng.uint32(n) + 0.5) / 2**32
+
+
+def trouble(collector: Collector, fleet: Fleet) -> None:
+    """Reports that are turned away, for several reasons."""
+    window = collector.board.open(fleet.collection.collection_id, collector.clock.now())[0]
+    body, *_ = fleet.bodies(window.question, window.ask)
+    for _ in range(2):
+        collector.ingest([collector.admit(BATCH_TYPE, body)])
+    stranger = replace(window.ask, step=window.ask.step + 999)
+    ids = bytes(range(16)) * 7
+    reports = window.ask.mechanism.randomize([0] * 7, Random(seed=3))
+    collector.ingest(
+        [collector.admit(BATCH_TYPE, encode_batch(fleet.collection.collection_id, stranger.ask_id, ids, reports))]
+    )
+    for hostile in (b"hostile", encode_batch("0" * 32, window.ask.ask_id, ids, reports), bytes(5 << 20)):
+        try:
+            collector.admit(BATCH_TYPE, hostile)
+        except Refused:
+            continue
+        raise AssertionError("taken")
+    collector.tick()
