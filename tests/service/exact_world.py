@@ -67,7 +67,8 @@ class Exact(Mechanism):
         yield cls(epsilon=1.0, size=4)
 
 
-SIZE = 512
+SIZE = 128
+EXACT = Exact(epsilon=1.0, size=SIZE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,14 +76,13 @@ class ExactCollection(Collection):
     """A collection whose one question is asked by `Exact`, with a second ask in every other step if it is adaptive."""
 
     def protocol(self, question: str) -> Protocol:
-        mechanism = Exact(epsilon=1.0, size=SIZE)
         step = 1
         while True:
-            first = yield Ask(mechanism=mechanism, step=step, standing=True)
+            first = yield Ask(mechanism=EXACT, step=step, standing=True)
             assert first is not None
             heard = first
             if self.questions[question].adaptive and step % 2:
-                second = yield Ask(mechanism=mechanism, step=step, cohort=Arc(0, 1 << 31))
+                second = yield Ask(mechanism=EXACT, step=step, cohort=Arc(0, 1 << 31))
                 assert second is not None
                 heard = heard + second
             estimate = Estimate(heard.counts / max(heard.n, 1), np.zeros(SIZE), heard.n)

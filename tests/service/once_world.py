@@ -22,7 +22,7 @@ from hubbub.service.store.base import AskKey, Changes, Store
 from hubbub.service.store.sqlite import SqliteStore
 
 KEYS = Keys(b"k" * 32)
-EXACT = {adaptive: exact_collection(adaptive=adaptive) for adaptive in (False, True)}
+COLLECTIONS = {adaptive: exact_collection(adaptive=adaptive) for adaptive in (False, True)}
 
 
 class Crash(BaseException):
@@ -76,11 +76,11 @@ class World:
     seed: int
     store: Store = field(default_factory=Crashing)
     restart: Callable[[World], Store] = lambda world: world.store
-    steps: int = 30
+    steps: int = 20
 
     def __post_init__(self) -> None:
         self.draw = random.Random(self.seed)
-        self.collection: Collection = EXACT[self.draw.random() < 0.4]
+        self.collection: Collection = COLLECTIONS[self.draw.random() < 0.4]
         self.clock = ManualClock(1000.0 + self.draw.randrange(45))
         self.reports: list[Report] = []
         self.cells: dict[str, int] = {}
@@ -145,7 +145,7 @@ class World:
 
     def _report(self, ask: Ask, report_id: bytes) -> Report:
         value = self.cells.get(ask.ask_id, 0)
-        assert value < SIZE
+        assert value < SIZE, "too few cells for this world"
         self.cells[ask.ask_id] = value + 1
         self.reports.append(Report(ask, report_id, value))
         return self.reports[-1]
@@ -193,7 +193,7 @@ class World:
         counted: set[tuple[str, bytes]] = set()
         for _, _, sketch in stored.values():
             assert sketch.counts.max() <= 1, "counted twice"
-            assert sketch.n == sketch.counts.sum()
+            assert sketch.n == sketch.counts.sum(), "counts that do not add up"
         for report in self.reports:
             _, _, sketch = stored[report.ask.ask_id]
             cell = int(sketch.counts[report.value])
@@ -205,5 +205,5 @@ class World:
                 assert (report.ask.ask_id, report.id) not in counted, "one id counted twice"
                 counted.add((report.ask.ask_id, report.id))
         total = sum(sketch.n for _, _, sketch in stored.values())
-        assert total == len(counted)
-        assert self.store.counts()[self.collection.collection_id, "accepted"] == total
+        assert total == len(counted), "counted, and nobody's"
+        assert self.store.counts()[self.collection.collection_id, "accepted"] == total, "counters that are wrong"

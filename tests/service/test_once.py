@@ -32,9 +32,9 @@ def run(seeds: range) -> None:
         counted += sum("counted" in report.told for report in world.reports)
         crashes += world.crashes
     # The worlds are not empty ones.
-    assert reports > 15 * len(seeds)
-    assert counted > 5 * len(seeds)
-    assert crashes > 4 * len(seeds)
+    assert reports > 12 * len(seeds)
+    assert counted > 4 * len(seeds)
+    assert crashes > 3 * len(seeds)
 
 
 def test_a_thousand_worlds():
@@ -114,7 +114,7 @@ def test_it_finds_an_acknowledgement_before_the_commit(monkeypatch: pytest.Monke
         return made.receipts
 
     monkeypatch.setattr(Collector, "ingest", hasty)
-    assert found() in ("acknowledged, and lost", "a window changed", "counted twice")
+    assert found() in ("acknowledged, and lost", "a window changed", "counters that are wrong")
 
 
 def test_it_finds_repeats_of_late_reports_that_are_called_duplicates(monkeypatch: pytest.MonkeyPatch):

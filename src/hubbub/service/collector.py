@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -14,11 +15,12 @@ from hubbub.core.random import Random
 from hubbub.core.spec import canonical
 from hubbub.service.bulletin import Bulletin, asks_bulletin, collection_bulletin
 from hubbub.service.frames import Frame, Refused, Served, read_frame
-from hubbub.service.ingest import draft
+from hubbub.service.ingest import draft, refusal
+from hubbub.service.logs import log
 from hubbub.service.quota import Quota
 from hubbub.service.receipt import Receipt
 from hubbub.service.rounds import Rounds
-from hubbub.service.store.base import Changes, CollectionRow, ReleaseRow, Store
+from hubbub.service.store.base import Changes, CollectionRow, ReleaseRow, Store, StoreFailed
 
 __all__ = ["Collector", "Limits"]
 
@@ -77,6 +79,7 @@ class Collector:
         self._keys = keys
         self._lock = threading.Lock()
         self._refused: Counter[tuple[str, str]] = Counter()
+        self._pending: Counter[tuple[str, str]] = Counter()
         self._quota = Quota(rate=self.limits.rate, burst=self.limits.burst, clock=clock)
         added, outdated = _register(collections, store)
         self.collections: Mapping[str, Collection] = MappingProxyType({one.name: one for one in collections})
@@ -112,7 +115,15 @@ class Collector:
 
     def ingest(self, frames: Sequence[Frame]) -> list[Receipt]:
         """Count a group of requests in one transaction; what is answered is on the disk."""
-        made = draft(frames, self.board, self.clock.now(), self.store.knows)
+        try:
+            made = draft(frames, self.board, self.clock.now(), self.store.knows)
+        except StoreFailed:
+            raise
+        except Exception as error:  # nothing was changed: whoever it was, the others are still counted
+            if len(frames) > 1:
+                return [receipt for frame in frames for receipt in self.ingest([frame])]
+            log("undecided", level=logging.ERROR, error=type(error).__name__)
+            made = refusal(frames[0])
         self._commit(made.changes)
         made.apply()
         return made.receipts
@@ -133,7 +144,7 @@ class Collector:
     def counts(self) -> Counter[tuple[str, str]]:
         """What became of reports so far, by collection id and outcome ("accepted", "duplicate" or a reason)."""
         with self._lock:
-            return Counter(self._counts)
+            return self._counts + self._pending + self._refused
 
     def _publish(self, name: str, collection: Collection, now: float, until: float) -> None:
         windows = self.board.open(collection.collection_id, now)
@@ -146,12 +157,13 @@ class Collector:
 
     def _commit(self, changes: Changes) -> None:
         with self._lock:
-            refused, self._refused = self._refused, Counter()
-        changes.counts.update(refused)
+            self._pending, self._refused = self._refused, Counter()
+        changes.counts.update(self._pending)
         if changes:
             self.store.commit(changes)
             with self._lock:
                 self._counts.update(changes.counts)
+                self._pending = Counter()
             for listener in self.listeners:
                 listener(changes)
 

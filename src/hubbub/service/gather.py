@@ -62,7 +62,8 @@ def gather(
             reports, good = window.template.read([entry.report for entry, _ in several])
             kept = [several[row] for row in np.flatnonzero(good)]
             ids = b"".join(entry.report_id for entry, _ in kept)
-            found[key].append(_answers(reports, ids, [number for _, number in kept]))
+            if kept:
+                found[key].append(_answers(reports, ids, [number for _, number in kept]))
         for row in np.flatnonzero(~good):
             entry, number = several[row]
             receipts[number].rejected.append((entry.report_id.hex(), reason))

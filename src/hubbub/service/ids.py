@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -145,7 +146,7 @@ def digests_of(reports: Reports) -> Words:
 
 def _words(column: NDArray[Any]) -> Words:
     """A column's entries as whole words, padded with zeros."""
-    flat = column.reshape(len(column), -1)
+    flat = column.reshape(len(column), math.prod(column.shape[1:]))
     if flat.shape[1] == 1:
         return flat.astype(np.uint64)
     raw = np.ascontiguousarray(flat, dtype=flat.dtype.newbyteorder("<")).view(np.uint8)

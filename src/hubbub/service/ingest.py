@@ -18,7 +18,7 @@ from hubbub.service.seen import DUPLICATE, FRESH, REPLAY
 from hubbub.service.store.base import AskKey, Changes
 from hubbub.service.window import Board, Window
 
-__all__ = ["Draft", "draft"]
+__all__ = ["Draft", "draft", "refusal"]
 
 _LATE, _EARLY, _MALFORMED = 3, 4, 5
 _REASONS: dict[int, Reason] = {REPLAY: "replay", _LATE: "late", _EARLY: "too_early", _MALFORMED: "malformed"}
@@ -75,6 +75,22 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[As
         for outcome, count in receipt.outcomes().items():
             if count:
                 made.changes.counts[frame.collection, outcome] += count
+    return made
+
+
+def refusal(frame: Frame) -> Draft:
+    """What to do with a request that cannot be decided on: all of its reports are malformed.
+
+    Example:
+        >>> from hubbub.collection.wire import Entry
+        >>> made = refusal(Frame("0" * 32, [Entry("1" * 32, bytes(16), b"...")]))
+        >>> made.receipts[0].rejected, dict(made.changes.counts)
+        ([('00000000000000000000000000000000', 'malformed')], {('00000000000000000000000000000000', 'malformed'): 1})
+    """
+    ids = b"".join(entry.report_id for entry in frame.entries) + (frame.batch.ids if frame.batch is not None else b"")
+    receipt = Receipt(rejected=[(ids[at : at + 16].hex(), "malformed") for at in range(0, len(ids), 16)])
+    made = Draft(Changes(), [receipt], [])
+    made.changes.counts[frame.collection, "malformed"] += len(receipt.rejected)
     return made
 
 

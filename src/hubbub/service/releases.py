@@ -39,7 +39,7 @@ def row_of(release: Release, *, collection: str, question: str, time: float, min
         "n": estimate.n,
         "bias": estimate.bias,
         "kind": estimate.kind,
-        "labels": list(estimate.names()),
+        "labels": None if estimate.labels is None else list(estimate.labels),
         "value": _list(estimate.value),
         "variance": _list(estimate.variance),
     }
@@ -57,7 +57,11 @@ def same(a: ReleaseRow, b: ReleaseRow) -> bool:
         (True, False)
     """
     mine, theirs = json.loads(a.payload), json.loads(b.payload)
-    return (a[:3], a.withheld) == (b[:3], b.withheld) and _alike(mine, theirs)
+    return (
+        (a[:3], a.withheld) == (b[:3], b.withheld)
+        and mine.keys() == theirs.keys()
+        and all(_alike(mine[key], theirs[key]) for key in mine)
+    )
 
 
 def shown(row: ReleaseRow, *, level: float = 0.95) -> dict[str, Json]:
@@ -85,7 +89,8 @@ def shown(row: ReleaseRow, *, level: float = 0.95) -> dict[str, Json]:
 
 
 def _list(numbers: NDArray[np.float64]) -> list[Json]:
-    return [_finite(number) for number in numbers.tolist()]
+    plain: list[Json] = numbers.tolist()
+    return plain if np.isfinite(numbers).all() else [_finite(number) for number in numbers.tolist()]
 
 
 def _finite(number: float) -> float | None:
@@ -93,10 +98,10 @@ def _finite(number: float) -> float | None:
 
 
 def _alike(a: Any, b: Any) -> bool:
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_alike(a[key], b[key]) for key in a)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(_alike(x, y) for x, y in zip(a, b, strict=True))
-    if isinstance(a, float) and isinstance(b, float):
-        return math.isclose(a, b, rel_tol=CLOSE, abs_tol=CLOSE)
-    return bool(a == b)
+    if a == b:
+        return True
+    try:
+        mine, theirs = np.array(a, dtype=np.float64), np.array(b, dtype=np.float64)  # null becomes NaN
+    except (TypeError, ValueError):
+        return False
+    return mine.shape == theirs.shape and np.allclose(mine, theirs, rtol=CLOSE, atol=CLOSE, equal_nan=True)

@@ -1,0 +1,136 @@
+"""A collector behind its routes, without a network, on a clock that stands still."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from loopback import Loopback, running
+
+from hubbub import Random
+from hubbub.collection import Collection, Keys, ManualClock, load_collection
+from hubbub.collection.wire import Entry, encode_upload
+from hubbub.protocols.ask import Ask
+from hubbub.service.app import create_app
+from hubbub.service.auth import Tokens
+from hubbub.service.collector import Collector, Limits
+from hubbub.service.service import Service
+from hubbub.service.store.sqlite import SqliteStore
+
+KEYS = Keys(b"k" * 32)
+TOKEN = "a token for the tests"
+AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
+
+THEMES = """
+name = "themes"
+version = 2
+title = "Light or dark?"
+
+[schedule]
+step = "100s"
+lateness = "10s"
+
+[privacy]
+event = 2.0
+minimum_batch = 20
+
+[fields.theme]
+kind = "categorical"
+names = ["light", "dark"]
+
+[fields.age]
+kind = "numeric"
+low = 0
+high = 100
+cells = 10
+
+[questions.popular]
+kind = "histogram"
+field = "theme"
+epsilon = 1.0
+
+[questions.old]
+kind = "mean"
+field = "age"
+epsilon = 1.0
+"""
+
+
+class Web:
+    """The site, and what a device of it would send."""
+
+    def __init__(self, client: Loopback, collector: Collector, service: Service, clock: ManualClock) -> None:
+        self.client, self.collector, self.service, self.clock = client, collector, service, clock
+        self.collection = collector.collections["themes"]
+        self.draw = Random(seed=5)
+
+    def ask(self, question: str = "popular") -> Ask:
+        now = self.clock.now()
+        for window in self.collector.board.open(self.collection.collection_id, now):
+            if window.question == question:
+                return window.ask
+        raise AssertionError(question)
+
+    def entry(self, value: int = 1, ask: Ask | None = None) -> Entry:
+        ask = ask or self.ask()
+        report = ask.mechanism.randomize([value], self.draw).to_bytes()
+        return Entry(ask.ask_id, self.draw.bytes(16), report)
+
+    def frame(self, *entries: Entry) -> bytes:
+        return encode_upload(self.collection.collection_id, list(entries), self.collection.frame_bytes)
+
+    def post(self, kind: str, body: Any, **headers: str) -> Any:
+        given = {"Content-Type": kind, **headers} if kind else headers
+        return self.client.post("/v1/reports", content=body, headers=given)
+
+    def wait_until(self, now: float) -> None:
+        """Move the clock, and wait for the writer to have noticed."""
+        self.clock.set(now)
+        deadline = time.monotonic() + 30
+        while (self.collector.asks["themes"].until or 0) <= now:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def counts(self) -> dict[str, int]:
+        """By outcome; those of no collection begin with a question mark."""
+        known = self.collection.collection_id
+        return {
+            ("" if collection == known else "?") + outcome: count
+            for (collection, outcome), count in self.collector.counts().items()
+        }
+
+    def state(self) -> Any:
+        """All that a bad client must not change."""
+        store = self.collector.store
+        windows = self.collector.board.windows
+        return (
+            {key: (window.sketch.to_bytes(), len(window.seen), window.final) for key, window in windows.items()},
+            {key: list(store.segments(key)) for key in windows},
+            sorted(store.held()),
+        )
+
+
+def themes() -> Collection:
+    return load_collection(THEMES)
+
+
+@contextmanager
+def website(limits: Limits | None = None) -> Iterator[Web]:
+    clock, store = ManualClock(1000.0), SqliteStore(":memory:")
+    Collector([load_collection(THEMES.replace("version = 2", "version = 1"))], store, clock=clock, keys=KEYS)
+    collector = Collector([themes()], store, clock=clock, keys=KEYS, limits=limits)
+    service = Service(collector)
+    with running(create_app(service, Tokens([TOKEN]))) as client:
+        yield Web(client, collector, service, clock)
+
+
+def problem(response: Any) -> str:
+    """The slug of a problem document."""
+    assert response.headers["content-type"] == "application/problem+json"
+    document = json.loads(response.content)
+    assert document["status"] == response.status_code
+    assert set(document) >= {"type", "title", "status"}
+    return str(document["type"]).removeprefix("urn:hubbub:problem:")
