@@ -28,7 +28,7 @@ HANGS = 90.0  # seconds after which a test gives up, not a measure of anything
 
 
 def test_a_headless_run() -> None:
-    options = ["--headless", "--json", "--devices", "300", "--workers", "2", "--step", "3s", "--seconds", "13"]
+    options = ["--headless", "--json", "--devices", "300", "--workers", "2", "--step", "3s", "--seconds", "15"]
     done = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=HANGS, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -214,7 +214,7 @@ def _words(answer: dict[str, Any]) -> str:
     for name, what in (("popular", "the mean of all steps"), ("trend", "the stream's latest release")):
         found = answer[name]
         if found is None:
-            lines.append(f"{name}: nothing released (at least 20 reports are needed)")
+            lines.append(f"{name}: no release yet that rests on at least 20 reports")
         else:
             lines.append(f"{name}: {found['covered']} of {found['values']} intervals of {what} hold the truth")
     return "\n".join(lines)

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ title = "Which emoji people use"
 [schedule]
 step = "{step}s"
 lateness = "{lateness}s"
+origin = {origin}
 retention = "1d"
 [privacy]
 event = 2.0
@@ -62,14 +64,15 @@ w = 7
 """
 _FEWEST, _MOST, _LONGEST_STEP = 50, 1_000_000, 3600
 _PATIENCE = 30.0
+_START_SECONDS = 4
 
 
 class Stopped(HubbubError):
     """A process of the demonstration ended by itself."""
 
 
-def live_collection(step_seconds: int) -> Collection:
-    """What the devices are asked: `examples/emoji.toml` with steps of seconds.
+def live_collection(step_seconds: int, origin: int = 0) -> Collection:
+    """What the devices are asked: `examples/emoji.toml` with steps of seconds, from a Unix time on.
 
     Example:
         >>> sorted(live_collection(5).questions), live_collection(5).lateness_seconds
@@ -79,7 +82,7 @@ def live_collection(step_seconds: int) -> Collection:
         raise InvalidValue("step", step_seconds, f"from 1 to {_LONGEST_STEP} seconds")
     lateness = 1 if step_seconds >= 3 else 0  # a stream asks twice a step: the late must be in before its half is over
     names = json.dumps(NAMES, ensure_ascii=False)
-    return load_collection(_TEXT.format(step=step_seconds, lateness=lateness, names=names))
+    return load_collection(_TEXT.format(step=step_seconds, lateness=lateness, origin=origin, names=names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +163,9 @@ class Live:
             raise InvalidValue("devices", devices, f"an integer from {_FEWEST} to {_MOST}")
         if isinstance(workers, bool) or not 1 <= workers <= 64:
             raise InvalidValue("workers", workers, "an integer from 1 to 64")
-        self.devices, self.collection = devices, live_collection(step_seconds)
+        # In a folder of its own the first step waits for the devices; in one that is kept, steps go on from run to run.
+        origin = int(time.time()) + _START_SECONDS if folder is None else 0
+        self.devices, self.collection = devices, live_collection(step_seconds, origin)
         self._workers, self._folder, self._port = workers, folder, port
         weights, self.source = _weights()
         sizes = [devices // workers + (group < devices % workers) for group in range(workers)]
