@@ -185,3 +185,18 @@ def test_steps_and_windows_are_divided_too() -> None:
     assert split.asks.window == (4 * UNITS_PER_EPSILON, 8)  # eight histograms
     assert split.memos.window == (5 * UNITS_PER_EPSILON, 8)
     assert split_budget(survey(text), 0) == (None, None)
+
+
+def test_two_fields_alike_have_memos_of_their_own(folder: Path) -> None:
+    desk = MEMO[MEMO.index("[questions.page]") :].replace("page", "desk").replace('"home"', '"work"')
+    twins = MEMO.replace("user = 7.0", "user = 20.0") + f'\n[fields.work]\nkind = "ordinal"\nsize = 6\n\n{desk}'
+    server, clock = LocalServer(survey(twins)), ManualClock()
+    assert server.collection.questions["desk"].field == "work"
+    cost = memo_mechanism(server).permanent_event().spent
+    with device(folder, server, clock) as client:
+        begin(server, clock, 5)
+        client.record("home", 3)
+        client.record("work", 3)
+        client.tick()
+        assert client.status().memos == {"page": 1, "desk": 1}
+        assert client.status().spent == 2 * cost  # one permanent answer for both would tell that they are equal

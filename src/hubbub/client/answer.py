@@ -6,6 +6,7 @@ from typing import Any
 
 from hubbub.client.accounts import Accounts
 from hubbub.client.documents import Published, Refused
+from hubbub.client.names import memo_account
 from hubbub.client.store import Queued, Store, code_bytes, read_code
 from hubbub.collection import Collection
 from hubbub.collection.fields import Code
@@ -79,24 +80,26 @@ class Answerer:
         assert isinstance(mechanism, Memoised)
         if self._store.answered(published.question, step):
             return False
-        known = self._store.enrolled(mechanism.spec_id)
+        account = memo_account(self._collection.questions[published.question].field, mechanism)
+        known = self._store.enrolled(account)
         public, current = (mechanism.enroll(self._rng), None) if known is None else known
         if known is None:
-            self._store.enroll(mechanism.spec_id, public)
+            self._store.enroll(account, public)
         value = ask.view([self._frozen(published.question, step)])[0]
-        memo = self._memo(mechanism, mechanism.memo_key(value, public), value, public, step)
+        name = f"{account}{mechanism.memo_key(value, public)}"
+        memo = self._memo(mechanism, name, value, public, step)
         if memo is None and current is not None:  # to refuse, or to answer otherwise, would tell that a value changed
-            memo = self._known(mechanism, current)
+            memo = self._known(f"{account}{current}")
         if memo is None:
             raise Refused("budget", "nothing is left for a first memo")
         report = mechanism.report_from(memo, self._rng).to_bytes()
-        self._store.enroll(mechanism.spec_id, public, memo.key)
+        self._store.enroll(account, public, memo.key)
         self._store.enqueue(published.question, Queued(self._rng.bytes(16), ask.ask_id, step, report))
         return True
 
-    def _memo(self, mechanism: Any, key: int, value: Any, public: int, step: int) -> Memo | None:
-        """The memo of a key: the one there is, or a new one, paid for; None if it cannot be."""
-        known = self._known(mechanism, key)
+    def _memo(self, mechanism: Any, name: str, value: Any, public: int, step: int) -> Memo | None:
+        """The memo of this name: the one there is, or a new one, paid for; None if it cannot be."""
+        known = self._known(name)
         if known is not None or self._accounts.memos is None:
             return known
 
@@ -105,15 +108,13 @@ class Answerer:
             return made
 
         try:
-            name = f"{mechanism.spec_id}:{key}"
             entry = self._accounts.memos.answer(name, step, mechanism.permanent_event(), make)
         except BudgetExceeded:
             return None
         assert entry.report is not None
         return Memo.from_bytes(entry.report)
 
-    def _known(self, mechanism: Any, key: int) -> Memo | None:
-        name = f"{mechanism.spec_id}:{key}"
+    def _known(self, name: str) -> Memo | None:
         carried = self._store.memo(name)
         if carried is None and self._accounts.memos is not None:
             # A memo is an entry that is never sent: it and its debit were stored as one.

@@ -1,4 +1,4 @@
-"""Which collection is meant, where a program does not say."""
+"""Names: of the collection where a program does not say, and of what a device keeps for life."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 from hubbub.client.transport import Transport, Unreachable
 from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["only_collection"]
+__all__ = ["memo_account", "only_collection"]
 
 _PATH = "/v1/collections"
 
@@ -33,3 +34,15 @@ def only_collection(transport: Transport) -> str:
     if len(names) != 1:
         raise InvalidValue("collection", None, f"one of {', '.join(names[:20])}" if names else "a collection's name")
     return names[0]
+
+
+def memo_account(field: str, mechanism: Mechanism) -> str:
+    """Under which a device keeps its memos of a field: shared by two fields, they would tell if their values are equal.
+
+    Example:
+        >>> from hubbub import BasicRappor
+        >>> rappor = BasicRappor(epsilon=2.0, domain=4)
+        >>> memo_account("home", rappor) == memo_account("work", rappor)
+        False
+    """
+    return f"{field}:{mechanism.spec_id}:"

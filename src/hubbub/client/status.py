@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hubbub.client.accounts import Accounts
 from hubbub.client.documents import Documents
+from hubbub.client.names import memo_account
 from hubbub.client.store import Store, collection_in
 from hubbub.client.transport import Response, Unreachable
 from hubbub.collection import Clock, Collection, SystemClock
@@ -145,8 +146,8 @@ def _memos(store: Store, collection: Collection, accounts: Accounts) -> dict[str
     counted = {}
     for name, question in collection.questions.items():
         if question.kind == "memo":
-            spec_id = question.mechanism_for(collection.fields[question.field]).spec_id
-            counted[name] = len({one for one in names if one.startswith(spec_id)})
+            account = memo_account(question.field, question.mechanism_for(collection.fields[question.field]))
+            counted[name] = len({one for one in names if one.startswith(account)})
     return counted
 
 

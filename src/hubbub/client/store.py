@@ -23,7 +23,7 @@ _TABLES = (
     # Totals are text: SQLite's integers have a largest one.
     "CREATE TABLE versions (version INTEGER PRIMARY KEY, spent TEXT NOT NULL, most TEXT)",
     "CREATE TABLE recorded (field TEXT PRIMARY KEY, step INTEGER NOT NULL, code BLOB NOT NULL)",
-    "CREATE TABLE enrolled (spec_id TEXT PRIMARY KEY, public INTEGER NOT NULL, current INTEGER)",
+    "CREATE TABLE enrolled (account TEXT PRIMARY KEY, public INTEGER NOT NULL, current INTEGER)",
     "CREATE TABLE memos (name TEXT PRIMARY KEY, memo BLOB NOT NULL)",
     "CREATE TABLE asks (ask_id TEXT PRIMARY KEY, step INTEGER NOT NULL, closes REAL NOT NULL)",
     "CREATE TABLE queue (ask_id TEXT PRIMARY KEY, question TEXT NOT NULL, step INTEGER NOT NULL, "
@@ -145,14 +145,14 @@ class Store:
 
     # -- memos ------------------------------------------------------------------------------------------------
 
-    def enrolled(self, spec_id: str) -> tuple[int, int | None] | None:
-        """What the device drew for a mechanism, and the key of the memo it last answered from."""
-        rows = self._run("SELECT public, current FROM enrolled WHERE spec_id = ?", spec_id)
+    def enrolled(self, account: str) -> tuple[int, int | None] | None:
+        """What the device drew for a field and its mechanism, and the key of the memo it last answered from."""
+        rows = self._run("SELECT public, current FROM enrolled WHERE account = ?", account)
         return (rows[0][0], rows[0][1]) if rows else None
 
-    def enroll(self, spec_id: str, public: int, current: int | None = None) -> None:
+    def enroll(self, account: str, public: int, current: int | None = None) -> None:
         """Note both."""
-        self._run("INSERT OR REPLACE INTO enrolled VALUES (?, ?, ?)", spec_id, public, current)
+        self._run("INSERT OR REPLACE INTO enrolled VALUES (?, ?, ?)", account, public, current)
 
     def memo(self, name: str) -> bytes | None:
         """A memo that an earlier version of the collection paid for."""
