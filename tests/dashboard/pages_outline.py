@@ -1,0 +1,63 @@
+"""A page as a strict reader sees it: every element closed where it must be, and all of them listed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+VOID = {"br", "hr", "img", "input", "link", "meta"}
+
+
+@dataclass
+class Element:
+    """An element with its attributes, the text below it, and its parents' names."""
+
+    tag: str
+    given: dict[str, str]
+    above: tuple[str, ...]
+    text: str = ""
+    below: list[Element] = field(default_factory=list)
+
+    def all(self, tag: str) -> list[Element]:
+        """The elements of this name below it."""
+        found = [one for child in self.below for one in ([child] if child.tag == tag else [])]
+        return [*found, *(one for child in self.below for one in child.all(tag))]
+
+
+class Outline(HTMLParser):
+    """Reads a page; anything that does not nest is an error."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[Element] = []
+        self._open: list[Element] = []
+        assert page.startswith("<!doctype html>\n")
+        self.feed(page)
+        self.close()
+        assert not self._open, f"left open: {[one.tag for one in self._open]}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = [name for name, _ in attrs]
+        assert len(names) == len(set(names)), f"{tag} has an attribute twice: {names}"
+        made = Element(tag, {name: value or "" for name, value in attrs}, tuple(one.tag for one in self._open))
+        self.elements.append(made)
+        if self._open:
+            self._open[-1].below.append(made)
+        if tag not in VOID:
+            self._open.append(made)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self._open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert [one.tag for one in self._open[-1:]] == [tag], f"</{tag}> inside {[one.tag for one in self._open]}"
+        self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        for one in self._open:
+            one.text += data
+
+    def all(self, tag: str) -> list[Element]:
+        """The elements of this name, in order."""
+        return [one for one in self.elements if one.tag == tag]

@@ -1,0 +1,82 @@
+"""Asking for pages: straight from the application, or over a port."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any, NamedTuple
+
+import uvicorn
+
+from hubbub.dashboard.app import dashboard
+from hubbub.service.app import create_app
+from hubbub.service.auth import Tokens
+from hubbub.service.collector import Collector
+from hubbub.service.server import bind
+from hubbub.service.service import Service
+
+TOKEN = "a token for the tests of pages"
+
+
+class Answered(NamedTuple):
+    """What a page answered."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+def ask(app: Any, path: str, *, headers: dict[str, str] | None = None) -> Answered:
+    """One GET request, straight to the application."""
+    at, _, query = path.partition("?")
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": at,
+        "raw_path": at.encode(),
+        "root_path": "",
+        "query_string": query.encode(),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()],
+        "server": ("localhost", 80),
+        "client": ("localhost", 1),
+    }
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    given = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return Answered(sent[0]["status"], given, b"".join(message.get("body", b"") for message in sent[1:]))
+
+
+class Site:
+    """A service on a port of its own."""
+
+    def __init__(self, collector: Collector, tokens: Tokens | None) -> None:
+        service = Service(collector)
+        app = create_app(service, Tokens([TOKEN]), routes=dashboard(tokens)(service))
+        self._socket = bind("127.0.0.1", 0)
+        self.port: int = self._socket.getsockname()[1]
+        self.address = f"http://127.0.0.1:{self.port}"
+        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=2)
+        self._service = service
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._service.drain()
+        self._server.should_exit = True
+        self._thread.join(20)
+        self._socket.close()

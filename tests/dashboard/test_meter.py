@@ -1,0 +1,46 @@
+"""How fast reports come in."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hubbub.collection import ManualClock
+from hubbub.dashboard.ingest import rate_now
+from hubbub.dashboard.meter import Meter
+
+
+def test_nothing_is_lost_between_intervals_and_nothing_counted_twice():
+    clock = ManualClock(1000.0)
+    meter = Meter(clock, seconds=10.0, keep=50)
+    for second in range(400):
+        meter.add({("a", "accepted"): 3, ("a", "late"): 1, ("a", "duplicate"): 9, ("b", "accepted"): second})
+        clock.advance(1.0)
+    found = meter.intervals("a")
+    assert sum(one.accepted for one in found) == 1200
+    assert sum(one.rejected for one in found) == 400
+    assert all(after.start - before.start == 10.0 for before, after in pairwise(found))
+    assert round(rate_now(found), 3) == 3.0
+
+
+def test_what_is_old_is_forgotten_and_memory_is_bounded():
+    clock = ManualClock(0.0)
+    meter = Meter(clock, seconds=1.0, keep=10)
+    for _ in range(10_000):
+        meter.add({("a", "accepted"): 1})
+        clock.advance(1.0)
+    assert len(meter._counts["a"]) <= 21
+    found = meter.intervals("a")
+    assert (len(found), found[-1].start) == (10, 10_000.0)
+    clock.advance(1000.0)
+    assert sum(one.accepted for one in meter.intervals("a")) == 0
+
+
+def test_a_clock_that_jumps_breaks_nothing():
+    clock = ManualClock(5000.0)
+    meter = Meter(clock)
+    meter.add({("a", "accepted"): 1})
+    clock.set(100.0)
+    meter.add({("a", "accepted"): 1})
+    assert [one.accepted for one in meter.intervals("a")] == [2]
+    assert all(one.seconds > 0 for one in meter.intervals("a"))
+    assert meter.intervals("unknown")[0].accepted == 0

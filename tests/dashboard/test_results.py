@@ -1,0 +1,200 @@
+"""What the pages say is what was released, and no more than that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pages_outline import Element, Outline
+
+from hubbub.collection import promise
+from hubbub.dashboard.answer import Answer, Value
+from hubbub.dashboard.headline import headline
+from hubbub.dashboard.ingest import EXPLAINED
+from hubbub.service.collector import Collector
+from hubbub.service.reasons import REASONS
+from hubbub.service.releases import shown
+
+Get = Callable[[str], Any]
+
+
+def latest(collector: Collector, collection: str, question: str) -> dict[str, Any]:
+    rows = collector.releases(collection, question, first=0, last=1 << 62, most=1)
+    return shown(rows[-1])
+
+
+def rows_of(page: Outline) -> dict[str, Element]:
+    tables = [table for table in page.all("table") if table.given.get("class") == "bars"]
+    return {row.below[0].text: row for table in tables for row in table.all("tr")[1:]}
+
+
+@pytest.mark.parametrize("where", ["emoji/popular", "emoji/trend", "telemetry/stability", "telemetry/slow_starts"])
+def test_grey_is_exactly_what_cannot_be_told_from_zero(get: Get, collector: Collector, where: str):
+    release = latest(collector, *where.split("/"))
+    rows = rows_of(Outline(get(f"/results/{where}").text))
+    assert len(rows) == len(release["labels"])
+    clear = {label for label, low in zip(release["labels"], release["low"], strict=True) if low > 0}
+    assert 0 < len(clear) < len(rows)
+    for label, row in rows.items():
+        assert (row.given.get("class") == "grey") == (label not in clear)
+        assert ("not distinguishable from zero" in row.text) == (label not in clear)
+
+
+@pytest.mark.parametrize("where", ["emoji/popular", "emoji/trend", "telemetry/platforms"])
+def test_every_estimate_is_there_as_a_number_with_its_interval(get: Get, collector: Collector, where: str):
+    release = latest(collector, *where.split("/"))
+    rows = rows_of(Outline(get(f"/results/{where}").text))
+    for label, value, low, high in zip(*(release[key] for key in ("labels", "value", "low", "high")), strict=True):
+        text = rows[label].text.replace("−", "-")
+        for number in (value, low, high):
+            assert f"{100 * number:.1f}%" in text, label
+
+
+def test_bars_are_as_long_as_the_numbers_are_large(get: Get, collector: Collector):
+    release = latest(collector, "emoji", "popular")
+    rows = rows_of(Outline(get("/results/emoji/popular").text))
+    widths = [float(rows[label].all("rect")[0].given["width"]) for label in release["labels"]]
+    scale = max(widths) / max(release["value"])
+    for width, value in zip(widths, release["value"], strict=True):
+        assert width == pytest.approx(abs(value) * scale, abs=0.2)
+
+
+def test_reports_step_and_bias_are_said(get: Get, collector: Collector):
+    release = latest(collector, "emoji", "popular")
+    facts = {
+        one.below[0].text: one.below[1].text for one in Outline(get("/results/emoji/popular").text).all("dl")[0].below
+    }
+    assert facts["Reports"] == f"{release['n']:,}" == "12,000"
+    assert f"(no. {release['step']})" in facts["Step"]
+    assert facts["Bias"].startswith("none")
+    assert "may be too narrow" in get("/results/telemetry/help_wanted").text
+
+
+def test_a_stream_is_drawn_with_its_gaps_stand_ins_and_marks(get: Get, collector: Collector):
+    stored = [shown(row) for row in collector.releases("emoji", "trend", first=0, last=1 << 62, most=120)]
+    page = Outline(get("/results/emoji/trend?value=0").text)
+    (figure,) = [one for one in page.all("figure") if one.given.get("data-chart")]
+    rows = figure.all("tr")[1:]
+    assert len(rows) == len(stored) == 21
+    for row, release in zip(reversed(rows), stored, strict=True):
+        numbers = [float(one.given["value"]) for one in row.all("data")]
+        wanted = [] if release["withheld"] else [release[key][0] for key in ("value", "low", "high")]
+        assert numbers == wanted
+        assert ("data-marked" in row.given) == (release["published"] and not release["withheld"])
+    drawing = figure.all("svg")[0]
+    dots = [one for one in drawing.all("path") if one.given["class"] == "dot"]
+    assert len(dots) == sum(release["published"] and not release["withheld"] for release in stored) > 1
+    assert any(not release["published"] for release in stored)
+
+
+def test_a_mean_has_its_number_its_range_and_its_history(get: Get, collector: Collector):
+    release = latest(collector, "telemetry", "startup_time")
+    page = Outline(get("/results/telemetry/startup_time").text)
+    (figure,) = [one for one in page.all("figure") if one.given.get("class") == "mean"]
+    assert f"{release['value'][0]:.1f}" in figure.all("figcaption")[0].text
+    assert "from 0 to 20" in figure.all("svg")[0].given["aria-label"]
+    assert "not distinguishable from zero" not in page.all("main")[0].text
+
+
+def test_values_with_an_order_keep_it(get: Get):
+    labels = list(rows_of(Outline(get("/results/telemetry/stability").text)))
+    assert labels == [*map(str, range(10)), "(none)"]
+    ranked = list(rows_of(Outline(get("/results/emoji/popular").text)))
+    assert ranked != sorted(ranked)
+
+
+# -- sentences -----------------------------------------------------------------------------------------------
+
+
+def answer(*values: Value, **given: Any) -> Answer:
+    made = Answer("q", 1, 0.0, 100, None, "share", "none", 0.95, True, None, values)
+    return replace(made, **given)
+
+
+A, B, C, D = (
+    Value(0, "a", 0.60, 0.50, 0.70),
+    Value(1, "b", 0.55, 0.45, 0.65),
+    Value(2, "c", 0.20, 0.10, 0.30),
+    Value(3, "d", 0.05, -0.05, 0.15),
+)
+
+
+def test_a_leader_is_named_only_if_no_other_may_be_ahead():
+    assert "is the most common" in headline(answer(A, C, D))
+    tied = headline(answer(A, B, C, D))
+    assert "<bdi>a</bdi> and <bdi>b</bdi> are the most common; which of them" in tied
+    many = headline(answer(*(Value(k, str(k), 0.1, 0.05, 0.15) for k in range(6))))
+    assert "and 3 others are among the most common" in many
+
+
+def test_nothing_is_claimed_where_nothing_is_known():
+    assert "No value can be told from zero" in headline(answer(D))
+    assert "not known" in headline(answer(Value(0, "a", 0.5, None, None)))
+    assert headline(answer(withheld="3 reports; at least 100 are needed")) == (
+        "Withheld: 3 reports; at least 100 are needed."
+    )
+
+
+@pytest.mark.parametrize("low", [-0.1, 0.0, 1e-12])
+def test_an_interval_that_touches_zero_is_grey(low: float):
+    assert Value(0, "a", 0.5, low, 0.9).standing == ("clear" if low > 0 else "zero")
+
+
+# -- the other pages -----------------------------------------------------------------------------------------
+
+
+def test_withheld_releases_show_why_and_nothing_else():
+    from pages_fleet import emoji_fleet, serve
+    from pages_visit import ask
+    from starlette.applications import Starlette
+
+    from hubbub.dashboard.app import ServiceReader
+    from hubbub.dashboard.pages import routes
+    from hubbub.service.service import Service
+
+    fleet = emoji_fleet(60)
+    small = serve([fleet], start=fleet.collection.opens(100), seconds=3 * 86400)
+    app = Starlette(routes=routes(ServiceReader(Service(small))))
+    for path in ("/results/emoji", "/results/emoji/popular", "/results/emoji/trend"):
+        page = Outline(ask(app, path).text)
+        assert "Withheld: 60 reports; at least 100 are needed." in page.all("main")[0].text or "trend" in path
+        assert not rows_of(page)
+        assert not page.all("data")
+
+
+def test_ingest_shows_what_was_counted_and_explains_it(get: Get, collector: Collector):
+    page = Outline(get("/ingest/emoji").text)
+    mine = {
+        outcome: number
+        for (collection, outcome), number in collector.counts().items()
+        if collection == collector.collections["emoji"].collection_id
+    }
+    tables = {table.below[0].text: table for table in page.all("table")}
+    found = {row.below[0].text: row.below[1].text for row in tables["Reports by outcome"].all("tr")[1:]}
+    assert found == {outcome: f"{number:,}" for outcome, number in mine.items()}
+    assert set(found) == {"accepted", "duplicate", "unknown_ask"}
+    nobodys = {row.below[0].text for row in tables["Reports of no collection"].all("tr")[1:]}
+    assert nobodys == {"malformed", "unknown_collection", "too_large"}
+    asks = [row.below[0].text for row in tables["Open asks"].all("tr")[1:]]
+    assert asks == ["popular", "trend"]
+
+
+def test_every_reason_is_explained():
+    assert set(EXPLAINED) == {"accepted", "duplicate", *REASONS}
+
+
+@pytest.mark.parametrize("name", ["emoji", "telemetry"])
+def test_the_promise_is_there_word_for_word(get: Get, collector: Collector, name: str):
+    text = "".join(Outline(get(f"/privacy/{name}").text).all("main")[0].text.split())
+    for paragraph in promise(collector.collections[name]).split("\n\n")[1:]:
+        lead, _, rest = paragraph.partition(". ")
+        assert "".join((lead + rest).split()) in text
+
+
+def test_spending_never_shows_more_than_a_window(get: Get, collector: Collector):
+    latest_window = collector.releases("telemetry", "slow_starts", first=0, last=1 << 62, most=7)
+    spent = sum(shown(row)["spent"] for row in latest_window)
+    assert spent <= 1
+    assert f"{spent:.0%} of what 7 steps may take" in get("/privacy/telemetry").text

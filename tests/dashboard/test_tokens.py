@@ -1,0 +1,53 @@
+"""Results are for holders of a token; promises are for everyone."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from pages_outline import Outline
+from pages_visit import TOKEN, ask
+
+from hubbub.dashboard.app import dashboard
+from hubbub.service.app import create_app
+from hubbub.service.auth import Tokens
+from hubbub.service.collector import Collector
+from hubbub.service.service import Service
+
+PRIVATE = ["/", "/results/emoji", "/results/emoji/popular", "/ingest/emoji", "/live/emoji", "/results/nothing"]
+PUBLIC = ["/privacy/emoji", "/collections/emoji"]
+
+
+@pytest.fixture(scope="module")
+def app(collector: Collector) -> object:
+    service, tokens = Service(collector), Tokens([TOKEN])
+    return create_app(service, tokens, routes=dashboard(tokens)(service))
+
+
+def basic(password: str) -> dict[str, str]:
+    return {"Authorization": "Basic " + base64.b64encode(f"anyone:{password}".encode()).decode()}
+
+
+@pytest.mark.parametrize("path", PRIVATE)
+@pytest.mark.parametrize(
+    "headers", [{}, basic("another"), {"Authorization": "Bearer another"}], ids=["no", "bad", "bearer"]
+)
+def test_without_a_token_a_page_asks_for_it_and_tells_nothing(app: object, path: str, headers: dict[str, str]):
+    answered = ask(app, path, headers=headers)
+    assert answered.status == 401
+    assert answered.headers["www-authenticate"].startswith("Basic ")
+    assert "%" not in Outline(answered.text).all("main")[0].text
+    assert "default-src 'self'" in answered.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("path", ["/", "/results/emoji", "/results/emoji/popular", "/ingest/emoji"])
+def test_with_a_token_it_opens(app: object, path: str):
+    assert ask(app, path, headers=basic(TOKEN)).status == 200
+    assert ask(app, path, headers={"Authorization": f"Bearer {TOKEN}"}).status == 200
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+def test_promises_need_none(app: object, path: str):
+    page = Outline(ask(app, path).text)
+    assert not page.all("script")
+    assert not page.all("data")
