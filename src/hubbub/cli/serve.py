@@ -23,7 +23,7 @@ def serve(
     ),
     quota: Annotated[float, typer.Option("--quota", help="Reports a second that each collection takes.")] = 500_000.0,
 ) -> None:
-    """Collect reports over HTTP.
+    """Collect reports over HTTP, and show what they tell at /.
 
     The first run makes a signing key, whose public half devices are built with, and a token for reading results.
     """
@@ -36,6 +36,7 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise MissingDependency(error.name or "starlette", "server") from None
+    from hubbub.dashboard.app import dashboard
     from hubbub.service.auth import Tokens
     from hubbub.service.collector import Collector, Limits
     from hubbub.service.logs import set_up
@@ -62,4 +63,5 @@ def serve(
         say(f"token in {folder.token_path}")
 
     port_of = [listening.getsockname()[1] for listening in sockets]
-    raise typer.Exit(run(collector, Tokens([token]), sockets, on_ready=ready))
+    tokens = Tokens([token])
+    raise typer.Exit(run(collector, tokens, sockets, routes=dashboard(tokens), on_ready=ready))

@@ -75,6 +75,7 @@ def shown(row: ReleaseRow, *, level: float = 0.95) -> dict[str, Json]:
     if not 0 < level < 1:
         raise InvalidValue("level", level, "a probability between 0 and 1")
     payload: dict[str, Any] = json.loads(row.payload)
+    payload["labels"] = payload.get("labels") or [str(code) for code in range(len(payload["value"]))]
     head: dict[str, Json] = {"question": row.question, "step": row.step, "time": row.time, "withheld": row.withheld}
     if row.withheld is not None:
         return {**head, **payload, "level": level, "value": None, "variance": None, "low": None, "high": None}
