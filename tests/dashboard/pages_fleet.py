@@ -119,6 +119,16 @@ def telemetry_fleet(n: int = 6_000) -> Fleet:
     return Fleet(collection, n, values, seed=2)
 
 
+def three_weeks() -> Collector:
+    """Three weeks of emoji and of telemetry, and seven hours of the day after; some reports were turned away."""
+    fleets = [emoji_fleet(12_000), telemetry_fleet(2_000)]
+    made = serve(fleets, start=fleets[0].collection.opens(100), seconds=21 * 86400, then=7 * 3600)
+    for fleet in fleets:
+        fleet.answer(made)
+    trouble(made, fleets[0])
+    return made
+
+
 def _uniform(rng: Random, n: int) -> Any:
     return (rng.uint32(n) + 0.5) / 2**32
 

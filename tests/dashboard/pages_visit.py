@@ -15,7 +15,7 @@ from hubbub.service.collector import Collector
 from hubbub.service.server import bind
 from hubbub.service.service import Service
 
-TOKEN = "a token for the tests of pages"
+TOKEN = "a-token-for-the-tests-of-pages"
 
 
 class Answered(NamedTuple):

@@ -1,0 +1,231 @@
+"""The pages in a real browser: wide and narrow, light and dark, by keyboard, live, and without programs."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from runpy import run_path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pages_fleet import Fleet, emoji_fleet, serve, three_weeks
+from pages_visit import TOKEN, Site
+
+from hubbub.collection import ManualClock
+from hubbub.collection.wire import BATCH_TYPE
+from hubbub.service.auth import Tokens
+from hubbub.service.collector import Collector
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / "build" / "screenshots"
+"""Where the tests leave pictures of what they saw, for people to look at."""
+
+PAGES = {
+    "overview": "/",
+    "results": "/results/emoji",
+    "question": "/results/emoji/trend",
+    "telemetry": "/results/telemetry",
+    "ingest": "/ingest/emoji",
+    "privacy": "/privacy/telemetry",
+    "collection": "/collections/emoji",
+}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real browser, without a window; for one module, because its event loop is in the way of others."""
+    from playwright.sync_api import sync_playwright
+
+    program, environment = run_path(str(ROOT / "tests" / "js" / "chromium.py"))["chromium"]()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], env=environment)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    opened = Site(three_weeks(), None)  # of its own: it closes its store in the end
+    yield opened
+    opened.close()
+
+
+class Watched:
+    """A page, and whatever went wrong in it."""
+
+    def __init__(self, browser: Browser, site: Site, **options: Any) -> None:
+        given = {"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", **options}
+        self.context = browser.new_context(**given)
+        self.context.set_default_timeout(8000)
+        self.page: Page = self.context.new_page()
+        self.wrong: list[str] = []
+        self.page.on(
+            "console", lambda said: self.wrong.append(said.text) if said.type in ("error", "warning") else None
+        )
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("request", lambda asked: self._check(asked.url, site.address))
+
+    def _check(self, url: str, home: str) -> None:
+        if not url.startswith((home, home.replace("//", f"//anyone:{TOKEN}@"))):
+            self.wrong.append(f"asked {url}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_pages_fit_their_screen_and_nothing_goes_wrong(browser: Browser, site: Site, width: int, scheme: str):
+    watched = Watched(browser, site, viewport={"width": width, "height": 844}, color_scheme=scheme)
+    page = watched.page
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for name, path in PAGES.items():
+        if scheme == "dark" and name not in ("results", "question", "ingest"):
+            continue
+        page.goto(site.address + path)
+        if page.locator("figure[data-chart]").count():
+            page.locator("figure[data-chart] canvas").first.wait_for()
+            assert page.locator("figure[data-chart] .plot > [role=img][aria-label]").count()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        page.screenshot(path=PICTURES / f"{name}-{width}-{scheme}.png", full_page=True)
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(252, 251, 249)" if scheme == "light" else "rgb(21, 22, 23)")
+    watched.context.close()
+    assert watched.wrong == []
+
+
+def test_charts_follow_the_scheme_and_tell_what_is_under_the_pointer(browser: Browser, site: Site):
+    watched = Watched(browser, site, color_scheme="light")
+    page = watched.page
+    page.goto(f"{site.address}/results/emoji/trend")
+    readout = page.locator(".readout")
+    rows = page.locator("figure[data-chart] tbody tr th")
+    assert readout.inner_text().startswith(rows.first.text_content() or "?")
+    box = page.locator(".u-over").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 50)
+    assert not readout.inner_text().startswith(rows.first.text_content() or "")
+    page.emulate_media(color_scheme="dark")
+    page.locator("figure[data-chart] canvas").wait_for()
+    assert page.locator("figure[data-chart] canvas").count() == 1
+    page.set_viewport_size({"width": 390, "height": 844})
+    for _ in range(100):  # the policy of the page forbids the browser's own way to wait, which evaluates text
+        page.wait_for_timeout(20)
+        if page.evaluate("document.querySelector('.uplot').clientWidth") < 380:
+            break
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    watched.context.close()
+    assert watched.wrong == []
+
+
+def test_without_programs_everything_is_there(browser: Browser, site: Site):
+    watched = Watched(browser, site, java_script_enabled=False)
+    page = watched.page
+    page.goto(f"{site.address}/results/emoji/trend")
+    assert page.locator("figure[data-chart] svg[role=img]").is_visible()
+    assert page.locator("table.bars tr").first.is_visible()
+    page.locator("#q-trend-time-table summary").click()
+    assert page.locator("#q-trend-time-table table").is_visible()
+    assert page.locator("#live").is_hidden()
+    page.locator("a", has_text="😂").first.click()
+    assert page.url.endswith("?value=0")
+    assert "😂, step by step" in page.locator("figcaption").first.inner_text()
+    page.screenshot(path=PICTURES / "question-1280-without-programs.png", full_page=True)
+    watched.context.close()
+    assert watched.wrong == []
+
+
+def test_the_keyboard_reaches_everything(browser: Browser, site: Site):
+    watched = Watched(browser, site)
+    page = watched.page
+    page.goto(f"{site.address}/results/emoji")
+    page.keyboard.press("Tab")
+    skip = page.locator(".skip")
+    assert skip.evaluate("one => one === document.activeElement && one.getBoundingClientRect().top >= 0")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.keyboard.press("Tab")
+    first = page.evaluate("[document.activeElement.textContent, getComputedStyle(document.activeElement).outlineStyle]")
+    assert first == ["Which emoji is used most?", "solid"]
+    details = page.locator("#q-popular-rest")
+    details.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert details.locator("table").is_visible()
+    watched.context.close()
+    assert watched.wrong == []
+
+
+# -- live ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def living() -> Iterator[tuple[Site, Collector, Fleet]]:
+    """A collector that nobody has answered in this step yet; a token opens its results."""
+    fleet = emoji_fleet(4000)
+    collector = serve([fleet], start=fleet.collection.opens(100), seconds=2 * 86400, then=3 * 3600)
+    opened = Site(collector, Tokens([TOKEN]))
+    yield opened, collector, fleet
+    opened.close()
+
+
+def upload(site: Site, collector: Collector, fleet: Fleet) -> None:
+    now, collection = collector.clock.now(), fleet.collection.collection_id
+    (window,) = [one for one in collector.board.open(collection, now) if one.question == "popular"]
+    for body in fleet.bodies("popular", window.ask):
+        asked = urllib.request.Request(f"{site.address}/v1/reports", body, {"Content-Type": BATCH_TYPE})
+        with urllib.request.urlopen(asked, timeout=10) as answered:
+            assert answered.status == 200
+
+
+def test_reports_and_releases_appear_as_they_come(browser: Browser, living: tuple[Site, Collector, Fleet]):
+    site, collector, fleet = living
+    watched = Watched(browser, site)
+    page = watched.page
+    # The address holds the token, as one that is printed for people may.
+    page.goto(site.address.replace("//", f"//anyone:{TOKEN}@") + "/results/emoji")
+    page.locator("#live", has_text="Live").wait_for()
+    part = page.locator("#q-popular")
+    part.locator("text=0 reports so far for step 102").wait_for()
+    page.locator("#q-popular-rest summary").click()
+    page.locator("#q-popular-rest summary").focus()
+    upload(site, collector, fleet)
+    part.locator("text=4,000 reports so far for step 102").wait_for()
+    assert part.locator("dl", has_text="(no. 101)").is_visible()
+    assert isinstance(collector.clock, ManualClock)
+    collector.clock.set(fleet.collection.opens(103) + fleet.collection.lateness_seconds + 1)
+    part.locator("dl", has_text="(no. 102)").wait_for()
+    part.locator("text=0 reports so far for step 103").wait_for()
+    assert page.locator("#q-popular-rest").get_attribute("open") is not None
+    assert page.evaluate("document.activeElement.closest('details').id") == "q-popular-rest"
+    page.locator("#live button").click()
+    assert "Paused" in page.locator("#live").inner_text()
+    watched.context.close()
+    assert watched.wrong == []
+
+
+def test_where_events_do_not_come_through_the_page_asks(browser: Browser, living: tuple[Site, Collector, Fleet]):
+    site, collector, fleet = living
+    watched = Watched(browser, site, http_credentials={"username": "anyone", "password": TOKEN})
+    page = watched.page
+    page.clock.install()
+    page.route("**/live/**", lambda route: route.fulfill(status=502))
+    page.goto(f"{site.address}/results/emoji")
+    page.locator("#q-popular", has_text="0 reports so far for step 102").wait_for()
+    upload(site, collector, fleet)
+    page.clock.run_for(30_000)
+    page.locator("#q-popular", has_text="4,000 reports so far for step 102").wait_for()
+    assert "Up to date" in page.locator("#live").inner_text()
+    watched.context.close()
+
+
+def test_a_server_that_is_gone_is_said_to_be(browser: Browser, living: tuple[Site, Collector, Fleet]):
+    site, _, _ = living
+    watched = Watched(browser, site, http_credentials={"username": "anyone", "password": TOKEN})
+    page = watched.page
+    page.goto(f"{site.address}/ingest/emoji")
+    page.locator("#live", has_text="Live").wait_for()
+    site.close()
+    page.locator("#live", has_text="No connection").wait_for()
+    assert page.locator("h1").inner_text() == "Ingest"
+    watched.context.close()
