@@ -29,7 +29,7 @@ def test_a_list_one_function_short_is_noticed() -> None:
     assert len(set(meet.tolist())) > 1
 
 
-@pytest.mark.parametrize(("size", "buckets"), [(2, 2), (9, 4), (40, 8)])
+@pytest.mark.parametrize(("size", "buckets"), [(2, 2), (3, 2), (5, 8), (9, 4), (40, 8)])
 def test_transforms_give_the_same_totals_as_looking_up(size: int, buckets: int) -> None:
     functions = toeplitz_functions(size, buckets)
     table = hb.Random(seed=1).below(1000, functions * buckets).reshape(functions, buckets)
