@@ -13,6 +13,11 @@ __all__ = ["openapi"]
 
 _HEX = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 _NUMBERS = {"type": ["array", "null"], "items": {"type": ["number", "null"]}}
+_BASE64 = {
+    "type": "string",
+    "contentEncoding": "base64",
+    "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+}
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
 
 
@@ -40,7 +45,7 @@ _SCHEMAS: dict[str, Any] = {
         "type": "object",
         "properties": {
             "collection": _HEX,
-            "entries": _list(_object(ask=_HEX, id=_HEX, report={"type": "string", "contentEncoding": "base64"})),
+            "entries": _list(_object(ask=_HEX, id=_HEX, report=_BASE64)),
             "pad": {"type": "string", "pattern": "^0*$"},
         },
         "required": ["collection", "entries"],

@@ -1,0 +1,139 @@
+"""Hostile bytes by the hundred thousand: every frame is decided on, and what is accepted is counted exactly."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from web import KEYS, THEMES
+
+from hubbub import Random
+from hubbub.collection import Collection, ManualClock, load_collection
+from hubbub.collection.wire import (
+    BATCH_TYPE,
+    JSON_TYPE,
+    UPLOAD_TYPE,
+    Entry,
+    encode_batch,
+    encode_upload,
+    encode_upload_json,
+)
+from hubbub.service.collector import Collector, Limits
+from hubbub.service.frames import TYPES, Frame, Refused
+from hubbub.service.store.sqlite import SqliteStore
+
+MORE = """
+[questions.cells]
+kind = "histogram"
+field = "age"
+epsilon = 1.0
+mechanism = "OUE"
+
+[questions.hashed]
+kind = "histogram"
+field = "age"
+epsilon = 1.0
+mechanism = "OLH"
+"""
+QUICK, ALL = 100_000, 1_000_000
+
+
+def seeds(collection: Collection, collector: Collector, rng: Random) -> list[tuple[str, bytes]]:
+    """Honest frames of every kind."""
+    made = []
+    for window in collector.board.windows.values():
+        mechanism, values = window.ask.mechanism, window.ask.mechanism.example_values(3)
+        reports = mechanism.randomize(values, rng)
+        entries = [
+            Entry(window.ask.ask_id, rng.bytes(16), reports[row : row + 1].to_bytes()) for row in range(len(values))
+        ][:2]
+        made += [
+            (UPLOAD_TYPE, encode_upload(collection.collection_id, entries, collection.frame_bytes)),
+            (JSON_TYPE, encode_upload_json(collection.collection_id, entries, collection.frame_bytes)),
+            (
+                BATCH_TYPE,
+                encode_batch(collection.collection_id, window.ask.ask_id, rng.bytes(16 * len(values)), reports),
+            ),
+        ]
+    return made
+
+
+def spoilt(draw: random.Random, data: bytes, others: list[tuple[str, bytes]]) -> bytes:
+    body = bytearray(data)
+    for _ in range(draw.choice((1, 1, 2, 5))):
+        how, at = draw.randrange(8), draw.randrange(len(body) + 1)
+        if how < 3 and at < len(body):
+            # Most of an upload is padding: spoil what matters.
+            body[draw.randrange(min(len(body), 400))] = draw.randrange(256)
+        elif how == 3:
+            body = body[:at]
+        elif how == 4:
+            body[at:at] = draw.randbytes(draw.randrange(1, 9))
+        elif how == 5:
+            del body[at : at + draw.randrange(1, 9)]
+        elif how == 6:
+            other = draw.choice(others)[1]
+            start = draw.randrange(len(other))
+            body[at : at + 40] = other[start : start + 40]
+        else:
+            body[at : at + 9] = draw.choice(
+                (b"\xdd\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff", b"\xdf", b"\xc1", b"\x00")
+            )
+        if not body:
+            break
+    return bytes(body)
+
+
+def fuzz(count: int, seed: int) -> None:
+    draw, rng = random.Random(seed), Random(seed=seed)
+    collection = load_collection(THEMES.replace("event = 2.0", "event = 4.0") + MORE)
+    limits = Limits(most_bytes=1 << 16, rate=1e12, burst=1 << 40)
+    store = SqliteStore(":memory:")
+    collector = Collector([collection], store, clock=ManualClock(1000.0), keys=KEYS, limits=limits)
+    honest = seeds(collection, collector, rng)
+    accepted = refused = 0
+    waiting: list[Frame] = []
+    for number in range(count):
+        kind, data = draw.choice(honest)
+        if draw.random() < 0.02:
+            kind = draw.choice(TYPES)
+        try:
+            waiting.append(collector.admit(kind, spoilt(draw, data, honest)))
+        except Refused:
+            refused += 1
+        if len(waiting) == 200 or number == count - 1:
+            for receipt in collector.ingest(waiting):
+                accepted += receipt.accepted
+            waiting = []
+    assert refused > count / 4
+    assert accepted > count / 1000
+    assert sum(window.sketch.n for window in collector.board.windows.values()) == accepted
+    for window in collector.board.windows.values():
+        assert len(window.seen) == window.sketch.n
+        if window.sketch.n:
+            assert np.isfinite(window.ask.mechanism.estimate(window.sketch).value).all()
+    counts = collector.counts()
+    assert counts[collection.collection_id, "accepted"] == accepted
+    again = Collector([collection], store, clock=ManualClock(1000.0), keys=KEYS)
+    for key, window in collector.board.windows.items():
+        assert again.board.windows[key].sketch == window.sketch
+        assert len(again.board.windows[key].seen) == len(window.seen)
+
+
+def test_a_hundred_thousand_frames():
+    fuzz(QUICK, 1)
+
+
+@pytest.mark.slow
+def test_a_million_frames():
+    fuzz(ALL, 2)
+
+
+def test_the_seeds_are_honest():
+    collection = load_collection(THEMES.replace("event = 2.0", "event = 4.0") + MORE)
+    collector = Collector([collection], SqliteStore(":memory:"), clock=ManualClock(1000.0), keys=KEYS)
+    for kind, data in seeds(collection, collector, Random(seed=3)):
+        (receipt,) = collector.ingest([collector.admit(kind, data)])
+        assert receipt.rejected == []
+        assert receipt.accepted + receipt.duplicates > 0

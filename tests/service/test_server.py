@@ -1,0 +1,249 @@
+"""`hubbub serve` as it is run: a process, sockets, signals."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import re
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exact_world import EXACT, exact_collection
+from process import Process, exact_process
+from test_kill import ask_of, stored
+from web import THEMES
+
+from hubbub import Random
+from hubbub.collection import open_sealed
+from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, Entry, encode_batch, encode_upload
+from hubbub.protocols.ask import Ask
+
+HUBBUB = [sys.executable, "-c", "from hubbub.cli import main; main()"]
+COLLECTION = exact_collection(step=86400, lateness=3600)
+
+
+class Served:
+    """`hubbub serve`, and what it said when it began."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        (folder / "themes.toml").write_text(THEMES.replace('"100s"', '"2s"').replace('"10s"', '"1s"'))
+        command = [*HUBBUB, "serve", "themes.toml", "--port", "0", "--metrics-port", "0", *options]
+        self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+        self.folder = folder
+        self.said = ""
+        assert self.process.stderr is not None
+        while "token in" not in self.said:
+            line = self.process.stderr.readline()
+            assert line, self.said
+            self.said += line
+        self.log: list[str] = []
+        threading.Thread(target=self._read, daemon=True).start()
+        self.port, self.metrics = (int(port) for port in re.findall(r"http://127\.0\.0\.1:(\d+)", self.said))
+        self.token = (folder / "hubbub-keys" / "admin.token").read_text().strip()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        with contextlib.suppress(ValueError):
+            self.log.extend(self.process.stderr)
+
+    def get(self, path: str, *, port: int | None = None, token: bool = False) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=30)
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {self.token}"} if token else {})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def stop(self) -> int:
+        self.process.terminate()
+        code = self.process.wait(60)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        return code
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    made = Served(tmp_path)
+    yield made
+    if made.process.poll() is None:
+        made.stop()
+
+
+def answer_once(served: Served, key: bytes) -> Ask:
+    """Sixty answers to one ask; on a busy machine the first try may come too late."""
+    while True:
+        document = open_sealed(json.loads(served.get("/v1/collections/themes/asks")[1]), key)
+        ask = next(Ask.from_spec(one["ask"]) for one in document["asks"] if one["question"] == "popular")
+        reports = ask.mechanism.randomize([0] * 30 + [1] * 30, Random())
+        frame = encode_batch(document["collection_id"], ask.ask_id, Random().bytes(16 * 60), reports)
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+        connection.request("POST", "/v1/reports", frame, {"Content-Type": BATCH_TYPE})
+        told = json.loads(connection.getresponse().read())
+        connection.close()
+        if told["accepted"]:
+            assert told == {"accepted": 60, "duplicates": 0, "rejected": []}
+            return ask
+
+
+def test_a_day_in_two_seconds(served: Served):
+    """Fetch, answer, upload, hear of the release, read it."""
+    key = bytes.fromhex(re.search(r"public key ([0-9a-f]{64})", served.said)[1])  # type: ignore[index]
+    listening = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+    listening.request("GET", "/v1/collections/themes/events", headers={"Authorization": f"Bearer {served.token}"})
+    events = listening.getresponse()
+    assert events.headers["content-type"].startswith("text/event-stream")
+    ask = answer_once(served, key)
+    heard: dict[str, list[Any]] = {"counts": [], "ask": [], "release": []}
+    while {"question": "popular", "step": ask.step} not in heard["release"]:
+        line = events.readline().decode()
+        if line.startswith("event: "):
+            name = line.removeprefix("event: ").strip()
+            heard[name].append(json.loads(events.readline().decode().removeprefix("data: ")))
+    listening.close()
+    assert any(told["accepted"] == 60 for told in heard["counts"])
+    assert {"question": "popular", "step": ask.step + 1} in heard["ask"]
+    status, body = served.get("/v1/collections/themes/questions/popular/releases", token=True)
+    release = next(one for one in json.loads(body)["releases"] if one["step"] == ask.step)
+    assert (status, release["n"], release["withheld"]) == (200, 60, None)
+    status, body = served.get("/metrics", port=served.metrics)
+    assert b'hubbub_reports_total{collection="themes",outcome="accepted"} 60\n' in body
+    assert served.get("/metrics")[0] == 404
+    assert served.get("/", token=True)[0] in (200, 307)  # the dashboard
+    assert served.stop() == 0
+    assert json.loads(served.log[-1])["event"] == "stopped"
+
+
+def test_keys_are_made_once_and_for_their_owner_alone(tmp_path: Path):
+    first = Served(tmp_path)
+    assert first.stop() == 0
+    folder = tmp_path / "hubbub-keys"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for name in ("signing.key", "admin.token"):
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+    second = Served(tmp_path)
+    assert second.stop() == 0
+    assert re.search("public key .*", first.said)[0] == re.search("public key .*", second.said)[0]  # type: ignore[index]
+    assert first.token == second.token
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["nothing.toml"], "nothing.toml: No such file"),
+        (["themes.toml", "--store", "mysql://here"], "store: got 'mysql://...'; allowed: sqlite:///path"),
+        (["themes.toml", "--port", "99999"], "--port"),
+        (["themes.toml", "themes.toml"], "with different names"),
+        (["themes.toml", "--store", "sqlite:///no/such/folder.db"], "no/such/folder.db"),
+    ],
+)
+def test_a_bad_beginning_is_said_in_a_line(tmp_path: Path, options: list[str], message: str):
+    (tmp_path / "themes.toml").write_text(THEMES)
+    command = [*HUBBUB, "serve", *options, *([] if "--port" in options else ["--port", "0"])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken_is_said_and_the_store_is_not_touched(tmp_path: Path):
+    (tmp_path / "themes.toml").write_text(THEMES)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        command = [*HUBBUB, "serve", "themes.toml", "--port", str(taken.getsockname()[1])]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, "in use" in done.stderr) == (2, True)
+    assert not (tmp_path / "hubbub.db").exists()
+
+
+# -- an orderly end, and a disorderly one ----------------------------------------------------------------------
+
+
+def frame(ask: str, number: int) -> bytes:
+    entry = Entry(ask, number.to_bytes(16, "big"), EXACT.randomize([number % 100], Random(seed=0)).to_bytes())
+    return encode_upload(COLLECTION.collection_id, [entry], COLLECTION.frame_bytes)
+
+
+def test_told_to_stop_it_answers_what_it_has_begun(tmp_path: Path):
+    store = f"sqlite:///{tmp_path / 'store.db'}"
+    process = exact_process(store, tmp_path)
+    ask = ask_of(process)
+    acknowledged = [0] * 8
+
+    def send(number: int) -> None:
+        connection = process.connect()
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            for count in range(100_000):
+                body = frame(ask, 1_000_000 * number + count)
+                connection.request("POST", "/v1/reports", body, {"Content-Type": UPLOAD_TYPE})
+                answer = connection.getresponse()
+                if answer.status != 200:
+                    break
+                acknowledged[number] += json.loads(answer.read())["accepted"]
+        connection.close()
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1.0)
+    assert process.stop() == 0
+    for thread in threads:
+        thread.join()
+    assert sum(acknowledged) > 8
+    # What was acknowledged is there; of what was not, at most the one request of each sender that was under way.
+    assert 0 <= stored(store).n - sum(acknowledged) <= 8
+    assert any('"event": "stopped"' in line for line in process.log)
+    assert not (tmp_path / "store.db-wal").exists()  # the store was closed
+
+
+def test_a_request_that_is_under_way_is_finished(tmp_path: Path):
+    process = exact_process(f"sqlite:///{tmp_path / 'store.db'}", tmp_path)
+    body = frame(ask_of(process), 7)
+    with socket.create_connection(("127.0.0.1", process.port), timeout=30) as connection:
+        head = ["POST /v1/reports HTTP/1.1", "Host: x", f"Content-Type: {UPLOAD_TYPE}", f"Content-Length: {len(body)}"]
+        connection.sendall("\r\n".join([*head, "", ""]).encode() + body[:100])
+        time.sleep(0.3)
+        process.process.terminate()
+        time.sleep(0.5)
+        connection.sendall(body[100:])
+        answer = b""
+        while chunk := connection.recv(65536):
+            answer += chunk
+    assert b'"accepted":1' in answer
+    assert process.close() == 0
+
+
+def test_a_second_collector_takes_over_and_the_first_ends(tmp_path: Path):
+    store = f"sqlite:///{tmp_path / 'store.db'}"
+    first = exact_process(store, tmp_path)
+    ask = ask_of(first)
+    assert post(first, frame(ask, 1)) == (200, 1)
+    second = exact_process(store, tmp_path)
+    status, _ = post(first, frame(ask, 2))
+    assert status == 503
+    assert first.close() == 1
+    assert any("another collector has taken over" in line for line in first.log)
+    assert post(second, frame(ask, 2)) == (200, 1)
+    assert second.stop() == 0
+    assert stored(store).n == 2
+
+
+def post(process: Process, body: bytes) -> tuple[int, int]:
+    connection = process.connect()
+    try:
+        connection.request("POST", "/v1/reports", body, {"Content-Type": UPLOAD_TYPE})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read()).get("accepted", 0)
+    finally:
+        connection.close()

@@ -1,0 +1,219 @@
+"""The writer: groups, backpressure, and what becomes of those who wait when the store fails."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from exact_world import batch_frame, exact_collection, upload_frame
+
+from hubbub import Random
+from hubbub.collection import Keys, ManualClock
+from hubbub.service import writer
+from hubbub.service.collector import Collector
+from hubbub.service.frames import Frame
+from hubbub.service.service import Service
+from hubbub.service.store.base import Changes, StoreFailed
+from hubbub.service.store.sqlite import SqliteStore
+from hubbub.service.writer import Busy, Stopped
+
+COLLECTION = exact_collection()
+
+
+class Slow(SqliteStore):
+    """A store whose commits wait until they are let through, or fail."""
+
+    def __init__(self) -> None:
+        super().__init__(":memory:", Random(seed=1))
+        self.gate = threading.Event()
+        self.gate.set()
+        self.broken = False
+        self.made: list[Changes] = []
+
+    def commit(self, changes: Changes) -> None:
+        self.gate.wait(30)
+        if self.broken:
+            raise StoreFailed("the disk is full")
+        super().commit(changes)
+        self.made.append(changes)
+
+
+class Working:
+    """A service that is running."""
+
+    def __init__(self) -> None:
+        self.store = Slow()
+        self.failures: list[BaseException] = []
+        self.collector = Collector([COLLECTION], self.store, clock=ManualClock(1000.0), keys=Keys(b"k" * 32))
+        self.service = Service(self.collector, self.failures.append)
+        self.ask = next(iter(self.collector.board.windows.values())).ask
+
+    def frame(self, number: int, *, size: int = 1) -> Frame:
+        ids = [(1000 * number + row).to_bytes(16, "big") for row in range(size)]
+        make = upload_frame if size == 1 else batch_frame
+        return make(COLLECTION, self.ask, ids, [number % 100] * size)
+
+    def submit(self, number: int, *, size: int = 1) -> Awaitable[Any]:
+        return asyncio.ensure_future(self.service.writer.submit(self.frame(number, size=size)))
+
+
+def scenario(act: Callable[[Working], Awaitable[None]]) -> Working:
+    async def run() -> Working:
+        working = Working()
+        await working.service.start()
+        try:
+            await act(working)
+        finally:
+            working.store.gate.set()
+            await working.service.stop()
+        return working
+
+    return asyncio.run(run())
+
+
+def test_what_waits_is_committed_together():
+    async def act(working: Working) -> None:
+        working.store.gate.clear()
+        first = working.submit(0)
+        await asyncio.sleep(0.1)
+        others = [working.submit(number) for number in range(1, 40)]
+        await asyncio.sleep(0.1)
+        working.store.gate.set()
+        receipts = await asyncio.gather(first, *others)
+        assert [receipt.accepted for receipt in receipts] == [1] * 40
+        groups = [changes for changes in working.store.made if changes.segments]
+        assert len(groups) <= 3
+        assert working.service.writer.commits == len(groups)
+        assert working.service.writer.waiting == 0
+
+    scenario(act)
+
+
+def test_nobody_is_answered_before_the_commit():
+    async def act(working: Working) -> None:
+        working.store.gate.clear()
+        waiting = working.submit(1)
+        await asyncio.sleep(0.2)
+        assert not waiting.done()  # type: ignore[attr-defined]
+        working.store.gate.set()
+        assert (await waiting).accepted == 1
+
+    scenario(act)
+
+
+def test_those_who_gave_up_are_counted_all_the_same():
+    async def act(working: Working) -> None:
+        working.store.gate.clear()
+        waiting = working.submit(1)
+        await asyncio.sleep(0.1)
+        waiting.cancel()  # type: ignore[attr-defined]
+        working.store.gate.set()
+        assert (await working.submit(1)).duplicates == 1
+
+    scenario(act)
+
+
+def test_too_many_are_sent_away(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(writer, "MOST_WAITING", 100)
+
+    async def act(working: Working) -> None:
+        working.store.gate.clear()
+        first = working.submit(0)
+        await asyncio.sleep(0.1)
+        others = [working.submit(number, size=60) for number in range(1, 3)]
+        await asyncio.sleep(0.05)
+        with pytest.raises(Busy, match="120 reports are waiting"):
+            await working.submit(9)
+        working.store.gate.set()
+        assert [receipt.accepted for receipt in await asyncio.gather(first, *others)] == [1, 60, 60]
+        assert (await working.submit(9)).accepted == 1
+
+    scenario(act)
+
+
+def test_groups_are_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(writer, "MOST_GROUP", 100)
+
+    async def act(working: Working) -> None:
+        working.store.gate.clear()
+        waiting = [working.submit(number, size=60) for number in range(9)]
+        await asyncio.sleep(0.1)
+        working.store.gate.set()
+        await asyncio.gather(*waiting)
+        assert all(len(changes.segments[0][1]) <= 24 * 120 for changes in working.store.made if changes.segments)
+
+    scenario(act)
+
+
+def test_a_store_that_fails_ends_everything_and_acknowledges_nothing():
+    async def act(working: Working) -> None:
+        assert (await working.submit(1)).accepted == 1
+        working.store.gate.clear()
+        working.store.broken = True
+        waiting = [working.submit(number) for number in range(2, 5)]
+        await asyncio.sleep(0.1)
+        working.store.gate.set()
+        for receipt in await asyncio.gather(*waiting, return_exceptions=True):
+            assert isinstance(receipt, Stopped)
+        with pytest.raises(Stopped):
+            await working.submit(9)
+        await asyncio.sleep(0.05)
+        assert [type(error) for error in working.failures] == [StoreFailed]
+        assert not working.service.ready
+        (window,) = working.collector.board.windows.values()
+        assert window.sketch.n == 1
+
+    scenario(act)
+
+
+def test_stopping_counts_what_waits_and_takes_no_more():
+    async def act(working: Working) -> None:
+        working.store.gate.clear()
+        waiting = [working.submit(number) for number in range(20)]
+        await asyncio.sleep(0.05)
+        stopping = asyncio.ensure_future(asyncio.to_thread(working.service.writer.stop))
+        await asyncio.sleep(0.05)
+        with pytest.raises(Stopped):
+            await working.submit(99)
+        working.store.gate.set()
+        await stopping
+        assert [receipt.accepted for receipt in await asyncio.gather(*waiting)] == [1] * 20
+
+    scenario(act)
+
+
+def test_listeners_hear_of_asks_and_counts():
+    async def act(working: Working) -> None:
+        listening = working.service.hub.listen("exact")
+        heard = [await anext(listening)]
+        await working.submit(1)
+        heard.append(await asyncio.wait_for(anext(listening), 10))
+        assert heard[1] == b'event: counts\ndata: {"accepted":1}\n\n'
+        assert isinstance(working.collector.clock, ManualClock)
+        working.collector.clock.set(1110.0)
+        told = {await asyncio.wait_for(anext(listening), 10) for _ in range(2)}
+        assert told == {
+            b'event: ask\ndata: {"question":"all","step":11}\n\n',
+            b'event: release\ndata: {"question":"all","step":10}\n\n',
+        }
+        working.service.drain()
+        assert [message async for message in listening] == []
+
+    scenario(act)
+
+
+def test_a_listener_that_does_not_keep_up_is_let_go():
+    async def act(working: Working) -> None:
+        hub = working.service.hub
+        listening = hub.listen("exact")
+        await anext(listening)
+        for number in range(300):
+            hub.tell("exact", "ask", {"step": number})
+            hub.tell("other", "ask", {"step": number})
+        assert len(hub) == 0
+        assert len([message async for message in listening]) == 255
+
+    scenario(act)
