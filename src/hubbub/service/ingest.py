@@ -124,9 +124,9 @@ def _fold(window: Window, answers: Answers, status: Status) -> Sketch:
 
 
 def _tell(receipts: list[Receipt], answers: Answers, status: Status) -> None:
-    for number, count in zip(*np.unique(answers.owner[status == FRESH], return_counts=True), strict=True):
-        receipts[number].accepted += int(count)
-    for number, count in zip(*np.unique(answers.owner[status == DUPLICATE], return_counts=True), strict=True):
-        receipts[number].duplicates += int(count)
+    for number, count in enumerate(np.bincount(answers.owner[status == FRESH]).tolist()):
+        receipts[number].accepted += count
+    for number, count in enumerate(np.bincount(answers.owner[status == DUPLICATE]).tolist()):
+        receipts[number].duplicates += count
     for row in np.flatnonzero(status >= REPLAY).tolist():
         receipts[answers.owner[row]].rejected.append((answers.ids.hex(row), _REASONS[int(status[row])]))
