@@ -109,7 +109,7 @@ def test_values_with_an_order_keep_it(get: Get):
 
 
 def answer(*values: Value, **given: Any) -> Answer:
-    made = Answer("q", 1, 0.0, 100, None, "share", "none", 0.95, True, None, values)
+    made = Answer("q", 1, 0.0, 100, values)
     return replace(made, **given)
 
 

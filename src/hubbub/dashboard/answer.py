@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple, overload
 
-__all__ = ["Answer", "Standing", "Value"]
+__all__ = ["LEVEL", "Answer", "Standing", "Value", "Values"]
+
+LEVEL = 0.95
+"""How often intervals hold the truth."""
 
 Standing = Literal["clear", "zero", "unknown"]
+_REACH = NormalDist().inv_cdf(0.5 + LEVEL / 2)
 
 
 class Value(NamedTuple):
@@ -41,6 +47,43 @@ class Value(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Values(Sequence[Value]):
+    """The numbers of a release in the order of their codes, each made when it is looked at: there may be many.
+
+    Parameters
+    ----------
+    labels, value, variance
+        A name, an estimate and its variance for each; None where it is not known.
+
+    Example:
+        >>> [round(end, 3) for end in Values(["a"], [0.5], [0.01])[0][2:]]
+        [0.5, 0.304, 0.696]
+    """
+
+    labels: Sequence[str] = ()
+    value: Sequence[float | None] = ()
+    variance: Sequence[float | None] = ()
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @overload
+    def __getitem__(self, code: int) -> Value: ...
+
+    @overload
+    def __getitem__(self, code: slice) -> list[Value]: ...
+
+    def __getitem__(self, code: int | slice) -> Value | list[Value]:
+        if isinstance(code, slice):
+            return [self[place] for place in range(*code.indices(len(self)))]
+        value, variance = self.value[code], self.variance[code]
+        if value is None or variance is None:
+            return Value(code, self.labels[code], value, None, None)
+        reach = _REACH * math.sqrt(max(variance, 0.0))
+        return Value(code, self.labels[code], value, value - reach, value + reach)
+
+
+@dataclass(frozen=True)
 class Answer:
     """A release. Where it is withheld, it has no values.
 
@@ -50,59 +93,46 @@ class Answer:
         What was asked, which step it describes, and when it was made.
     n, population
         How many reports it rests on, and of how many devices that are thought to be there.
-    kind, bias, level
-        "share" or "quantity"; see `hubbub.Estimate`; how often intervals hold the truth.
+    kind, bias
+        "share" or "quantity"; see `hubbub.Estimate`.
     published, spent
         Whether it has reports of its own, or an earlier release stands in; the part of a window's budget it took.
     values
         In the order of their codes.
     withheld
         Why nobody may see it.
-
-    Example:
-        >>> answer = Answer.of({"question": "q", "step": 7, "time": 0.0, "n": 100, "bias": "none", "kind": "share",
-        ...     "labels": ["a", "b"], "value": [0.9, 0.1], "low": [0.8, -0.1], "high": [1.0, 0.3], "level": 0.95,
-        ...     "published": True, "spent": 1.0, "population": 100.0, "withheld": None})
-        >>> [(value.label, value.standing) for value in answer.ranked()]
-        [('a', 'clear'), ('b', 'zero')]
     """
 
     question: str
     step: int
     time: float
     n: int
-    population: float | None
-    kind: str
-    bias: str
-    level: float
-    published: bool
-    spent: float | None
-    values: tuple[Value, ...]
+    values: Sequence[Value]
+    kind: str = "share"
+    bias: str = "none"
+    published: bool = True
+    population: float | None = None
+    spent: float | None = None
     withheld: str | None = None
 
     @staticmethod
-    def of(shown: Mapping[str, Any]) -> Answer:
-        """From the JSON that the query routes answer with."""
-        columns = [shown[name] for name in ("labels", "value", "low", "high")]
-        rows = () if shown["withheld"] is not None else zip(*columns, strict=True)
-        plain = {name: shown[name] for name in _PLAIN}
-        return Answer(**plain, values=tuple(Value(code, *row) for code, row in enumerate(rows)))
+    def of(stored: Mapping[str, Any], *, question: str, step: int, time: float, withheld: str | None) -> Answer:
+        """From what is stored of a release.
+
+        Example:
+            >>> stored = {"n": 100, "bias": "none", "kind": "share", "published": True, "spent": 1.0,
+            ...     "population": 100.0, "labels": ["a", "b"], "value": [0.9, 0.1], "variance": [0.01, 0.01]}
+            >>> answer = Answer.of(stored, question="q", step=7, time=0.0, withheld=None)
+            >>> [(value.label, value.standing) for value in answer.ranked()]
+            [('a', 'clear'), ('b', 'zero')]
+            >>> len(Answer.of(stored, question="q", step=7, time=0.0, withheld="too few").values)
+            0
+        """
+        hidden = withheld is not None
+        values = Values() if hidden else Values(stored["labels"], stored["value"], stored["variance"])
+        plain = {name: stored[name] for name in ("n", "kind", "bias", "published", "population", "spent")}
+        return Answer(question=question, step=step, time=time, values=values, withheld=withheld, **plain)
 
     def ranked(self) -> list[Value]:
         """Largest first; those that cannot be told from zero after those that can."""
         return sorted(self.values, key=lambda one: (one.standing != "clear", -(one.value or 0.0), one.code))
-
-
-_PLAIN = (
-    "question",
-    "step",
-    "time",
-    "n",
-    "population",
-    "kind",
-    "bias",
-    "level",
-    "published",
-    "spent",
-    "withheld",
-)

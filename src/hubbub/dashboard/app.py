@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 
+from msgspec import json
 from starlette.routing import BaseRoute
 
 from hubbub.collection import Collection
@@ -12,7 +13,6 @@ from hubbub.dashboard.meter import Meter
 from hubbub.dashboard.pages import routes
 from hubbub.dashboard.reader import Ingest, OpenAsk
 from hubbub.service.auth import Tokens
-from hubbub.service.releases import shown
 from hubbub.service.service import Service
 
 __all__ = ["ServiceReader", "dashboard"]
@@ -55,7 +55,12 @@ class ServiceReader:
     def releases(self, collection: str, question: str, limit: int) -> list[Answer]:
         """The latest releases of a question, oldest first."""
         rows = self._collector.releases(collection, question, first=0, last=_FARTHEST, most=limit)
-        return [Answer.of(shown(row)) for row in rows]
+        return [
+            Answer.of(
+                json.decode(row.payload), question=row.question, step=row.step, time=row.time, withheld=row.withheld
+            )
+            for row in rows
+        ]
 
     def ingest(self, collection: str) -> Ingest:
         """What became of a collection's reports."""

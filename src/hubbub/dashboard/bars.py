@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from hubbub.dashboard.answer import Answer, Value
+from hubbub.dashboard.answer import LEVEL, Answer, Value
 from hubbub.dashboard.markup import Child, Html, el
 from hubbub.dashboard.words import Scale, count
 
@@ -32,7 +33,7 @@ class BarTable:
         Where the name of a value leads, and the code of the one that is shown there now.
 
     Example:
-        >>> answer = Answer("q", 1, 0.0, 9, None, "share", "none", 0.95, True, None, (Value(0, "<b>", 0.5, 0.1, 0.9),))
+        >>> answer = Answer("q", 1, 0.0, 9, (Value(0, "<b>", 0.5, 0.1, 0.9),))
         >>> "&lt;b&gt;" in BarTable(answer, "q").table(answer.values, "All")
         True
     """
@@ -44,12 +45,12 @@ class BarTable:
 
     def table(self, values: Sequence[Value], caption: str) -> Html:
         """Some of the values."""
-        axis, scale = _Axis(self.answer.values), Scale.of_answer(self.answer)
+        axis, scale = self._axis, Scale.of_answer(self.answer)
         heads = (
             el("th", "Value", scope="col"),
             el("th", el("span", "Drawn", class_="unseen"), scope="col", class_="bar"),
             el("th", "Estimate", scope="col", class_="number"),
-            el("th", f"{self.answer.level:.0%} interval", scope="col", class_="wide"),
+            el("th", f"{LEVEL:.0%} interval", scope="col", class_="wide"),
         )
         return el(
             "table",
@@ -58,6 +59,10 @@ class BarTable:
             el("tbody", [self._row(one, axis, scale) for one in values]),
             class_="bars",
         )
+
+    @cached_property
+    def _axis(self) -> _Axis:
+        return _Axis(self.answer.values)
 
     def _row(self, one: Value, axis: _Axis, scale: Scale) -> Html:
         label: Html = el("bdi", one.label)
@@ -88,7 +93,7 @@ def ranked_bars(bars: BarTable, *, most: int) -> Html:
 
     Example:
         >>> values = (Value(0, "a", 0.5, 0.1, 0.9), Value(1, "b", 0.1, -0.3, 0.5))
-        >>> answer = Answer("q", 1, 0.0, 9, None, "share", "none", 0.95, True, None, values)
+        >>> answer = Answer("q", 1, 0.0, 9, values)
         >>> "1 value not distinguishable from zero" in ranked_bars(BarTable(answer, "q"), most=5)
         True
     """

@@ -22,7 +22,7 @@ def ordered_bars(bars: BarTable) -> Html:
 
     Example:
         >>> values = tuple(Value(code, str(code), 0.05, 0.01, 0.09) for code in range(20))
-        >>> answer = Answer("q", 1, 0.0, 9, None, "share", "none", 0.95, True, None, values)
+        >>> answer = Answer("q", 1, 0.0, 9, values)
         >>> 'role="img"' in ordered_bars(BarTable(answer, "q"))
         True
     """

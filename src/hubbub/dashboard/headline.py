@@ -21,7 +21,7 @@ def headline(answer: Answer) -> Html:
 
     Example:
         >>> def answer(*values):
-        ...     return Answer("q", 1, 0.0, 9, None, "share", "none", 0.95, True, None, values)
+        ...     return Answer("q", 1, 0.0, 9, values)
         >>> a, b, c = Value(0, "a", 0.6, 0.5, 0.7), Value(1, "b", 0.3, 0.2, 0.4), Value(2, "c", 0.25, 0.15, 0.35)
         >>> headline(answer(a, b))
         '<bdi>a</bdi> is the most common: <strong>60%</strong> ± 10.'

@@ -15,7 +15,7 @@ def mean_figure(answer: Answer, low: float, high: float) -> Html:
     Example:
         >>> from hubbub.dashboard.answer import Value
         >>> one = Value(0, "age", 40.0, 38.0, 42.0)
-        >>> answer = Answer("q", 1, 0.0, 9, None, "quantity", "none", 0.95, True, None, (one,))
+        >>> answer = Answer("q", 1, 0.0, 9, (one,), kind="quantity")
         >>> 'aria-label="40.0 ± 2.0, on a range from 0 to 100"' in mean_figure(answer, 0.0, 100.0)
         True
     """

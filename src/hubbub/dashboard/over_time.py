@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hubbub.collection import Collection
-from hubbub.dashboard.answer import Answer, Value
+from hubbub.dashboard.answer import LEVEL, Answer, Value
 from hubbub.dashboard.band import Point, band, curve, span_of
 from hubbub.dashboard.markup import Html, el
 from hubbub.dashboard.words import Scale, count, step_time
@@ -22,7 +22,7 @@ def over_time(collection: Collection, name: str, answers: Sequence[Answer], code
     if code is None or shown is None or len(points) < 2:
         return None
     label, scale = shown.values[code].label, _scale(shown.kind, points)
-    legend = f"Line: the estimate. Band: its {shown.level:.0%} interval."
+    legend = f"Line: the estimate. Band: its {LEVEL:.0%} interval."
     if any(point.marked for point in points):
         legend += " Dots: steps with reports of their own; between them, the release before stands in."
     return band(
@@ -31,7 +31,7 @@ def over_time(collection: Collection, name: str, answers: Sequence[Answer], code
         title=[el("bdi", label), ", step by step"],
         summary=_summary(label, points, scale),
         scale=scale,
-        headings=("Step", "Estimate", f"{shown.level:.0%} interval", "Made from"),
+        headings=("Step", "Estimate", f"{LEVEL:.0%} interval", "Made from"),
         from_zero=shown.kind == "share",
         legend=legend,
     )
@@ -40,14 +40,11 @@ def over_time(collection: Collection, name: str, answers: Sequence[Answer], code
 def at_a_glance(
     collection: Collection, name: str, answers: Sequence[Answer], code: int | None, link: Callable[[Value], str]
 ) -> Html | None:
-    """The values that were largest over all that time, each in a small drawing, all on one scale."""
+    """The values that are largest now, each in a small drawing, all on one scale."""
     shown = latest(answers)
     if shown is None or shown.kind != "share" or len(answers) < 2 or len(shown.values) < 2:
         return None
-    # By their sums: the highest peak of many values is often only the luckiest noise.
-    sums = [sum(_value(answer, one.code) for answer in answers) for one in shown.values]
-    picked = sorted(range(len(sums)), key=lambda place: (-sums[place], place))[:_GLANCES]
-    lines = {place: points_of(collection, answers, place) for place in picked}
+    lines = {one.code: points_of(collection, answers, one.code) for one in shown.ranked()[:_GLANCES]}
     spans = [span_of(points, from_zero=True) for points in lines.values()]
     marks = sorted({min(low for low, _ in spans), 0.0, max(high for _, high in spans)})
     if len(marks) < 2:
@@ -98,7 +95,7 @@ def chosen_code(answers: Sequence[Answer], wanted: int | None) -> int | None:
 
     Example:
         >>> values = (Value(0, "a", 0.1, 0.0, 0.2), Value(1, "b", 0.5, 0.4, 0.6))
-        >>> answers = [Answer("q", 1, 0.0, 9, None, "share", "none", 0.95, True, None, values)]
+        >>> answers = [Answer("q", 1, 0.0, 9, values)]
         >>> chosen_code(answers, None), chosen_code(answers, 0), chosen_code(answers, 7)
         (1, 0, 1)
     """
@@ -115,10 +112,6 @@ def _point(collection: Collection, answer: Answer, code: int | None, *, mark: bo
     one = answer.values[code]
     note = count(answer.n, "report") if answer.published else "the release before"
     return Point(time, when, one.value, one.low, one.high, mark and answer.published, note)
-
-
-def _value(answer: Answer, code: int) -> float:
-    return (answer.values[code].value if code < len(answer.values) else None) or 0.0
 
 
 def _scale(kind: str, points: Sequence[Point]) -> Scale:

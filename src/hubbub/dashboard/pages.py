@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from hubbub.collection import Collection
+from hubbub.dashboard.answer import LEVEL
 from hubbub.dashboard.assets import asset_route
 from hubbub.dashboard.collections import collection_page, overview_page
 from hubbub.dashboard.ingest import ingest_page
@@ -93,7 +94,7 @@ class _Pages:
         return answer
 
     def results(self, _request: Request, collection: Collection) -> Page:
-        lead = "Estimates, with intervals that hold the truth 19 times in 20."
+        lead = f"Estimates, with intervals that hold the truth {LEVEL:.0%} of the time."
         content = results_page(self._reader, collection)
         return self._page("Results", content, collection, "results", live=True, lead=lead)
 

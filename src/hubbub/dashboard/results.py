@@ -21,7 +21,10 @@ from hubbub.dashboard.words import count, nearly, part, step_time
 __all__ = ["HISTORY", "question_page", "results_page"]
 
 HISTORY = 120
-"""How many steps a chart goes back."""
+"""How many steps a chart goes back, at most."""
+
+_MOST_READ = 250_000
+"""How many numbers are read for one: each step has as many as there are values."""
 
 _FEW = 8
 
@@ -35,7 +38,7 @@ def results_page(reader: Reader, collection: Collection) -> Html:
 def _section(reader: Reader, collection: Collection, name: str, asks: Sequence[OpenAsk]) -> Html:
     question = collection.questions[name]
     moves = question.kind in ("stream", "mean")
-    answers = reader.releases(collection.name, name, HISTORY if moves else 1)
+    answers = reader.releases(collection.name, name, _history(collection, name) if moves else 1)
     charts = (
         over_time(collection, name, answers, chosen_code(answers, None)) if moves else None,
         _values(collection, name, latest(answers), most=_FEW),
@@ -54,7 +57,7 @@ def _section(reader: Reader, collection: Collection, name: str, asks: Sequence[O
 
 def question_page(reader: Reader, collection: Collection, name: str, wanted: int | None) -> Html:
     """One question: every value, and one of them over time."""
-    answers = reader.releases(collection.name, name, HISTORY)
+    answers = reader.releases(collection.name, name, _history(collection, name))
     code = chosen_code(answers, wanted)
     charts = (
         over_time(collection, name, answers, code),
@@ -71,6 +74,12 @@ def question_page(reader: Reader, collection: Collection, name: str, wanted: int
         _beside(charts, about, f"About {name}"),
         at_a_glance(collection, name, answers, code, _link(collection, name)),
     )
+
+
+def _history(collection: Collection, name: str) -> int:
+    question = collection.questions[name]
+    size = question.question(collection.fields[question.field]).size
+    return min(HISTORY, max(2, _MOST_READ // size))
 
 
 def _beside(charts: Child, about: Child, label: str) -> Html:
