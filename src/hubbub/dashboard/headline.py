@@ -26,7 +26,7 @@ def headline(answer: Answer) -> Html:
         >>> headline(answer(a, b))
         '<bdi>a</bdi> is the most common: <strong>60%</strong> ± 10.'
         >>> headline(answer(b, c))
-        '<bdi>b</bdi> and <bdi>c</bdi> are the most common; which of them is more so cannot be told yet.'
+        '<bdi>b</bdi> or <bdi>c</bdi> is the most common; which of them cannot be told yet.'
         >>> headline(answer(Value(0, "a", 0.6, -0.1, 1.3)))
         'No value can be told from zero yet: too few reports for so many values.'
     """
@@ -40,16 +40,15 @@ def headline(answer: Answer) -> Html:
         return join("How far these numbers may be off is not known.")
     if ranked[0].standing == "zero":
         return join("No value can be told from zero yet: too few reports for so many values.")
-    leaders = [one for one in ranked if one.high is not None and one.high >= (ranked[0].low or 0.0)]
-    leaders = [one for one in leaders if one.standing == "clear"]
-    if len(leaders) == 1:
+    # Whatever may be ahead of the first, grey or not, or of unknown error.
+    first = [one for one in ranked if one.high is None or one.high >= (ranked[0].low or 0.0)]
+    if len(first) == 1:
         return join(_name(ranked[0]), " is the most common: ", _number(ranked[0], scale), ".")
-    if len(leaders) > _MOST_NAMED:
-        named = _listed([_name(one) for one in leaders[:_MOST_NAMED]], last=", ")
-        more = count(len(leaders) - _MOST_NAMED, "other")
-        return join(named, f" and {more} are among the most common; which of them is first cannot be told yet.")
-    named = _listed([_name(one) for one in leaders], last=" and ")
-    return join(named, " are the most common; which of them is more so cannot be told yet.")
+    if len(first) > _MOST_NAMED:
+        others = count(len(first) - 1, "other")
+        return join(_name(ranked[0]), f" or one of {others} is the most common; which of them cannot be told yet.")
+    named = _listed([_name(one) for one in first], last=" or ")
+    return join(named, " is the most common; which of them cannot be told yet.")
 
 
 def bias_text(bias: str) -> str:
