@@ -346,6 +346,25 @@ def test_two_collections_share_a_store():
         Collector([collections[0], collections[0]], store, clock=clock, keys=KEYS)
 
 
+def test_a_collection_that_is_not_served_for_a_while_goes_on_later():
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    first, second = exact_collection(), replace(exact_collection(), name="other")
+    one = Collector([first, second], store, clock=clock, keys=KEYS)
+    window = next(window for key, window in one.board.windows.items() if key.collection == second.collection_id)
+    frame = batch_frame(second, window.ask, [bytes(16)], [5])
+    assert one.ingest([frame])[0].accepted == 1
+    Collector([first], store, clock=clock, keys=KEYS)
+    again = Collector([first, second], store, clock=clock, keys=KEYS)
+    assert again.ingest([frame])[0].duplicates == 1
+    assert again.board.windows[window.key].sketch.n == 1
+
+
+def test_a_listener_that_fails_costs_nothing():
+    one = collector(exact_collection(), ManualClock(1000.0))
+    one.listeners.append(lambda changes: 1 / 0)  # type: ignore[arg-type,return-value]
+    assert send(one, open_now(one)[0], [1]).accepted == 1
+
+
 def test_the_documents_say_what_is_open():
     one = collector(exact_collection(), ManualClock(1030.0))
     assert published(one) == [("all", 10)]

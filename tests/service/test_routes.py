@@ -17,6 +17,7 @@ from hubbub.service.metrics import metrics_app, metrics_text
 from hubbub.service.openapi import openapi
 from hubbub.service.queries import Queries
 from hubbub.service.reasons import REASONS
+from hubbub.service.store.base import StoreFailed
 
 
 @pytest.fixture
@@ -225,6 +226,16 @@ def test_a_failure_says_nothing_of_itself(web: Web, monkeypatch: pytest.MonkeyPa
     answer = web.client.get("/v1/collections/themes/questions/popular/releases", headers=AUTHORIZED)
     assert (answer.status_code, problem(answer)) == (500, "internal")
     assert "division" not in answer.text
+
+
+def test_a_store_that_does_not_answer_is_said(web: Web, monkeypatch: pytest.MonkeyPatch):
+    def fails(*given: object, **more: object) -> None:
+        raise StoreFailed("at a secret address")
+
+    monkeypatch.setattr(web.collector, "releases", fails)
+    answer = web.client.get("/v1/collections/themes/questions/popular/releases", headers=AUTHORIZED)
+    assert (answer.status_code, problem(answer)) == (503, "no_store")
+    assert "secret" not in answer.text
 
 
 def test_logs_hold_no_bodies_addresses_or_queries(web: Web, caplog: pytest.LogCaptureFixture):

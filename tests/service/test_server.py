@@ -224,6 +224,21 @@ def test_a_request_that_is_under_way_is_finished(tmp_path: Path):
     assert process.close() == 0
 
 
+def test_those_who_listen_are_let_go(tmp_path: Path):
+    process = exact_process(f"sqlite:///{tmp_path / 'store.db'}", tmp_path)
+    token = (tmp_path / "keys" / "admin.token").read_text().strip()
+    connection = process.connect()
+    connection.request("GET", "/v1/collections/exact/events", headers={"Authorization": f"Bearer {token}"})
+    events = connection.getresponse()
+    assert events.readline() == b": hello\n"
+    process.process.terminate()
+    while events.readline():  # until the end
+        pass
+    connection.close()
+    assert process.close() == 0
+    assert not any("Cancel" in line for line in process.log)
+
+
 def test_a_second_collector_takes_over_and_the_first_ends(tmp_path: Path):
     store = f"sqlite:///{tmp_path / 'store.db'}"
     first = exact_process(store, tmp_path)

@@ -88,7 +88,7 @@ class Collector:
         self.asks: dict[str, Bulletin] = {}
         self._counts = store.counts()
         self._posted: dict[str, tuple[object, ...]] = {}
-        self._rounds = Rounds(collections, store, rng or Random())
+        self._rounds = Rounds(collections, store, rng or Random(), outdated=outdated)
         self.board = self._rounds.board
         self._commit(Changes(collections=added))
         self.tick()
@@ -165,7 +165,10 @@ class Collector:
                 self._counts.update(changes.counts)
                 self._pending = Counter()
             for listener in self.listeners:
-                listener(changes)
+                try:
+                    listener(changes)
+                except Exception as error:  # what is committed stands, whoever fails to hear of it
+                    log("listener failed", level=logging.ERROR, error=type(error).__name__)
 
 
 def _register(collections: Sequence[Collection], store: Store) -> tuple[list[CollectionRow], frozenset[str]]:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from hubbub.core.errors import InvalidValue
 from hubbub.service.frames import Refused
 from hubbub.service.reasons import Reason
+from hubbub.service.store.base import StoreFailed
 from hubbub.service.writer import Busy, Stopped
 
 __all__ = ["CONTENT_TYPE", "PREFIX", "Problem", "handlers", "problem_of"]
@@ -37,6 +38,7 @@ _TITLES = {
     "over_quota": "More reports than the collection takes.",
     "busy": "Too many reports are waiting.",
     "stopping": "The collector is stopping.",
+    "no_store": "The store does not answer.",
     "not_found": "There is nothing here.",
     "not_allowed": "This method is not allowed here.",
     "no_token": "This needs a token.",
@@ -86,6 +88,8 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, Busy | Stopped):
         slug = "busy" if isinstance(error, Busy) else "stopping"
         return Problem(503, slug, str(error), headers={"Retry-After": "1"})
+    if isinstance(error, StoreFailed):
+        return Problem(503, "no_store", headers={"Retry-After": "1"})
     if isinstance(error, InvalidValue):
         return Problem(400, "invalid_parameter", str(error))
     if isinstance(error, HTTPException):
@@ -103,6 +107,6 @@ def handlers() -> dict[Any, Any]:
 
     Example:
         >>> len(handlers())
-        4
+        5
     """
-    return dict.fromkeys((Problem, HTTPException, InvalidValue, Exception), _handle)
+    return dict.fromkeys((Problem, HTTPException, InvalidValue, StoreFailed, Exception), _handle)

@@ -7,7 +7,7 @@ after the close; then the sketch is final, the protocol hears it, and the next a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
@@ -43,7 +43,9 @@ class Rounds:
         ['0 reports; at least 100 are needed']
     """
 
-    def __init__(self, collections: Iterable[Collection], store: Store, rng: Random) -> None:
+    def __init__(
+        self, collections: Sequence[Collection], store: Store, rng: Random, *, outdated: frozenset[str] = frozenset()
+    ) -> None:
         self.board = Board()
         self._store = store
         self._rng = rng
@@ -59,8 +61,11 @@ class Rounds:
                 for row, ask in talk.replay(store):
                     self._restore(talk, row, ask)
                 self._talks.append(talk)
-        # What an earlier version, or an earlier era, left open is over.
-        self._left_over = [(key, final) for key, final in store.held() if key not in self.board.windows]
+        # What an earlier version, or an earlier era, left open is over; what is not served now may be again.
+        over = outdated | {collection.collection_id for collection in collections}
+        self._left_over = [
+            (key, final) for key, final in store.held() if key.collection in over and key not in self.board.windows
+        ]
 
     def tick(self, now: float) -> Changes:
         """All that is due by now. Memory has moved on when this returns: the changes must be made, or all is over."""
