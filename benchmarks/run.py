@@ -18,6 +18,7 @@ from pathlib import Path
 
 from clients import clients
 from growth import growth
+from ingest import ingest
 from measure import Failure, Result
 from native import compiler
 from randomness import randomness
@@ -29,7 +30,7 @@ from startup import startup
 from streams import streams
 
 PARTS: dict[str, Callable[[bool], Iterator[Result]]] = {
-    part.__name__: part for part in (randomness, startup, olh, hadamard, clients, growth, streams)
+    part.__name__: part for part in (randomness, startup, olh, hadamard, clients, growth, streams, ingest)
 }
 
 

@@ -1,0 +1,193 @@
+"""Ingest over HTTP: deduplicated, folded, on the disk before it is acknowledged; and the same server doing nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from measure import HERE, Failure, Result
+
+BATCH = 1000
+WARM, QUICK, BATCHES, SINGLES = 3.0, 10.0, 30.0, 600.0  # seconds
+
+
+def ingest(quick: bool) -> Iterator[Result]:
+    """Batches of 1,000 reports, then single reports with the dashboard open."""
+    with _server("empty") as server:
+        nothing = asyncio.run(_load(server, _batches, 16, QUICK))
+        nothing_single = asyncio.run(_load(server, _singles, 128, QUICK))
+    with _server("collector") as server:
+        asyncio.run(_load(server, _batches, 16, WARM))  # kernels are compiled, files are made
+        batches = asyncio.run(_load(server, _batches, 16, QUICK if quick else BATCHES))
+    yield from _judged(f"reports, in batches of {BATCH:,}", BATCH * batches.rate, BATCH * nothing.rate, 100_000)
+    with _server("collector") as server:
+        asyncio.run(_load(server, _singles, 128, WARM))
+        singles = asyncio.run(_load(server, _singles, 128, QUICK if quick else SINGLES, watch=True))
+    yield from _judged("reports, one a request, the dashboard open", singles.rate, nothing_single.rate, 5_000)
+    if not quick:
+        yield Result(what="memory over ten minutes of it", unit="times", ours=singles.growth, most=1.05)
+
+
+def _judged(what: str, ours: float, theirs: float, least: float) -> Iterator[Result]:
+    yield Result(what=what, unit="/s", ours=ours, least=least)
+    yield Result(
+        what="", unit="/s", ours=ours, versus="the same server, doing nothing", theirs=theirs, ratio=ours / theirs
+    )
+
+
+class Server(NamedTuple):
+    pid: int
+    port: int
+    token: str
+
+
+class Loaded(NamedTuple):
+    rate: float
+    growth: float
+
+
+@contextmanager
+def _server(kind: str) -> Iterator[Server]:
+    with tempfile.TemporaryDirectory(dir=HERE.parent) as folder:
+        command = [sys.executable, str(HERE / "ingest_server.py"), kind, folder]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            if not said:
+                raise Failure("The collector did not start.")
+            try:
+                yield Server(process.pid, **json.loads(said))
+            finally:
+                process.terminate()
+                process.wait()
+
+
+class _Asked:
+    """What the server asks now; fetched again when it changes."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._closes = 0.0
+        self.ask: Any = None
+        self.collection = ""
+
+    def refresh(self) -> None:
+        import urllib.error
+        import urllib.request
+
+        from hubbub.protocols.ask import Ask
+
+        if time.time() < self._closes:
+            return
+        try:
+            url = f"http://127.0.0.1:{self._port}/v1/collections/bench/asks"
+            with urllib.request.urlopen(url) as answer:
+                document = json.loads(json.load(answer)["payload"])
+            self.ask = Ask.from_spec(document["asks"][0]["ask"])
+            self.collection, self._closes = document["collection_id"], document["closes"]
+        except (urllib.error.URLError, KeyError):  # the empty handler asks nothing
+            from hubbub import OLH
+            from hubbub.protocols.ask import Ask
+
+            self.ask, self.collection = Ask(mechanism=OLH(epsilon=1.0, domain=1024), step=1), "0" * 32
+            self._closes = float("inf")
+
+
+def _request(kind: str, body: bytes) -> bytes:
+    head = f"POST /v1/reports HTTP/1.1\r\nHost: bench\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def _batches(asked: _Asked) -> Iterator[bytes]:
+    """Batches with fresh ids; the reports themselves may repeat."""
+    from hubbub import Random
+    from hubbub.collection.wire import BATCH_TYPE, encode_batch
+
+    known = None
+    while True:
+        asked.refresh()
+        if asked.ask is not known:
+            known = asked.ask
+            reports = known.mechanism.randomize(list(range(BATCH)), Random(seed=1))
+            hole = b"\xaa" * (16 * BATCH)
+            frame = _request(BATCH_TYPE, encode_batch(asked.collection, known.ask_id, hole, reports))
+            at = frame.index(hole)
+        yield frame[:at] + os.urandom(16 * BATCH) + frame[at + 16 * BATCH :]
+
+
+def _singles(asked: _Asked) -> Iterator[bytes]:
+    from hubbub import Random
+    from hubbub.collection.wire import UPLOAD_TYPE, Entry, encode_upload
+
+    known = None
+    while True:
+        asked.refresh()
+        if asked.ask is not known:
+            known = asked.ask
+            report = known.mechanism.randomize([1], Random(seed=1)).to_bytes()
+            hole = b"\xaa" * 16
+            frame = _request(UPLOAD_TYPE, encode_upload(asked.collection, [Entry(known.ask_id, hole, report)], 1024))
+            at = frame.index(hole)
+        yield frame[:at] + os.urandom(16) + frame[at + 16 :]
+
+
+async def _load(
+    server: Server,
+    frames: Callable[[_Asked], Iterator[bytes]],
+    connections: int,
+    seconds: float,
+    *,
+    watch: bool = False,
+) -> Loaded:
+    """So many connections, each with one request under way, for so long."""
+    made, done = frames(_Asked(server.port)), 0
+    began = time.monotonic()
+    memory: list[tuple[float, int]] = []
+
+    async def send() -> None:
+        nonlocal done
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        while time.monotonic() < began + seconds:
+            writer.write(next(made))
+            head = await reader.readuntil(b"\r\n\r\n")
+            body = await reader.readexactly(int(re.search(rb"content-length: (\d+)", head)[1]))  # type: ignore[index]
+            if b" 200 " not in head[:16] or b'"accepted":0' in body:
+                raise Failure(f"The collector refused: {body[:200]!r}")
+            done += 1
+        writer.close()
+
+    async def look() -> None:
+        """A page that is open: it listens, and asks for results."""
+        events, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        authorized = f"Host: bench\r\nAuthorization: Bearer {server.token}\r\n\r\n"
+        writer.write(f"GET /v1/collections/bench/events HTTP/1.1\r\n{authorized}".encode())
+        while time.monotonic() < began + seconds:
+            memory.append((time.monotonic() - began, _resident(server.pid)))
+            with_timeout = asyncio.wait_for(events.read(65536), 2)
+            try:
+                await with_timeout
+            except TimeoutError:
+                continue
+            await asyncio.sleep(1)
+        writer.close()
+
+    await asyncio.gather(*(send() for _ in range(connections)), *([look()] if watch else []))
+    took = time.monotonic() - began
+    # Ids are held for a step, the lateness and a minute: before that there is nothing to compare with.
+    settled = [size for at, size in memory if at > took / 3]
+    early, late = settled[: len(settled) // 4], settled[-len(settled) // 4 :]
+    return Loaded(done / took, max(late) / max(early) if early and late else 1.0)
+
+
+def _resident(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1])
