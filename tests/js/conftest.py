@@ -60,7 +60,7 @@ def built(tools: Path) -> Path:
     return dist
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is there, no other test of this process could run a loop of its own
 def browser() -> Iterator[Browser]:
     """A real browser, without a window."""
     from playwright.sync_api import sync_playwright
