@@ -207,3 +207,14 @@ class World:
         total = sum(sketch.n for _, _, sketch in stored.values())
         assert total == len(counted), "counted, and nobody's"
         assert self.store.counts()[self.collection.collection_id, "accepted"] == total, "counters that are wrong"
+
+
+def run_worlds(seeds: range) -> tuple[int, int, int]:
+    """Run a world for each seed: how many reports there were, how many were acknowledged, how many starts."""
+    reports = counted = starts = 0
+    for seed in seeds:
+        world = World(seed).run()
+        reports += len(world.reports)
+        counted += sum("counted" in report.told for report in world.reports)
+        starts += world.crashes
+    return reports, counted, starts

@@ -658,7 +658,7 @@ def attack(case: Bad, web: Web) -> None:
 def test_a_replay_is_refused_and_a_duplicate_is_no_fault(shared: Web):
     first, second = shared.entry(0), shared.entry(1)
     shared.post(UPLOAD_TYPE, shared.frame(first))
-    before = shared.state()
+    before, counts = shared.state(), shared.counts()
     again = shared.post(UPLOAD_TYPE, shared.frame(first)).json()
     assert again == {"accepted": 0, "duplicates": 1, "rejected": []}
     other = report(shared, column=np.uint8([0])), report(shared, column=np.uint8([1])), report(shared)
@@ -667,6 +667,8 @@ def test_a_replay_is_refused_and_a_duplicate_is_no_fault(shared: Web):
     told = shared.post(UPLOAD_TYPE, shared.frame(forged)).json()
     assert told["rejected"] == [{"id": first.report_id.hex(), "reason": "replay"}]
     assert shared.state() == before
+    assert shared.counts()["duplicate"] == counts.get("duplicate", 0) + 1
+    assert shared.counts()["replay"] == counts.get("replay", 0) + 1
     both = shared.post(UPLOAD_TYPE, shared.frame(second, second)).json()
     assert both == {"accepted": 1, "duplicates": 1, "rejected": []}
     spelt_out = encode_upload_json(shared.collection.collection_id, [second], shared.collection.frame_bytes)
