@@ -248,22 +248,28 @@ def test_logs_hold_no_bodies_addresses_or_queries(web: Web, caplog: pytest.LogCa
     assert record.fields["path"] == "/v1/collections/themes/asks"
 
 
+@pytest.fixture
+def loggers() -> Iterator[None]:
+    """Leaves the loggers as they were."""
+    names = ("hubbub.service", "uvicorn")
+    before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in map(logging.getLogger, names)]
+    yield
+    for logger, handlers, propagate, level in before:
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
+
+
+@pytest.mark.usefixtures("loggers")
 def test_a_log_line_is_json(capsys: pytest.CaptureFixture[str]):
     from hubbub.service.logs import log, set_up
 
-    logger = logging.getLogger("hubbub.service")
-    before = logger.handlers, logger.propagate, logger.level
+    set_up()
+    log("started", collections=["themes"])
     try:
-        set_up()
-        log("started", collections=["themes"])
-        try:
-            raise ValueError("a secret")
-        except ValueError:
-            logger.exception("failed")
-        first, second = (json.loads(line) for line in capsys.readouterr().err.splitlines())
-        assert (first["event"], first["collections"]) == ("started", ["themes"])
-        assert second["error"] == "ValueError"
-        assert "secret" not in json.dumps(second)
-    finally:
-        logger.handlers, logger.propagate = before[:2]
-        logger.setLevel(before[2])
+        raise ValueError("a secret")
+    except ValueError:
+        logging.getLogger("hubbub.service").exception("failed")
+    first, second = (json.loads(line) for line in capsys.readouterr().err.splitlines())
+    assert (first["event"], first["collections"]) == ("started", ["themes"])
+    assert second["error"] == "ValueError"
+    assert "secret" not in json.dumps(second)

@@ -30,6 +30,17 @@ def create_app(service: Service, tokens: Tokens, *, routes: Sequence[BaseRoute] 
         Who may read results.
     routes
         More routes, such as a dashboard's.
+
+    Example:
+        >>> import asyncio
+        >>> import httpx
+        >>> from hubbub.service.example import example_collector
+        >>> app = create_app(Service(example_collector()), Tokens([]))
+        >>> async def ask(path):
+        ...     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here") as client:
+        ...         return (await client.get(path)).json()
+        >>> asyncio.run(ask("/v1/collections"))["collections"][0]["name"]
+        'themes'
     """
 
     @asynccontextmanager

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from hubbub.collection import Clock, Collection, Keys
-from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
-from hubbub.core.spec import canonical
 from hubbub.service.bulletin import Bulletin, asks_bulletin, collection_bulletin
 from hubbub.service.frames import Frame, Refused, Served, read_frame
 from hubbub.service.ingest import draft, refusal
@@ -20,7 +18,8 @@ from hubbub.service.logs import log
 from hubbub.service.quota import Quota
 from hubbub.service.receipt import Receipt
 from hubbub.service.rounds import Rounds
-from hubbub.service.store.base import Changes, CollectionRow, ReleaseRow, Store, StoreFailed
+from hubbub.service.store.base import Changes, ReleaseRow, Store, StoreFailed
+from hubbub.service.versions import register
 
 __all__ = ["Collector", "Limits"]
 
@@ -81,7 +80,7 @@ class Collector:
         self._refused: Counter[tuple[str, str]] = Counter()
         self._pending: Counter[tuple[str, str]] = Counter()
         self._quota = Quota(rate=self.limits.rate, burst=self.limits.burst, clock=clock)
-        added, outdated = _register(collections, store)
+        added, outdated = register(collections, store)
         self.collections: Mapping[str, Collection] = MappingProxyType({one.name: one for one in collections})
         self.served = Served({one.collection_id: one for one in collections}, outdated)
         self.specs = {one.name: collection_bulletin(one, keys.private) for one in collections}
@@ -169,27 +168,3 @@ class Collector:
                     listener(changes)
                 except Exception as error:  # what is committed stands, whoever fails to hear of it
                     log("listener failed", level=logging.ERROR, error=type(error).__name__)
-
-
-def _register(collections: Sequence[Collection], store: Store) -> tuple[list[CollectionRow], frozenset[str]]:
-    """The versions to add, and the ids of those that are over."""
-    names = [collection.name for collection in collections]
-    if not names or len(set(names)) < len(names):
-        raise InvalidValue("collections", names, "at least one, with different names")
-    stored = store.collections()
-    added, outdated = [], set()
-    for collection in collections:
-        known = {row.version: row for row in stored if row.name == collection.name}
-        newest = max(known, default=0)
-        same = known.get(collection.version)
-        if collection.version < newest or (same is not None and same.id != collection.collection_id):
-            raise InvalidValue(
-                f"{collection.name}.version",
-                collection.version,
-                f"at least {newest + 1}: version {newest} was served, and a change is a new version",
-            )
-        if same is None:
-            spec = canonical(collection.spec())
-            added.append(CollectionRow(collection.collection_id, collection.name, collection.version, spec))
-        outdated |= {row.id for row in known.values()} - {collection.collection_id}
-    return added, frozenset(outdated)

@@ -61,7 +61,14 @@ class Frame:
 
 @dataclass(frozen=True)
 class Served:
-    """The collections by id: those that are served, and the ids of their earlier versions."""
+    """The collections by id: those that are served, and the ids of their earlier versions.
+
+    Example:
+        >>> Served({}, outdated=frozenset({"0" * 32})).find("0" * 32, count=1)
+        Traceback (most recent call last):
+            ...
+        hubbub.service.frames.Refused: outdated_version: a newer version is served
+    """
 
     current: Mapping[str, Collection]
     outdated: frozenset[str] = frozenset()

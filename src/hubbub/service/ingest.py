@@ -28,7 +28,12 @@ Status = NDArray[np.int8]
 
 @dataclass(frozen=True)
 class Draft:
-    """A transaction that is not made yet, what to answer once it is, and what memory will then hold."""
+    """A transaction that is not made yet, what to answer once it is, and what memory will then hold.
+
+    Example:
+        >>> bool(Draft(Changes(), [], []).changes)
+        False
+    """
 
     changes: Changes
     receipts: list[Receipt]

@@ -16,7 +16,11 @@ _logger = logging.getLogger("hubbub.service")
 
 
 def log(event: str, *, level: int = logging.INFO, **fields: object) -> None:
-    """One event, with its fields."""
+    """One event, with its fields.
+
+    Example:
+        >>> log("started", collections=["themes"])
+    """
     _logger.log(level, event, extra={"fields": fields})
 
 

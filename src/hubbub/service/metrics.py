@@ -18,7 +18,13 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def metrics_text(service: Service) -> str:
-    """All metrics, as text."""
+    """All metrics, as text.
+
+    Example:
+        >>> from hubbub.service.example import example_collector
+        >>> print(metrics_text(Service(example_collector())).splitlines()[2])
+        hubbub_reports_total{collection="themes",outcome="accepted"} 0
+    """
     collector, writer = service.collector, service.writer
     names = {collection.collection_id: name for name, collection in collector.collections.items()}
     outcomes: dict[tuple[str, str], int] = {}
@@ -47,7 +53,13 @@ def metrics_text(service: Service) -> str:
 
 
 def metrics_app(service: Service) -> Starlette:
-    """The application of the metrics port."""
+    """The application of the metrics port.
+
+    Example:
+        >>> from hubbub.service.example import example_collector
+        >>> [route.path for route in metrics_app(Service(example_collector())).routes]
+        ['/metrics']
+    """
 
     async def metrics(_request: Request) -> Response:
         return Response(metrics_text(service), media_type=CONTENT_TYPE)

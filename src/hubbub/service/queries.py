@@ -29,7 +29,13 @@ _INTEGER = re.compile(r"-?[0-9]{1,19}")
 
 
 class Queries:
-    """Answers from what the collector has published."""
+    """Answers from what the collector has published.
+
+    Example:
+        >>> from hubbub.service.example import example_collector
+        >>> Queries(Service(example_collector()), Tokens([])).routes()[0].path
+        '/v1/collections'
+    """
 
     def __init__(self, service: Service, tokens: Tokens) -> None:
         self._service = service

@@ -10,17 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
-from typing import NamedTuple
 
 import uvicorn
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from hubbub.collection import Keys
 from hubbub.service.app import create_app
-from hubbub.service.auth import Tokens, token_file
+from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
+from hubbub.service.key_folder import KeyFolder
 from hubbub.service.logs import log
 from hubbub.service.metrics import metrics_app
 from hubbub.service.service import Service
@@ -29,37 +27,6 @@ __all__ = ["KeyFolder", "bind", "run"]
 
 PATIENCE = 20
 """Seconds that requests in flight have to end once the collector is told to stop."""
-
-
-class KeyFolder(NamedTuple):
-    """The folder with what must stay secret: the signing key and the token. Both are made on first use.
-
-    Example:
-        >>> import tempfile
-        >>> folder = KeyFolder(Path(tempfile.mkdtemp()) / "keys")
-        >>> folder.keys() == folder.keys(), folder.token() == folder.token()
-        (True, True)
-    """
-
-    path: Path
-
-    @property
-    def token_path(self) -> Path:
-        """Where the token is."""
-        return self.path / "admin.token"
-
-    def keys(self) -> Keys:
-        """The signing keys."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = self.path / "signing.key"
-        if not file.exists():
-            Keys.new().save(file)
-        return Keys.load(file)
-
-    def token(self) -> str:
-        """The token that opens query routes."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return token_file(self.token_path)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -112,6 +79,13 @@ def run(
         Called once requests are answered.
 
     Returns the exit code: 0, or 1 if the collector could go no further.
+
+    Example:
+        >>> import os
+        >>> from hubbub.service.example import example_collector
+        >>> with bind("127.0.0.1", 0) as listening:
+        ...     run(example_collector(), Tokens([]), [listening], on_ready=lambda: os.kill(os.getpid(), signal.SIGTERM))
+        0
     """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_run(collector, tokens, sockets, routes, on_ready))

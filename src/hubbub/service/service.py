@@ -26,6 +26,17 @@ class Service:
         What is served.
     on_failure
         Called, in the event loop, if the collector can go no further.
+
+    Example:
+        >>> from hubbub.service.example import example_collector
+        >>> async def example():
+        ...     service = Service(example_collector())
+        ...     await service.start()
+        ...     ready = service.ready
+        ...     await service.stop()
+        ...     return ready, service.ready
+        >>> asyncio.run(example())
+        (True, False)
     """
 
     def __init__(self, collector: Collector, on_failure: Callable[[BaseException], None] = lambda error: None) -> None:

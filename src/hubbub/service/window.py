@@ -16,7 +16,16 @@ __all__ = ["Board", "Window"]
 
 @dataclass(eq=False)
 class Window:
-    """Reports to `ask` count from `opens` until `until`, which is the collection's lateness after `closes`."""
+    """Reports to `ask` count from `opens` until `until`, which is the collection's lateness after `closes`.
+
+    Example:
+        >>> from hubbub import GRR, Random
+        >>> ask = Ask(mechanism=GRR(epsilon=1.0, domain=2), step=3)
+        >>> key, seen = AskKey("0" * 32, ask.ask_id), Seen(Random(seed=1))
+        >>> window = Window(key, "popular", ask, 0.0, 60.0, 70.0, ask.mechanism.empty(), seen)
+        >>> window.takes(69.9), window.takes(70.0)
+        (True, False)
+    """
 
     key: AskKey
     question: str

@@ -46,6 +46,18 @@ class Writer:
         What is written to.
     on_failure
         Called once, from the thread, if the collector can go no further.
+
+    Example:
+        >>> from hubbub.service.example import example_collector
+        >>> async def example():
+        ...     collector = example_collector()
+        ...     writer = Writer(collector, on_failure=print)
+        ...     writer.start(asyncio.get_running_loop())
+        ...     receipt = await writer.submit(Frame(next(iter(collector.served.current))))
+        ...     writer.stop()
+        ...     return receipt
+        >>> asyncio.run(example())
+        Receipt(accepted=0, duplicates=0, rejected=[])
     """
 
     def __init__(self, collector: Collector, on_failure: Callable[[BaseException], None]) -> None:

@@ -21,6 +21,12 @@ class PostgresStore(SqlStore):
     """Tables in the database that a URL names, in its default schema.
 
     The row of the owner is locked by every commit: a collector that takes over waits for the last one of the older.
+
+    Example:
+        >>> PostgresStore("postgresql://127.0.0.1:1/nothing?connect_timeout=2")
+        Traceback (most recent call last):
+            ...
+        hubbub.service.store.base.StoreFailed: connection failed...
     """
 
     types = {"real": "DOUBLE PRECISION", "bytes": "BYTEA", "serial": "BIGSERIAL PRIMARY KEY"}  # noqa: RUF012 - as the base declares it

@@ -1,0 +1,20 @@
+"""A collector to look at: one collection, a store in memory, a clock that stands still."""
+
+from __future__ import annotations
+
+from hubbub.collection import Keys, ManualClock, load_collection
+from hubbub.collection.toml import EXAMPLE
+from hubbub.service.collector import Collector
+from hubbub.service.store.sqlite import SqliteStore
+
+__all__ = ["example_collector"]
+
+
+def example_collector(now: float = 7200.0) -> Collector:
+    """The collector of the smallest collection there is.
+
+    Example:
+        >>> sorted(example_collector().collections)
+        ['themes']
+    """
+    return Collector([load_collection(EXAMPLE)], SqliteStore(":memory:"), clock=ManualClock(now), keys=Keys.new())

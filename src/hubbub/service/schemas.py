@@ -1,0 +1,92 @@
+"""The shapes of what the routes take and answer, as JSON schemas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hubbub.service.reasons import REASONS
+
+__all__ = ["SCHEMAS"]
+
+_HEX = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
+_NUMBERS = {"type": ["array", "null"], "items": {"type": ["number", "null"]}}
+_BASE64 = {
+    "type": "string",
+    "contentEncoding": "base64",
+    "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _list(items: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+SCHEMAS: dict[str, Any] = {
+    "Problem": {
+        "type": "object",
+        "properties": {
+            "type": {"type": "string"},
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "detail": {"type": "string"},
+        },
+        "required": ["type", "title", "status"],
+    },
+    "Sealed": _object(payload={"type": "string"}, key={"type": "string"}, signature={"type": "string"}),
+    "Upload": {
+        "type": "object",
+        "properties": {
+            "collection": _HEX,
+            "entries": _list(_object(ask=_HEX, id=_HEX, report=_BASE64)),
+            "pad": {"type": "string", "pattern": "^0*$"},
+        },
+        "required": ["collection", "entries"],
+        "additionalProperties": False,
+    },
+    "Receipt": _object(
+        accepted={"type": "integer", "minimum": 0},
+        duplicates={"type": "integer", "minimum": 0},
+        rejected=_list(_object(id=_HEX, reason={"enum": list(REASONS)})),
+    ),
+    "Collections": _object(
+        collections=_list(
+            _object(name={"type": "string"}, version={"type": "integer"}, title={"type": "string"}, collection_id=_HEX)
+        )
+    ),
+    "Release": _object(
+        question={"type": "string"},
+        step={"type": "integer"},
+        time={"type": "number"},
+        withheld={"type": ["string", "null"]},
+        published={"type": "boolean"},
+        spent={"type": ["number", "null"]},
+        population={"type": ["number", "null"]},
+        n={"type": "integer"},
+        bias={"enum": ["none", "consistent", "heuristic"]},
+        kind={"enum": ["share", "quantity"]},
+        labels=_list({"type": "string"}),
+        value=_NUMBERS,
+        variance=_NUMBERS,
+        level={"type": "number"},
+        low=_NUMBERS,
+        high=_NUMBERS,
+    ),
+    "Releases": _object(question={"type": "string"}, releases=_list({"$ref": "#/components/schemas/Release"})),
+    "Counts": _object(
+        outcomes={"type": "object", "additionalProperties": {"type": "integer"}},
+        open=_list(
+            _object(
+                question={"type": "string"},
+                step={"type": "integer"},
+                reports={"type": "integer"},
+                closes={"type": "number"},
+            )
+        ),
+    ),
+    "Alive": _object(alive={"type": "boolean"}),
+    "Ready": _object(ready={"type": "boolean"}),
+}

@@ -1,0 +1,44 @@
+"""The versions of collections: which are served, which are over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hubbub.collection import Collection
+from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import canonical
+from hubbub.service.store.base import CollectionRow, Store
+
+__all__ = ["register"]
+
+
+def register(collections: Sequence[Collection], store: Store) -> tuple[list[CollectionRow], frozenset[str]]:
+    """The versions to add, and the ids of those that are over. A version that was served is never changed.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.service.store import open_store
+        >>> added, over = register([load_collection(EXAMPLE)], open_store("sqlite:///:memory:"))
+        >>> [row.name for row in added], over
+        (['themes'], frozenset())
+    """
+    names = [collection.name for collection in collections]
+    if not names or len(set(names)) < len(names):
+        raise InvalidValue("collections", names, "at least one, with different names")
+    stored = store.collections()
+    added, outdated = [], set()
+    for collection in collections:
+        known = {row.version: row for row in stored if row.name == collection.name}
+        newest = max(known, default=0)
+        same = known.get(collection.version)
+        if collection.version < newest or (same is not None and same.id != collection.collection_id):
+            raise InvalidValue(
+                f"{collection.name}.version",
+                collection.version,
+                f"at least {newest + 1}: version {newest} was served, and a change is a new version",
+            )
+        if same is None:
+            spec = canonical(collection.spec())
+            added.append(CollectionRow(collection.collection_id, collection.name, collection.version, spec))
+        outdated |= {row.id for row in known.values()} - {collection.collection_id}
+    return added, frozenset(outdated)
