@@ -86,10 +86,12 @@ def test_documents_that_are_not_signed_or_not_whole_are_refused(
 def test_a_document_longer_than_any_is_not_read(folder: Path, clock: ManualClock, server: LocalServer) -> None:
     from local_server import Listening
 
+    from hubbub.client import HttpTransport
+
     begin(server, clock, 5)
     honest = server.documents[COLLECTION]
     server.documents[COLLECTION] = b"9" * (9 << 20)
-    with Listening(server) as url, device(folder, url, clock) as client:
+    with Listening(server) as url, device(folder, HttpTransport(url, timeout=120), clock) as client:  # nine megabytes
         assert client.tick() == 0
         assert "longer than" in str(client._current.trouble)
         server.documents[COLLECTION] = honest
