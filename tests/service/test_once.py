@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -10,11 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from exact_world import batch_frame, exact_collection
 from numpy.typing import NDArray
-from once_world import World, run_worlds
+from once_world import KEYS, World, run_worlds
 
+from hubbub.collection import ManualClock
 from hubbub.service import ingest, rounds
 from hubbub.service.collector import Collector
+from hubbub.service.frames import Frame
 from hubbub.service.gather import Answers
 from hubbub.service.ids import Ids
 from hubbub.service.ingest import draft
@@ -75,6 +79,27 @@ def test_worlds_in_postgresql(postgres: Callable[[], str]):
         World(seed, restart(None), restart).run()  # type: ignore[arg-type]
         for store in opened:
             store.close()
+
+
+def test_no_id_escapes_after_a_restart(reopen: Callable[[], Store]):
+    """Fifty thousand ids in segments of every size, again and again: every one of them is known after each restart."""
+    collection, clock, draw = exact_collection(), ManualClock(1000.0), random.Random(4)
+    one = Collector([collection], reopen(), clock=clock, keys=KEYS)
+    ask = next(iter(one.board.windows.values())).ask
+    sent: list[Frame] = []
+    while sum(frame.count for frame in sent) < 50_000:
+        count = draw.choice((1, 7, 300, 1000))
+        sent.append(batch_frame(collection, ask, [draw.randbytes(16) for _ in range(count)], [3] * count))
+    for start in range(0, len(sent), 40):
+        fresh = sent[start : start + 40]
+        assert all(receipt.accepted == frame.count for frame, receipt in zip(fresh, one.ingest(fresh), strict=True))
+        one = Collector([collection], reopen(), clock=clock, keys=KEYS)
+        known = sent[: start + 40]
+        draw.shuffle(known)
+        for frame, receipt in zip(known, one.ingest(known), strict=True):
+            assert (receipt.accepted, receipt.duplicates) == (0, frame.count)
+    (window,) = one.board.windows.values()
+    assert window.sketch.n == len(window.seen) == sum(frame.count for frame in sent)
 
 
 # -- the simulation can fail: each planted fault is found ------------------------------------------------------
