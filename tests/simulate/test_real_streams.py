@@ -117,6 +117,9 @@ def test_resampled_and_shuffled():
     assert other.truth(5).tolist() == stream.truth(5).tolist()
     assert stream.shuffled(Random(seed=1), 300).n == 300
     assert stream.first(10).steps == 10
+    later = stream.first(10, after=700)
+    assert (later.steps, later.truth(1).tolist()) == (10, stream.truth(701).tolist())
+    assert "from step 701" in later.data
     busy = stream.busy()
     assert busy.truth(5)[0] == stream.truth(5)[0]
     assert busy.domain == 2
@@ -134,6 +137,7 @@ def test_resampled_and_shuffled():
         (lambda: taxi_stream().resampled(0), "n"),
         (lambda: taxi_stream().shuffled(Random(seed=1), 2001), "n"),
         (lambda: taxi_stream().first(0), "steps"),
+        (lambda: taxi_stream().first(1, after=744), "after"),
     ],
 )
 def test_what_is_refused(make, field):

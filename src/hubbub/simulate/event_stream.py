@@ -92,11 +92,14 @@ class EventStream(Stream):
             raise InvalidValue("n", n, f"an integer from 1 to {self.n}")
         return self._with(self.index[rng.permutation(self.n)[:n]], self.data)
 
-    def first(self, steps: int) -> EventStream:
-        """Only the first so many steps, if there are more."""
+    def first(self, steps: int, *, after: int = 0) -> EventStream:
+        """Only the first so many steps, if there are more; of those after so many others."""
         if steps < 1:
             raise InvalidValue("steps", steps, "an integer of at least 1")
-        return self._with(self.index, self.data, self.table[:steps])
+        if not 0 <= after < len(self.table):
+            raise InvalidValue("after", after, f"an integer from 0 to {len(self.table) - 1}")
+        data = f"{self.data}, from step {after + 1}" if after else self.data
+        return self._with(self.index, data, self.table[after : after + steps])
 
     def busy(self) -> EventStream:
         """Whether a device has an event at all: two symbols."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hubbub.simulate.claims import Claim, judged
+from hubbub.simulate.claims import Claim
 from hubbub.simulate.dissertation.style import finish
 from hubbub.simulate.event_stream import RESAMPLED
 from hubbub.simulate.ldp_ids.sources import FLOOR, binary, length, linear, logistic, replay, sine
 from hubbub.simulate.ldp_ids.style import finished, look, panels_of
-from hubbub.simulate.ldp_ids.sweep import MRE, MSE, Runs, Setting, mean, sweep
+from hubbub.simulate.ldp_ids.sweep import MRE, MSE, Runs, Setting, mean, sweep, verdicts
 from hubbub.simulate.real_streams import flights_stream, taxi_stream
 from hubbub.simulate.reproduce import Cell, Context, reproduction
 
@@ -59,7 +59,7 @@ def figure_11(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]
                 cells.append(Cell(f"{source.name}: MSE", method, None, squared, remark))
         finish(panel, "", "MRE", source.title)
         panel.set_xticks(range(len(PAIRS)), ["LBA, LPA", *ALGORITHMS[1:]], fontsize=8)
-    return cells + judged(_claims, runs), finished(figure)
+    return cells + verdicts(_claims, runs), finished(figure)
 
 
 def _claims(runs: Runs) -> list[Claim]:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.simulate.claims import Claim, judged
+from hubbub.simulate.claims import Claim
 from hubbub.simulate.conversation import StreamRun
 from hubbub.simulate.dissertation.style import finish
 from hubbub.simulate.ldp_ids.sources import NEEDS, STEPS, Source, binary, length, linear, logistic, real, sine
 from hubbub.simulate.ldp_ids.style import finished, look, panels_of
-from hubbub.simulate.ldp_ids.sweep import Runs, Setting, sweep
+from hubbub.simulate.ldp_ids.sweep import Runs, Setting, sweep, verdicts
 from hubbub.simulate.reproduce import Cell, Context, reproduction
 from hubbub.simulate.roc import auc, event_threshold, roc
 
@@ -67,7 +67,7 @@ def figure_5(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
             remark = source.remark(made, f"runs: {context.repeats}, {SETTING}", WATCHED)
             cells.append(Cell(f"{source.name}: AUC", method, None, score, remark))
         finish(panel, "false alarms", "true alarms", source.title, log="")
-    return cells + judged(_claims, runs), finished(figure)
+    return cells + verdicts(_claims, runs), finished(figure)
 
 
 def _claims(runs: Runs) -> list[Claim]:

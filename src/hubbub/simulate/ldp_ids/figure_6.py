@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hubbub.simulate.claims import Claim, judged
+from hubbub.simulate.claims import Claim
 from hubbub.simulate.ldp_ids.sources import FLOOR, Source, binary, length, linear, sine
 from hubbub.simulate.ldp_ids.style import draw, finished, panels_of
-from hubbub.simulate.ldp_ids.sweep import METHODS, MRE, MSE, Runs, Setting, mean, sweep
+from hubbub.simulate.ldp_ids.sweep import METHODS, MRE, MSE, Runs, Setting, mean, sweep, verdicts
 from hubbub.simulate.reproduce import Cell, Context, reproduction
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def figure_6(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
                 floored = f"{remark}; shares below {FLOOR:g} count as {FLOOR:g}"
                 cells.append(Cell(f"{source.name}: MRE", method, None, relative, floored))
                 cells.append(Cell(f"{source.name}: MSE", method, None, squared, remark))
-    return cells + judged(lambda some: _claims(some, panels), runs), finished(figure)
+    return cells + verdicts(lambda some: _claims(some, panels), runs), finished(figure)
 
 
 def _claims(runs: Runs, panels: Panels) -> list[Claim]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hubbub.simulate.claims import Claim, judged
+from hubbub.simulate.claims import Claim
 from hubbub.simulate.ldp_ids.sources import binary, length, linear
 from hubbub.simulate.ldp_ids.style import draw, finished, panels_of
-from hubbub.simulate.ldp_ids.sweep import BITS, METHODS, Place, Runs, Setting, mean, sweep
+from hubbub.simulate.ldp_ids.sweep import BITS, METHODS, Place, Runs, Setting, mean, sweep, verdicts
 from hubbub.simulate.reproduce import Cell, Context, reproduction
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def figure_7(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
             remark = source.remark(length(steps), f"runs: {context.repeats}")
             row = f"{source.name}, {setting}"
             cells += [Cell(row, m, None, mean(runs, source.name, m, setting, BITS), remark) for m in METHODS]
-    return list(dict.fromkeys(cells)) + judged(lambda some: _claims(some, places), runs), finished(figure)
+    return list(dict.fromkeys(cells)) + verdicts(lambda some: _claims(some, places), runs), finished(figure)
 
 
 def _claims(runs: Runs, places: Places) -> list[Claim]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hubbub.simulate.claims import Claim, judged
+from hubbub.simulate.claims import Claim
 from hubbub.simulate.event_stream import RESAMPLED
 from hubbub.simulate.ldp_ids.sources import FLOOR, binary, length, linear, replay, sine
 from hubbub.simulate.ldp_ids.style import draw, finished, panels_of
-from hubbub.simulate.ldp_ids.sweep import MRE, MSE, Runs, Setting, mean, sweep
+from hubbub.simulate.ldp_ids.sweep import MRE, MSE, Runs, Setting, mean, sweep, verdicts
 from hubbub.simulate.real_streams import taxi_stream
 from hubbub.simulate.reproduce import Cell, Context, reproduction
 
@@ -57,7 +57,7 @@ def figure_8(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
                 floored = f"{remark}; shares below {FLOOR:g} count as {FLOOR:g}"
                 cells.append(Cell(f"{source.name}, {setting}: MRE", method, None, relative, floored))
                 cells.append(Cell(f"{source.name}, {setting}: MSE", method, None, squared, remark))
-    return cells + judged(_claims, runs), finished(figure)
+    return cells + verdicts(_claims, runs), finished(figure)
 
 
 def _claims(runs: Runs) -> list[Claim]:

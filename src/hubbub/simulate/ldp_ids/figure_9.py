@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hubbub.simulate.claims import Claim, judged
+from hubbub.simulate.claims import Claim
 from hubbub.simulate.ldp_ids.numbers import FORMS, delays, percentile, source
+from hubbub.simulate.ldp_ids.sources import OTHER
 from hubbub.simulate.ldp_ids.style import draw, finished, panels_of
-from hubbub.simulate.ldp_ids.sweep import MRE, Runs, Setting, mean, sweep
+from hubbub.simulate.ldp_ids.sweep import MRE, Runs, Setting, mean, sweep, verdicts
 from hubbub.simulate.reproduce import Cell, Context, reproduction
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def figure_9(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
             lambda method, epsilon, name=one.name: mean(runs, name, method, SETTINGS[epsilon], MRE),  # type: ignore[misc]
             x="$\\epsilon$",
             y="MRE",
-            title=one.title.replace(", ", ",\n", 1),
+            title=one.name.replace(", ", f" ({OTHER})\n", 1),
         )
         floor = f"means below {one.floor:g} minutes count as {one.floor:g}"
         remark = one.remark(f"runs: {context.repeats}", "percentiles of the delays above 0", floor)
@@ -53,7 +54,7 @@ def figure_9(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
                 error = mean(runs, one.name, method, setting, MRE)
                 cells.append(Cell(f"{one.name}, {setting}: MRE", method, None, error, remark))
     names = {form: [sources[form, percent].name for percent in PERCENTS] for form in FORMS}
-    claims = judged(lambda some: [claim for form in FORMS for claim in _claims(some, form, names[form])], runs)
+    claims = verdicts(lambda some: [claim for form in FORMS for claim in _claims(some, form, names[form])], runs)
     return cells + claims, finished(figure)
 
 

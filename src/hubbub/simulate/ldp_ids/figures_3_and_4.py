@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hubbub.simulate.claims import Claim, judged
+from hubbub.simulate.claims import Claim
 from hubbub.simulate.ldp_ids.sources import FLOOR, NEEDS, Source, binary, length, linear, logistic, real, sine
 from hubbub.simulate.ldp_ids.style import draw, finished, panels_of
-from hubbub.simulate.ldp_ids.sweep import METHODS, MRE, MSE, PAIRS, SPREAD, Runs, Setting, mean, sweep, theory
+from hubbub.simulate.ldp_ids.sweep import METHODS, MRE, MSE, PAIRS, SPREAD, Runs, Setting, mean, sweep, theory, verdicts
 from hubbub.simulate.reproduce import Cell, Context, reproduction
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _measure(context: Context, settings: Settings, axis: str, steps: int, claims
                 floored = f"{remark}; shares below {FLOOR:g} count as {FLOOR:g}"
                 cells.append(Cell(f"{source.name}, {setting}: MRE", method, None, relative, floored))
                 cells.append(Cell(f"{source.name}, {setting}: MSE", method, None, squared, remark))
-    return cells + judged(lambda some: claims(some, sources, settings), runs), finished(figure)
+    return cells + verdicts(lambda some: claims(some, sources, settings), runs), finished(figure)
 
 
 @reproduction("ldp-ids-figure-3", title="MRE of all methods, eps 0.5 to 4, w = 20", repeats=1, needs=NEEDS)

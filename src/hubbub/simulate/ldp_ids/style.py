@@ -76,5 +76,5 @@ def draw(
 
 def finished(figure: Figure) -> Figure:
     """The figure with one legend below all panels."""
-    legend_below(figure, figure.axes, columns=8)
+    legend_below(figure, figure.axes, columns=10)
     return figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from hubbub.core.event import units_of
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.window import Question, window_stream
+from hubbub.simulate.claims import Claim, judged
 from hubbub.simulate.conversation import StreamRun, run_stream
 from hubbub.simulate.devices import Stream
 from hubbub.simulate.ldp_ids.sources import Source
-from hubbub.simulate.reproduce import Context
+from hubbub.simulate.reproduce import Cell, Context
 
 __all__ = [
     "BITS",
@@ -32,11 +33,13 @@ __all__ = [
     "scores",
     "sweep",
     "theory",
+    "verdicts",
 ]
 
 METHODS = ("LBU", "LSP", "LBD", "LBA", "LPU", "LPD", "LPA")
 PAIRS = (("LPU", "LBU"), ("LPD", "LBD"), ("LPA", "LBA"))
 """The same method by population and by budget."""
+ENOUGH = 3  # runs from which there is a standard error
 MRE, MSE, BITS, SPREAD = range(4)
 """The columns of `scores`."""
 
@@ -103,10 +106,12 @@ def sweep(
     methods: Sequence[str] = METHODS,
     score: Callable[[Source, str, Setting, StreamRun], ArrayLike] = scores,
     begin: Start = start,
+    common: bool = False,
 ) -> dict[Key, NDArray[np.float64]]:
     """Run every method at every place, a source and a setting; for each, an array with one row a run.
 
-    A run's stream is made once, and serves every method and setting.
+    A run's stream is made once, and serves every method and setting. Where the methods share a beginning, `common`
+    gives the devices the same randomness in all of them, so that they also share what comes of it.
     """
     settings: dict[Source, list[Setting]] = {}
     for source, setting in places:
@@ -120,10 +125,24 @@ def sweep(
         if made != (source, run) or stream is None:
             stream = None  # the one before makes room first
             made, stream = (source, run), KnownTruth(source.make(run))
-        rng = context.rng.child("LDP-IDS", source.name, run, str(setting), method)
+        rng = context.rng.child("LDP-IDS", source.name, run, str(setting), "all" if common else method)
         result = run_stream(begin(source, method, setting), stream, rng)
         found.setdefault((source.name, method, setting), []).append(score(source, method, setting, result))
     return {key: np.array(rows, dtype=np.float64) for key, rows in found.items()}
+
+
+def verdicts(claims_of: Callable[[Runs], Sequence[Claim]], runs: Runs) -> list[Cell]:
+    """The verdicts on claims, as `judged` has them; from too few runs for a standard error they say so.
+
+    Example:
+        >>> runs = {("LNS", "LPA", Setting()): np.array([[1.0]])}
+        >>> verdicts(lambda runs: [Claim("small", 1.0, below=2)], runs)[0].note
+        'holds; without a standard error: runs: 1'
+    """
+    cells, number = judged(claims_of, runs), min(len(rows) for rows in runs.values())
+    if number >= ENOUGH:
+        return cells
+    return [replace(cell, note=f"{cell.note}; without a standard error: runs: {number}") for cell in cells]
 
 
 def mean(runs: Runs, source: str, method: str, setting: Setting, column: int) -> float:

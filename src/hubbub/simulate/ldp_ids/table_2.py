@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hubbub.simulate.claims import Claim, judged
+from hubbub.simulate.claims import Claim
 from hubbub.simulate.ldp_ids.sources import NEEDS, STEPS, binary, length, linear, logistic, real, replay, sine
-from hubbub.simulate.ldp_ids.sweep import BITS, METHODS, Runs, Setting, mean, sweep
+from hubbub.simulate.ldp_ids.sweep import BITS, METHODS, Runs, Setting, mean, sweep, verdicts
 from hubbub.simulate.real_streams import flights_stream
 from hubbub.simulate.reproduce import Cell, Context, reproduction
 
@@ -52,7 +52,7 @@ def table_2(context: Context, steps: int = STEPS) -> tuple[list[Cell], None]:
                 )
                 for method, paper in zip(METHODS, printed, strict=True)
             ]
-    return cells + judged(_claims, runs), None
+    return cells + verdicts(_claims, runs), None
 
 
 def _claims(runs: Runs) -> list[Claim]:
