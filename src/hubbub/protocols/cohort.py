@@ -97,6 +97,8 @@ class Pointer:
         (Arc(start=0, length=10), Arc(start=10, length=5))
     """
 
+    remembered = ("at",)
+
     def __init__(self, at: int = 0) -> None:
         self.at = at % CIRCLE
 

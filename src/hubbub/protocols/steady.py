@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -11,12 +12,20 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.question import Means, Question
 
 __all__ = ["steady"]
 
 
-def steady(question: Question, *, epsilon: float, candidates: Sequence[str] | None = None) -> Protocol:
+@dataclass
+class _Place:
+    step: int = 1
+
+
+def steady(
+    question: Question, *, epsilon: float, candidates: Sequence[str] | None = None, memory: Memory | None = None
+) -> Protocol:
     """One standing ask of everyone, and a release a step from that step's reports alone.
 
     Every step spends epsilon again: what a device spends over time is what its ledger allows. A step in which nobody
@@ -30,6 +39,8 @@ def steady(question: Question, *, epsilon: float, candidates: Sequence[str] | No
         What one report may spend.
     candidates
         For open domains, the values whose shares are estimated.
+    memory
+        Where to remember the step.
 
     Example:
         >>> from hubbub import Random
@@ -44,10 +55,11 @@ def steady(question: Question, *, epsilon: float, candidates: Sequence[str] | No
     mechanism = question.mechanism(units_of(epsilon))
     kind: Literal["share", "quantity"] = "quantity" if isinstance(question, Means) else "share"
     unknown = Estimate(np.zeros(question.size), np.full(question.size, np.inf), 0, bias="heuristic", kind=kind)
-    step = 1
+    place = (memory or Memory()).keep("place", _Place())
     while True:
+        step = place.step
         sketch = yield Ask(mechanism=mechanism, step=step, view=question.view, standing=True)
         heard = sketch is not None and sketch.n > 0
         estimate = mechanism.estimate(sketch, candidates) if sketch is not None and heard else unknown
+        place.step += 1
         yield Release(step=step, estimate=estimate, published=heard, spent=1.0, n=float(estimate.n))
-        step += 1

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.absorption import absorption
 from hubbub.protocols.window.distribution import distribution
 from hubbub.protocols.window.division import BudgetDivision, Division, PopulationDivision
@@ -56,7 +57,9 @@ METHODS: dict[str, Method] = {
 }
 
 
-def window_stream(method: str, question: Question, *, epsilon: float, w: int, **options: Any) -> Protocol:
+def window_stream(
+    method: str, question: Question, *, epsilon: float, w: int, memory: Memory | None = None, **options: Any
+) -> Protocol:
     """A protocol that releases an estimate a step, for ever, and spends at most epsilon in any w steps on any device.
 
     Parameters
@@ -67,6 +70,8 @@ def window_stream(method: str, question: Question, *, epsilon: float, w: int, **
         `Frequencies(domain)` or `Means(low, high)`.
     epsilon, w
         The promise: epsilon in any w consecutive steps.
+    memory
+        Where to remember what steps leave to later ones: a stream can stop and go on.
     options
         The method's own, such as `beta`.
 
@@ -78,4 +83,6 @@ def window_stream(method: str, question: Question, *, epsilon: float, w: int, **
     if method not in METHODS:
         raise InvalidValue("method", method, f"one of {', '.join(METHODS)}")
     decide, division = METHODS[method]
-    return decide(division(question, epsilon=epsilon, w=w), **options)
+    memory = memory or Memory()
+    account = memory.keep("division", division(question, epsilon=epsilon, w=w))
+    return decide(account, memory=memory, **options)

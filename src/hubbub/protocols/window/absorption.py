@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last, dissimilarity
 
 __all__ = ["absorption"]
 
 
-def absorption(division: Division, *, beta: float = 0.5) -> Protocol:
+@dataclass
+class _Paid:
+    """The step of the last publication, and how many steps after it pay for it."""
+
+    asked: int = 0
+    nullified: int = 0
+
+
+def absorption(division: Division, *, beta: float = 0.5, memory: Memory | None = None) -> Protocol:
     """Publish where the stream has moved further than a publication would err, with all that was saved (Algorithm 3).
 
     `beta` of the window measures the distance from the last release, evenly over its steps; every step is given a w-th
@@ -21,20 +32,20 @@ def absorption(division: Division, *, beta: float = 0.5) -> Protocol:
         >>> next(absorption(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
         0.125
     """
-    w, last = division.w, Last(division)
+    w, memory = division.w, memory or Memory()
+    last, paid = memory.keep("last", Last(division)), memory.keep("paid", _Paid())
     measure = division.portion(beta) // w
     unit = (division.total - measure * w) // w
-    asked = nullified = 0  # the step of the last publication, and how many steps after it pay for it
     while True:
         # M1: how far has the stream moved?
         now = yield from division.ask(measure, standing=True)
         # M2: publish or approximate
-        absorbed = min(division.step - (asked + nullified), w)
+        absorbed = min(division.step - (paid.asked + paid.nullified), w)
         fresh = None
         if absorbed > 0 and now is not None:
             parts = unit * absorbed
             if dissimilarity(now, last.value) > division.error(parts, now.value):
-                asked, nullified = division.step, absorbed - 1
+                paid.asked, paid.nullified = division.step, absorbed - 1
                 fresh = yield from division.ask(parts)
         if fresh is None:
             yield division.release(last.stand_in(division.step), published=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,6 +37,7 @@ class Pid:
     integral: float = 0.1
     derivative: float = 0.0
     memory: int = 5
+    remembered: ClassVar[tuple[str, ...]] = ("_errors",)
 
     def __post_init__(self) -> None:
         if min(self.proportional, self.integral, self.derivative) < 0 or self.memory < 1:
@@ -75,6 +77,8 @@ class Kalman:
         >>> kalman.correct(Estimate([0.0], [0.51], 10)).value.tolist()
         [0.5]
     """
+
+    remembered = ("_drift", "_state", "_corrected", "_noise", "_elapsed")
 
     def __init__(self, process_variance: float | None = None) -> None:
         if process_variance is not None and not process_variance >= 0:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last, dissimilarity
 
 __all__ = ["distribution"]
 
 
-def distribution(division: Division, *, beta: float = 0.5) -> Protocol:
+@dataclass
+class _Taken:
+    """By publications, in the w-1 steps before this one."""
+
+    parts: deque[int]
+
+
+def distribution(division: Division, *, beta: float = 0.5, memory: Memory | None = None) -> Protocol:
     """Publish where the stream has moved further than a publication would err (Algorithm 2).
 
     `beta` of the window measures the distance from the last release, evenly over its steps; the rest publishes.
@@ -21,10 +30,11 @@ def distribution(division: Division, *, beta: float = 0.5) -> Protocol:
         >>> next(distribution(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
         0.125
     """
-    w, last = division.w, Last(division)
+    w, memory = division.w, memory or Memory()
+    last = memory.keep("last", Last(division))
+    taken = memory.keep("taken", _Taken(deque([0] * (w - 1), maxlen=w - 1))).parts
     measure = division.portion(beta) // w
     publish = division.total - measure * w
-    taken: deque[int] = deque([0] * (w - 1), maxlen=w - 1)  # by publications, in the w-1 steps before this one
     while True:
         # M1: how far has the stream moved?
         now = yield from division.ask(measure, standing=True)

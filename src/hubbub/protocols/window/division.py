@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,8 @@ class Division(ABC):
 
     total: int
     """The parts a window holds."""
+    remembered: ClassVar[tuple[str, ...]] = ("step", "population", "_taken", "_heard")
+    """What later steps depend on."""
 
     def __init__(self, question: Question, *, epsilon: float, w: int) -> None:
         if isinstance(w, bool) or not isinstance(w, int) or w < 1:
@@ -140,6 +142,7 @@ class PopulationDivision(Division):
     """
 
     total = CIRCLE
+    remembered = (*Division.remembered, "_pointer")
 
     def __init__(self, question: Question, *, epsilon: float, w: int, start: int = 0) -> None:
         super().__init__(question, epsilon=epsilon, w=w)

@@ -21,6 +21,8 @@ class Drift:
         2.0
     """
 
+    remembered = ("_moved", "_steps")
+
     def __init__(self) -> None:
         self._moved = self._steps = 0.0
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.control import Pid
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last, dissimilarity
@@ -11,8 +14,22 @@ from hubbub.protocols.window.last import Last, dissimilarity
 __all__ = ["dsat"]
 
 
+@dataclass
+class _Bar:
+    """The threshold, and the steps of the window's publications."""
+
+    height: float
+    steps: list[int] = field(default_factory=list)
+
+
 def dsat(
-    division: Division, *, beta: float = 0.5, publications: int = 0, threshold: float = 0.0, tolerance: float = 0.05
+    division: Division,
+    *,
+    beta: float = 0.5,
+    publications: int = 0,
+    threshold: float = 0.0,
+    tolerance: float = 0.05,
+    memory: Memory | None = None,
 ) -> Protocol:
     """At most `publications` (C) in a window, by a threshold that a PID controller moves (Algorithm 4, corrected).
 
@@ -25,24 +42,24 @@ def dsat(
         >>> next(dsat(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
         0.125
     """
-    w, last, pid = division.w, Last(division), Pid()
+    w, memory = division.w, memory or Memory()
+    last, pid = memory.keep("last", Last(division)), memory.keep("pid", Pid())
     publications = publications or max(1, w // 4)
     if not 1 <= publications <= w:
         raise InvalidValue("publications", publications, f"an integer from 1 to w = {w}")
     measure = division.portion(beta) // w
     publish = (division.total - measure * w) // publications
-    bar = threshold or 1.0
-    steps: list[int] = []  # of the window's publications
+    bar = memory.keep("bar", _Bar(threshold or 1.0))
     while True:
         now = yield from division.ask(measure, standing=True)
-        steps = [step for step in steps if step > division.step - w]
+        bar.steps = [step for step in bar.steps if step > division.step - w]
         fresh = None
-        if now is not None and len(steps) < publications:
-            excess = len(steps) / min(division.step, w) - publications / w
+        if now is not None and len(bar.steps) < publications:
+            excess = len(bar.steps) / min(division.step, w) - publications / w
             change = pid.feedback(abs(abs(excess) - tolerance) / tolerance) * 0.1
-            bar = max(0.0, bar - change) if excess < 0 else min(20.0, bar + change)
-            if last.step == 0 or dissimilarity(now, last.value) >= bar * division.error(publish, now.value):
-                steps.append(division.step)
+            bar.height = max(0.0, bar.height - change) if excess < 0 else min(20.0, bar.height + change)
+            if last.step == 0 or dissimilarity(now, last.value) >= bar.height * division.error(publish, now.value):
+                bar.steps.append(division.step)
                 fresh = yield from division.ask(publish)
         if fresh is None:
             yield division.release(last.stand_in(division.step), published=False)

@@ -28,6 +28,8 @@ class Last:
         [0.01, 0.01]
     """
 
+    remembered = ("value", "estimate", "step", "_drift")
+
     def __init__(self, division: Division) -> None:
         self.value: NDArray[np.float64] = np.zeros(division.question.size)
         self.estimate: Estimate | None = None

@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last, dissimilarity
 
 __all__ = ["pegasus"]
 
 
-def pegasus(division: Division, *, beta: float = 0.2, tolerance: float = 1.0) -> Protocol:
+@dataclass
+class _Group:
+    """The independent estimates of a group of steps as sums, each weighed by its precision."""
+
+    weighted: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    n: int = 0
+    steps: int = 0
+
+    def clear(self) -> None:
+        self.weighted, self.weight, self.n, self.steps = 0 * self.weighted, 0 * self.weight, 0, 0
+
+    def smooth(self, fresh: Estimate) -> Estimate:
+        """Their mean, with one more."""
+        precision = 1 / np.maximum(fresh.variance, 1e-300)
+        self.weighted, self.weight = self.weighted + precision * fresh.value, self.weight + precision
+        self.n, self.steps = self.n + fresh.n, self.steps + 1
+        bias = fresh.bias if self.steps == 1 else "heuristic"
+        value, variance = self.weighted / self.weight, 1 / self.weight
+        return Estimate(value, variance, self.n, bias=bias, kind=fresh.kind, labels=fresh.labels)
+
+
+def pegasus(division: Division, *, beta: float = 0.2, tolerance: float = 1.0, memory: Memory | None = None) -> Protocol:
     """Release the mean of the estimates of the current group of steps, which ends when the stream leaves it.
 
     PeGaSus promises event-level privacy with a trusted server; this is its form for w-event privacy without one, ours.
@@ -27,8 +53,9 @@ def pegasus(division: Division, *, beta: float = 0.2, tolerance: float = 1.0) ->
     """
     if not 0 < beta < 1:
         raise InvalidValue("beta", beta, "a number between 0 and 1")
-    last = Last(division)
-    group: list[Estimate] = []
+    memory, size = memory or Memory(), division.question.size
+    last = memory.keep("last", Last(division))
+    group = memory.keep("group", _Group(np.zeros(size), np.zeros(size)))
     whole = division.total // division.w
     measure = int(whole * beta)
     while True:
@@ -37,25 +64,8 @@ def pegasus(division: Division, *, beta: float = 0.2, tolerance: float = 1.0) ->
         if fresh is None:
             yield division.release(last.stand_in(division.step), published=False)
             continue
-        if group and now is not None:
+        if group.steps and now is not None:
             error = float(np.mean(fresh.variance))
             if dissimilarity(now, last.value) > tolerance * error:
-                group = []
-        group.append(fresh)
-        yield division.release(last.publish(_smooth(group), division.step), published=True)
-
-
-def _smooth(group: list[Estimate]) -> Estimate:
-    """The mean of independent estimates, each weighed by its precision."""
-    weights = np.array([1 / np.maximum(one.variance, 1e-300) for one in group])
-    total = weights.sum(axis=0)
-    value = (weights * np.array([one.value for one in group])).sum(axis=0) / total
-    first = group[-1]
-    return Estimate(
-        value,
-        1 / total,
-        sum(one.n for one in group),
-        bias=first.bias if len(group) == 1 else "heuristic",
-        kind=first.kind,
-        labels=first.labels,
-    )
+                group.clear()
+        yield division.release(last.publish(group.smooth(fresh), division.step), published=True)

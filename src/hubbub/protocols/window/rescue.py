@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.control import Kalman, Pid
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last
 
 __all__ = ["fast", "rescue"]
+
+
+@dataclass
+class _Rhythm:
+    """How far apart samples are now, and the step of the next."""
+
+    interval: float = 1.0
+    due: int = 1
 
 
 def rescue(
@@ -24,6 +34,7 @@ def rescue(
     most: float = 0.1,
     gain: float = 2.0,
     process_variance: float | None = None,
+    memory: Memory | None = None,
 ) -> Protocol:
     """Sample with a part of what is left that grows with the interval, which widens while little changes (Algorithm 5).
 
@@ -36,24 +47,27 @@ def rescue(
         >>> round(next(rescue(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share, 3)
         0.1
     """
-    kalman, pid, last = Kalman(process_variance), Pid(), Last(division)
-    interval, due = 1.0, 1
+    memory = memory or Memory()
+    kalman, pid = memory.keep("kalman", Kalman(process_variance)), memory.keep("pid", Pid())
+    last = memory.keep("last", Last(division))
+    rhythm = memory.keep("rhythm", _Rhythm())
     while True:
         prior = kalman.predict()
         fresh = None
-        if division.step >= due:
-            part = min(scale * math.log(interval + 1), most_share)
+        if division.step >= rhythm.due:
+            part = min(scale * math.log(rhythm.interval + 1), most_share)
             fresh = yield from division.ask(min(int(part * division.left()), division.portion(most)))
         if fresh is None:
-            due = max(due, division.step + 1) if division.step >= due else due
+            rhythm.due = max(rhythm.due, division.step + 1)
             yield division.release(prior or last.stand_in(division.step), published=False)
             continue
         filtered = kalman.correct(fresh)
         if last.step:
             distance = pid.feedback(_distance(filtered, last), elapsed=division.step - last.step)
             error = math.sqrt(float(np.mean(fresh.variance)))
-            interval = max(1.0, min(interval + gain * (1 - (distance / error) ** 2), float(division.w)))
-        due = division.step + round(interval)
+            longer = rhythm.interval + gain * (1 - (distance / error) ** 2)
+            rhythm.interval = max(1.0, min(longer, float(division.w)))
+        rhythm.due = division.step + round(rhythm.interval)
         yield division.release(last.publish(filtered, division.step), published=True)
 
 
@@ -64,6 +78,7 @@ def fast(
     gain: float = 2.0,
     target: float = 1.0,
     process_variance: float | None = None,
+    memory: Memory | None = None,
 ) -> Protocol:
     """At most `samples` in a window, each with an equal part; a PID controller sets the interval, a filter the value.
 
@@ -80,13 +95,15 @@ def fast(
     samples = samples or max(1, w // 4)
     if not 1 <= samples <= w:
         raise InvalidValue("samples", samples, f"an integer from 1 to w = {w}")
-    kalman, pid, last = Kalman(process_variance), Pid(), Last(division)
+    memory = memory or Memory()
+    kalman, pid = memory.keep("kalman", Kalman(process_variance)), memory.keep("pid", Pid())
+    last = memory.keep("last", Last(division))
     part = division.total // samples
-    interval, due = max(1.0, w / samples), 1
+    rhythm = memory.keep("rhythm", _Rhythm(max(1.0, w / samples)))
     while True:
         prior = kalman.predict()
         fresh = None
-        if division.step >= due and part <= division.left():
+        if division.step >= rhythm.due and part <= division.left():
             fresh = yield from division.ask(part)
         if fresh is None:
             yield division.release(prior or last.stand_in(division.step), published=False)
@@ -96,8 +113,9 @@ def fast(
             moved = math.sqrt(float(np.mean((filtered.value - prior.value) ** 2)))
             error = math.sqrt(float(np.mean(filtered.variance)))
             feedback = pid.feedback(moved / error, elapsed=division.step - last.step)
-            interval = min(max(1.0, interval + gain * (1 - math.exp(min((feedback - target) / target, 5.0)))), 2.0 * w)
-        due = division.step + round(interval)
+            longer = rhythm.interval + gain * (1 - math.exp(min((feedback - target) / target, 5.0)))
+            rhythm.interval = min(max(1.0, longer), 2.0 * w)
+        rhythm.due = division.step + round(rhythm.interval)
         yield division.release(last.publish(filtered, division.step), published=True)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last
 
 __all__ = ["sampling"]
 
 
-def sampling(division: Division) -> Protocol:
+def sampling(division: Division, *, memory: Memory | None = None) -> Protocol:
     """Publish at the steps 1, w+1, 2w+1, ... with everything; in between the last release stands in (section 4.1).
 
     Example:
@@ -17,7 +18,7 @@ def sampling(division: Division) -> Protocol:
         >>> next(sampling(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
         1.0
     """
-    last = Last(division)
+    last = (memory or Memory()).keep("last", Last(division))
     while True:
         due = (division.step - 1) % division.w == 0
         fresh = (yield from division.ask(division.total)) if due else None

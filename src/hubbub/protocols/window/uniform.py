@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last
 
 __all__ = ["uniform"]
 
 
-def uniform(division: Division) -> Protocol:
+def uniform(division: Division, *, memory: Memory | None = None) -> Protocol:
     """Publish at every step, with a w-th of the window (LDP-IDS, sections 4.1 and 5.1).
 
     Example:
@@ -17,7 +18,7 @@ def uniform(division: Division) -> Protocol:
         >>> next(uniform(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
         0.25
     """
-    last = Last(division)
+    last = (memory or Memory()).keep("last", Last(division))
     while True:
         fresh = yield from division.ask(division.total // division.w, standing=True)
         if fresh is None:

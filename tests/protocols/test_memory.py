@@ -1,0 +1,126 @@
+"""A protocol that is stopped after any step, stored as JSON and made anew goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hubbub import Random
+from hubbub.core.errors import InvalidValue
+from hubbub.core.sketch import Sketch
+from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.driver import Conversation, Protocol
+from hubbub.protocols.memory import Memory
+from hubbub.protocols.steady import steady
+from hubbub.protocols.window import METHODS, Frequencies, Means, Question, window_stream
+from hubbub.protocols.window.control import Kalman
+from hubbub.protocols.window.division import Division
+from hubbub.protocols.window.drift import Drift
+from hubbub.protocols.window.last import Last
+
+STEPS, W = 24, 4
+QUESTIONS: dict[str, Question] = {"shares": Frequencies(3), "mean": Means(0.0, 2.0)}
+Make = Callable[[Memory], Protocol]
+
+
+def stream(method: str, question: str) -> Make:
+    return lambda memory: window_stream(method, QUESTIONS[question], epsilon=2.0, w=W, memory=memory)
+
+
+def crowd(ask: Ask) -> Sketch:
+    """What a crowd answers that changes its mind, and is not there in one step; the same to the same ask."""
+    size = 0 if ask.step == 17 else round(900 * ask.cohort.share)
+    often = [2] * round(size * (0.2 if ask.step % 9 < 5 else 0.7))
+    values = often + [ask.step % 2] * (size - len(often))
+    return ask.mechanism.accumulate(ask.mechanism.randomize(values, Random(seed=int(ask.ask_id[:12], 16))))
+
+
+def told(said: Ask | Release) -> Any:
+    """All of it, to the last bit."""
+    if isinstance(said, Ask):
+        return said.spec()
+    estimate = said.estimate
+    bits = (estimate.value.tobytes(), estimate.variance.tobytes(), estimate.n, estimate.bias, estimate.noise)
+    return said.step, said.published, said.spent, said.n, bits
+
+
+def run(make: Make, state: dict[str, Any] | None, steps: int) -> tuple[list[list[Any]], list[str]]:
+    """What is said in each of so many steps, and the state after each."""
+    memory = Memory(state)
+    talk = Conversation(make(memory))
+    said: list[list[Any]] = [[]]
+    states: list[str] = []
+    while len(states) < steps:
+        heard = talk._said  # a conversation that is listened to moves on
+        said[-1].append(told(heard))
+        if isinstance(heard, Ask):
+            talk.reply(heard.ask_id, crowd(heard))
+        else:
+            states.append(json.dumps(memory.state()))
+            talk.listen()
+            said.append([])
+    return said[:steps], states
+
+
+def check(make: Make) -> None:
+    whole, states = run(make, None, STEPS)
+    for step in range(1, STEPS):
+        rest, later = run(make, json.loads(states[step - 1]), STEPS - step)
+        assert rest == whole[step:], f"stopped after step {step}"
+        assert later == states[step:]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_goes_on_after_any_step(method: str, question: str):
+    check(stream(method, question))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_steady_question_goes_on(question: str):
+    check(lambda memory: steady(QUESTIONS[question], epsilon=1.0, memory=memory))
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "forgotten"),
+    [
+        (Last, "LPA", "_drift"),
+        (Last, "LBD", "value"),
+        (Division, "LB-RescueDP", "_taken"),
+        (Division, "LBA", "population"),
+        (Drift, "LSP", "_moved"),
+        (Kalman, "LB-FAST", "_state"),
+        (Kalman, "LB-RescueDP", "_elapsed"),
+    ],
+)
+def test_what_is_forgotten_is_noticed(kind: Any, method: str, forgotten: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kind, "remembered", tuple(name for name in kind.remembered if name != forgotten))
+    with pytest.raises(AssertionError, match="stopped after step"):
+        check(stream(method, "shares"))
+
+
+def test_a_state_of_another_protocol_is_refused():
+    _, states = run(stream("LPA", "shares"), None, 3)
+    state = json.loads(states[-1])
+    with pytest.raises(InvalidValue, match="state"):
+        next(stream("LPD", "shares")(Memory(state)))
+    with pytest.raises(InvalidValue, match="exactly"):
+        next(stream("LPA", "shares")(Memory({**state, "last": {"value": 1}})))
+    memory = Memory({**state, "more": {}})
+    next(stream("LPA", "shares")(memory))
+    with pytest.raises(InvalidValue, match="only parts that the protocol has"):
+        memory.state()
+
+
+def test_what_cannot_be_remembered_is_refused():
+    memory = Memory()
+    memory.keep("thing", Drift())
+    with pytest.raises(InvalidValue, match="not taken"):
+        memory.keep("thing", Drift())
+    other = Memory()
+    other.keep("object", object())
+    with pytest.raises(InvalidValue, match="says what is remembered"):
+        other.state()
