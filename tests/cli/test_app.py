@@ -69,8 +69,8 @@ def test_a_base_install_says_what_is_missing(process: Process, package: str) -> 
         (["plan", "--domain", "16", "--n", "100"], "n, epsilon, stderr"),
         (["plan", "--domain", "16", "--n", "9", "--epsilon", "1", "--plot", "x.doc"], "plot: got 'x.doc'"),
         (["plan", "--domain", "16", "--n", "9", "--epsilon", "1", "--plot", "no/x.png"], "plot: got 'no/x.png'"),
-        (["demo", "--epsilon", "nan"], "epsilon: got nan"),
-        (["demo", "--n", "3"], "n: got 3"),
+        (["demo", "--once", "--epsilon", "nan"], "epsilon: got nan"),
+        (["demo", "--once", "--n", "3"], "n: got 3"),
         (["audit"], "mechanism: "),
         (["audit", "OLH", "--all"], "mechanism: got 'OLH'"),
         (["audit", "OHL"], "did you mean OLH?"),
@@ -93,7 +93,7 @@ def test_json_is_all_there_is_on_stdout(process: Process) -> None:
 
 
 def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from hubbub.cli import main; main()", "demo", "--n", "50000"]
+    command = [sys.executable, "-c", "from hubbub.cli import main; main()", "demo", "--once", "--n", "50000"]
     running = subprocess.Popen(
         command, cwd=tmp_path, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -119,7 +119,7 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
 
 
 def test_a_terminal_without_emoji(process: Process) -> None:
-    done = process("demo", "--n", 200, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    done = process("demo", "--once", "--n", 200, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert done.returncode == 0, done.stderr
     assert "what it learns" in done.stdout
     assert done.stdout.isascii()

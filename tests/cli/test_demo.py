@@ -1,4 +1,4 @@
-"""`hubbub demo`, on the real emoji and without them."""
+"""`hubbub demo --once`, on the real emoji and without them; the live one is in tests/simulate/test_live.py."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KEYS = {
 
 
 def test_json(answer: Callable[..., Any], tmp_path: Path) -> None:
-    told = answer("demo", "--n", 2000, "--epsilon", 4, "--out", "results")
+    told = answer("demo", "--once", "--n", 2000, "--epsilon", 4, "--out", "results")
     assert set(told) == KEYS
     assert (told["n"], told["domain"], told["epsilon"], told["mechanism"]) == (2000, 969, 4.0, "OUE")
     assert "emoji" in told["source"]
@@ -54,7 +54,7 @@ def test_json(answer: Callable[..., Any], tmp_path: Path) -> None:
 
 
 def test_the_story(hubbub: Callable[..., Result], tmp_path: Path) -> None:
-    result = hubbub("demo", "--n", 300, "--seed", 2)
+    result = hubbub("demo", "--once", "--n", 300, "--seed", 2)
     assert result.exit_code == 0, result.output
     for said in ("emoji in tweets", "belief before", "the same", "95% interval", "SubsetSelection", "spends epsilon 1"):
         assert said in result.stdout
@@ -69,9 +69,15 @@ def test_without_the_emoji_it_says_so(
     monkeypatch.setenv("HUBBUB_CACHE", str(tmp_path / "empty"))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
-    result = hubbub("demo", "--n", 300, "--json")
+    result = hubbub("demo", "--once", "--n", 300, "--json")
     assert result.exit_code == 0
     assert "so these people are invented" in result.stderr
     told = json.loads(result.stdout)
     assert "Zipf" in told["source"]
     assert told["top"][0]["name"].startswith("value ")
+
+
+def test_what_belongs_to_one_of_the_two_is_refused_with_the_other(hubbub: Callable[..., Result]) -> None:
+    result = hubbub("demo", "--n", 300)
+    assert result.exit_code == 2
+    assert "--n: got '300'; allowed: nothing, unless --once is given too" in result.stderr

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hubbub.cli import audit, check, client, data, demo, estimate, live, plan, reproduce, serve, watch
+from hubbub.cli import audit, check, client, data, demo, estimate, plan, reproduce, serve, watch
 from hubbub.core.errors import HubbubError
 
 __all__ = ["app"]
@@ -77,7 +77,6 @@ def hubbub(
 
 
 app.command()(demo.demo)
-app.command()(live.live)
 app.command()(plan.plan)
 app.command()(check.check)
 app.command()(serve.serve)

@@ -1,94 +1,86 @@
-"""`hubbub demo`: a private collection from end to end."""
+"""`hubbub demo`: the whole system at work, with simulated devices."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from hubbub.cli.options import AsJson, Epsilon, Seed
-
-if TYPE_CHECKING:
-    from hubbub.core.random import Random
-    from hubbub.simulate.demo import Crowd
+from hubbub.cli.options import AsJson, Seed
+from hubbub.core.errors import InvalidValue, MissingDependency
 
 __all__ = ["demo"]
 
+HEADLESS_SECONDS = 20.0
+
 
 def demo(
-    n: Annotated[
-        int | None, typer.Option("--n", "-n", help="How many people.", show_default="everyone, 156,941")
+    devices: Annotated[int, typer.Option("--devices", help="How many answer each of the two collections.")] = 8000,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", help="How long.", min=1.0, show_default="until Ctrl-C")
     ] = None,
-    epsilon: Epsilon = 1.0,
+    headless: Annotated[
+        bool, typer.Option("--headless", help="Print only the result, after 20 seconds if nothing else is said.")
+    ] = False,
+    step: Annotated[str, typer.Option("--step", help="How often devices answer.")] = "4s",
+    workers: Annotated[int, typer.Option("--workers", help="In how many processes the devices of each are.")] = 2,
+    port: Annotated[int, typer.Option("--port", help="The page's port; 0 takes a free one.", min=0, max=65535)] = 0,
+    folder: Annotated[
+        Path | None, typer.Option("--folder", help="Keep the store here.", show_default="a temporary one")
+    ] = None,
+    browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="No server: one collection by each mechanism, beside the truth, and a plot.")
+    ] = False,
+    n: Annotated[
+        int | None, typer.Option("--n", "-n", help="With --once: how many people.", show_default="everyone, 156,941")
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option("--epsilon", "-e", help="With --once: what one report may spend.", show_default="1.0"),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="With --once: the folder for the plot and the numbers.", show_default="build/demo"),
+    ] = None,
     seed: Seed = 1,
-    out: Annotated[Path, typer.Option("--out", help="The folder for the plot and the numbers.")] = Path("build/demo"),
     as_json: AsJson = False,
 ) -> None:
-    """Which emoji does a crowd use? Ask everyone, privately, and compare with the truth."""
-    from hubbub.cli import beside
-    from hubbub.cli import demo_view as view
-    from hubbub.cli.output import emit, page, progress
-    from hubbub.core.random import Random
-    from hubbub.privacy.audit import audit
-    from hubbub.simulate.demo import compare
-    from hubbub.simulate.demo import demo as collect
+    """Watch the whole system: a collector, its page, and thousands of devices that answer. Ctrl-C stops them all.
 
-    out.mkdir(parents=True, exist_ok=True)
-    rng = Random(seed=seed)
-    crowd = _crowd(n, rng)
-    with progress("everyone reports") as follow:
-        run = collect(crowd, epsilon=epsilon, rng=rng, progress=follow)
-    privacy = audit(run.mechanism)
-    shown = beside.rows(run.estimate, crowd.truth, run.threshold, most=15)
-    name = dict(zip(crowd.labels, crowd.names, strict=True))
-    title = f"{crowd.n:,} reports through {type(run.mechanism).__name__}, epsilon {epsilon:g}"
-    beside.figure(shown, [name[row.value] for row in shown], run.threshold, title).savefig(out / "demo.png", dpi=150)
-    (out / "statement.txt").write_text(privacy.statement() + "\n", encoding="utf-8")
+    Where there is no terminal, it is headless: it prints the result and ends by itself.
+    """
+    if once:
+        from hubbub.cli.demo_once import demo_once
 
-    console = page()
-    if not as_json:
-        console.print(view.people(run), view.devices(run), view.server(run), view.top(run, shown))
-    with progress("everyone again") as follow:
-        others = compare(run, rng, progress=follow)
-    answer: dict[str, Any] = {
-        "source": crowd.source,
-        "n": crowd.n,
-        "domain": len(crowd.labels),
-        "mechanism": type(run.mechanism).__name__,
-        "epsilon": run.mechanism.epsilon,
-        "effective_epsilon": run.mechanism.effective_epsilon,
-        "report_bytes": run.mechanism.report_bytes,
-        "shards": len(run.shards),
-        "identical": run.identical,
-        "sketch_sha256": run.digests,
-        "threshold": run.threshold,
-        "clients": [{**asdict(client), "sent": client.sent.hex()} for client in run.clients],
-        "covered": run.covered,
-        "top": [{**row._asdict(), "name": name[row.value]} for row in shown],
-        "others": [asdict(other) for other in others],
-        "error": {"raw": crowd.error(run.estimate), "consistent": crowd.error(run.consistent)},
-        "private": privacy.to_dict(),
-        "statement": privacy.statement(),
-        "files": [str(out / file) for file in ("demo.png", "demo.json", "statement.txt")],
-    }
-    (out / "demo.json").write_text(json.dumps(answer, indent=2) + "\n", encoding="utf-8")
-    if as_json:
-        return emit(answer)
-    console.print(view.others(run, others), view.privacy(privacy), "", view.next_steps(answer["files"]))
-    return None
-
-
-def _crowd(n: int | None, rng: Random) -> Crowd:
-    from hubbub.cli.output import say
-    from hubbub.data import DataError
-    from hubbub.simulate.demo import emoji_crowd, zipf_crowd
-
+        return demo_once(n, 1.0 if epsilon is None else epsilon, seed, out or Path("build/demo"), as_json)
+    for name, given in (("--n", n), ("--epsilon", epsilon), ("--out", out)):
+        if given is not None:
+            raise InvalidValue(name, str(given), "nothing, unless --once is given too")
     try:
-        return emoji_crowd(n, rng.child("people"), say)
-    except DataError as error:
-        reason = str(error).splitlines()[0].rstrip(":")
-        say(f"The emoji could not be fetched ({reason}), so these people are invented.")
-        return zipf_crowd(n, rng.child("people"))
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingDependency(error.name or "starlette", "server") from None
+    from hubbub.cli.demo_live import run
+    from hubbub.collection.duration import seconds_of
+    from hubbub.simulate.live import Live
+
+    quiet = headless or as_json or not (sys.stdin.isatty() and sys.stdout.isatty())
+    live = Live(
+        devices=devices,
+        step_seconds=seconds_of("step", step),
+        workers=workers,
+        seed=seed,
+        folder=folder,
+        port=port,
+    )
+    return run(
+        live,
+        seconds=HEADLESS_SECONDS if quiet and seconds is None else seconds,
+        quiet=quiet,
+        browser=browser,
+        as_json=as_json,
+    )

@@ -1,4 +1,4 @@
-"""The demo as it is shown: each function a part of the story, in 80 columns."""
+"""The demo of one collection as it is shown: each function a part of the story, in 80 columns."""
 
 from __future__ import annotations
 
@@ -125,7 +125,8 @@ def next_steps(files: Sequence[str]) -> RenderableType:
     """What was saved, and what to try."""
     steps = plain_table("", "", left=[""])
     for command, what in (
-        ("hubbub demo --epsilon 4", "less privacy, less noise"),
+        ("hubbub demo --once --epsilon 4", "less privacy, less noise"),
+        ("hubbub demo", "the whole system, live, with its page"),
         ("hubbub plan -d 1024 -n 100000 -e 1", "which mechanism, before you collect"),
         ("hubbub audit --all", "what every mechanism spends, exactly"),
         ("hubbub estimate FILE --column C -e 1", "a rehearsal on a file of your own"),

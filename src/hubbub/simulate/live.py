@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,48 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.client.transport import HttpTransport, Unreachable
-from hubbub.collection import Collection, load_collection
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.data import DataError, emoji, fetch
 from hubbub.simulate.live_devices import People
+from hubbub.simulate.live_scenes import Scene, scenes
 
-__all__ = ["Live", "Look", "Stopped", "live_collection"]
+__all__ = ["Live", "Look", "Seen", "Stopped", "covered"]
 
-NAMES = (
-    *("😂", "❤", "♥", "😍", "😭", "😘", "😊", "👌", "💕", "👏", "😁", "☺", "👍", "😩", "🙏", "✌", "😏", "😉", "🙌"),
-    *("🙈", "💪", "😄", "😒", "💃", "💖", "😃", "😔", "😱", "🎉", "😜", "🌸", "💜", "💙", "✨", "😳", "💗", "another"),
-)
-_TEXT = """
-name = "emoji"
-version = 1
-title = "Which emoji people use"
-[schedule]
-step = "{step}s"
-lateness = "{lateness}s"
-origin = {origin}
-retention = "1d"
-[privacy]
-event = 2.0
-window = {{ epsilon = 8.0, steps = 7 }}
-minimum_batch = 20
-[fields.used]
-kind = "categorical"
-names = {names}
-[questions.popular]
-title = "Which emoji is used most?"
-kind = "histogram"
-field = "used"
-epsilon = 1.0
-[questions.trend]
-title = "How does that change?"
-kind = "stream"
-field = "used"
-epsilon = 1.0
-method = "LPA"
-w = 7
-"""
-_FEWEST, _MOST, _LONGEST_STEP = 50, 1_000_000, 3600
+_FEWEST, _MOST = 50, 1_000_000
 _PATIENCE = 30.0
 _START_SECONDS = 4
 
@@ -71,42 +38,45 @@ class Stopped(HubbubError):
     """A process of the demonstration ended by itself."""
 
 
-def live_collection(step_seconds: int, origin: int = 0) -> Collection:
-    """What the devices are asked: `examples/emoji.toml` with steps of seconds, from a Unix time on.
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What can be seen of one scene.
 
-    Example:
-        >>> sorted(live_collection(5).questions), live_collection(5).lateness_seconds
-        (['popular', 'trend'], 1)
+    Parameters
+    ----------
+    scene
+        The scene.
+    outcomes
+        Its reports by what became of them: "accepted", "duplicate", or why not.
+    steps
+        How many steps were released.
+    estimate, truth
+        Of the steps together, or of the latest one; None before the first. And what people really held.
+    when
+        The time that the latest step is of, in the data.
     """
-    if isinstance(step_seconds, bool) or not 1 <= step_seconds <= _LONGEST_STEP:
-        raise InvalidValue("step", step_seconds, f"from 1 to {_LONGEST_STEP} seconds")
-    lateness = 1 if step_seconds >= 3 else 0  # a stream asks twice a step: the late must be in before its half is over
-    names = json.dumps(NAMES, ensure_ascii=False)
-    return load_collection(_TEXT.format(step=step_seconds, lateness=lateness, origin=origin, names=names))
+
+    scene: Scene
+    outcomes: Mapping[str, int]
+    steps: int
+    estimate: Estimate | None
+    truth: NDArray[np.float64]
+    when: str
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What can be seen at one moment.
+    """What can be seen at one moment, scene by scene."""
 
-    Parameters
-    ----------
-    outcomes
-        Reports by what became of them: "accepted", "duplicate", or why not.
-    steps
-        How many steps were released.
-    popular, popular_truth
-        The mean over those steps of what is used, None before the first; and what was really used.
-    trend, trend_truth
-        The latest release of the stream, None where there is none or it is withheld; and the truth of its step.
-    """
+    seen: tuple[Seen, ...]
 
-    outcomes: Mapping[str, int]
-    steps: int
-    popular: Estimate | None
-    popular_truth: NDArray[np.float64]
-    trend: Estimate | None
-    trend_truth: NDArray[np.float64]
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """Reports by what became of them, of all scenes."""
+        total: Counter[str] = Counter()
+        for one in self.seen:
+            total.update(one.outcomes)
+        return dict(total)
 
     @property
     def accepted(self) -> int:
@@ -136,11 +106,11 @@ class Live:
     Parameters
     ----------
     devices
-        How many.
+        How many answer each collection.
     step_seconds
         How long a step is.
     workers
-        In how many processes the devices are.
+        In how many processes the devices of each are.
     seed
         What the devices' owners do; what the devices draw, too: they are simulated.
     folder
@@ -152,32 +122,31 @@ class Live:
     def __init__(
         self,
         *,
-        devices: int = 2000,
-        step_seconds: int = 5,
-        workers: int = 3,
+        devices: int = 8000,
+        step_seconds: int = 4,
+        workers: int = 2,
         seed: int = 1,
         folder: Path | None = None,
         port: int = 0,
     ) -> None:
         if isinstance(devices, bool) or not _FEWEST <= devices <= _MOST:
             raise InvalidValue("devices", devices, f"an integer from {_FEWEST} to {_MOST}")
-        if isinstance(workers, bool) or not 1 <= workers <= 64:
-            raise InvalidValue("workers", workers, "an integer from 1 to 64")
+        if isinstance(workers, bool) or not 1 <= workers <= 32:
+            raise InvalidValue("workers", workers, "an integer from 1 to 32")
         # In a folder of its own the first step waits for the devices; in one that is kept, steps go on from run to run.
         origin = int(time.time()) + _START_SECONDS if folder is None else 0
-        self.devices, self.collection = devices, live_collection(step_seconds, origin)
-        self._workers, self._folder, self._port = workers, folder, port
-        weights, self.source = _weights()
+        self.devices, self.scenes = devices, scenes(step_seconds, origin)
+        self._folder, self._port = folder, port
         sizes = [devices // workers + (group < devices % workers) for group in range(workers)]
-        party = NAMES.index("🎉")
-        self._people = [People(weights, party, n, seed, group) for group, n in enumerate(sizes)]
-        self._truths: dict[int, NDArray[np.float64]] = {}
+        self._people = {
+            scene.name: [People(scene.weights, scene.silent, n, seed, group) for group, n in enumerate(sizes)]
+            for scene in self.scenes
+        }
+        self._truths: dict[tuple[str, int], NDArray[np.float64]] = {}
         self._stack = ExitStack()
         self._running: list[tuple[str, subprocess.Popen[str], Path]] = []
         self.address = ""
-        """Where the collector is."""
-        self.has_page = False
-        """Whether there is a page for people at that address."""
+        """Where the collector is, and the page for people."""
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -198,11 +167,6 @@ class Live:
         return [process.pid for _, process, _ in self._running]
 
     @property
-    def releases_path(self) -> str:
-        """The route of the releases."""
-        return f"/v1/collections/{self.collection.name}/questions/popular/releases"
-
-    @property
     def token(self) -> str:
         """The token that opens it."""
         assert self._folder is not None
@@ -213,34 +177,35 @@ class Live:
         for name, process, log in self._running:
             if process.poll() is not None:
                 lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-                raise Stopped(f"{name} ended with {process.returncode}: {lines[-1] if lines else 'no word'}")
+                raise Stopped(f"the {name} ended with {process.returncode}: {lines[-1] if lines else 'no word'}")
 
     def look(self) -> Look:
         """See what the collector's routes tell."""
         self.check()
-        root = f"/v1/collections/{self.collection.name}"
+        return Look(tuple(self._see(scene) for scene in self.scenes))
+
+    def _see(self, scene: Scene) -> Seen:
+        root = f"/v1/collections/{scene.name}"
         outcomes = self._get(f"{root}/counts")["outcomes"]
-        popular = self._shown(self._get(self.releases_path)["releases"])
-        trend = self._shown(self._get(f"{root}/questions/trend/releases?most=1")["releases"])
-        truths = [self._truth(row["step"]) for row in popular]
-        nothing = np.zeros(len(NAMES) + 1)
-        return Look(
+        releases = self._get(f"{root}/questions/{scene.question}/releases")["releases"]
+        known = [row for row in releases if row["withheld"] is None and None not in row["variance"]]
+        taken = known if scene.pooled else known[-1:]
+        truths = [self._truth(scene, row["step"]) for row in taken]
+        return Seen(
+            scene=scene,
             outcomes=outcomes,
-            steps=len(popular),
-            popular=_mean(popular) if popular else None,
-            popular_truth=np.mean(truths, axis=0) if truths else nothing,
-            trend=_mean(trend) if trend else None,
-            trend_truth=self._truth(trend[-1]["step"]) if trend else nothing,
+            steps=len(known),
+            estimate=_mean(taken) if taken else None,
+            truth=np.mean(truths, axis=0) if truths else np.zeros(self._people[scene.name][0].symbols),
+            when=scene.when(taken[-1]["step"]) if taken else "",
         )
 
-    def _shown(self, releases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [row for row in releases if row["withheld"] is None and None not in row["variance"]]
-
-    def _truth(self, step: int) -> NDArray[np.float64]:
-        if step not in self._truths:
-            values = np.concatenate([people.values(step) for people in self._people])
-            self._truths[step] = np.bincount(values, minlength=len(NAMES) + 1) / self.devices
-        return self._truths[step]
+    def _truth(self, scene: Scene, step: int) -> NDArray[np.float64]:
+        if (scene.name, step) not in self._truths:
+            people = self._people[scene.name]
+            values = np.concatenate([some.values(step) for some in people])
+            self._truths[scene.name, step] = np.bincount(values, minlength=people[0].symbols) / self.devices
+        return self._truths[scene.name, step]
 
     def _get(self, path: str) -> Any:
         headers = {"Authorization": f"Bearer {self.token}"}
@@ -250,18 +215,19 @@ class Live:
         return json.loads(response.body)
 
     def _start(self) -> None:
-        settings = {"collection": self.collection.spec(), "folder": str(self._folder), "port": self._port}
-        collector = self._launch("collector", settings)
+        specs = [scene.collection.spec() for scene in self.scenes]
+        collector = self._launch("collector", {"collections": specs, "folder": str(self._folder), "port": self._port})
         assert collector.stdout is not None
         line = collector.stdout.readline()
         if not line:
             collector.wait()
             self.check()
         said = json.loads(line)
-        self.address, self.has_page = f"http://127.0.0.1:{said['port']}", said["page"]
-        reach = {"address": self.address, "public_key": said["public_key"], "name": self.collection.name}
-        for people in self._people:
-            self._launch("devices", {**reach, "people": people._asdict()})
+        self.address = f"http://127.0.0.1:{said['port']}"
+        for name, several in self._people.items():
+            reach = {"address": self.address, "public_key": said["public_key"], "name": name}
+            for people in several:
+                self._launch("devices", {**reach, "people": people._asdict()})
 
     def _launch(self, part: str, settings: dict[str, Any]) -> subprocess.Popen[str]:
         assert self._folder is not None
@@ -304,15 +270,3 @@ def _mean(releases: Sequence[dict[str, Any]]) -> Estimate:
     value = np.mean([row["value"] for row in releases], axis=0)
     variance = np.sum([row["variance"] for row in releases], axis=0) / len(releases) ** 2
     return Estimate(value, variance, sum(row["n"] for row in releases), labels=tuple(releases[0]["labels"]))
-
-
-def _weights() -> tuple[list[float], str]:
-    """How often each emoji is used, and where that comes from."""
-    try:
-        fetch("emoji")
-        found = emoji()
-    except DataError:
-        return [1 / k for k in range(1, len(NAMES) + 1)], "invented: the k-th in proportion to 1/k"
-    counts = dict(zip(found.labels.tolist(), found.counts.tolist(), strict=True))
-    weights = [float(counts.get(name, 0)) for name in NAMES[:-1]]
-    return [*weights, float(found.n - sum(weights))], f"{found.n:,} uses in tweets (Emoji Sentiment Ranking 1.0)"

@@ -7,9 +7,7 @@ import os
 import signal
 import sys
 import threading
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 __all__ = ["main"]
 
@@ -17,6 +15,7 @@ __all__ = ["main"]
 def main() -> int:
     """Read one line of settings, serve, and write one line once requests are answered."""
     from hubbub.collection import Collection, SystemClock
+    from hubbub.dashboard.app import dashboard
     from hubbub.service.auth import Tokens
     from hubbub.service.collector import Collector
     from hubbub.service.logs import set_up
@@ -27,28 +26,22 @@ def main() -> int:
     folder = Path(settings["folder"])
     secrets = KeyFolder(folder / "keys")
     keys, tokens = secrets.keys(), Tokens([secrets.token()])
-    listening = bind("127.0.0.1", settings["port"])
-    collection = Collection.from_spec(settings["collection"])
-    collector = Collector([collection], open_store(f"sqlite:///{folder / 'hubbub.db'}"), clock=SystemClock(), keys=keys)
-    pages = _pages()
+    try:
+        listening = bind("127.0.0.1", settings["port"])
+    except OSError as error:
+        print(f"port {settings['port']} cannot be used ({error.strerror}); 0 takes a free one", file=sys.stderr)
+        return 1
+    collections = [Collection.from_spec(spec) for spec in settings["collections"]]
+    collector = Collector(collections, open_store(f"sqlite:///{folder / 'hubbub.db'}"), clock=SystemClock(), keys=keys)
     set_up()
 
     def ready() -> None:
         # From here on a signal is a request to stop; whoever started this need not live to send it.
         threading.Thread(target=_stop_with_input, daemon=True).start()
-        said = {"port": listening.getsockname()[1], "public_key": keys.public.hex(), "page": pages is not None}
-        print(json.dumps(said), flush=True)
+        print(json.dumps({"port": listening.getsockname()[1], "public_key": keys.public.hex()}), flush=True)
 
-    more = {} if pages is None else {"routes": pages}
-    return run(collector, tokens, [listening], on_ready=ready, **more)
-
-
-def _pages() -> Any:
-    """The dashboard's routes, for everyone who can reach this machine's own address; None where there is none."""
-    try:
-        return import_module("hubbub.dashboard.app").dashboard(None)
-    except ImportError:
-        return None
+    # The pages are for everyone who can reach this machine's own address.
+    return run(collector, tokens, [listening], routes=dashboard(None), on_ready=ready)
 
 
 def _stop_with_input() -> None:

@@ -31,43 +31,47 @@ PAUSE = 0.2
 SPREAD = 0.6
 """Over which part of an ask's time devices answer it."""
 
-_STEPS_A_WAVE = 40
-_NEVER = 0.06
-
 
 class People(NamedTuple):
-    """What the owners of some devices do: in every step each uses one emoji, or none.
+    """What the owners of some devices do: in every step each holds one value, or none.
 
     Parameters
     ----------
     weights
-        How often each is used.
-    party
-        The one whose use swells and ebbs, so that there is something to watch.
+        How common each value is: a row a step, the first again after the last. Where a row is 0, nobody holds any.
+    silent
+        The part of them who hold none.
     n, seed, group
         How many people, and what tells these from others.
 
     Example:
-        >>> People([3.0, 1.0], party=1, n=5, seed=1, group=0).values(7).size
-        5
+        >>> people = People([[3.0, 1.0], [0.0, 1.0]], silent=0.0, n=5, seed=1, group=0)
+        >>> people.values(1).tolist(), people.values(6).size
+        ([1, 1, 1, 1, 1], 5)
     """
 
-    weights: Sequence[float]
-    party: int
+    weights: Sequence[Sequence[float]]
+    silent: float
     n: int
     seed: int
     group: int
 
+    @property
+    def symbols(self) -> int:
+        """How many codes there are, the last of which is "(none)"."""
+        return len(self.weights[0]) + 1
+
     def values(self, step: int) -> NDArray[np.int64]:
-        """The code of each person in a step; the last one is "(none)"."""
+        """The code of each person in a step."""
         rng = Random(seed=self.seed).child("values", self.group, step)
-        weights = np.array(self.weights, dtype=float)
-        wave = np.sin(np.pi * (step % _STEPS_A_WAVE) / _STEPS_A_WAVE) ** 4
-        weights[self.party] += 0.2 * weights.sum() * wave
+        weights = np.array(self.weights[step % len(self.weights)], dtype=float)
         uniform = (rng.uint32(self.n) + 0.5) / 2**32
-        codes = np.searchsorted(np.cumsum(weights / weights.sum()), uniform).clip(0, weights.size - 1)
-        silent = (rng.uint32(self.n) + 0.5) / 2**32 < _NEVER
-        return np.where(silent, weights.size, codes).astype(np.int64)
+        none = (rng.uint32(self.n) + 0.5) / 2**32 < self.silent
+        if not weights.any():
+            return np.full(self.n, weights.size)
+        edges = np.cumsum(weights / weights.sum())
+        codes = np.searchsorted(edges, uniform * edges[-1], side="right").clip(0, weights.size - 1)
+        return np.where(none, weights.size, codes).astype(np.int64)
 
 
 class Purses:

@@ -1,0 +1,91 @@
+"""The live demonstration in a terminal, or as a result."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hubbub.cli import demo_live_view as view
+from hubbub.cli.output import emit, page, say
+
+if TYPE_CHECKING:
+    from hubbub.simulate.live import Live, Look
+
+__all__ = ["run"]
+
+
+def run(live: Live, *, seconds: float | None, quiet: bool, browser: bool, as_json: bool) -> None:
+    """Start everything, follow it for so many seconds or until Ctrl-C, stop everything, and print the result."""
+    with _terminable():
+        with live:
+            look = _follow(live, seconds, quiet=quiet, silent=as_json, browser=browser)
+        if as_json:
+            return emit(view.answer(live, look))
+        page().print(view.result(live, look))
+    return None
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM end things as Ctrl-C does."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _introduce(live: Live, seconds: float | None) -> None:
+    say(f"the page: {live.address}/")
+    for scene in live.scenes:
+        say(f"{scene.name}: {live.devices:,} devices; {scene.source}")
+    say("Ctrl-C stops everything" if seconds is None else f"for {seconds:g} seconds")
+
+
+def _open(address: str) -> None:
+    """Open the page where there is a screen: a browser made of text would take the terminal."""
+    import webbrowser
+
+    if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        webbrowser.open(address)
+
+
+def _follow(live: Live, seconds: float | None, *, quiet: bool, silent: bool, browser: bool) -> Look:
+    """Look once a second, show it, and return the last look; Ctrl-C is how a run without an end ends."""
+    end = None if seconds is None else time.monotonic() + seconds
+    look = live.look()
+    try:
+        if not silent:
+            _introduce(live, seconds)
+        if browser:
+            _open(live.address)
+        with _screen(live, quiet) as show:
+            while end is None or time.monotonic() < end:
+                time.sleep(1.0 if end is None else max(0.0, min(1.0, end - time.monotonic())))
+                look = live.look()
+                show(look)
+    except KeyboardInterrupt:
+        if end is not None:
+            raise
+    return look
+
+
+@contextmanager
+def _screen(live: Live, quiet: bool) -> Iterator[Callable[[Look], Any]]:
+    """Yields what to call with each look."""
+    if quiet:
+        yield lambda look: None
+        return
+    from rich.live import Live as Screen
+
+    with Screen(console=page(), auto_refresh=False, transient=True) as screen:
+        yield lambda look: screen.update(view.screen(live, look), refresh=True)

@@ -1,0 +1,128 @@
+"""The live demonstration as it is shown, and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.text import Text
+
+from hubbub.cli.bars import painted
+from hubbub.cli.output import percent
+from hubbub.cli.tables import plain_table
+
+if TYPE_CHECKING:
+    from hubbub.simulate.live import Live, Look, Seen
+
+__all__ = ["answer", "result", "screen"]
+
+_TOP = 8
+_BAR = 20
+
+
+def screen(live: Live, look: Look) -> RenderableType:
+    """What a terminal shows while it runs: short enough for 24 lines."""
+    return Group(_counted(look), *(_part(one) for one in look.seen), Text(f"{live.address}/", style="bold"))
+
+
+def result(live: Live, look: Look) -> RenderableType:
+    """What is printed at the end: tables, and what the devices were promised."""
+    parts: list[RenderableType] = [_counted(look)]
+    for one in look.seen:
+        parts += [_part(one), _covered(one), Padding(_promised(one), (1, 0, 1, 2))]
+    return Group(*parts)
+
+
+def answer(live: Live, look: Look) -> dict[str, Any]:
+    """The result as JSON."""
+    found: dict[str, Any] = {
+        "devices": live.devices,
+        "processes": len(live.processes),
+        "step_seconds": live.scenes[0].collection.step_seconds,
+        "accepted": look.accepted,
+        "rejected": look.rejected,
+        "outcomes": look.outcomes,
+    }
+    return {**found, **{one.scene.name: _scene(one) for one in look.seen}}
+
+
+def _scene(one: Seen) -> dict[str, Any]:
+    from hubbub.simulate.live import covered
+
+    rows = _rows(one, None)
+    return {
+        "source": one.scene.source,
+        "question": one.scene.question,
+        "steps": one.steps,
+        "when": one.when or None,
+        "covered": None if one.estimate is None else covered(one.estimate, one.truth),
+        "estimates": rows,
+        "promise": _promise(one),
+    }
+
+
+def _counted(look: Look) -> Text:
+    why = ", ".join(f"{count:,} {reason}" for reason, count in look.outcomes.items() if reason != "accepted" and count)
+    return Text(f"{look.accepted:,} reports accepted, {look.rejected:,} rejected{f' ({why})' if why else ''}")
+
+
+def _part(one: Seen) -> RenderableType:
+    collection = one.scene.collection
+    title = collection.questions[one.scene.question].title
+    rule = Rule(f"[bold]{title}[/]", align="left", style="dim")
+    if one.estimate is None:
+        return Group(rule, Text("the first step is not over yet", style="dim"))
+    several = f"{one.steps:,} steps together" if one.scene.pooled and one.steps > 1 else "one step"
+    said = f"{several}; the diamond is the truth" if one.scene.pooled else f"{one.when}; the diamond is the truth"
+    table = plain_table("", "estimate", "95% interval", "truth", "", left=["", ""])
+    rows = _rows(one, _TOP)
+    most = max(max(row["high"], row["truth"]) for row in rows)
+    for row in rows:
+        ends = f"{percent(row['low'])} to {percent(row['high'])}"
+        drawn = painted(row["estimate"], most, _BAR, mark=row["truth"])
+        style = None if row["low"] > 0 else "dim"
+        table.add_row(row["value"], percent(row["estimate"]), ends, percent(row["truth"]), drawn, style=style)
+    return Group(rule, Text(said, style="dim"), table)
+
+
+def _rows(one: Seen, most: int | None) -> list[dict[str, Any]]:
+    """The largest estimates; of a stream all of them, in order, so that a line stays where it is."""
+    if one.estimate is None:
+        return []
+    low, high = one.estimate.interval(0.95)
+    names = one.estimate.names()
+    shown = one.estimate.top(len(names) if most is None else most) if one.scene.pooled else range(len(names))
+    return [
+        {
+            "value": names[i],
+            "estimate": float(one.estimate.value[i]),
+            "low": float(low[i]),
+            "high": float(high[i]),
+            "truth": float(one.truth[i]),
+        }
+        for i in shown
+    ]
+
+
+def _covered(one: Seen) -> Text:
+    from hubbub.simulate.live import covered
+
+    if one.estimate is None:
+        return Text("")
+    size = len(one.truth)
+    return Text(f"{covered(one.estimate, one.truth)} of {size} intervals hold the truth.")
+
+
+def _promise(one: Seen) -> str:
+    """What the question promises to a device."""
+    from hubbub.collection import promise
+
+    start = f"{one.scene.question}. "
+    told = next(part for part in promise(one.scene.collection).split("\n\n") if part.startswith(start))
+    return told.removeprefix(start)
+
+
+def _promised(one: Seen) -> Text:
+    return Text(f"What each device is promised. {_promise(one)}", style="green")

