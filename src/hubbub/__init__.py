@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hubbub.core.random import Random as Random
     from hubbub.core.reports import Reports as Reports
     from hubbub.core.sketch import Sketch as Sketch
+    from hubbub.core.ternary import Ternary as Ternary
     from hubbub.mechanisms.base import Mechanism as Mechanism
     from hubbub.mechanisms.frequency.adaptive import adaptive as adaptive
     from hubbub.mechanisms.frequency.basic_rappor import BasicRappor as BasicRappor
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.numeric.hybrid import Hybrid as Hybrid
     from hubbub.mechanisms.numeric.piecewise import Piecewise as Piecewise
     from hubbub.mechanisms.numeric.rounding import StochasticRounding as StochasticRounding
+    from hubbub.mechanisms.ternary.collision import Collision as Collision
     from hubbub.privacy.audit import audit as audit
     from hubbub.privacy.plan import plan as plan
 
@@ -61,6 +63,7 @@ _HOMES = {
     "Sets": "hubbub.core.domain",
     "Sketch": "hubbub.core.sketch",
     "Strings": "hubbub.core.domain",
+    "Ternary": "hubbub.core.ternary",
     "adaptive": "hubbub.mechanisms.frequency.adaptive",
     "audit": "hubbub.privacy.audit",
     "plan": "hubbub.privacy.plan",

@@ -15,7 +15,7 @@ from hubbub.checks.failure import CheckFailed
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Mechanism
-from hubbub.privacy.probes import domain_of
+from hubbub.privacy.probes import count_of
 
 __all__ = [
     "Enumeration",
@@ -86,10 +86,8 @@ def covers_every_value(mechanism: Mechanism) -> bool:
         [True, False]
     """
     rows = public_rows(mechanism, _ROWS, Random(seed=1))
-    outputs, domain = mechanism.outputs(rows[0]), domain_of(mechanism)
-    if outputs is None or domain is None or domain.size is None:
-        return False
-    return domain.size <= _most_values(len(outputs), len(rows))
+    outputs, count = mechanism.outputs(rows[0]), count_of(mechanism)
+    return outputs is not None and count is not None and count <= _most_values(len(outputs), len(rows))
 
 
 def _most_values(outputs: int, rows: int) -> int:

@@ -15,6 +15,7 @@ from hubbub.checks.values import candidates_for, some_values, truth_of
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
 __all__ = ["check_bias_declared", "check_coverage", "check_unbiased", "check_variance"]
 
@@ -125,7 +126,10 @@ def _repeat(mechanism: Mechanism, rng_seed: int) -> Repetitions:
 
 def _population(mechanism: Mechanism) -> int:
     """How many people a repetition needs."""
-    if not isinstance(mechanism, FrequencyOracle):
+    if isinstance(mechanism, FrequencyOracle):
+        spread = mechanism.moments().false_variance
+    elif isinstance(mechanism, TernaryMechanism) and "frequency" in mechanism.answers:
+        spread = 2 * float(mechanism.p_false)  # of the difference of the two signs' supports
+    else:
         return _LEAST
-    one = mechanism.moments()
-    return min(max(_LEAST, math.ceil(_SPREAD / max(one.false_variance, 1e-9))), _MOST)
+    return min(max(_LEAST, math.ceil(_SPREAD / max(spread, 1e-9))), _MOST)

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from hubbub.core.domain import WORDS, Categorical, Domain, Numeric, Ordinal, Sets, Strings
 from hubbub.core.random import Random
+from hubbub.core.ternary import as_ternary
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.numeric.mean import MeanMechanism
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.privacy.probes import domain_of
 
 __all__ = ["bad_batches", "candidates_for", "range_of", "some_values", "take", "truth_of"]
@@ -73,6 +75,8 @@ def truth_of(mechanism: Mechanism, values: Any) -> NDArray[np.float64] | None:
         return np.asarray(own(values), dtype=np.float64)
     if isinstance(mechanism, MeanMechanism):
         return np.array([np.mean(values)])
+    if isinstance(mechanism, TernaryMechanism):
+        return as_ternary(values, mechanism.dimension).means()
     if not isinstance(mechanism, FrequencyOracle):
         return None
     codes = mechanism.encode(values)
@@ -101,9 +105,26 @@ def bad_batches(mechanism: Mechanism) -> Iterator[Any]:
     """
     yield from (None, 1j, object(), [None], [object()], [float("nan")], [b"bytes"], [[["deep"]]])
     good = mechanism.example_values(1)[0]
-    for bad in _outside(domain_of(mechanism), range_of(mechanism)):
+    outside = _outside(domain_of(mechanism), range_of(mechanism))
+    if isinstance(mechanism, TernaryMechanism):
+        outside = _outside_ternary(mechanism.dimension)
+    for bad in outside:
         yield [bad]
         yield [good, bad]
+
+
+def _outside_ternary(dimension: int) -> tuple[Any, ...]:
+    return (
+        {-1: 1},
+        {dimension: 1},
+        {0: 2},
+        {0: float("nan")},
+        {0.5: 1},
+        {"0": 1},
+        [2] + [0] * (dimension - 1),
+        [0] * (dimension + 1),
+        5,
+    )
 
 
 def _outside(domain: Domain | None, bounds: tuple[float, float] | None) -> tuple[Any, ...]:

@@ -45,7 +45,7 @@ class Estimate:
     noise
         The second moments as functions of the shares, where the mechanism has them.
     spread
-        Of a mean, the variance of the values among the people, where the reports tell it.
+        Of a mean, or of each of several, the variance of the values among the people, where the reports tell it.
 
     Example:
         >>> estimate = Estimate(value=[0.5, 0.3, 0.2], variance=[1e-4] * 3, n=1000)
@@ -63,13 +63,16 @@ class Estimate:
     kind: Literal["share", "quantity"] = "share"
     labels: tuple[str, ...] | None = None
     noise: Noise | None = field(default=None, repr=False)
-    spread: float | None = None
+    spread: float | Floats | None = None
 
     def __post_init__(self) -> None:
         for name in ("value", "variance"):
             array = np.atleast_1d(np.array(getattr(self, name), dtype=np.float64))
             array.flags.writeable = False
             object.__setattr__(self, name, array)
+        if isinstance(self.spread, np.ndarray):
+            object.__setattr__(self, "spread", self.spread.copy())
+            self.spread.flags.writeable = False
         if self.value.shape != self.variance.shape:
             raise InvalidValue("variance", self.variance.shape, f"the shape of value, {self.value.shape}")
         if self.labels is not None and len(self.labels) != len(self.value):

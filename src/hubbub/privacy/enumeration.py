@@ -15,7 +15,7 @@ from hubbub.core.exact import log_upper
 from hubbub.core.random import Random
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
-from hubbub.privacy.probes import domain_of
+from hubbub.privacy.probes import count_of
 
 __all__ = ["Enumeration", "enumerate_reports"]
 
@@ -96,7 +96,6 @@ def enumerate_reports(mechanism: Mechanism, rng: Random) -> Enumeration | None:
         True
     """
     values = mechanism.example_values(MOST_VALUES)
-    domain = domain_of(mechanism)
     public = mechanism.randomize([values[i % len(values)] for i in range(MOST_PUBLICS)], rng).public
     worst: Fraction | None = Fraction(1)
     normalised, reports, publics, cells = True, 0, 0, 0
@@ -113,9 +112,7 @@ def enumerate_reports(mechanism: Mechanism, rng: Random) -> Enumeration | None:
         reports, publics, cells = len(every), publics + 1, cells + len(every) * len(values)
     if publics == 0:
         return None
-    return Enumeration(
-        worst, normalised, len(values), domain is not None and domain.size == len(values), reports, publics
-    )
+    return Enumeration(worst, normalised, len(values), count_of(mechanism) == len(values), reports, publics)
 
 
 def _compare(chances: NDArray[np.object_]) -> tuple[Fraction | None, bool] | None:

@@ -1,11 +1,12 @@
-"""The domain of any mechanism."""
+"""What values any mechanism takes."""
 
 from __future__ import annotations
 
 from hubbub.core.domain import Domain, as_domain
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
-__all__ = ["domain_of"]
+__all__ = ["count_of", "domain_of"]
 
 
 def domain_of(mechanism: Mechanism) -> Domain | None:
@@ -18,3 +19,17 @@ def domain_of(mechanism: Mechanism) -> Domain | None:
     """
     domain = getattr(mechanism, "domain", None)
     return None if domain is None else as_domain("domain", domain)
+
+
+def count_of(mechanism: Mechanism) -> int | None:
+    """How many values there are; None where there is no end of them.
+
+    Example:
+        >>> from hubbub import GRR, Collision
+        >>> count_of(GRR(epsilon=1.0, domain=3)), count_of(Collision(epsilon=1.0, dimension=2, sparsity=1))
+        (3, 5)
+    """
+    if isinstance(mechanism, TernaryMechanism):
+        return mechanism.size
+    domain = domain_of(mechanism)
+    return None if domain is None else domain.size

@@ -1,0 +1,190 @@
+"""Collision: name a bucket that one of the entries hashes to, or another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.exact import exp_floor, log_fraction
+from hubbub.core.hashing import bucket, hash32
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.frequency.choice import TWO_64
+from hubbub.mechanisms.frequency.oracle import unsigned
+from hubbub.mechanisms.ternary.ternary import Quantity, Rates, TernaryMechanism
+from hubbub.mechanisms.ternary.weights import (
+    Shares,
+    among_the_rest,
+    chance,
+    every_pair,
+    in_blocks,
+    low_and_high,
+    skipping,
+)
+
+__all__ = ["Collision", "collision_buckets"]
+
+MOST_BUCKETS = 1 << 16
+MOST_POWER = Fraction(1 << 200)
+"""Past this e^eps makes no difference to a choice of buckets, and is no longer a float."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collision(TernaryMechanism):
+    """Means and frequencies of sparse ternary vectors, in a seed and one of t buckets.
+
+    Every report brings its own hash function of the 2 d symbols. A bucket that a held symbol falls in has the
+    probability e^eps/Omega, Omega = s e^eps + t - s, and the rest is shared out evenly among the others. A report
+    supports every symbol in its bucket: p_true = e^eps/Omega, p_false = p_reverse = 1/t, and both signs at once where
+    their hashes agree. The mean squared error is about d s / (n eps^2), which no mechanism beats but by a constant.
+
+    Parameters
+    ----------
+    epsilon
+        What one report may spend.
+    dimension, sparsity
+        The length of the vectors, and how many entries of one may differ from 0.
+    buckets, high
+        How many buckets, and of 2^64 the share of one that is hit; 0 chooses those with the smallest error of the mean.
+
+    Example:
+        >>> collision = Collision(epsilon=2.0, dimension=16, sparsity=2)
+        >>> reports = collision.randomize([{3: 1, 5: -1}] * 20_000, Random(seed=1))
+        >>> collision.estimate(collision.accumulate(reports)).value.round(1)[[3, 4, 5]].tolist()
+        [1.0, 0.0, -1.0]
+        >>> collision.estimate(collision.accumulate(reports), of="frequency").value.round(1)[[3, 5]].tolist()
+        [1.0, 1.0]
+
+    References
+    ----------
+    collision-coco, section 5 (Definition 5); the exact error of the mean: `TernaryMechanism.mse`.
+    """
+
+    buckets: int = 0
+    high: int = 0
+
+    def _resolve(self) -> None:
+        self._resolve_shape()
+        if self.buckets == 0:
+            self._set("buckets", collision_buckets(self.epsilon, self.dimension, self.sparsity))
+        self._integer("buckets", self.sparsity + 1, MOST_BUCKETS)
+        if self.high == 0:
+            self._set("high", low_and_high(self.epsilon, self.sparsity, self.buckets)[1])
+        self._integer("high", 1, TWO_64 // self.sparsity)
+        if self.high * self.buckets <= TWO_64 or self._shares[-1].least == 0:
+            raise InvalidValue("high", self.high, "a share of 2^64 above that of the other buckets, which is above 0")
+
+    @cached_property
+    def _shares(self) -> tuple[Shares, ...]:
+        """What is left for each other bucket where 0, 1, ..., s buckets are hit."""
+        return tuple(Shares.of(c, taken=self.high, rest=self.buckets - c) for c in range(self.sparsity + 1))
+
+    def ratio(self) -> Fraction:
+        # The more buckets are hit, the less is left for each of the others.
+        return Fraction(self.high, self._shares[-1].least)
+
+    @cached_property
+    def rates(self) -> Rates:
+        # A hash that is not held falls anywhere, whatever the report says: 1/t exactly.
+        true, other = chance(self.high), Fraction(1, self.buckets)
+        return Rates(true, other, other, both_held=true * other, both_missing=other**2)
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return (
+            ColumnSpec("public", "seed", "u8"),
+            ColumnSpec("private", "bucket", unsigned(self.buckets), below=self.buckets),
+        )
+
+    @property
+    def words(self) -> int:
+        return 2
+
+    def _respond(self, symbols: NDArray[np.int64], draws: NDArray[np.uint64], rng: Random) -> dict[str, NDArray[Any]]:
+        seed, bits = draws[:, 0], draws[:, 1]
+        hit, count = self._hit(seed, symbols)
+        start, each, extra = (np.array(part, dtype=np.uint64)[count] for part in zip(*self._shares, strict=True))
+        rest = skipping(among_the_rest(bits - start, each, extra), hit)
+        number = np.minimum(bits // np.uint64(self.high), np.uint64(self.sparsity - 1)).astype(np.int64)
+        own = np.take_along_axis(hit, number[:, None], axis=1)[:, 0]
+        return {"seed": seed, "bucket": np.where(bits < start, own, rest)}
+
+    def _hit(self, seed: NDArray[np.uint64], symbols: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The different buckets that are hit, in order, filled up with t; and how many they are."""
+        held = symbols >= 0
+        hit = np.where(held, bucket(hash32(seed[:, None], np.where(held, symbols, 0)), self.buckets), self.buckets)
+        hit.sort(axis=1)
+        hit[:, 1:][hit[:, 1:] == hit[:, :-1]] = self.buckets
+        hit.sort(axis=1)
+        return hit, (hit < self.buckets).sum(axis=1)
+
+    def _table(self, reports: Reports, values: Any) -> NDArray[np.int64]:
+        """For each report and value: 0 where the bucket is hit, else 1 + 2 c, and one more without the extra share."""
+        symbols = self.symbols(values)
+        table = np.empty((len(reports), len(symbols)), dtype=np.int64)
+        extra = np.array([shares.extra for shares in self._shares], dtype=np.int64)
+        for start, some in in_blocks(symbols, len(reports)):
+            seeds, said, rows = every_pair(reports.public["seed"], reports.private["bucket"], some)
+            hit, count = self._hit(seeds, rows)
+            rank = said - (hit < said[:, None]).sum(axis=1)
+            other = 1 + 2 * count + (rank >= extra[count])
+            found = np.where((hit == said[:, None]).any(axis=1), 0, other)
+            table[:, start : start + len(some)] = found.reshape(len(reports), -1)
+        return table
+
+    @cached_property
+    def _chances(self) -> list[Fraction]:
+        return [chance(self.high)] + [
+            chance(shares.each + more) for shares in self._shares for more in (shares.extra > 0, 0)
+        ]
+
+    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+        return fractions(self._chances, self._table(reports, values))
+
+    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+        return np.array([log_fraction(part) for part in self._chances])[self._table(reports, values)]
+
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
+        given = np.zeros(1, dtype="u8") if public is None else public["seed"]
+        every = np.arange(self.buckets, dtype=unsigned(self.buckets))
+        return Reports(self.spec_id, public={"seed": np.repeat(given, self.buckets)}, private={"bucket": every})
+
+    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+        from hubbub.kernels.support import hash_support
+
+        every = np.arange(2 * self.dimension, dtype=np.uint64)
+        counts = hash_support(reports.public["seed"], reports.private["bucket"], self.buckets, every)
+        return np.ascontiguousarray(counts.reshape(-1, 2).T)
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(epsilon=1.0, dimension=3, sparsity=2)
+        yield cls(epsilon=2.0, dimension=2, sparsity=1, buckets=5)
+        yield cls(epsilon=1.0, dimension=40, sparsity=4)
+
+
+def collision_buckets(epsilon: float, dimension: int, sparsity: int, *, of: Quantity = "mean") -> int:
+    """The number of buckets with the smallest mean squared error, by trying them all.
+
+    Example:
+        >>> collision_buckets(0.5, 128, 8), collision_buckets(1.0, 128, 8)
+        (30, 39)
+    """
+    power = float(min(exp_floor(epsilon), MOST_POWER))
+    t = np.arange(sparsity + 1, MOST_BUCKETS + 1, dtype=np.float64)
+    true = power / (sparsity * power + t - sparsity)
+    if of == "mean":
+        held, missing = true + 1 / t - 2 * true / t - (true - 1 / t) ** 2, 2 / t - 2 / t**2
+    else:
+        held, missing = true + 1 / t + 2 * true / t - (true + 1 / t) ** 2, 2 / t - 2 / t**2
+    with np.errstate(divide="ignore"):
+        error = (sparsity * held + (dimension - sparsity) * missing) / (true - 1 / t) ** 2
+    return int(t[np.argmin(error)])

@@ -1,0 +1,125 @@
+"""How 2^64 is shared out among the buckets that a report of Collision or CoCo may name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.exact import ceil_div, exp_floor
+from hubbub.mechanisms.frequency.choice import TWO_64
+
+__all__ = ["Shares", "among_the_rest", "chance", "every_pair", "in_blocks", "low_and_high", "skipping"]
+
+_BLOCK = 1 << 18  # pairs of a report and a value looked at together
+
+
+class Shares(NamedTuple):
+    """Of 2^64, what is left once c groups of buckets took `taken` each: the first `extra` of the rest get one more.
+
+    Example:
+        >>> Shares.of(3, taken=2**62, rest=3)
+        Shares(start=13835058055282163712, each=1537228672809129301, extra=1)
+    """
+
+    start: int
+    each: int
+    extra: int
+
+    @staticmethod
+    def of(count: int, *, taken: int, rest: int) -> Shares:
+        """What is left for each of `rest` buckets."""
+        start = count * taken
+        return Shares(start, *divmod(TWO_64 - start, rest))
+
+    @property
+    def least(self) -> int:
+        """The smallest weight."""
+        return self.each
+
+    @property
+    def most(self) -> int:
+        """The largest weight."""
+        return self.each + (self.extra > 0)
+
+
+def low_and_high(epsilon: float, sparsity: int, buckets: int) -> tuple[int, int]:
+    """Of 2^64, the share 1/Omega rounded up and the share e^eps/Omega rounded down, Omega = s e^eps + t - s.
+
+    s high and t - s low ones never exceed 2^64, and their ratio never e^eps.
+
+    Example:
+        >>> low, high = low_and_high(1.0, sparsity=2, buckets=8)
+        >>> round(high / low, 12), 2 * high + 6 * low <= 2**64
+        (2.718281828459, True)
+    """
+    low = ceil_div(TWO_64, sparsity * exp_floor(epsilon) + buckets - sparsity)
+    return low, (TWO_64 - (buckets - sparsity) * low) // sparsity
+
+
+def among_the_rest(
+    offset: NDArray[np.uint64], each: NDArray[np.uint64], extra: NDArray[np.uint64]
+) -> NDArray[np.int64]:
+    """Which of the remaining buckets an offset into what is left falls in.
+
+    Example:
+        >>> among_the_rest(np.uint64([0, 3, 4]), np.uint64([2, 2, 2]), np.uint64([1, 1, 1])).tolist()
+        [0, 1, 1]
+    """
+    front = extra * (each + np.uint64(1))
+    with np.errstate(over="ignore"):
+        behind = extra + (offset - front) // each  # wraps in front, where it is not used
+    return np.where(offset < front, offset // (each + np.uint64(1)), behind).astype(np.int64)
+
+
+def skipping(index: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The index-th bucket that is not taken; each row of `taken` is sorted, filled up with large numbers.
+
+    Example:
+        >>> skipping(np.array([0, 1, 2]), np.array([[1, 2], [1, 2], [0, 9]])).tolist()
+        [0, 3, 3]
+    """
+    for column in taken.T:
+        index = index + (index >= column)
+    return index
+
+
+def chance(weight: int) -> Fraction:
+    """A share of 2^64 as an exact probability.
+
+    Example:
+        >>> chance(2**62)
+        Fraction(1, 4)
+    """
+    return Fraction(weight, TWO_64)
+
+
+def in_blocks(symbols: NDArray[np.int64], reports: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Rows of symbols, some at a time, with where they start: memory stays small beside many reports.
+
+    Example:
+        >>> [(start, len(some)) for start, some in in_blocks(np.zeros((5, 1), dtype=np.int64), 1 << 17)]
+        [(0, 2), (2, 2), (4, 1)]
+    """
+    step = max(1, _BLOCK // max(1, reports))
+    for start in range(0, len(symbols), step):
+        yield start, symbols[start : start + step]
+
+
+def every_pair(
+    seeds: NDArray[np.uint64], said: NDArray[Any], symbols: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+    """The seed and the bucket of every report, and the symbols of every value, a row for each pair of the two.
+
+    Example:
+        >>> every_pair(np.uint64([7, 8]), np.uint8([0, 1]), np.array([[4], [6]]))[2].tolist()
+        [[4], [6], [4], [6]]
+    """
+    return (
+        np.repeat(seeds, len(symbols)),
+        np.repeat(said.astype(np.int64), len(symbols)),
+        np.tile(symbols, (len(seeds), 1)),
+    )
