@@ -65,6 +65,7 @@ def demo(
     except ImportError as error:
         raise MissingDependency(error.name or "starlette", "server") from None
     from hubbub.cli.demo_live import run
+    from hubbub.cli.output import say
     from hubbub.collection.duration import seconds_of
     from hubbub.simulate.live import Live
 
@@ -76,6 +77,7 @@ def demo(
         seed=seed,
         folder=folder,
         port=port,
+        say=None if as_json else say,
     )
     return run(
         live,

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +117,8 @@ class Live:
         Where the store, keys and logs are; a temporary one, removed afterwards, if left out.
     port
         Where the collector listens on this machine; 0 takes a free one.
+    say
+        Told when data is fetched.
     """
 
     def __init__(
@@ -128,14 +130,13 @@ class Live:
         seed: int = 1,
         folder: Path | None = None,
         port: int = 0,
+        say: Callable[[str], None] | None = None,
     ) -> None:
         if isinstance(devices, bool) or not _FEWEST <= devices <= _MOST:
             raise InvalidValue("devices", devices, f"an integer from {_FEWEST} to {_MOST}")
         if isinstance(workers, bool) or not 1 <= workers <= 32:
             raise InvalidValue("workers", workers, "an integer from 1 to 32")
-        # In a folder of its own the first step waits for the devices; in one that is kept, steps go on from run to run.
-        origin = int(time.time()) + _START_SECONDS if folder is None else 0
-        self.devices, self.scenes = devices, scenes(step_seconds, origin)
+        self.devices, self.scenes = devices, scenes(step_seconds, say)
         self._folder, self._port = folder, port
         sizes = [devices // workers + (group < devices % workers) for group in range(workers)]
         self._people = {
@@ -151,6 +152,9 @@ class Live:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             if self._folder is None:
+                # The first step waits for the devices; in a folder that is kept, steps go on from run to run.
+                origin = int(time.time()) + _START_SECONDS
+                self.scenes = tuple(scene.starting(origin) for scene in self.scenes)
                 self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-live-")))
             self._folder.mkdir(parents=True, exist_ok=True)
             stack.callback(self._stop)

