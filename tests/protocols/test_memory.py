@@ -12,13 +12,13 @@ from hubbub import Random
 from hubbub.core.errors import InvalidValue
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.cohort import Pointer
 from hubbub.protocols.driver import Conversation, Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.steady import steady
 from hubbub.protocols.window import METHODS, Frequencies, Means, Question, window_stream
-from hubbub.protocols.window.control import Kalman
+from hubbub.protocols.window.control import Kalman, Pid
 from hubbub.protocols.window.division import Division
-from hubbub.protocols.window.drift import Drift
 from hubbub.protocols.window.last import Last
 
 STEPS, W = 24, 4
@@ -54,7 +54,7 @@ def run(make: Make, state: dict[str, Any] | None, steps: int) -> tuple[list[list
     said: list[list[Any]] = [[]]
     states: list[str] = []
     while len(states) < steps:
-        heard = talk._said  # a conversation that is listened to moves on
+        heard = talk.said  # a conversation that is listened to moves on
         said[-1].append(told(heard))
         if isinstance(heard, Ask):
             talk.reply(heard.ask_id, crowd(heard))
@@ -70,7 +70,7 @@ def check(make: Make) -> None:
     for step in range(1, STEPS):
         rest, later = run(make, json.loads(states[step - 1]), STEPS - step)
         assert rest == whole[step:], f"stopped after step {step}"
-        assert later == states[step:]
+        assert later == states[step:], f"stopped after step {step}, and remembered otherwise"
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -85,19 +85,11 @@ def test_a_steady_question_goes_on(question: str):
 
 
 @pytest.mark.parametrize(
-    ("kind", "method", "forgotten"),
-    [
-        (Last, "LPA", "_drift"),
-        (Last, "LBD", "value"),
-        (Division, "LB-RescueDP", "_taken"),
-        (Division, "LBA", "population"),
-        (Drift, "LSP", "_moved"),
-        (Kalman, "LB-FAST", "_state"),
-        (Kalman, "LB-RescueDP", "_elapsed"),
-    ],
+    ("kind", "method"),
+    [(Last, "LPA"), (Division, "LBA"), (Pointer, "LPU"), (Kalman, "LB-FAST"), (Pid, "LB-RescueDP")],
 )
-def test_what_is_forgotten_is_noticed(kind: Any, method: str, forgotten: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kind, "remembered", tuple(name for name in kind.remembered if name != forgotten))
+def test_what_is_forgotten_is_noticed(kind: Any, method: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kind, "remembered", ())
     with pytest.raises(AssertionError, match="stopped after step"):
         check(stream(method, "shares"))
 
@@ -117,9 +109,9 @@ def test_a_state_of_another_protocol_is_refused():
 
 def test_what_cannot_be_remembered_is_refused():
     memory = Memory()
-    memory.keep("thing", Drift())
+    memory.keep("thing", Pid())
     with pytest.raises(InvalidValue, match="not taken"):
-        memory.keep("thing", Drift())
+        memory.keep("thing", Pid())
     other = Memory()
     other.keep("object", object())
     with pytest.raises(InvalidValue, match="says what is remembered"):

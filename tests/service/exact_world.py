@@ -18,6 +18,7 @@ from hubbub.privacy.ledger import Budget
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.cohort import Arc
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
 from hubbub.service.frames import Frame
 
 
@@ -71,13 +72,19 @@ SIZE = 128
 EXACT = Exact(epsilon=1.0, size=SIZE)
 
 
+@dataclass
+class _Place:
+    step: int = 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExactCollection(Collection):
     """A collection whose one question is asked by `Exact`, with a second ask in every other step if it is adaptive."""
 
-    def protocol(self, question: str) -> Protocol:
-        step = 1
+    def protocol(self, question: str, memory: Memory | None = None) -> Protocol:
+        place = (memory or Memory()).keep("place", _Place())
         while True:
+            step = place.step
             first = yield Ask(mechanism=EXACT, step=step, standing=True)
             assert first is not None
             heard = first
@@ -86,8 +93,8 @@ class ExactCollection(Collection):
                 assert second is not None
                 heard = heard + second
             estimate = Estimate(heard.counts / max(heard.n, 1), np.zeros(SIZE), heard.n)
+            place.step += 1
             yield Release(step=step, estimate=estimate, published=heard.n > 0, spent=1.0, n=float(heard.n))
-            step += 1
 
 
 def exact_collection(*, adaptive: bool = False, step: int = 100, lateness: int = 10, version: int = 1) -> Collection:

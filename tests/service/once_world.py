@@ -6,6 +6,7 @@ A cell above 1 is a report counted twice; a 0 for an acknowledged report is one 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,11 +52,12 @@ class Crashing(SqliteStore):
         self._burn()
         return super()._changed(sql, *values)
 
-    def commit(self, changes: Changes) -> None:
-        super().commit(changes)
+    def commit(self, changes: Changes) -> Counter[tuple[str, str]]:
+        deleted = super().commit(changes)
         if self.fuse is not None:  # it outlived the transaction: it dies before anyone is told
             self.fuse = None
             raise Crash
+        return deleted
 
 
 @dataclass

@@ -16,6 +16,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.protocols.window import METHODS
+from hubbub.service import retention
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
 from hubbub.service.receipt import Receipt
@@ -299,9 +300,14 @@ def crowd(ask: Ask) -> Sketch:
     return ask.mechanism.accumulate(ask.mechanism.randomize([1] * dark + [0] * (size - dark), Random(seed=seed)))
 
 
+@pytest.mark.parametrize("every", [3, 64])
 @pytest.mark.parametrize("method", METHODS)
-def test_every_stream_says_in_real_time_what_it_says_in_a_simulation(method: str):
-    """With restarts at every turn: the releases are those of the same protocol driven by hand."""
+def test_every_stream_says_in_real_time_what_it_says_in_a_simulation(
+    method: str, every: int, monkeypatch: pytest.MonkeyPatch
+):
+    """With restarts at every turn, from snapshots or the beginning: the releases are those of the protocol driven by
+    hand."""
+    monkeypatch.setattr(retention, "_SNAPSHOT_STEPS", every)
     collection = load_collection(STREAM.replace("METHOD", method))
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     answered: dict[str, Sketch] = {}

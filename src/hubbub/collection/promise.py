@@ -132,7 +132,8 @@ def _who(collection: Collection) -> str:
         "This holds against everyone who sees a report: on the network, at the server, in its records; nobody but the "
         "device has to be trusted. Statistics are published of at least "
         f"{collection.minimum_batch:,} reports, and no group below {100 * collection.minimum_arc / (1 << 32):.2g}% of "
-        f"the devices is ever asked. Reports are deleted after {shown(collection.retention_days * 86400)}."
+        f"the devices is ever asked. Sums of reports are deleted {shown(collection.retention_days * 86400)} after their "
+        "step; published statistics stay. Single reports are not kept."
     )
 
 

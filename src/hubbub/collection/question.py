@@ -16,6 +16,7 @@ from hubbub.core.event import units_of
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
 from hubbub.protocols.steady import steady
 from hubbub.protocols.window import METHODS, BudgetDivision, Question, window_stream
 
@@ -162,11 +163,11 @@ class QuestionSpec:
             return tuple(map(str, range(domain.most + 1)))
         return self.candidates if isinstance(domain, Strings) else labels_of(domain)
 
-    def protocol(self, collection: Collection, name: str | None = None) -> Protocol:
+    def protocol(self, collection: Collection, name: str | None = None, memory: Memory | None = None) -> Protocol:
         """The generator of its asks and releases; steps count from 1. Its name is needed where another is just alike.
 
         Every question begins at a place of its own on the circle: streams take turns with different devices, and no
-        two questions make the same ask, which a report could not tell apart.
+        two questions make the same ask, which a report could not tell apart. With a memory it can stop and go on.
         """
         if name is None:
             names = [other for other, question in collection.questions.items() if question == self]
@@ -178,9 +179,9 @@ class QuestionSpec:
         if self.kind == "stream":
             assert self.method is not None
             assert self.w is not None
-            stream = window_stream(self.method, question, epsilon=self.epsilon, w=self.w)
+            stream = window_stream(self.method, question, epsilon=self.epsilon, w=self.w, memory=memory)
         else:
-            stream = steady(question, epsilon=self.epsilon, candidates=self.candidates or None)
+            stream = steady(question, epsilon=self.epsilon, candidates=self.candidates or None, memory=memory)
         return turned(stream, start_of(name), self.labels(domain))
 
     def spec(self) -> dict[str, Json]:

@@ -21,6 +21,7 @@ from hubbub.core.spec import Json, integer, spec_id
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
 
 __all__ = ["OVERRIDES", "Collection", "QuestionSpec"]
 
@@ -200,15 +201,15 @@ class Collection:
 
     # -- servers ----------------------------------------------------------------------------------------------
 
-    def protocol(self, question: str) -> Protocol:
-        """The conversation of a question.
+    def protocol(self, question: str, memory: Memory | None = None) -> Protocol:
+        """The conversation of a question; with a memory it can stop and go on.
 
         Example:
             >>> from hubbub.collection.toml import EXAMPLE, load_collection
             >>> next(load_collection(EXAMPLE).protocol("popular")).standing
             True
         """
-        return self.questions[question].protocol(self, question)
+        return self.questions[question].protocol(self, question, memory)
 
     def labels(self, question: str) -> tuple[str, ...] | None:
         """A name for each number that answers a question."""

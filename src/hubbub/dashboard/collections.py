@@ -72,7 +72,7 @@ def _about(collection: Collection) -> Html:
             ),
             ("Fewest reports released", count(collection.minimum_batch)),
             ("Fewest devices asked", f"{part(collection.minimum_arc / CIRCLE)} of all"),
-            ("Reports are kept for", shown(collection.retention_days * 86400)),
+            ("Sums of reports are kept for", shown(collection.retention_days * 86400)),
             ("Size of every upload", count(collection.frame_bytes, "byte")),
         ],
         class_="facts wide-facts",

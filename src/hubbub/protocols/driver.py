@@ -39,6 +39,11 @@ class Conversation:
         self._step: int | None = None
         self._check_step()
 
+    @property
+    def said(self) -> Ask | Release:
+        """What the protocol says now; looking moves nothing."""
+        return self._said
+
     def listen(self) -> Ask | Release:
         """What the protocol says now. Listening to a release moves on to the next step."""
         said = self._said

@@ -79,6 +79,8 @@ class Collector:
         self._lock = threading.Lock()
         self._refused: Counter[tuple[str, str]] = Counter()
         self._pending: Counter[tuple[str, str]] = Counter()
+        self.deleted: Counter[tuple[str, str]] = Counter()
+        """What was deleted since the start, by collection id and kind."""
         self._quota = Quota(rate=self.limits.rate, burst=self.limits.burst, clock=clock)
         added, outdated = register(collections, store)
         self.collections: Mapping[str, Collection] = MappingProxyType({one.name: one for one in collections})
@@ -159,8 +161,9 @@ class Collector:
             self._pending, self._refused = self._refused, Counter()
         changes.counts.update(self._pending)
         if changes:
-            self.store.commit(changes)
+            deleted = self.store.commit(changes)
             with self._lock:
+                self.deleted = self.deleted + deleted
                 self._counts.update(changes.counts)
                 self._pending = Counter()
             for listener in self.listeners:

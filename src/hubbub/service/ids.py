@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 
-__all__ = ["Ids", "digests_of"]
+__all__ = ["ENTRY_BYTES", "Ids", "digests_of"]
 
 Words = NDArray[np.uint64]
 
-_ENTRY_BYTES = 24
+ENTRY_BYTES = 24
+"""What an id and its digest take in the store."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -109,8 +110,8 @@ class Ids:
             >>> Ids.from_bytes(ids.to_bytes()).b.tolist() == ids.b.tolist()
             True
         """
-        if len(data) % _ENTRY_BYTES:
-            raise InvalidValue("segment", f"{len(data)} bytes", f"a multiple of {_ENTRY_BYTES}")
+        if len(data) % ENTRY_BYTES:
+            raise InvalidValue("segment", f"{len(data)} bytes", f"a multiple of {ENTRY_BYTES}")
         return Ids(*np.frombuffer(data, dtype="<u8").astype(np.uint64, copy=False).reshape(3, -1))
 
 

@@ -14,6 +14,7 @@ from hubbub.service.service import Service
 
 __all__ = ["metrics_app", "metrics_text"]
 
+DELETED = ("ids", "releases", "sketches")
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -32,6 +33,10 @@ def metrics_text(service: Service) -> str:
         outcomes |= dict.fromkeys(((name, outcome) for outcome in ("accepted", "duplicate", *REASONS)), 0)
     for (collection, outcome), count in collector.counts().items():
         outcomes[names.get(collection, ""), outcome] += count  # earlier versions are told together with the unknown
+    deleted: dict[tuple[str, str], int] = {(name, what): 0 for name in collector.collections for what in DELETED}
+    for (collection, what), count in collector.deleted.items():
+        place = names.get(collection, ""), what
+        deleted[place] = deleted.get(place, 0) + count
     windows = list(collector.board.windows.values())
     return "".join(
         [
@@ -40,6 +45,12 @@ def metrics_text(service: Service) -> str:
                 "counter",
                 "Reports by collection and outcome.",
                 (({"collection": name, "outcome": outcome}, count) for (name, outcome), count in outcomes.items()),
+            ),
+            _metric(
+                "deleted_total",
+                "counter",
+                "What was deleted for good, since the start.",
+                (({"collection": name, "what": what}, count) for (name, what), count in sorted(deleted.items())),
             ),
             _metric("commits_total", "counter", "Groups of requests committed.", [({}, writer.commits)]),
             _metric("commit_seconds_total", "counter", "Time spent on them.", [({}, writer.commit_seconds)]),

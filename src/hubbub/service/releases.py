@@ -15,7 +15,7 @@ from hubbub.core.spec import Json
 from hubbub.protocols.ask import Release
 from hubbub.service.store.base import ReleaseRow
 
-__all__ = ["row_of", "same", "shown"]
+__all__ = ["alike", "row_of", "same", "shown"]
 
 CLOSE = 1e-9
 """Another version of numpy may add up in another order: a replay must reproduce a release this closely."""
@@ -60,7 +60,7 @@ def same(a: ReleaseRow, b: ReleaseRow) -> bool:
     return (
         (a[:3], a.withheld) == (b[:3], b.withheld)
         and mine.keys() == theirs.keys()
-        and all(_alike(mine[key], theirs[key]) for key in mine)
+        and all(alike(mine[key], theirs[key]) for key in mine)
     )
 
 
@@ -98,11 +98,20 @@ def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _alike(a: Any, b: Any) -> bool:
+def alike(a: Any, b: Any) -> bool:
+    """Whether two JSON values are the same, but for the last digits of their numbers.
+
+    Example:
+        >>> alike({"x": [1.0, None]}, {"x": [1.0 + 1e-12, None]}), alike([1.0], [1.1])
+        (True, False)
+    """
     if a == b:
         return True
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(alike(a[key], b[key]) for key in a)
     try:
         mine, theirs = np.array(a, dtype=np.float64), np.array(b, dtype=np.float64)  # null becomes NaN
     except (TypeError, ValueError):
-        return False
+        both = isinstance(a, list) and isinstance(b, list) and len(a) == len(b)
+        return both and all(alike(mine, theirs) for mine, theirs in zip(a, b, strict=True))
     return mine.shape == theirs.shape and np.allclose(mine, theirs, rtol=CLOSE, atol=CLOSE, equal_nan=True)

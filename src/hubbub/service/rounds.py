@@ -16,18 +16,22 @@ from hubbub.core.sketch import Sketch
 from hubbub.core.spec import canonical
 from hubbub.protocols.ask import Ask, Release
 from hubbub.service.ids import Ids
+from hubbub.service.retention import expired_of_others, expired_step
 from hubbub.service.seen import Seen
-from hubbub.service.store.base import AskRow, Changes, EraRow, Store
+from hubbub.service.store.base import AskRow, Changes, EraRow, Expiry, SnapshotRow, Store
 from hubbub.service.talk import Talk
 from hubbub.service.window import Board, Window
 
-__all__ = ["LONGEST_GAP", "MARGIN", "Rounds"]
+__all__ = ["LONGEST_GAP", "MARGIN", "SWEEP", "Rounds"]
 
 LONGEST_GAP = 1000
 """After so many missed steps (or w, if that is more) a conversation begins anew instead of catching up."""
 
 MARGIN = 60.0
 """Seconds that ids are held after an ask is final: a retry hears "duplicate", not "late"."""
+
+SWEEP = 3600.0
+"""Seconds between one look for what retention deletes and the next."""
 
 
 class Rounds:
@@ -57,12 +61,14 @@ class Rounds:
                 if era is None:
                     self._unbegun.append((collection, question))
                     continue
-                talk = Talk(collection, era)
+                talk = Talk(collection, era, store.snapshots(era))
                 for row, ask in talk.replay(store):
                     self._restore(talk, row, ask)
                 self._talks.append(talk)
+        self._served = frozenset(collection.collection_id for collection in collections)
+        self._swept: float | None = None
         # What an earlier version, or an earlier era, left open is over; what is not served now may be again.
-        over = outdated | {collection.collection_id for collection in collections}
+        over = outdated | self._served
         self._left_over = [
             (key, final) for key, final in store.held() if key.collection in over and key not in self.board.windows
         ]
@@ -81,7 +87,27 @@ class Rounds:
             if window.final and now >= window.until + MARGIN:
                 del self.board.windows[key]
                 changes.forgotten.append(key)
+        if self._swept is None or not 0 <= now - self._swept < SWEEP:
+            self._swept = now
+            changes.expired += self._expired(now)
         return changes
+
+    def _expired(self, now: float) -> list[Expiry]:
+        """What retention deletes: of what is served, only what the conversations do not need any more."""
+        found = []
+        for talk in self._talks:
+            one, question = talk.collection, talk.era.question
+            kept = expired_step(
+                now=now, origin=one.origin, step_seconds=one.step_seconds, retention_days=one.retention_days
+            )
+            held = [
+                window.ask.step
+                for key, window in self.board.windows.items()
+                if key.collection == one.collection_id and window.question == question
+            ]
+            found.append(Expiry(one.collection_id, question, min([talk.forget(kept), *held])))
+        others = [row for row in self._store.collections() if row.id not in self._served]
+        return [*found, *expired_of_others(self._store, others, now)]
 
     def next_event(self, now: float) -> float:
         """When something will next be due."""
@@ -98,6 +124,7 @@ class Rounds:
         step += now >= collection.closes(step, question=question, phase=1)
         era = EraRow(collection.collection_id, question, step)
         changes.eras.append(era)
+        changes.snapshots.append((SnapshotRow(*era, step, "null"), step))
         return Talk(collection, era)
 
     def _advance(self, talk: Talk, now: float, changes: Changes) -> Talk:
@@ -112,7 +139,10 @@ class Rounds:
                     self.board.expected[talk.key(said)] = talk.collection.opens(said.step)
                 break
             if isinstance(said, Release):
+                snapshot = talk.snapshot
                 changes.releases.append(talk.release(time=now))
+                if snapshot is not None:
+                    changes.snapshots.append((snapshot, talk.kept[0]))
                 continue
             window = window or self._publish(talk, said, talk.phase, now, changes)
             if now < window.until:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hubbub.collection import Collection
@@ -9,8 +11,10 @@ from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.driver import Conversation
-from hubbub.service.releases import row_of, same
-from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, Store
+from hubbub.protocols.memory import Memory
+from hubbub.service.releases import alike, row_of, same
+from hubbub.service.retention import snapshot_steps
+from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, SnapshotRow, Store
 
 __all__ = ["ReplayMismatch", "Talk"]
 
@@ -23,7 +27,7 @@ class Talk:
     """A protocol, whose step k is the collection's step first + k - 1.
 
     `said` is where it is: an ask to be answered with its final sketch, or a release to be told. An ask has a `phase`
-    within its step, 1 or 2.
+    within its step, 1 or 2. With snapshots it begins at the oldest of them, instead of at its first step.
 
     Example:
         >>> from hubbub.collection.toml import EXAMPLE, load_collection
@@ -38,14 +42,21 @@ class Talk:
         41
     """
 
-    def __init__(self, collection: Collection, era: EraRow) -> None:
+    def __init__(self, collection: Collection, era: EraRow, snapshots: Sequence[SnapshotRow] = ()) -> None:
         check_schedule(collection, era.question)
         self.collection = collection
         self.era = era
         self.phase = 1
         self.next_standing: Ask | None = None
         """The first ask of the next step, where it is known already."""
-        self._conversation = Conversation(collection.protocol(era.question))
+        self.kept = [row.step for row in snapshots] or [era.first]
+        """The steps of the snapshots: the last two, the older of which the newer is checked against."""
+        self.snapshot: SnapshotRow | None = None
+        """To be stored together with the release that it is at."""
+        self._every = snapshot_steps(collection)
+        self._stored = {row.step: row for row in snapshots}
+        self._memory = Memory(json.loads(snapshots[0].state) if snapshots else None)
+        self._conversation = Conversation(collection.protocol(era.question, self._memory))
         self._listen()
 
     def key(self, ask: Ask) -> AskKey:
@@ -59,7 +70,9 @@ class Talk:
         self._listen()
 
     def release(self, *, time: float) -> ReleaseRow:
-        """Tell the release that it is at, and move on to the next step."""
+        """Tell the release that it is at, and move on to the next step; a snapshot counts as stored."""
+        if self.snapshot is not None and self.snapshot.step not in self.kept:
+            self.kept = [self.kept[-1], self.snapshot.step]
         told = self.said
         assert isinstance(told, Release)
         row = row_of(
@@ -76,13 +89,13 @@ class Talk:
         return row
 
     def replay(self, store: Store) -> list[tuple[AskRow, Ask]]:
-        """Go through all that is stored; the asks whose ids are still held.
+        """Go through all that is stored since the older snapshot; the asks whose ids are still held.
 
-        The protocol must ask and release what is stored, or `ReplayMismatch` is raised.
+        The protocol must ask, release and remember what is stored, or `ReplayMismatch` is raised.
         """
         held: list[tuple[AskRow, Ask]] = []
         waits = False
-        for row in store.asks(self.era):
+        for row in store.asks(self.era, self.kept[0]):
             if not waits:
                 self._replay_releases(store)
             # Beyond an open ask there may be one more, published ahead.
@@ -106,7 +119,25 @@ class Talk:
             if not same(stored[0], self.release(time=stored[0].time)):
                 raise ReplayMismatch(f"{self.era.question}: the release of step {said.step} is not reproduced")
 
+    def forget(self, below: int) -> int:
+        """Let go of the snapshots before a step, as far as it goes; all before the step returned may be deleted."""
+        self.kept = [step for step in self.kept if step >= below] or self.kept[-1:]
+        return min(below, self.kept[0])
+
+    def _remember(self, release: Release) -> SnapshotRow | None:
+        """The snapshot of the step after a release, if it is time for one."""
+        step = self.era.first + release.step
+        if step % self._every:
+            return None
+        made = SnapshotRow(*self.era, step, json.dumps(self._memory.state()))
+        stored = self._stored.get(step)
+        if stored is not None and not alike(json.loads(stored.state), json.loads(made.state)):
+            raise ReplayMismatch(f"{self.era.question}: the snapshot of step {step} is not reproduced")
+        return made
+
     def _listen(self) -> None:
+        said = self._conversation.said
+        self.snapshot = self._remember(said) if isinstance(said, Release) else None
         self._heard = self._conversation.listen()
         self.said = replace(self._heard, step=self.era.first + self._heard.step - 1)
         if isinstance(self.said, Ask) and self.said.standing and self.phase == 1:

@@ -15,7 +15,9 @@ __all__ = [
     "Changes",
     "CollectionRow",
     "EraRow",
+    "Expiry",
     "ReleaseRow",
+    "SnapshotRow",
     "Store",
     "StoreFailed",
 ]
@@ -40,6 +42,28 @@ class EraRow(NamedTuple):
     collection: str
     question: str
     first: int
+
+
+class SnapshotRow(NamedTuple):
+    """What a conversation remembers at the beginning of a step: it can go on from there."""
+
+    collection: str
+    question: str
+    first: int
+    step: int
+    state: str
+
+
+class Expiry(NamedTuple):
+    """What retention deletes of a question: asks with their sketches, and withheld releases, of steps below one.
+
+    `ended`: the conversation needs what is deleted, and is over.
+    """
+
+    collection: str
+    question: str
+    below: int
+    ended: bool = False
 
 
 class AskKey(NamedTuple):
@@ -97,6 +121,8 @@ class Changes:
 
     collections: list[CollectionRow] = field(default_factory=list)
     eras: list[EraRow] = field(default_factory=list)
+    snapshots: list[tuple[SnapshotRow, int]] = field(default_factory=list)
+    """Each with the step of the oldest one that is still kept beside it."""
     asks: list[AskRow] = field(default_factory=list)
     segments: list[tuple[AskKey, bytes]] = field(default_factory=list)
     """Ids of reports, to be held until the ask is forgotten."""
@@ -107,6 +133,7 @@ class Changes:
     forgotten: list[AskKey] = field(default_factory=list)
     """Asks whose ids are deleted."""
     releases: list[ReleaseRow] = field(default_factory=list)
+    expired: list[Expiry] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     """What to add to the counters, by collection and outcome."""
 
@@ -117,8 +144,11 @@ class Changes:
 class Store(Protocol):
     """Where the collector's state is. One collector at a time: a newer one takes over, and the older's commits fail."""
 
-    def commit(self, changes: Changes) -> None:
-        """Make all of the changes, durably, or none of them (`StoreFailed`)."""
+    def commit(self, changes: Changes) -> Counter[tuple[str, str]]:
+        """Make all of the changes, durably, or none of them (`StoreFailed`).
+
+        Returns what was deleted for good, by collection and kind: "ids", "sketches", "releases".
+        """
         ...
 
     def collections(self) -> list[CollectionRow]:
@@ -129,8 +159,12 @@ class Store(Protocol):
         """The latest conversation of a question."""
         ...
 
-    def asks(self, era: EraRow) -> Iterator[AskRow]:
-        """The asks of an era, in order."""
+    def snapshots(self, era: EraRow) -> list[SnapshotRow]:
+        """The snapshots of an era, oldest first."""
+        ...
+
+    def asks(self, era: EraRow, start: int = 0) -> Iterator[AskRow]:
+        """The asks of an era from a step on, in order."""
         ...
 
     def knows(self, key: AskKey) -> bool:

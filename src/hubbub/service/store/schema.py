@@ -21,6 +21,10 @@ _TABLES = (
         final INTEGER NOT NULL, forgotten INTEGER NOT NULL,
         PRIMARY KEY (collection, ask), UNIQUE (collection, question, first, step, phase)
     )""",
+    """CREATE TABLE IF NOT EXISTS snapshots (
+        collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, step BIGINT NOT NULL,
+        state TEXT NOT NULL, PRIMARY KEY (collection, question, first, step)
+    )""",
     "CREATE INDEX IF NOT EXISTS held_asks ON asks (collection) WHERE forgotten = 0",
     # Apart from the asks: it is written at every commit, and they are not.
     """CREATE TABLE IF NOT EXISTS sketches (
@@ -45,6 +49,6 @@ def tables(*, real: str, bytes: str, serial: str) -> list[str]:
 
     Example:
         >>> len(tables(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY"))
-        10
+        11
     """
     return [statement.format(real=real, bytes=bytes, serial=serial) for statement in _TABLES]

@@ -11,7 +11,18 @@ from typing import Any, ClassVar
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
-from hubbub.service.store.base import AskKey, AskRow, Changes, CollectionRow, EraRow, ReleaseRow, StoreFailed
+from hubbub.service.ids import ENTRY_BYTES
+from hubbub.service.store.base import (
+    AskKey,
+    AskRow,
+    Changes,
+    CollectionRow,
+    EraRow,
+    Expiry,
+    ReleaseRow,
+    SnapshotRow,
+    StoreFailed,
+)
 from hubbub.service.store.schema import VERSION, tables
 
 __all__ = ["SqlStore"]
@@ -73,8 +84,9 @@ class SqlStore(ABC):
 
     # -- what the collector calls -----------------------------------------------------------------------------
 
-    def commit(self, changes: Changes) -> None:
-        """Make all of the changes, or none."""
+    def commit(self, changes: Changes) -> Counter[tuple[str, str]]:
+        """Make all of the changes, or none; what was deleted."""
+        deleted: Counter[tuple[str, str]] = Counter()
         with self._writing, self._transaction():
             if not self._changed("UPDATE meta SET value = value WHERE key = 'owner' AND value = ?", self._owner):
                 raise StoreFailed("another collector has taken over the store")
@@ -82,6 +94,9 @@ class SqlStore(ABC):
                 self._write("INSERT INTO collections VALUES (?, ?, ?, ?)", *collection)
             for era in changes.eras:
                 self._write("INSERT INTO eras VALUES (?, ?, ?)", *era)
+            for snapshot, oldest in changes.snapshots:
+                self._write("INSERT INTO snapshots VALUES (?, ?, ?, ?, ?)", *snapshot)
+                self._write(_OLD_SNAPSHOTS, *snapshot[:3], oldest)
             for ask in changes.asks:
                 *row, sketch = ask
                 self._write("INSERT INTO asks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *map(_plain, row))
@@ -94,11 +109,34 @@ class SqlStore(ABC):
                 self._one("UPDATE asks SET final = 1 WHERE collection = ? AND ask = ? AND final = 0", *key)
             for key in changes.forgotten:
                 self._one("UPDATE asks SET forgotten = 1 WHERE collection = ? AND ask = ? AND final = 1", *key)
+                ((size,),) = self._write("SELECT SUM(LENGTH(ids)) FROM segments WHERE collection = ? AND ask = ?", *key)
                 self._write("DELETE FROM segments WHERE collection = ? AND ask = ?", *key)
+                deleted[key.collection, "ids"] += int(size or 0) // ENTRY_BYTES
             for release in changes.releases:
                 self._write("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?)", *release)
+            for expiry in changes.expired:
+                deleted += self._expire(expiry)
             for place, count in changes.counts.items():
                 self._write(_COUNT, *place, count)
+        return deleted
+
+    def _expire(self, expiry: Expiry) -> Counter[tuple[str, str]]:
+        collection, *place = expiry[:3]
+        deleted = {
+            "sketches": self._changed(_EXPIRED.format("sketches"), collection, collection, *place),
+            "releases": self._changed(
+                "DELETE FROM releases WHERE collection = ? AND question = ? AND step < ? AND withheld IS NOT NULL",
+                collection,
+                *place,
+            ),
+        }
+        self._write(_EXPIRED.format("segments"), collection, collection, *place)
+        self._write("DELETE FROM asks WHERE collection = ? AND question = ? AND step < ?", collection, *place)
+        self._write("DELETE FROM snapshots WHERE collection = ? AND question = ? AND step < ?", collection, *place)
+        if expiry.ended:
+            for table in ("eras", "snapshots"):
+                self._write(f"DELETE FROM {table} WHERE collection = ? AND question = ?", *expiry[:2])  # noqa: S608
+        return Counter({(collection, kind): number for kind, number in deleted.items() if number})
 
     def _one(self, sql: str, *values: object) -> None:
         if self._changed(sql, *values) != 1:
@@ -114,9 +152,18 @@ class SqlStore(ABC):
         rows = self._read("SELECT MAX(first) FROM eras WHERE collection = ? AND question = ?", collection, question)
         return EraRow(collection, question, rows[0][0]) if rows[0][0] is not None else None
 
-    def asks(self, era: EraRow) -> Iterator[AskRow]:
-        """The asks of an era, in order."""
-        step, phase = -1, 0
+    def snapshots(self, era: EraRow) -> list[SnapshotRow]:
+        """The snapshots of an era, oldest first."""
+        rows = self._read(
+            "SELECT collection, question, first, step, state FROM snapshots "
+            "WHERE collection = ? AND question = ? AND first = ? ORDER BY step",
+            *era,
+        )
+        return [SnapshotRow(*row) for row in rows]
+
+    def asks(self, era: EraRow, start: int = 0) -> Iterator[AskRow]:
+        """The asks of an era from a step on, in order."""
+        step, phase = start, 0
         while True:
             rows = self._read(
                 f"SELECT {_ASK} FROM asks JOIN sketches USING (collection, ask) "  # noqa: S608 - constants
@@ -181,6 +228,9 @@ class SqlStore(ABC):
 # A closed ask's sketch never changes again, whoever asks for it.
 _SKETCH = """UPDATE sketches SET data = ? WHERE collection = ? AND ask = ?
     AND (SELECT final FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask) = 0"""
+_OLD_SNAPSHOTS = "DELETE FROM snapshots WHERE collection = ? AND question = ? AND (first <> ? OR step < ?)"
+_EXPIRED = """DELETE FROM {} WHERE collection = ? AND ask IN
+    (SELECT ask FROM asks WHERE collection = ? AND question = ? AND step < ?)"""
 _COUNT = """INSERT INTO counts VALUES (?, ?, ?)
     ON CONFLICT (collection, outcome) DO UPDATE SET count = counts.count + excluded.count"""
 

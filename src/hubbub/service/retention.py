@@ -1,0 +1,72 @@
+"""Retention: what is deleted, and when.
+
+Single reports, ids and sketches (a sketch of one report is that report) go once their step has been over for the
+collection's retention; so do releases that were withheld, which rest on few of them. Releases that were published
+stay. An ask goes with its sketch: a report to it is then unknown instead of late, and is not counted either way.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+
+from hubbub.collection import Collection
+from hubbub.core.spec import integer
+from hubbub.service.store.base import CollectionRow, EraRow, Expiry, Store
+
+__all__ = ["expired_of_others", "expired_step", "snapshot_steps"]
+
+_DAY = 86400
+_SNAPSHOT_STEPS = 64
+
+
+def expired_step(*, now: float, origin: int, step_seconds: int, retention_days: int) -> int:
+    """The first step that is kept: all before it have been over for the retention.
+
+    Example:
+        >>> expired_step(now=10 * 86400.0, origin=0, step_seconds=3600, retention_days=9)
+        24
+    """
+    return math.floor((now - retention_days * _DAY - origin) / step_seconds)
+
+
+def snapshot_steps(collection: Collection) -> int:
+    """How many steps apart snapshots are: so few that what they need is never older than the retention.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> snapshot_steps(load_collection(EXAMPLE))
+        64
+    """
+    kept = collection.retention_days * _DAY // collection.step_seconds
+    return min(max(kept // 4, 1), _SNAPSHOT_STEPS)
+
+
+def expired_of_others(store: Store, rows: Iterable[CollectionRow], now: float) -> Iterator[Expiry]:
+    """What is to be deleted of collections that nobody serves now; of the earlier versions of those served, too.
+
+    A collection may be served again: its conversations go on as long as nothing is deleted that they need.
+
+    Example:
+        >>> from hubbub.service.example import example_collector
+        >>> store = example_collector().store
+        >>> [expiry.below for expiry in expired_of_others(store, store.collections(), now=90 * 86400.0 + 7200.0)]
+        [2]
+    """
+    for row in rows:
+        spec = json.loads(row.spec)
+        times = {name: integer(name, spec[name]) for name in ("origin", "step_seconds", "retention_days")}
+        below = expired_step(now=now, **times)
+        for question in spec["questions"]:
+            era = store.era(row.id, question)
+            ended = era is not None and _needs(store, era, below)
+            yield Expiry(row.id, question, below, ended)
+
+
+def _needs(store: Store, era: EraRow, below: int) -> bool:
+    """Whether a conversation that goes on later would need what is about to be deleted."""
+    snapshots = store.snapshots(era)
+    start = snapshots[-1].step if snapshots else era.first
+    ask = next(store.asks(era, start), None)
+    return start < below and (ask is None or ask.step < below)
