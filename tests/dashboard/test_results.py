@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -205,3 +206,25 @@ def test_spending_never_shows_more_than_a_window(get: Get, collector: Collector)
     spent = sum(shown(row)["spent"] for row in latest_window)
     assert spent <= 1
     assert f"{spent:.0%} of what 7 steps may take" in get("/privacy/telemetry").text
+
+
+def test_steps_together_are_sharper_than_one_and_still_right(get: Get, collector: Collector):
+    rows = collector.releases("emoji", "popular", first=0, last=1 << 62, most=120)
+    releases = [shown(row) for row in rows if row.withheld is None]
+    (section,) = [
+        one
+        for one in Outline(get("/results/emoji").text).all("section")
+        if one.given.get("aria-labelledby") == "together-popular-title"
+    ]
+    assert f"The last {len(releases)} steps together" in section.text
+    assert f"{sum(release['n'] for release in releases):,} reports" in section.text
+    top = max(range(len(releases[0]["labels"])), key=lambda code: sum(one["value"][code] for one in releases))
+    mean = sum(one["value"][top] for one in releases) / len(releases)
+    reach = math.hypot(*((one["high"][top] - one["low"][top]) / 2 for one in releases)) / len(releases)
+    first = next(row for table in section.all("table") for row in table.all("tr")[1:])
+    assert releases[0]["labels"][top] in first.text
+    for number in (mean, mean - reach, mean + reach):
+        assert f"{100 * number:.2f}%" in first.text.replace("−", "-")
+    # A stream's releases lean on each other, and memos share their noise: neither may be added up like this.
+    assert "steps together" not in get("/results/emoji").text.split('id="q-trend"')[1]
+    assert "together-platforms" not in get("/results/telemetry").text

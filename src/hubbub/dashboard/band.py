@@ -65,7 +65,7 @@ def band(
         >>> 'aria-label="It grows."' in figure, figure.count("<tr>")
         (True, 4)
     """
-    marks = ticks(*span_of(points, from_zero=from_zero))
+    marks = ticks(*span_of(points, from_zero=from_zero), about=5)
     drawing = el(
         "div",
         el("ol", [el("li", scale.text(tick)) for tick in reversed(marks)], class_="ticks-y"),

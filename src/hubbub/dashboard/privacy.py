@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hubbub.collection import Collection, promise
-from hubbub.collection.duration import span
+from hubbub.collection.duration import shown, span
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
 from hubbub.collection.words import epsilon_text, sure_text
 from hubbub.core.event import UNITS_PER_EPSILON
@@ -37,9 +37,8 @@ def _promise(collection: Collection) -> Html:
 
 def _limits(collection: Collection) -> Html:
     budget, rows = collection.budget, []
-    step = span(collection.step_seconds)
     if budget.event is not None:
-        rows.append(_limit(f"one step (a {step})", budget.event, worst_of(collection, 1)))
+        rows.append(_limit(f"one step ({shown(collection.step_seconds)})", budget.event, worst_of(collection, 1)))
     if budget.window is not None:
         steps = budget.window.steps
         most = worst_of(collection, steps)

@@ -16,6 +16,7 @@ from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.mean import mean_figure
 from hubbub.dashboard.over_time import at_a_glance, chosen_code, latest, over_time
 from hubbub.dashboard.reader import OpenAsk, Reader
+from hubbub.dashboard.together import together
 from hubbub.dashboard.words import count, nearly, part, step_time
 
 __all__ = ["HISTORY", "question_page", "results_page"]
@@ -25,6 +26,9 @@ HISTORY = 120
 
 _MOST_READ = 250_000
 """How many numbers are read for one: each step has as many as there are values."""
+
+_MOST_ADDED = 20_000
+"""How many are added up."""
 
 _FEW = 8
 
@@ -38,10 +42,11 @@ def results_page(reader: Reader, collection: Collection) -> Html:
 def _section(reader: Reader, collection: Collection, name: str, asks: Sequence[OpenAsk]) -> Html:
     question = collection.questions[name]
     moves = question.kind in ("stream", "mean")
-    answers = reader.releases(collection.name, name, _history(collection, name) if moves else 1)
+    answers = reader.releases(collection.name, name, _history(collection, name, _MOST_READ if moves else _MOST_ADDED))
     charts = (
         over_time(collection, name, answers, chosen_code(answers, None)) if moves else None,
         _values(collection, name, latest(answers), most=_FEW),
+        _together(collection, name, answers),
     )
     return el(
         "section",
@@ -76,10 +81,10 @@ def question_page(reader: Reader, collection: Collection, name: str, wanted: int
     )
 
 
-def _history(collection: Collection, name: str) -> int:
+def _history(collection: Collection, name: str, most: int = _MOST_READ) -> int:
     question = collection.questions[name]
     size = question.question(collection.fields[question.field]).size
-    return min(HISTORY, max(2, _MOST_READ // size))
+    return min(HISTORY, max(2, most // size))
 
 
 def _beside(charts: Child, about: Child, label: str) -> Html:
@@ -100,15 +105,41 @@ def _link(collection: Collection, name: str) -> Callable[[Value], str]:
 
 
 def _values(
-    collection: Collection, name: str, answer: Answer | None, *, most: int, chosen: int | None = None
+    collection: Collection,
+    name: str,
+    answer: Answer | None,
+    *,
+    most: int,
+    chosen: int | None = None,
+    place: str = "q",
 ) -> Html | None:
     domain = collection.fields[collection.questions[name].field]
     if answer is None:
         return None
     if answer.kind != "share":
         return mean_figure(answer, domain.low, domain.high) if isinstance(domain, Numeric) else None
-    bars = BarTable(answer, f"q-{name}", _link(collection, name), chosen)
+    bars = BarTable(answer, f"{place}-{name}", _link(collection, name), chosen)
     return ranked_bars(bars, most=most) if isinstance(domain, Categorical | Strings) else ordered_bars(bars)
+
+
+def _together(collection: Collection, name: str, answers: Sequence[Answer]) -> Html | None:
+    """Of a question that asks everyone anew in every step: its steps as one."""
+    answer = together(answers) if collection.questions[name].kind == "histogram" else None
+    if answer is None:
+        return None
+    title, steps = f"together-{name}-title", count(sum(1 for one in answers if len(one.values)))
+    return el(
+        "section",
+        el("h3", f"The last {steps} steps together", id=title),
+        el("p", headline(answer)),
+        _values(collection, name, answer, most=_FEW, place="together"),
+        el(
+            "p",
+            f"The mean of their shares, from {count(answer.n, 'report')}. Every step makes it sharper.",
+            class_="note",
+        ),
+        aria_labelledby=title,
+    )
 
 
 def _facts(collection: Collection, answers: Sequence[Answer]) -> Html | None:
