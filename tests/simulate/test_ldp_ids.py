@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from hubbub.core.random import Random
-from hubbub.protocols.window.clipping import clipped_means
 from hubbub.simulate import ldp_ids
 from hubbub.simulate.claims import VERDICTS
-from hubbub.simulate.ldp_ids import numbers
 from hubbub.simulate.ldp_ids.figure_5 import figure_5
 from hubbub.simulate.ldp_ids.numbers import FORMS, after, delays, percentile
 from hubbub.simulate.ldp_ids.sources import binary, linear, logistic, normal, replay, sine
@@ -135,25 +133,6 @@ def test_one_stream_serves_every_method_and_setting():
     assert set(runs) == {("Log", method, setting) for method in METHODS for setting in settings}
     assert all(rows.shape == (2, 4) for rows in runs.values())
     assert all(np.array_equal(truth, seen[0]) for truth in seen)
-
-
-def test_methods_that_share_a_beginning_share_what_comes_of_it():
-    here = context()
-    form = "latest flight"
-    source = numbers.source(here, form, form, delays(form, 30), numbers.MOST)
-    heard = {}
-
-    def begin(source, method, setting):
-        return clipped_means(method, epsilon=setting.epsilon, w=setting.w, most=numbers.MOST)
-
-    def keep(source, method, setting, run):
-        heard[method] = run.values[: setting.w].tolist()
-        return [run.mse]
-
-    places = [(source, Setting(4.0, 5))]
-    for common in (True, False):
-        sweep(here, places, methods=("LBU", "LPU"), score=keep, begin=begin, common=common)
-        assert (heard["LBU"] == heard["LPU"]) == common
 
 
 def test_runs_are_reproducible_and_differ():

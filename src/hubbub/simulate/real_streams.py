@@ -24,7 +24,7 @@ from hubbub.data.records import flights
 from hubbub.data.table import Table
 from hubbub.data.trips import flights3m, taxi
 from hubbub.simulate.event_stream import NONE, EventStream, event_table
-from hubbub.simulate.stream_files import Made, kept
+from hubbub.simulate.stream_cache import Made, kept
 
 __all__ = ["fares_stream", "flights3m_delays", "flights3m_stream", "flights_stream", "taxi_stream"]
 

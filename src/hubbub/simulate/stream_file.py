@@ -13,12 +13,10 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.protocols.window import Frequencies, Means, Question
 from hubbub.simulate.columns import MISSING, Column, number_of, one_of, read_column
+from hubbub.simulate.event_stream import NONE
 from hubbub.simulate.watch_scenes import Scene, Stepwise
 
-__all__ = ["NONE", "file_scene"]
-
-NONE = "none"
-"""What a device without a row in a step holds."""
+__all__ = ["file_scene"]
 
 
 def file_scene(

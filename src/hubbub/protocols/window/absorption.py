@@ -20,12 +20,14 @@ class _Paid:
     nullified: int = 0
 
 
-def absorption(division: Division, *, beta: float = 0.5, memory: Memory | None = None) -> Protocol:
+def absorption(
+    division: Division, *, beta: float = 0.5, filtered: bool = True, memory: Memory | None = None
+) -> Protocol:
     """Publish where the stream has moved further than a publication would err, with all that was saved (Algorithm 3).
 
     `beta` of the window measures the distance from the last release, evenly over its steps; every step is given a w-th
     of the rest, which a later publication absorbs if it is not used. A publication that took k of these nullifies the
-    next k-1 steps.
+    next k-1 steps. Unless `filtered`, a step that does not publish releases the last publication again, as printed.
 
     Example:
         >>> from hubbub.protocols.window import Frequencies, PopulationDivision
@@ -33,7 +35,7 @@ def absorption(division: Division, *, beta: float = 0.5, memory: Memory | None =
         0.125
     """
     w, memory = division.w, memory or Memory()
-    last, paid = memory.keep("last", Last(division)), memory.keep("paid", _Paid())
+    last, paid = memory.keep("last", Last(division, filtered=filtered)), memory.keep("paid", _Paid())
     measure = division.portion(beta) // w
     unit = (division.total - measure * w) // w
     while True:
@@ -47,7 +49,4 @@ def absorption(division: Division, *, beta: float = 0.5, memory: Memory | None =
             if dissimilarity(now, last.value) > division.error(parts, now.value):
                 paid.asked, paid.nullified = division.step, absorbed - 1
                 fresh = yield from division.ask(parts)
-        if fresh is None:
-            yield division.release(last.stand_in(division.step), published=False)
-        else:
-            yield division.release(last.publish(fresh, division.step), published=True)
+        yield last.release(fresh, now)

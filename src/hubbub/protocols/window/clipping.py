@@ -1,109 +1,160 @@
-"""Large numeric domains: find privately where to clip, then stream means of the clipped numbers."""
+"""Large numeric domains: find privately where to clip, and go on looking while the means stream."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.event import units_of
-from hubbub.protocols.ask import Release
+from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
 from hubbub.protocols.view import Binned
+from hubbub.protocols.window.control import TINY
+from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.question import Frequencies, Means
 
 __all__ = ["best_threshold", "clipped_means"]
 
 Floats = NDArray[np.float64]
+WINDOWS = 4
+"""For how many windows the search remembers what it heard, about."""
 SURE = 3.0
-"""Standard errors below which a cell counts as empty."""
+"""Standard errors below which a share may be none."""
+BETTER = 0.8
+"""A new threshold takes over when its expected error is below so much of the present one's."""
+
+
+@dataclass
+class _Seen:
+    """The histogram as far as it is known, and the threshold in use."""
+
+    shares: Floats
+    variance: Floats
+    weight: float
+    threshold: float
+
+    def learn(self, heard: Estimate, forget: float) -> None:
+        """Weigh in one more estimate."""
+        before = forget * self.weight
+        self.weight = before + heard.n
+        self.shares = (before * self.shares + heard.n * heard.value) / self.weight
+        self.variance = (before**2 * self.variance + heard.n**2 * heard.variance) / self.weight**2
+
+    def sure(self) -> Floats:
+        """The shares up to the last cell from which on there is surely someone: noise far out would count for much."""
+        beyond, variance = (np.cumsum(part[::-1])[::-1] for part in (self.shares, self.variance))
+        found = np.flatnonzero(beyond > SURE * np.sqrt(variance))
+        end = found[-1] + 1 if len(found) else 0
+        return np.where(np.arange(len(self.shares)) < end, np.maximum(self.shares, 0.0), 0.0)
+
+    def unseen(self, above: Floats) -> float:
+        """The square of what clipping loses, as far as the histogram can tell, and how uncertain that is."""
+        return max(float(self.shares @ above), 0.0) ** 2 + float(self.variance @ above**2)
 
 
 def clipped_means(
-    method: str, *, epsilon: float, w: int, most: float, first: float = 1.0, cells: int = 32, **options: object
+    method: str,
+    *,
+    epsilon: float,
+    w: int,
+    most: float,
+    first: float = 1.0,
+    cells: int = 32,
+    search: float = 0.2,
+    memory: Memory | None = None,
+    **options: Any,
 ) -> Protocol:
-    """Means of numbers from 0 to `most`, clipped at a threshold found from the first w steps (LDP-IDS, section 6.1.2).
+    """Means of numbers from 0 to `most`, clipped at a threshold that is searched for all the time (section 6.1.2).
 
-    For w steps everyone is asked once, for the cell of the number among cells that grow geometrically from `first` to
-    `most`; the histogram gives the threshold of least expected error, and meanwhile the releases. Nobody can be asked
-    again before the search has left the window, so its last mean stands in for w - 1 steps; then `method` takes over.
+    Of every window, `search` asks for the cell of the number among cells that grow geometrically from `first` to
+    `most`. From the histogram comes the threshold of least expected error: what clipping would lose, squared, and the
+    variance of the method's own division at that threshold. The rest of the window is the method's.
 
     Parameters
     ----------
     method
         A name of `hubbub.protocols.window.METHODS`.
     epsilon, w
-        The promise: epsilon in any w consecutive steps.
+        The promise: epsilon in any w consecutive steps, the search included.
     most, first, cells
         The largest number there may be, the smallest border, and how many cells there are between.
+    search
+        The share of the window that the search takes.
+    memory, options
+        As of `hubbub.protocols.window.window_stream`.
 
     Example:
         >>> stream = clipped_means("LPU", epsilon=1.0, w=4, most=1000.0)
         >>> type(next(stream).view).__name__
         'Binned'
     """
-    from hubbub.protocols.window import METHODS, PopulationDivision
+    from hubbub.protocols.window import METHODS
 
     if method not in METHODS:
         raise InvalidValue("method", method, f"one of {', '.join(METHODS)}")
     if not (math.isfinite(most) and 0 < first < most):
         raise InvalidValue("most", most, f"a finite number above first = {first:g}")
+    if not 0 < search < 1:
+        raise InvalidValue("search", search, "a share between 0 and 1")
     view = Binned(first=first, factor=(most / first) ** (1 / (cells - 1)), cells=cells)
-    search = PopulationDivision(Frequencies(cells, view=view), epsilon=epsilon, w=w)
+    where = Frequencies(cells, view=view)
     edges = np.array([0.0, *view.borders, most])
-    middles = (edges[:-1] + edges[1:]) / 2
-    parts: list[Estimate] = []
-    latest = Estimate(np.zeros(1), np.array([np.inf]), 0, bias="heuristic", kind="quantity")
-    for _ in range(w):
-        heard = yield from search.ask(search.total // w)
-        if heard is not None:
-            parts.append(heard)
-            mean = heard.linear(middles)
-            latest = Estimate(mean.value, mean.variance, mean.n, bias="heuristic", kind="quantity")
-        yield search.release(latest, published=heard is not None)
-    if not parts:
-        raise InvalidValue("population", 0, "at least one device that answers in the first w steps")
-    for _ in range(w - 1):  # nobody can be asked again before the search has left the window
-        yield search.release(latest, published=False)
-    people = sum(one.n for one in parts)
-    weights = np.array([one.n for one in parts]) / people
-    shares = weights @ np.array([one.value for one in parts])
-    errors = np.sqrt(weights**2 @ np.array([one.variance for one in parts]))
-    shares = np.where(shares > SURE * errors, shares, 0.0)  # noise in a cell far out would count for much
-    shares = shares / max(shares.sum(), 1e-300)
-    each = people / w
-    threshold = best_threshold(shares, edges, epsilon=epsilon, n=each)
     decide, division = METHODS[method]
-    account = division(Means(0.0, threshold), epsilon=epsilon, w=w)
-    account.step = search.step
-    yield from _biased(decide(account, **options))
-
-
-def _biased(stream: Protocol) -> Protocol:
-    """The same stream, its releases marked: a clipped mean is not the mean, and its interval cannot know how far."""
-    said = next(stream)
+    memory = memory or Memory()
+    account = memory.keep("division", division(Means(0.0, most), epsilon=epsilon, w=w, aside=search))
+    seen = memory.keep("seen", _Seen(np.zeros(cells), np.zeros(cells), 0.0, most))
+    stream = decide(account, memory=memory, **options)
+    reply: Any = None
     while True:
-        if isinstance(said, Release):
-            said = replace(said, estimate=replace(said.estimate, bias="heuristic"))
-        reply = yield said
+        heard = yield from account.ask_aside(where)
+        if heard is not None:
+            seen.learn(heard, 1 - 1 / (WINDOWS * w))
+            seen.threshold = best_threshold(seen.sure(), edges, account, now=seen.threshold)
+        account.question = Means(0.0, seen.threshold)
         said = stream.send(reply)
+        while isinstance(said, Ask):
+            reply = yield said
+            said = stream.send(reply)
+        reply = yield _widened(said, seen.unseen(_above(edges, seen.threshold)))
 
 
-def best_threshold(shares: Floats, edges: Floats, *, epsilon: float, n: float) -> float:
-    """The upper border with the least variance plus squared clipping bias, from n reports.
+def _widened(release: Release, more: float) -> Release:
+    """The same release, its variance with what clipping may have taken away: a clipped mean is not the mean."""
+    estimate = release.estimate
+    return replace(release, estimate=replace(estimate, variance=estimate.variance + more, bias="heuristic"))
+
+
+def best_threshold(shares: Floats, edges: Floats, division: Division, *, now: float) -> float:
+    """The upper border with the least variance plus squared clipping bias; the present one if none is much better.
 
     Example:
-        >>> best_threshold(np.array([0.9, 0.1, 0.0]), np.array([0.0, 1.0, 10.0, 100.0]), epsilon=1.0, n=1000.0)
+        >>> from hubbub.protocols.window import PopulationDivision
+        >>> division = PopulationDivision(Means(0.0, 100.0), epsilon=1.0, w=4)
+        >>> division.population = 4000.0
+        >>> best_threshold(np.array([0.9, 0.1, 0.0]), np.array([0.0, 1.0, 10.0, 100.0]), division, now=100.0)
         10.0
     """
-    middles = (edges[:-1] + edges[1:]) / 2
-    errors = []
-    for threshold in edges[1:]:
-        lost = float(shares @ np.maximum(middles - threshold, 0.0))
-        question = Means(0.0, float(threshold))
-        errors.append(question.error(units_of(epsilon), n, np.array([threshold / 2])) + lost**2)
-    return float(edges[1:][int(np.argmin(errors))])
+    usual, part = division.question, division.total // division.w
+    found = {}
+    for threshold in map(float, edges[1:]):
+        division.question = Means(0.0, threshold)
+        found[threshold] = division.error(part, np.array([threshold / 2])) + _lost(shares, edges, threshold) ** 2
+    division.question = usual
+    best = min(found, key=found.__getitem__)
+    return best if found[best] < BETTER * found[now] else now
+
+
+def _lost(shares: Floats, edges: Floats, threshold: float) -> float:
+    """What clipping takes from the mean, if the shares, made whole, lie in the middles of their cells."""
+    return float(shares @ _above(edges, threshold)) / max(float(shares.sum()), TINY)
+
+
+def _above(edges: Floats, threshold: float) -> Floats:
+    """How far the middle of each cell is above the threshold."""
+    return np.asarray(np.maximum((edges[:-1] + edges[1:]) / 2 - threshold, 0.0))

@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.protocols.window.drift import Drift
 
 __all__ = ["Kalman", "Pid"]
 
-LEAST = 0.05
-"""The least movement a step, as a part of the noise: a filter that learned 0 would stop listening."""
+SPEEDS = 10.0 ** np.linspace(-4, 4, 17)
+"""The squared movements a step that a filter considers, as parts of the noise of the first estimate."""
+TRUST_MEMORY = 0.99
+"""How much of its record a speed keeps at each correction: what moves may change its pace."""
+TINY = 1e-30
 
 
 @dataclass
@@ -59,12 +62,15 @@ class Pid:
 
 
 class Kalman:
-    """A scalar filter for each value: a random walk observed with noise of known variance.
+    """A filter for each value: a random walk observed with noise of known variance.
+
+    How fast the walk is need not be known. A filter runs for each of several speeds, each is trusted by how well it
+    foretold what came, and the result is their mean, as uncertain as they are and as they differ.
 
     Parameters
     ----------
     process_variance
-        How much a value moves in a step, squared; None learns it from how far predictions were off.
+        How much a value moves in a step, squared; None learns it.
 
     Example:
         >>> kalman = Kalman(0.01)
@@ -78,43 +84,54 @@ class Kalman:
         [0.5]
     """
 
-    remembered = ("_drift", "_state", "_corrected", "_noise", "_elapsed")
+    remembered = ("_speeds", "_trust", "_values", "_variances", "_latest")
 
     def __init__(self, process_variance: float | None = None) -> None:
         if process_variance is not None and not process_variance >= 0:
             raise InvalidValue("process_variance", process_variance, "a number of at least 0, or None")
         self.process_variance = process_variance
-        self._drift = Drift()
-        self._state: Estimate | None = None
-        self._corrected = 0.0  # the mean variance right after the last correction
-        self._noise = 0.0  # the mean variance of the last fresh estimate
-        self._elapsed = 0
+        self._speeds = self._trust = self._values = self._variances = np.zeros(0)  # one row a speed
+        self._latest: Estimate | None = None
 
-    def predict(self) -> Estimate | None:
-        """The value of the next step as far as it is known; None before the first correction."""
-        if self._state is not None:
-            process = self.process_variance
-            if process is None:
-                process = max(self._drift.per_step, LEAST * self._noise)
-            grown = self._state.variance + process
-            self._elapsed += 1
-            self._state = Estimate(self._state.value, grown, self._state.n, bias="heuristic", kind=self._state.kind)
-        return self._state
+    @property
+    def movement(self) -> float:
+        """How much a value moves in a step, squared, as far as it is known; 0 before anything is."""
+        return float(self._weights @ self._speeds) if self._latest is not None else 0.0
+
+    def predict(self, steps: int = 1) -> Estimate | None:
+        """The value so many steps later as far as it is known; None before the first correction."""
+        if self._latest is None:
+            return None
+        self._variances = self._variances + steps * self._speeds[:, None]
+        return self._mean(self._latest)
 
     def correct(self, fresh: Estimate) -> Estimate:
         """Weigh a fresh estimate against the prediction."""
-        self._noise = float(np.mean(fresh.variance))
-        if self._state is None:
-            self._remember(fresh)
+        noise = np.maximum(fresh.variance, TINY)
+        if self._latest is None:
+            known = self.process_variance
+            self._speeds = SPEEDS * float(np.mean(noise)) if known is None else np.array([known])
+            self._trust = -np.log1p(SPEEDS[: len(self._speeds)]) / 2  # far above the noise is less likely at first
+            self._values = np.tile(fresh.value, (len(self._speeds), 1))
+            self._variances = np.tile(noise, (len(self._speeds), 1))
+            self._latest = fresh
             return fresh
-        off = float(np.mean((fresh.value - self._state.value) ** 2) - np.mean(fresh.variance)) - self._corrected
-        self._drift.observe(off, steps=max(self._elapsed, 1))
-        gain = self._state.variance / (self._state.variance + fresh.variance)
-        value = self._state.value + gain * (fresh.value - self._state.value)
-        variance = (1 - gain) * self._state.variance
-        filtered = Estimate(value, variance, fresh.n, bias="heuristic", kind=fresh.kind, labels=fresh.labels)
-        self._remember(filtered)
-        return filtered
+        spread, off = self._variances + noise, fresh.value - self._values
+        fits = -np.mean(np.log(spread) + off**2 / spread, axis=1) / 2
+        trust = TRUST_MEMORY * self._trust + max(off.shape[1] - 1, 1) * fits  # shares sum to 1: one is not free
+        self._trust = trust - trust.max()
+        gain = self._variances / spread
+        self._values, self._variances = self._values + gain * off, (1 - gain) * self._variances
+        self._latest = fresh
+        return self._mean(fresh)
 
-    def _remember(self, state: Estimate) -> None:
-        self._state, self._corrected, self._elapsed = state, float(np.mean(state.variance)), 0
+    @property
+    def _weights(self) -> NDArray[np.float64]:
+        weights = np.exp(self._trust)
+        return np.asarray(weights / weights.sum())
+
+    def _mean(self, like: Estimate) -> Estimate:
+        weights = self._weights
+        value = weights @ self._values
+        variance = weights @ (self._variances + (self._values - value) ** 2)
+        return Estimate(value, variance, like.n, bias="heuristic", kind=like.kind, labels=like.labels)

@@ -20,10 +20,13 @@ class _Taken:
     parts: deque[int]
 
 
-def distribution(division: Division, *, beta: float = 0.5, memory: Memory | None = None) -> Protocol:
+def distribution(
+    division: Division, *, beta: float = 0.5, filtered: bool = True, memory: Memory | None = None
+) -> Protocol:
     """Publish where the stream has moved further than a publication would err (Algorithm 2).
 
     `beta` of the window measures the distance from the last release, evenly over its steps; the rest publishes.
+    Unless `filtered`, a step that does not publish releases the last publication again, as printed.
 
     Example:
         >>> from hubbub.protocols.window import Frequencies, PopulationDivision
@@ -31,7 +34,7 @@ def distribution(division: Division, *, beta: float = 0.5, memory: Memory | None
         0.125
     """
     w, memory = division.w, memory or Memory()
-    last = memory.keep("last", Last(division))
+    last = memory.keep("last", Last(division, filtered=filtered))
     taken = memory.keep("taken", _Taken(deque([0] * (w - 1), maxlen=w - 1))).parts
     measure = division.portion(beta) // w
     publish = division.total - measure * w
@@ -43,7 +46,4 @@ def distribution(division: Division, *, beta: float = 0.5, memory: Memory | None
         moved = now is not None and dissimilarity(now, last.value) > division.error(parts, now.value)
         fresh = (yield from division.ask(parts)) if moved else None
         taken.append(parts if moved else 0)  # spent, whether or not anyone answered
-        if fresh is None:
-            yield division.release(last.stand_in(division.step), published=False)
-        else:
-            yield division.release(last.publish(fresh, division.step), published=True)
+        yield last.release(fresh, now)

@@ -29,19 +29,33 @@ Answer: TypeAlias = Generator[Ask | Release, Sketch | None, Estimate | None]
 
 
 class Division(ABC):
-    """A question, an epsilon and a window of w steps, with the account of what the window's steps took."""
+    """A question, an epsilon and a window of w steps, with the account of what the window's steps took.
+
+    Parameters
+    ----------
+    question
+        What is asked; it may be changed between steps.
+    epsilon, w
+        The promise: epsilon in any w consecutive steps.
+    aside
+        The share of the window that is kept for another question, evenly over its steps.
+    """
 
     total: int
-    """The parts a window holds."""
+    """The parts that a window holds for the question."""
     remembered: ClassVar[tuple[str, ...]] = ("step", "population", "_taken", "_heard")
     """What later steps depend on."""
 
-    def __init__(self, question: Question, *, epsilon: float, w: int) -> None:
+    def __init__(self, question: Question, *, epsilon: float, w: int, aside: float = 0.0) -> None:
         if isinstance(w, bool) or not isinstance(w, int) or w < 1:
             raise InvalidValue("w", w, "an integer of at least 1")
+        if not 0 <= aside < 1:
+            raise InvalidValue("aside", aside, "a share from 0 to below 1")
         self.question = question
         self.units = units_of(question.mechanism(units_of(epsilon)).epsilon)
         self.w = w
+        self.each_aside = int(self._window() * aside) // w
+        self.total = self._window() - self.each_aside * w
         self.step = 1
         self.population = 0.0
         self._taken: deque[int] = deque([0], maxlen=w)
@@ -52,7 +66,11 @@ class Division(ABC):
         """The expected error of asking with so many parts (Eq 4): the randomisation's, and the sample's."""
 
     @abstractmethod
-    def _ask(self, parts: int, standing: bool) -> Ask:
+    def _window(self) -> int:
+        """The parts that a window holds in all."""
+
+    @abstractmethod
+    def _ask(self, question: Question, parts: int, standing: bool) -> Ask:
         """The ask that takes so many parts."""
 
     @abstractmethod
@@ -80,7 +98,14 @@ class Division(ABC):
         if parts == 0:
             return None
         self._taken[-1] += parts
-        ask = self._ask(parts, standing)
+        return (yield from self._hear(self.question, parts, standing))
+
+    def ask_aside(self, question: Question) -> Answer:
+        """Ask another question with a step's part of what is kept for it: once a step."""
+        return (yield from self._hear(question, self.each_aside, True)) if self.each_aside else None
+
+    def _hear(self, question: Question, parts: int, standing: bool) -> Answer:
+        ask = self._ask(question, parts, standing)
         sketch = yield ask
         if sketch is None or sketch.n == 0:
             return None
@@ -94,7 +119,7 @@ class Division(ABC):
             step=self.step,
             estimate=estimate,
             published=published,
-            spent=self._taken[-1] / self.total,
+            spent=(self._taken[-1] + self.each_aside) / self._window(),
             n=self.population,
         )
         self.step += 1
@@ -115,18 +140,17 @@ class BudgetDivision(Division):
     FEWEST = 10**6
     """Parts below which no mechanism can be told from silence: 1e-6 epsilon."""
 
-    def __init__(self, question: Question, *, epsilon: float, w: int) -> None:
-        super().__init__(question, epsilon=epsilon, w=w)
-        self.total = self.units
+    def _window(self) -> int:
+        return self.units
 
     def error(self, parts: int, like: NDArray[np.float64]) -> float:
         if parts < self.FEWEST or not self.population:
             return float("inf")
         return self.question.error(parts, self.population, like)
 
-    def _ask(self, parts: int, standing: bool) -> Ask:
-        mechanism = self.question.mechanism(parts)
-        return Ask(mechanism=mechanism, step=self.step, view=self.question.view, cohort=EVERYONE, standing=standing)
+    def _ask(self, question: Question, parts: int, standing: bool) -> Ask:
+        mechanism = question.mechanism(parts)
+        return Ask(mechanism=mechanism, step=self.step, view=question.view, cohort=EVERYONE, standing=standing)
 
     def _whole(self, estimate: Estimate) -> Estimate:
         return estimate
@@ -141,22 +165,24 @@ class PopulationDivision(Division):
         True
     """
 
-    total = CIRCLE
     remembered = (*Division.remembered, "_pointer")
 
-    def __init__(self, question: Question, *, epsilon: float, w: int, start: int = 0) -> None:
-        super().__init__(question, epsilon=epsilon, w=w)
+    def __init__(self, question: Question, *, epsilon: float, w: int, aside: float = 0.0, start: int = 0) -> None:
+        super().__init__(question, epsilon=epsilon, w=w, aside=aside)
         self._pointer = Pointer(start)
 
+    def _window(self) -> int:
+        return CIRCLE
+
     def error(self, parts: int, like: NDArray[np.float64]) -> float:
-        n = parts / self.total * self.population
+        n = parts / CIRCLE * self.population
         if n < 1:
             return float("inf")
-        return self.question.error(self.units, n, like) + self.question.spread(like) / n * (1 - parts / self.total)
+        return self.question.error(self.units, n, like) + self.question.spread(like) / n * (1 - parts / CIRCLE)
 
-    def _ask(self, parts: int, standing: bool) -> Ask:
-        mechanism = self.question.mechanism(self.units)
-        return Ask(mechanism=mechanism, step=self.step, view=self.question.view, cohort=self._pointer.take(parts))
+    def _ask(self, question: Question, parts: int, standing: bool) -> Ask:
+        mechanism = question.mechanism(self.units)
+        return Ask(mechanism=mechanism, step=self.step, view=question.view, cohort=self._pointer.take(parts))
 
     def _whole(self, estimate: Estimate) -> Estimate:
         return estimate.of_population(max(round(self.population), estimate.n))

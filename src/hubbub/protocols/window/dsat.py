@@ -29,6 +29,7 @@ def dsat(
     publications: int = 0,
     threshold: float = 0.0,
     tolerance: float = 0.05,
+    filtered: bool = True,
     memory: Memory | None = None,
 ) -> Protocol:
     """At most `publications` (C) in a window, by a threshold that a PID controller moves (Algorithm 4, corrected).
@@ -36,6 +37,7 @@ def dsat(
     As printed the algorithm overdraws: measuring takes a w-th of its part a step here, not a C-th. The rate so far is
     counted over the steps of the window alone. The threshold is in units of what a publication would err, so that it
     means the same for every question; it starts at `threshold`, 1 unless given. C is a quarter of w unless given.
+    Unless `filtered`, a step that does not publish releases the last publication again, as printed.
 
     Example:
         >>> from hubbub.protocols.window import Frequencies, PopulationDivision
@@ -43,7 +45,7 @@ def dsat(
         0.125
     """
     w, memory = division.w, memory or Memory()
-    last, pid = memory.keep("last", Last(division)), memory.keep("pid", Pid())
+    last, pid = memory.keep("last", Last(division, filtered=filtered)), memory.keep("pid", Pid())
     publications = publications or max(1, w // 4)
     if not 1 <= publications <= w:
         raise InvalidValue("publications", publications, f"an integer from 1 to w = {w}")
@@ -61,7 +63,4 @@ def dsat(
             if last.step == 0 or dissimilarity(now, last.value) >= bar.height * division.error(publish, now.value):
                 bar.steps.append(division.step)
                 fresh = yield from division.ask(publish)
-        if fresh is None:
-            yield division.release(last.stand_in(division.step), published=False)
-        else:
-            yield division.release(last.publish(fresh, division.step), published=True)
+        yield last.release(fresh, now)

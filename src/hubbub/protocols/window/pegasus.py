@@ -11,6 +11,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.window.control import Kalman
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last, dissimilarity
 
@@ -29,13 +30,14 @@ class _Group:
     def clear(self) -> None:
         self.weighted, self.weight, self.n, self.steps = 0 * self.weighted, 0 * self.weight, 0, 0
 
-    def smooth(self, fresh: Estimate) -> Estimate:
-        """Their mean, with one more."""
+    def smooth(self, fresh: Estimate, movement: float) -> Estimate:
+        """Their mean, with one more; a mean over k steps of a walk lags behind its end by (k-1)(2k-1)/(6k) steps."""
         precision = 1 / np.maximum(fresh.variance, 1e-300)
         self.weighted, self.weight = self.weighted + precision * fresh.value, self.weight + precision
         self.n, self.steps = self.n + fresh.n, self.steps + 1
         bias = fresh.bias if self.steps == 1 else "heuristic"
-        value, variance = self.weighted / self.weight, 1 / self.weight
+        lag = (self.steps - 1) * (2 * self.steps - 1) / (6 * self.steps)
+        value, variance = self.weighted / self.weight, 1 / self.weight + lag * movement
         return Estimate(value, variance, self.n, bias=bias, kind=fresh.kind, labels=fresh.labels)
 
 
@@ -54,7 +56,7 @@ def pegasus(division: Division, *, beta: float = 0.2, tolerance: float = 1.0, me
     if not 0 < beta < 1:
         raise InvalidValue("beta", beta, "a number between 0 and 1")
     memory, size = memory or Memory(), division.question.size
-    last = memory.keep("last", Last(division))
+    last, kalman = memory.keep("last", Last(division)), memory.keep("kalman", Kalman())
     group = memory.keep("group", _Group(np.zeros(size), np.zeros(size)))
     whole = division.total // division.w
     measure = int(whole * beta)
@@ -68,4 +70,7 @@ def pegasus(division: Division, *, beta: float = 0.2, tolerance: float = 1.0, me
             error = float(np.mean(fresh.variance))
             if dissimilarity(now, last.value) > tolerance * error:
                 group.clear()
-        yield division.release(last.publish(group.smooth(fresh), division.step), published=True)
+        kalman.predict()
+        kalman.correct(fresh)
+        smooth = group.smooth(fresh, kalman.movement)
+        yield division.release(last.publish(smooth, division.step), published=True)

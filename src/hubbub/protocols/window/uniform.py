@@ -21,7 +21,4 @@ def uniform(division: Division, *, memory: Memory | None = None) -> Protocol:
     last = (memory or Memory()).keep("last", Last(division))
     while True:
         fresh = yield from division.ask(division.total // division.w, standing=True)
-        if fresh is None:
-            yield division.release(last.stand_in(division.step), published=False)
-        else:
-            yield division.release(last.publish(fresh, division.step), published=True)
+        yield last.release(fresh)

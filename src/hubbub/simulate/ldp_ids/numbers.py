@@ -27,16 +27,11 @@ FORMS = {"latest flight": True, "flights of the hour": False}
 """The two streams, and whether the latest number is kept."""
 FLOORS = {"latest flight": 1.0, "flights of the hour": 0.05}
 """Means below it, in minutes, count as it in relative errors: at night nobody flies."""
-WARM_UP = 72
-"""Steps before the first that is used: three days."""
 
 
 def delays(form: str, steps: int) -> EventStream:
-    """What each of 20,000 synthetic devices was late, resampled to 100,000 devices, from the fourth day on.
-
-    At first hardly a device has a latest flight, and a threshold found then would be no good later.
-    """
-    return flights3m_delays(latest=FORMS[form]).resampled().first(steps, after=WARM_UP)
+    """What each of 20,000 synthetic devices was late, resampled to 100,000 devices."""
+    return flights3m_delays(latest=FORMS[form]).resampled().first(steps)
 
 
 def percentile(stream: EventStream, percent: float) -> float:

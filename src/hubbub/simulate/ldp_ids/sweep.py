@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.event import units_of
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.window import METHODS as WINDOW_METHODS
 from hubbub.protocols.window import Question, window_stream
 from hubbub.simulate.claims import Claim, judged
 from hubbub.simulate.conversation import StreamRun, run_stream
@@ -20,6 +22,7 @@ from hubbub.simulate.reproduce import Cell, Context
 
 __all__ = [
     "BITS",
+    "FILTERED",
     "METHODS",
     "MRE",
     "MSE",
@@ -30,6 +33,8 @@ __all__ = [
     "Runs",
     "Setting",
     "mean",
+    "options_of",
+    "plain",
     "scores",
     "sweep",
     "theory",
@@ -39,6 +44,8 @@ __all__ = [
 METHODS = ("LBU", "LSP", "LBD", "LBA", "LPU", "LPD", "LPA")
 PAIRS = (("LPU", "LBU"), ("LPD", "LBD"), ("LPA", "LBA"))
 """The same method by population and by budget."""
+FILTERED = ", filtered"
+"""What the name of a method ends with that filters what it releases."""
 ENOUGH = 3  # runs from which there is a standard error
 MRE, MSE, BITS, SPREAD = range(4)
 """The columns of `scores`."""
@@ -95,8 +102,30 @@ def scores(source: Source, method: str, setting: Setting, run: StreamRun) -> lis
 
 
 def start(source: Source, method: str, setting: Setting) -> Protocol:
-    """The method as it is registered."""
-    return window_stream(method, source.question, epsilon=setting.epsilon, w=setting.w, **setting.options)
+    """The method as the paper prints it, or filtered where its name says so."""
+    options = options_of(method, setting)
+    return window_stream(plain(method), source.question, epsilon=setting.epsilon, w=setting.w, **options)
+
+
+def plain(method: str) -> str:
+    """The method's registered name.
+
+    Example:
+        >>> plain("LPA, filtered")
+        'LPA'
+    """
+    return method.removesuffix(FILTERED)
+
+
+def options_of(method: str, setting: Setting) -> dict[str, Any]:
+    """The setting's, and whether the method filters what it releases: the paper's do not.
+
+    Example:
+        >>> options_of("LPA", Setting()), options_of("LPA, filtered", Setting()), options_of("LPU", Setting())
+        ({'filtered': False}, {'filtered': True}, {})
+    """
+    may = "filtered" in signature(WINDOW_METHODS[plain(method)].decide).parameters
+    return {**setting.options, **({"filtered": method.endswith(FILTERED)} if may else {})}
 
 
 def sweep(
@@ -106,12 +135,10 @@ def sweep(
     methods: Sequence[str] = METHODS,
     score: Callable[[Source, str, Setting, StreamRun], ArrayLike] = scores,
     begin: Start = start,
-    common: bool = False,
 ) -> dict[Key, NDArray[np.float64]]:
     """Run every method at every place, a source and a setting; for each, an array with one row a run.
 
-    A run's stream is made once, and serves every method and setting. Where the methods share a beginning, `common`
-    gives the devices the same randomness in all of them, so that they also share what comes of it.
+    A run's stream is made once, and serves every method and setting.
     """
     settings: dict[Source, list[Setting]] = {}
     for source, setting in places:
@@ -125,7 +152,7 @@ def sweep(
         if made != (source, run) or stream is None:
             stream = None  # the one before makes room first
             made, stream = (source, run), KnownTruth(source.make(run))
-        rng = context.rng.child("LDP-IDS", source.name, run, str(setting), "all" if common else method)
+        rng = context.rng.child("LDP-IDS", source.name, run, str(setting), method)
         result = run_stream(begin(source, method, setting), stream, rng)
         found.setdefault((source.name, method, setting), []).append(score(source, method, setting, result))
     return {key: np.array(rows, dtype=np.float64) for key, rows in found.items()}
