@@ -45,7 +45,10 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.numeric.hybrid import Hybrid as Hybrid
     from hubbub.mechanisms.numeric.piecewise import Piecewise as Piecewise
     from hubbub.mechanisms.numeric.rounding import StochasticRounding as StochasticRounding
+    from hubbub.mechanisms.ternary.coco import CoCo as CoCo
     from hubbub.mechanisms.ternary.collision import Collision as Collision
+    from hubbub.mechanisms.ternary.exsub import ExSub as ExSub
+    from hubbub.mechanisms.ternary.online import OnlineExSub as OnlineExSub
     from hubbub.privacy.audit import audit as audit
     from hubbub.privacy.plan import plan as plan
 
@@ -56,6 +59,7 @@ _HOMES = {
     "Estimate": "hubbub.core.estimate",
     "Mechanism": "hubbub.mechanisms.base",
     "Numeric": "hubbub.core.domain",
+    "OnlineExSub": "hubbub.mechanisms.ternary.online",
     "Ordinal": "hubbub.core.domain",
     "Questions": "hubbub.mechanisms.frequency.questions",
     "Random": "hubbub.core.random",

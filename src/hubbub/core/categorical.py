@@ -52,7 +52,15 @@ class ExactChoice:
             >>> ExactChoice([1, 1, 2]).sample(Random(seed=3), 2, 4).shape
             (2, 4)
         """
-        bits = rng.uint64(*shape)
+        return self.place(rng.uint64(*shape), rng)
+
+    def place(self, bits: NDArray[np.uint64], rng: Random) -> NDArray[np.int64]:
+        """The indices that 64 random bits each lead to; `rng` gives more only where those cannot decide.
+
+        Example:
+            >>> ExactChoice([1, 1, 2]).place(np.uint64([0, 2**62 + 1, 2**64 - 1]), Random(seed=1)).tolist()
+            [0, 1, 2]
+        """
         index = np.searchsorted(self._first_bits, bits, side="right")
         unsure = np.searchsorted(self._first_bits, bits, side="left") != index
         for place in zip(*np.nonzero(unsure), strict=True):

@@ -12,7 +12,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.grid import GRAIN, to_units
 from hubbub.core.random import Random
 
-__all__ = ["MOST_DIMENSION", "Clipping", "Ternary", "as_ternary"]
+__all__ = ["MOST_DIMENSION", "Clipping", "Ternary", "as_ternary", "check_ternary"]
 
 MOST_DIMENSION = 1 << 24
 """The longest vector: a sketch of two counts an entry is then 256 MiB."""
@@ -61,9 +61,7 @@ class Ternary:
         array = np.atleast_2d(_array(rows))
         if array.ndim != 2 or array.dtype.kind not in "iuf":
             raise InvalidValue("values", rows, "rows of -1, 0 and 1")
-        odd = ~((array == 0) | (array == 1) | (array == -1))  # NaN is none of them
-        if odd.any():
-            raise InvalidValue("values", array[odd][0].item(), _TERNARY)
+        check_ternary(array)
         _check_dimension(array.shape[1])
         row, key = np.nonzero(array)
         return Ternary(_padded(row, key, np.where(array[row, key] > 0, GRAIN, 0), len(array)), array.shape[1])
@@ -204,6 +202,23 @@ def as_ternary(values: Any, dimension: int) -> Ternary:
     if batch.dimension != dimension:
         raise InvalidValue("values", f"rows of {batch.dimension} entries", f"rows of {dimension}")
     return batch
+
+
+def check_ternary(array: NDArray[Any]) -> None:
+    """Refuse numbers other than -1, 0 and 1.
+
+    Example:
+        >>> check_ternary(np.array([0.0, 2.0]))
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: values: got 2.0; allowed: -1, 0 or 1
+    """
+    if array.dtype.kind in "iu":
+        odd = (array > 1) | (array < -1) if array.size and (array.max() > 1 or array.min() < -1) else None
+    else:
+        odd = ~((array == 0) | (array == 1) | (array == -1))  # NaN is none of them
+    if odd is not None and odd.any():
+        raise InvalidValue("values", array[odd][0].item(), _TERNARY)
 
 
 def _gathered(row: NDArray[np.int64], key: NDArray[Any], value: NDArray[Any], n: int, dimension: int) -> Ternary:

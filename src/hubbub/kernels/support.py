@@ -16,7 +16,7 @@ from hubbub.core.hashing import GOLDEN, MIX_1, MIX_2
 from hubbub.kernels.compile import inline, kernel
 from hubbub.kernels.threads import in_threads, readonly
 
-__all__ = ["hash_support"]
+__all__ = ["bucket_intervals", "hash_support"]
 
 BLOCK = 2048
 SLICE = 1 << 25  # hashes, some 5 ms: less is not worth a thread
@@ -43,11 +43,7 @@ def hash_support(
     weighing = readonly(np.empty(0) if weights is None else weights, np.int64)
     words = readonly(candidates.astype(np.uint32) * np.uint32(GOLDEN), np.uint32)
     wides = readonly((candidates >> _WORD).astype(np.uint32) * np.uint32(GOLDEN), np.uint32)
-    # Bucket y holds the hashes h with y <= h g / 2^32 < y + 1. Both ends of the comparison are moved by 2^31, because
-    # vector units compare signed integers only.
-    edges = ((np.arange(g + 1, dtype=np.uint64) << _WORD) + np.uint64(g - 1)) // np.uint64(g)
-    lows = readonly(edges[:-1].astype(np.uint32) + _SIGN, np.uint32)
-    widths = readonly((np.diff(edges).astype(np.uint32) - _SIGN).view(np.int32), np.int32)
+    lows, widths = bucket_intervals(g)
 
     def count(start: int, stop: int) -> NDArray[np.int64]:
         counts = np.zeros(len(words), dtype=np.int64)
@@ -56,6 +52,23 @@ def hash_support(
         return counts
 
     return in_threads(count, len(seeds), max(BLOCK, SLICE // max(1, len(words))))
+
+
+def bucket_intervals(g: int) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
+    """Where the hashes of each of g buckets start, and how many there are: `int32(hash - low) < width`.
+
+    Example:
+        >>> lows, widths = bucket_intervals(2)
+        >>> hashes = np.array([0, 2**31 - 1, 2**31], dtype=np.uint32)
+        >>> ((hashes - lows[0]).view(np.int32) < widths[0]).tolist()
+        [True, True, False]
+    """
+    # Bucket y holds the hashes h with y <= h g / 2^32 < y + 1. Both ends of the comparison are moved by 2^31, because
+    # vector units compare signed integers only.
+    edges = ((np.arange(g + 1, dtype=np.uint64) << _WORD) + np.uint64(g - 1)) // np.uint64(g)
+    lows = readonly(edges[:-1].astype(np.uint32) + _SIGN, np.uint32)
+    widths = readonly((np.diff(edges).astype(np.uint32) - _SIGN).view(np.int32), np.int32)
+    return lows, widths
 
 
 @inline

@@ -1,0 +1,30 @@
+"""Uniform choices among different numbers of things, from random words that were drawn already."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.random import Random
+
+__all__ = ["bounded"]
+
+
+def bounded(words: NDArray[np.uint64], bounds: NDArray[np.int64], rng: Random) -> NDArray[np.int64]:
+    """Turn each 64-bit word into an integer below its bound, without bias.
+
+    A word past the last whole multiple of the bound is drawn again; for bounds below 2^20 that happens to one in
+    2^44 of them.
+
+    Example:
+        >>> bounded(np.uint64([0, 7, 7]), np.array([5, 5, 3]), Random(seed=1)).tolist()
+        [0, 2, 1]
+    """
+    limit = bounds.astype(np.uint64)
+    last = ~np.uint64(0) - (~np.uint64(0) % limit + np.uint64(1)) % limit
+    words = words.copy()
+    redraw = np.flatnonzero(words > last)
+    while redraw.size:
+        words[redraw] = rng.uint64(redraw.size)
+        redraw = redraw[words[redraw] > last[redraw]]
+    return (words % limit).astype(np.int64)

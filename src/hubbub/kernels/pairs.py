@@ -1,0 +1,85 @@
+"""CoCo's hot loop: how many reports support +1, and how many -1, at each position.
+
+One hash of the position says which of t buckets +1 falls in; -1 falls in its neighbour, the bucket whose number
+differs in the last bit. Both are intervals of hashes, as in `support.py`, so that one hash answers for both signs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.hashing import GOLDEN
+from hubbub.kernels.compile import inline, kernel
+from hubbub.kernels.support import BLOCK, SLICE, _mix, bucket_intervals
+from hubbub.kernels.threads import in_threads, readonly
+
+__all__ = ["pair_support"]
+
+_ONE, _WORD = np.uint32(1), np.uint64(32)
+_HALF = np.int64(1 << 31)  # widths are less by this much, so that signed comparisons serve
+
+
+def pair_support(seeds: NDArray[np.uint64], buckets: NDArray[Any], t: int, dimension: int) -> NDArray[np.int64]:
+    """For each position, the number of reports whose bucket its hash falls in, and in whose neighbour it falls.
+
+    Example:
+        >>> import numpy as np
+        >>> pair_support(np.uint64([1, 2]), np.uint8([0, 3]), 4, 3).tolist()
+        [[1, 1, 0], [0, 0, 0]]
+    """
+    seeds, buckets = readonly(seeds, np.uint64), readonly(buckets, np.uint16)
+    words = readonly(np.arange(dimension, dtype=np.uint32) * np.uint32(GOLDEN), np.uint32)
+    lows, widths = bucket_intervals(t)
+
+    def count(start: int, stop: int) -> NDArray[np.int64]:
+        counts = np.zeros((2, dimension), dtype=np.int64)
+        _pairs(seeds[start:stop], buckets[start:stop], lows, widths, words, counts)
+        return counts
+
+    return in_threads(count, len(seeds), max(BLOCK, SLICE // max(1, dimension)))
+
+
+@inline
+def _both(low_seed, high_seed, low, width, pair_width, word):
+    """How many hashes fall in the first bucket of their report's pair, and how many in either."""
+    first, either = np.uint32(0), np.uint32(0)
+    for j in range(low_seed.size):
+        offset = np.int32(_mix(low_seed[j], high_seed[j], word) - low[j])
+        if offset < width[j]:
+            first = np.uint32(first + _ONE)
+        if offset < pair_width[j]:
+            either = np.uint32(either + _ONE)
+    return np.int64(first), np.int64(either)
+
+
+@kernel
+def _pairs(seeds, buckets, lows, widths, words, counts):
+    low_seed, high_seed = np.empty(BLOCK, dtype=np.uint32), np.empty(BLOCK, dtype=np.uint32)
+    low = np.empty(BLOCK, dtype=np.uint32)
+    width, pair_width = np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK, dtype=np.int32)
+    for start in range(0, seeds.size, BLOCK):
+        size = min(BLOCK, seeds.size - start)
+        # Reports of a first bucket go to the front, those of a second to the back: they count the other way round.
+        front, back = 0, size
+        for j in range(size):
+            seed, y = seeds[start + j], buckets[start + j]
+            if y & 1:
+                back -= 1
+                place = back
+            else:
+                place = front
+                front += 1
+            low_seed[place], high_seed[place] = np.uint32(seed), np.uint32(seed >> _WORD)
+            pair = y >> 1
+            low[place], width[place] = lows[2 * pair], widths[2 * pair]
+            pair_width[place] = widths[2 * pair] + widths[2 * pair + 1] + _HALF
+        for part in range(2):
+            rows = slice(0, front) if part == 0 else slice(front, size)
+            a, b, c, w, pw = low_seed[rows], high_seed[rows], low[rows], width[rows], pair_width[rows]
+            for v in range(words.size):
+                first, either = _both(a, b, c, w, pw, words[v])
+                counts[part, v] += first
+                counts[1 - part, v] += either - first

@@ -1,0 +1,169 @@
+"""ExSub as the entries come: what a device says at each timestamp, and the few integers it keeps in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
+from hubbub.core.random import Random
+from hubbub.core.sketch import Sketch
+from hubbub.core.ternary import check_ternary
+from hubbub.mechanisms.ternary.exsub import ExSub
+from hubbub.mechanisms.ternary.selection import COUNTERS
+
+__all__ = ["Online", "OnlineExSub"]
+
+_KIND = "online exsub"
+_CHUNK = 1 << 22  # entries looked at together
+
+
+@dataclass(frozen=True, eq=False)
+class Online:
+    """What devices keep between timestamps: five counters each. It stays on the device: it tells of its values.
+
+    Parameters
+    ----------
+    spec_id
+        The mechanism that it belongs to.
+    counters
+        A row a device: true signs, reversed signs and signs of zeros still to be said; entries and zeros to come.
+
+    Example:
+        >>> state = OnlineExSub(ExSub(epsilon=1.0, dimension=6, sparsity=2)).start(1, Random(seed=1))
+        >>> Online.from_bytes(state.to_bytes()) == state, len(state)
+        (True, 1)
+    """
+
+    spec_id: str
+    counters: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        self.counters.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.counters)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Online):
+            return NotImplemented
+        return self.spec_id == other.spec_id and np.array_equal(self.counters, other.counters)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, devices: slice | NDArray[Any]) -> Online:
+        return Online(self.spec_id, self.counters[devices])
+
+    @property
+    def to_come(self) -> NDArray[np.int64]:
+        """How many entries are still to come, stubs included."""
+        return self.counters[:, 3].astype(np.int64) + self.counters[:, 4]
+
+    def to_bytes(self) -> bytes:
+        """The state as a device stores it."""
+        return msgspec.msgpack.encode((_KIND, self.spec_id, self.counters.astype("<i4").tobytes()))
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Online:
+        """Read a state back; anything else is refused."""
+        try:
+            kind, spec_id, raw = msgspec.msgpack.decode(data, type=tuple[str, str, bytes])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            kind, spec_id, raw = "", "", b""
+        if kind != _KIND or len(raw) % (4 * len(COUNTERS)):
+            raise DecodeError("state", data[:40], "the bytes of an online state")
+        counters = np.frombuffer(raw, dtype="<i4").astype(np.int32).reshape(-1, len(COUNTERS))
+        signs, falses, to_come = counters[:, :2].sum(axis=1), counters[:, 2], counters[:, 3:]
+        if (counters < 0).any() or (signs > to_come[:, 0]).any() or (falses > to_come[:, 1]).any():
+            raise DecodeError("state", data[:40], "counters that a device can have come to")
+        return Online(spec_id, counters)
+
+
+@dataclass(frozen=True)
+class OnlineExSub:
+    """ExSub, a timestamp at a time: what is said over all timestamps has the very distribution of a report.
+
+    The mechanism's `dimension` is the length of the whole stream, d entries a timestamp. How many true and reversed
+    signs are said in all is drawn at the start; each entry is decided as it comes (Algorithm 4, which as printed counts
+    down before it compares, and breaks privacy). The stubs, at the end, need not be said. Entries past `sparsity` count
+    as zeros: a device that must not lose them holds its value constant instead. Timestamps that a device missed are
+    passed with `skip`; what is not said there lowers the counts, and draws estimates toward zero.
+
+    Parameters
+    ----------
+    mechanism
+        The ExSub that the server estimates with.
+
+    Example:
+        >>> online = OnlineExSub(ExSub(epsilon=2.0, dimension=4, sparsity=1))
+        >>> rng, devices = Random(seed=1), 20_000
+        >>> state, heard = online.start(devices, rng), online.enrolled(devices)
+        >>> for step in range(2):  # two entries a timestamp: [1, 0], then [0, 0]
+        ...     state, said = online.step(state, np.tile([1 - step, 0], (devices, 1)), rng)
+        ...     heard = heard + online.heard(said, 2 * step)
+        >>> online.mechanism.estimate(heard).value.round(1).tolist()[0]
+        1.0
+
+    References
+    ----------
+    sao2-exsub, section 5.3.
+    """
+
+    mechanism: ExSub
+
+    def start(self, n: int, rng: Random) -> Online:
+        """The state of n devices before their first entry: drawn without looking at any value."""
+        return Online(self.mechanism.spec_id, self.mechanism.counters(rng.uint64(n), rng))
+
+    def step(self, state: Online, values: ArrayLike, rng: Random) -> tuple[Online, NDArray[np.int8]]:
+        """What each device says of its next entries, 0 for nothing, and its state after them.
+
+        A row a device, any number of entries; a single row is one device.
+        """
+        entries = np.atleast_2d(np.asarray(values))
+        if entries.ndim != 2 or len(entries) != len(state) or entries.dtype.kind not in "iuf":
+            raise InvalidValue("values", np.shape(values), f"{len(state)} rows of -1, 0 and 1, one a device")
+        check_ternary(entries)
+        self._check(state, entries.shape[1])
+        signs = entries.astype(np.int8, copy=False)
+        counters, said = state.counters.copy(), np.empty(signs.shape, dtype=np.int8)
+        rows = max(1, _CHUNK // max(1, signs.shape[1]))
+        for start in range(0, len(signs), rows):
+            part = slice(start, start + rows)
+            words = rng.uint32(*signs[part].shape)
+            said[part] = self.mechanism._select(signs[part], words, counters[part], rng)
+        return Online(state.spec_id, counters), said
+
+    def skip(self, state: Online, entries: int, rng: Random) -> Online:
+        """The state after that many entries that nothing is said of: missed timestamps count as zeros."""
+        self._check(state, entries)
+        rows = max(1, _CHUNK // max(1, len(state)))
+        while entries:
+            some = min(entries, rows)
+            state, _ = self.step(state, np.zeros((len(state), some), dtype=np.int8), rng)
+            entries -= some
+        return state
+
+    def enrolled(self, n: int) -> Sketch:
+        """The sketch of n devices that have said nothing yet: what the counts of all timestamps are added to."""
+        return Sketch(self.mechanism.spec_id, n, self.mechanism.empty().counts)
+
+    def heard(self, said: NDArray[np.int8], position: int) -> Sketch:
+        """The sketch of what was said of the entries from a position on; it adds no devices."""
+        width = said.shape[1]
+        if not 0 <= position <= self.mechanism.dimension - width:
+            raise InvalidValue("position", position, f"0 to {self.mechanism.dimension - width}, for {width} entries")
+        counts = np.zeros(self.mechanism.sketch_shape, dtype=np.int64)
+        counts[:, position : position + width] = (said > 0).sum(axis=0), (said < 0).sum(axis=0)
+        return Sketch(self.mechanism.spec_id, 0, counts)
+
+    def _check(self, state: Online, entries: int) -> None:
+        if state.spec_id != self.mechanism.spec_id:
+            raise SpecMismatch("spec_id", state.spec_id, f"a state of {self.mechanism.spec_id}")
+        left = int(state.to_come.min(initial=self.mechanism.positions)) - self.mechanism.sparsity
+        if not 0 <= entries <= left:
+            raise InvalidValue("values", entries, f"at most {left} more entries of {self.mechanism.dimension}")

@@ -1,0 +1,115 @@
+"""Sequential selection: entries come one at a time, and for each it is decided at once which sign is said, if any.
+
+What is decided beforehand is how many true signs, reversed signs and signs of zeros are said in all; what is counted
+down is how many entries and zeros are still to come. An entry is then said with the chance that selection sampling
+gives it: what is still to be said over what is still to come. **Compare first, then count down.**
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableSequence, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import MissingDependency
+from hubbub.core.random import Random
+
+__all__ = ["COUNTERS", "advance", "decide", "odds", "select"]
+
+COUNTERS = ("trues", "reverses", "falses", "entries", "zeros")
+"""The state: signs still to be said of each kind, entries and zeros still to come."""
+_LARGE = 1 << 13  # entries of several devices: what compiled code is worth waking up for
+
+
+def select(
+    values: NDArray[np.int8], words: NDArray[np.uint32], counters: NDArray[np.int32], rng: Random
+) -> NDArray[np.int8]:
+    """Say a sign, or nothing (0), for every value of every row, from one 32-bit word each; `counters` is changed.
+
+    Entries past the allowed number count as zeros. A device needs no compiled code for its one row.
+
+    Example:
+        >>> counters = np.array([[1, 0, 1, 1, 2]], dtype=np.int32)
+        >>> words = np.array([[0, 5, 2**32 - 1]], dtype=np.uint32)
+        >>> select(np.array([[0, -1, 0]], dtype=np.int8), words, counters, Random(seed=1)).tolist()
+        [[1, -1, 0]]
+    """
+
+    def say_one(row: int, column: int) -> int:
+        state: list[int] = counters[row].tolist()
+        sign = _say(state, int(values[row, column]), int(words[row, column]), rng)
+        counters[row] = state
+        return sign
+
+    if len(values) > 1 and values.size >= _LARGE:
+        try:
+            from hubbub.kernels.selection import select as compiled
+        except MissingDependency:
+            pass
+        else:
+            return compiled(values, words, counters, say_one)
+    said = np.empty(values.shape, dtype=np.int8)
+    for row in range(len(values)):
+        state: list[int] = counters[row].tolist()
+        said[row] = [
+            _say(state, value, word, rng) for value, word in zip(values[row].tolist(), words[row].tolist(), strict=True)
+        ]
+        counters[row] = state
+    return said
+
+
+def _say(counters: list[int], value: int, word: int, rng: Random) -> int:
+    sign = decide(word, *odds(counters, value), rng)
+    advance(counters, value, sign)
+    return sign
+
+
+def odds(counters: Sequence[int], value: int) -> tuple[int, int, int]:
+    """The chances that +1 and that -1 is said next, for a device that holds `value`: two numerators over one number.
+
+    Example:
+        >>> odds([1, 2, 3, 4, 5], 0), odds([1, 2, 3, 4, 5], -1)
+        ((3, 3, 10), (2, 1, 4))
+    """
+    trues, reverses, falses, entries, zeros = counters
+    if value == 0 or entries == 0:
+        return falses, falses, 2 * zeros
+    return (trues, reverses, entries) if value > 0 else (reverses, trues, entries)
+
+
+def advance(counters: MutableSequence[int], value: int, sign: int) -> None:
+    """Count down what was said, and what has come.
+
+    Example:
+        >>> counters = [1, 2, 3, 4, 5]
+        >>> advance(counters, 1, -1)
+        >>> counters
+        [1, 1, 3, 3, 5]
+    """
+    if value == 0 or counters[3] == 0:
+        counters[4] -= 1
+        counters[2] -= sign != 0
+    else:
+        counters[3] -= 1
+        counters[0] -= sign == value
+        counters[1] -= sign == -value
+
+
+def decide(bits: int, plus: int, minus: int, total: int, rng: Random) -> int:
+    """The sign that 32 random bits lead to; where they cannot decide (once in 2^31), more are drawn.
+
+    Example:
+        >>> [decide(bits << 29, plus=1, minus=2, total=4, rng=Random(seed=1)) for bits in range(8)]
+        [1, 1, -1, -1, -1, -1, 0, 0]
+    """
+    drawn = 32
+    while True:
+        low, first, second = bits * total, plus << drawn, plus + minus << drawn
+        if low >= second:
+            return 0
+        if low + total <= first:
+            return 1
+        if low >= first and low + total <= second:
+            return -1
+        bits, drawn = bits << 32 | int.from_bytes(rng.bytes(4), "little"), drawn + 32
