@@ -69,7 +69,7 @@ def test_an_unknown_name_is_answered_with_the_closest():
 
 
 @pytest.mark.parametrize(
-    "options", [{"repeats": 0}, {"repeats": True}, {"scale": 0}, {"scale": 2}, {"scale": math.nan}]
+    "options", [{"repeats": 0}, {"repeats": True}, {"scale": 0}, {"scale": 2}, {"scale": math.nan}, {"steps": 5}]
 )
 def test_bad_options_are_refused(toy: str, options: dict[str, float]):
     with pytest.raises(InvalidValue, match=next(iter(options))):
@@ -163,3 +163,16 @@ def test_a_context_never_scales_a_population_away():
     context = Context(repeats=1, rng=Random(seed=1), scale=1e-9)
     assert context.size(1_000_000, least=1000) == 1000
     assert context.size(10, least=1000) == 10
+
+
+def test_steps_reach_a_reproduction_with_streams():
+    @reproduction("toy-stream", title="A stream")
+    def run(context: Context, steps: int = 800):
+        return [Cell("steps", "value", None, float(steps))], None
+
+    try:
+        assert [reproduce("toy-stream", steps=steps).cells[0].ours for steps in (None, 7)] == [800, 7]
+        with pytest.raises(InvalidValue, match="steps"):
+            reproduce("toy-stream", steps=0)
+    finally:
+        del REPRODUCTIONS["toy-stream"]

@@ -26,6 +26,9 @@ def reproduce(
         int | None, typer.Option("--repeats", help="Runs of each setting.", show_default="as listed")
     ] = None,
     scale: Annotated[float, typer.Option("--scale", help="Shrink the populations, for a quick look.")] = 1.0,
+    steps: Annotated[
+        int | None, typer.Option("--steps", help="How long its synthetic streams are.", show_default="its own")
+    ] = None,
     seed: Seed = 1,
     out: Annotated[Path, typer.Option("--out", help="The folder for CSV and PNG.")] = Path("build/reproduce"),
     as_json: AsJson = False,
@@ -39,7 +42,7 @@ def reproduce(
     chosen = [known for known in REPRODUCTIONS if fnmatchcase(known, name)] or [_closest(name)]
     rows: list[dict[str, Any]] = []
     for one in chosen:
-        result = _run(one, repeats, scale, seed)
+        result = _run(one, repeats, scale, seed, steps)
         files = ", ".join(map(str, result.save(out)))
         if not as_json:
             page().print(result)
@@ -77,9 +80,9 @@ def _closest(name: str) -> str:
     return named("name", name, REPRODUCTIONS)
 
 
-def _run(name: str, repeats: int | None, scale: float, seed: int) -> Result:
+def _run(name: str, repeats: int | None, scale: float, seed: int, steps: int | None) -> Result:
     from hubbub.cli.output import progress
     from hubbub.simulate import reproduce as run
 
     with progress(name) as follow:
-        return run(name, repeats=repeats, scale=scale, seed=seed, progress=follow)
+        return run(name, repeats=repeats, scale=scale, seed=seed, steps=steps, progress=follow)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
@@ -69,7 +70,8 @@ class Context:
             self.progress(len(steps), len(steps), "done")
 
 
-Run = Callable[[Context], "tuple[Sequence[Cell], Figure | None]"]
+Run = Callable[..., "tuple[Sequence[Cell], Figure | None]"]
+"""Of a context, and of a number of steps where there are streams."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,7 @@ def reproduce(
     seed: int | None = 1,
     progress: Progress | None = None,
     scale: float = 1.0,
+    steps: int | None = None,
 ) -> Result:
     """Run a reproduction.
 
@@ -144,6 +147,8 @@ def reproduce(
         Called with (done, total, label).
     scale
         Shrinks the populations, for a quick look: 0.01 is a hundredth of everyone.
+    steps
+        How long its streams are, where it has streams; its own number unless given.
 
     Example:
         >>> cell = reproduce("dissertation-table-3.2").cells[-1]
@@ -160,5 +165,12 @@ def reproduce(
         raise InvalidValue("repeats", repeats, "an integer of at least 1")
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= 1:
         raise InvalidValue("scale", scale, "a number above 0, at most 1")
-    cells, figure = found.function(Context(repeats, Random(seed=seed), float(scale), progress))
+    more: dict[str, Any] = {}
+    if steps is not None:
+        if "steps" not in signature(found.function).parameters:
+            raise InvalidValue("steps", steps, f"none: {name} has no streams")
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+            raise InvalidValue("steps", steps, "an integer of at least 1")
+        more["steps"] = steps
+    cells, figure = found.function(Context(repeats, Random(seed=seed), float(scale), progress), **more)
     return Result(found.name, found.title, tuple(cells), figure)
