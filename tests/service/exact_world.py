@@ -97,8 +97,10 @@ class ExactCollection(Collection):
             yield Release(step=step, estimate=estimate, published=heard.n > 0, spent=1.0, n=float(heard.n))
 
 
-def exact_collection(*, adaptive: bool = False, step: int = 100, lateness: int = 10, version: int = 1) -> Collection:
-    question = QuestionSpec(kind="histogram", field="theme", epsilon=1.0)
+def exact_collection(
+    *, adaptive: bool = False, step: int = 100, lateness: int = 10, version: int = 1, keep: bool = False
+) -> Collection:
+    question = QuestionSpec(kind="histogram", field="theme", epsilon=1.0, keep_reports=keep)
     if adaptive:
         question = QuestionSpec(kind="stream", field="theme", epsilon=1.0, method="LPA", w=2)
     return ExactCollection(

@@ -21,6 +21,10 @@ def serve(
     keys: Annotated[Path, typer.Option("--keys", help="The folder of the signing key and the token.")] = Path(
         "hubbub-keys"
     ),
+    reports: Annotated[
+        Path | None,
+        typer.Option("--reports", help="Where single reports go, if a question keeps them; beside the store."),
+    ] = None,
     quota: Annotated[float, typer.Option("--quota", help="Reports a second that each collection takes.")] = 500_000.0,
 ) -> None:
     """Collect reports over HTTP, and show what they tell at /.
@@ -37,6 +41,7 @@ def serve(
     except ImportError as error:
         raise MissingDependency(error.name or "starlette", "server") from None
     from hubbub.dashboard.app import dashboard
+    from hubbub.service.archive import Archive, beside
     from hubbub.service.auth import Tokens
     from hubbub.service.collector import Collector, Limits
     from hubbub.service.logs import set_up
@@ -51,7 +56,10 @@ def serve(
     if metrics_port is not None:
         sockets.append(bind(host, metrics_port))
     limits = Limits(rate=quota, burst=max(1, round(2 * quota)))
-    collector = Collector(loaded, open_store(store), clock=SystemClock(), keys=signing, limits=limits)
+    files = reports or beside(store)
+    keeps = any(question.keep_reports for one in loaded for question in one.questions.values())
+    archive = Archive(files) if keeps or files.exists() else None
+    collector = Collector(loaded, open_store(store), clock=SystemClock(), keys=signing, limits=limits, archive=archive)
     set_up()
 
     def ready() -> None:

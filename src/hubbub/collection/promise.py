@@ -132,9 +132,15 @@ def _who(collection: Collection) -> str:
         "This holds against everyone who sees a report: on the network, at the server, in its records; nobody but the "
         "device has to be trusted. Statistics are published of at least "
         f"{collection.minimum_batch:,} reports, and no group below {100 * collection.minimum_arc / (1 << 32):.2g}% of "
-        f"the devices is ever asked. Sums of reports are deleted {shown(collection.retention_days * 86400)} after their "
-        "step; published statistics stay. Single reports are not kept."
+        f"the devices is ever asked. {_kept(collection)}"
     )
+
+
+def _kept(collection: Collection) -> str:
+    names = [name for name, question in collection.questions.items() if question.keep_reports]
+    single = f"Reports of {listed(names)} are kept one by one, of other questions" if names else "Of reports"
+    lasts = shown(collection.retention_days * 86400)
+    return f"{single} only sums are kept; all of it is deleted {lasts} after its step. Published statistics stay."
 
 
 def _uncovered(collection: Collection) -> str:

@@ -59,6 +59,9 @@ class QuestionSpec:
         "size" asks for the size of a set.
     candidates
         Of a field of strings: the texts whose shares are estimated.
+    keep_reports
+        Whether the server keeps single reports until the retention is over, instead of their sum alone: then other
+        candidates can be asked for later, over any steps.
 
     Example:
         >>> spec = QuestionSpec(kind="histogram", field="theme", epsilon=1.0)
@@ -79,6 +82,7 @@ class QuestionSpec:
     mechanism: str | None = None
     of: str | None = None
     candidates: tuple[str, ...] = ()
+    keep_reports: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -105,6 +109,9 @@ class QuestionSpec:
         if not isinstance(self.candidates, list | tuple):
             raise InvalidValue("candidates", self.candidates, "a list of texts")
         object.__setattr__(self, "candidates", tuple(self.candidates))
+        if not isinstance(self.keep_reports, bool) or (self.keep_reports and self.kind != "histogram"):
+            # Kept reports of a memo would be a device's fingerprints; a stream's are of no use one by one.
+            raise InvalidValue("keep_reports", self.keep_reports, "true for questions of kind histogram, and only them")
 
     @property
     def adaptive(self) -> bool:
@@ -188,6 +195,7 @@ class QuestionSpec:
         """The question as JSON: what is not given is left out."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         given["candidates"] = list(self.candidates) or None
+        given["keep_reports"] = self.keep_reports or None
         return {name: value for name, value in given.items() if value is not None}
 
     @staticmethod

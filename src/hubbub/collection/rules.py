@@ -199,6 +199,25 @@ def linkable(collection: Collection) -> Iterator[Finding]:
             )
 
 
+def kept_reports(collection: Collection) -> Iterator[Finding]:
+    """Single reports that are kept are said to be.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> [found.where for found in kept_reports(read_collection(EXAMPLE + "keep_reports = true"))]
+        ['questions.popular.keep_reports']
+    """
+    for name, question in collection.questions.items():
+        if question.keep_reports:
+            lasts = shown(collection.retention_days * 86400)
+            yield Finding(
+                "note",
+                f"questions.{name}.keep_reports",
+                f"its reports are kept one by one for {lasts} after their step, and people are told so; without it "
+                "only their sum is kept",
+            )
+
+
 def _parts(collection: Collection, steps: int) -> str:
     return ", ".join(f"{name} {epsilon_text(cost_of(collection, name).of(steps))}" for name in collection.questions)
 
@@ -213,4 +232,5 @@ RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     one_field_twice,
     timing,
     linkable,
+    kept_reports,
 )

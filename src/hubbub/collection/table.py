@@ -11,7 +11,7 @@ from hubbub.core.errors import InvalidValue
 __all__ = ["Table"]
 
 _MISSING: Any = object()
-_WORDS = {str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list"}
+_WORDS = {bool: "true or false", str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list"}
 
 
 class Table:
@@ -54,7 +54,7 @@ class Table:
         value: Any = self._given[key]
         if kind is float and type(value) is int:
             value = float(value)
-        if isinstance(value, bool) or not isinstance(value, kind):
+        if isinstance(value, bool) != (kind is bool) or not isinstance(value, kind):
             raise InvalidValue(self.at(key), value, _WORDS[kind])
         return value
 

@@ -194,6 +194,7 @@ def _question(table: Table) -> QuestionSpec:
         "mechanism": table.take("mechanism", str, None),
         "of": table.take("of", str, None),
         "candidates": table.take("candidates", list, []),
+        "keep_reports": table.take("keep_reports", bool, False),
     }
     table.finish()
     with at(table.place):

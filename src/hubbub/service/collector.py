@@ -11,9 +11,11 @@ from types import MappingProxyType
 
 from hubbub.collection import Clock, Collection, Keys
 from hubbub.core.random import Random
+from hubbub.service.archive import Archive
 from hubbub.service.bulletin import Bulletin, asks_bulletin, collection_bulletin
 from hubbub.service.frames import Frame, Refused, Served, read_frame
 from hubbub.service.ingest import draft, refusal
+from hubbub.service.kept import moved
 from hubbub.service.logs import log
 from hubbub.service.quota import Quota
 from hubbub.service.receipt import Receipt
@@ -50,6 +52,9 @@ class Collector:
         What is taken.
     rng
         For the secret order of ids in memory.
+    archive
+        Where single reports are moved to once their ask is closed, if a question keeps any; without it they stay in
+        the store.
 
     Example:
         >>> from hubbub.collection import ManualClock
@@ -70,8 +75,10 @@ class Collector:
         keys: Keys,
         limits: Limits | None = None,
         rng: Random | None = None,
+        archive: Archive | None = None,
     ) -> None:
         self.store = store
+        self.archive = archive
         self.clock = clock
         self.limits = limits or Limits()
         self.listeners: list[Callable[[Changes], None]] = []
@@ -92,6 +99,7 @@ class Collector:
         self._rounds = Rounds(collections, store, rng or Random(), outdated=outdated)
         self.board = self._rounds.board
         self._commit(Changes(collections=added))
+        self._move()
         self.tick()
 
     def admit(self, kind: str, body: bytes) -> Frame:
@@ -132,7 +140,12 @@ class Collector:
     def tick(self) -> float:
         """Do what is due by the clock. When something will be due next."""
         now = self.clock.now()
-        self._commit(self._rounds.tick(now))
+        changes = self._rounds.tick(now)
+        self._commit(changes)
+        if changes.expired and self.archive is not None:
+            self.archive.keep_only(self.store.archive_names())
+        if changes.finals:
+            self._move()
         until = self._rounds.next_event(now)
         for name, collection in self.collections.items():
             self._publish(name, collection, now, until)
@@ -146,6 +159,12 @@ class Collector:
         """What became of reports so far, by collection id and outcome ("accepted", "duplicate" or a reason)."""
         with self._lock:
             return self._counts + self._pending + self._refused
+
+    def _move(self) -> None:
+        """Move the single reports of closed asks into files, one ask at a time."""
+        if self.archive is not None:
+            for key, question, step in self.store.to_archive():
+                self._commit(Changes(archives=[moved(self.store, self.archive, key, question, step)]))
 
     def _publish(self, name: str, collection: Collection, now: float, until: float) -> None:
         windows = self.board.open(collection.collection_id, now)

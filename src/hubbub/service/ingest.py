@@ -12,6 +12,7 @@ from hubbub.core.sketch import Sketch
 from hubbub.service.frames import Frame
 from hubbub.service.gather import Answers, gather
 from hubbub.service.ids import Ids
+from hubbub.service.kept import pack
 from hubbub.service.reasons import Reason
 from hubbub.service.receipt import Receipt
 from hubbub.service.seen import DUPLICATE, FRESH, REPLAY
@@ -71,8 +72,11 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[As
         fresh = status == FRESH
         if fresh.any():
             sketch = _fold(window, answers, status)
-            ids = answers.ids.take(np.flatnonzero(status == FRESH))
+            counted = np.flatnonzero(status == FRESH)
+            ids = answers.ids.take(counted)
             made.changes.segments.append((key, ids.to_bytes()))
+            if window.keeps:
+                made.changes.reports.append((key, len(counted), pack(answers.reports[counted])))
             made.changes.sketches[key] = sketch.to_bytes()
             made.follow.append((window, sketch, ids))
         _tell(made.receipts, answers, status)

@@ -14,7 +14,7 @@ from hubbub.service.service import Service
 
 __all__ = ["metrics_app", "metrics_text"]
 
-DELETED = ("ids", "releases", "sketches")
+DELETED = ("ids", "releases", "reports", "sketches")
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from hubbub import __version__
 from hubbub.collection.wire import BATCH_TYPE, JSON_TYPE, UPLOAD_TYPE
+from hubbub.service.candidates import MOST_CANDIDATES
 from hubbub.service.problems import CONTENT_TYPE
 from hubbub.service.schemas import SCHEMAS
 
@@ -16,6 +17,13 @@ _NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "str
 _QUESTION = {**_NAME, "name": "question"}
 _LEVEL_SCHEMA = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 _LEVEL = {"name": "level", "in": "query", "schema": _LEVEL_SCHEMA, "description": "Of the intervals; 0.95."}
+_CANDIDATES = {
+    "name": "candidate",
+    "in": "query",
+    "required": True,
+    "schema": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MOST_CANDIDATES},
+    "description": "A text, a name or a code; several times for several.",
+}
 
 
 def _query(name: str, text: str) -> dict[str, Any]:
@@ -103,6 +111,12 @@ def _paths() -> dict[str, Any]:
             "The latest release of a question.",
             {"200": _answer("Release", "With intervals."), **wrong},
             (_NAME, _QUESTION, _LEVEL),
+            token=True,
+        ),
+        f"{one}/questions/{{question}}/candidates": _get(
+            "The shares of any candidates, of a question whose single reports are kept.",
+            {"200": _answer("Candidates", "With intervals."), **wrong},
+            (_NAME, _QUESTION, _CANDIDATES, _query("from", "The first step."), _query("to", "The last."), _LEVEL),
             token=True,
         ),
         "/healthz": _get("Whether the process answers.", {"200": _answer("Alive", "It does.")}),

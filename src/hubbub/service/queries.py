@@ -12,6 +12,7 @@ from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.service.auth import Tokens
 from hubbub.service.bulletin import Bulletin
+from hubbub.service.candidates import ask_kept
 from hubbub.service.openapi import openapi
 from hubbub.service.problems import Problem
 from hubbub.service.releases import shown
@@ -53,6 +54,7 @@ class Queries:
             Route(f"{one}/events", self.events),
             Route(f"{one}/questions/{{question}}/releases", self.releases),
             Route(f"{one}/questions/{{question}}/releases/latest", self.latest),
+            Route(f"{one}/questions/{{question}}/candidates", self.candidates),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
             Route("/openapi.json", self.openapi),
@@ -108,6 +110,24 @@ class Queries:
         if not rows:
             raise Problem(404, "not_found", f"{question} has no release yet")
         return JSONResponse(shown(rows[0], level=_level(request)))
+
+    def candidates(self, request: Request) -> Response:
+        """The shares of any candidates, from single reports that are kept."""
+        self._tokens.check(request)
+        collection, question = self._asked(request)
+        if not collection.questions[question].keep_reports:
+            raise Problem(404, "not_found", f"the reports of {question} are not kept")
+        answer = ask_kept(
+            self._collector.store,
+            self._collector.archive,
+            collection,
+            question,
+            request.query_params.getlist("candidate"),
+            first=_integer(request, "from", 0),
+            last=_integer(request, "to", _FARTHEST),
+            level=_level(request),
+        )
+        return JSONResponse(answer)
 
     async def counts(self, request: Request) -> Response:
         """What became of a collection's reports, and what is open now."""

@@ -214,6 +214,7 @@ def _window_of(talk: Talk, row: AskRow, ask: Ask, seen: Seen) -> Window:
         sketch=Sketch.from_bytes(row.sketch),
         seen=seen,
         final=row.final,
+        keeps=talk.collection.questions[row.question].keep_reports,
     )
 
 

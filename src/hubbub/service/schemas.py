@@ -76,6 +76,20 @@ SCHEMAS: dict[str, Any] = {
         high=_NUMBERS,
     ),
     "Releases": _object(question={"type": "string"}, releases=_list({"$ref": "#/components/schemas/Release"})),
+    "Candidates": _object(
+        question={"type": "string"},
+        first={"type": "integer"},
+        last={"type": "integer"},
+        n={"type": "integer"},
+        bias={"enum": ["none", "consistent", "heuristic"]},
+        labels=_list({"type": "string"}),
+        value=_NUMBERS,
+        variance=_NUMBERS,
+        low=_NUMBERS,
+        high=_NUMBERS,
+        level={"type": "number"},
+        withheld={"type": ["string", "null"]},
+    ),
     "Counts": _object(
         outcomes={"type": "object", "additionalProperties": {"type": "integer"}},
         open=_list(

@@ -36,6 +36,8 @@ class Window:
     sketch: Sketch
     seen: Seen
     final: bool = False
+    keeps: bool = False
+    """Whether single reports are kept."""
 
     @cached_property
     def template(self) -> Template:

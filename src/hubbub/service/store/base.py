@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from hubbub.core.errors import HubbubError
 
 __all__ = [
+    "ArchiveRow",
     "AskKey",
     "AskRow",
     "Changes",
@@ -73,6 +74,15 @@ class AskKey(NamedTuple):
     ask: str
 
 
+class ArchiveRow(NamedTuple):
+    """A file with the single reports to an ask."""
+
+    collection: str
+    ask: str
+    name: str
+    n: int
+
+
 class AskRow(NamedTuple):
     """A published ask: of an era, a step and a phase of it. Its sketch is final once it is closed."""
 
@@ -126,6 +136,10 @@ class Changes:
     asks: list[AskRow] = field(default_factory=list)
     segments: list[tuple[AskKey, bytes]] = field(default_factory=list)
     """Ids of reports, to be held until the ask is forgotten."""
+    reports: list[tuple[AskKey, int, bytes]] = field(default_factory=list)
+    """Single reports, where a question keeps them: how many, and the segment."""
+    archives: list[ArchiveRow] = field(default_factory=list)
+    """Files that now hold what the segments of an ask did."""
     sketches: dict[AskKey, bytes] = field(default_factory=dict)
     """The sketches of open asks, as they are now."""
     finals: list[AskKey] = field(default_factory=list)
@@ -147,7 +161,7 @@ class Store(Protocol):
     def commit(self, changes: Changes) -> Counter[tuple[str, str]]:
         """Make all of the changes, durably, or none of them (`StoreFailed`).
 
-        Returns what was deleted for good, by collection and kind: "ids", "sketches", "releases".
+        Returns what was deleted for good, by collection and kind: "ids", "sketches", "releases", "reports".
         """
         ...
 
@@ -177,6 +191,26 @@ class Store(Protocol):
 
     def segments(self, key: AskKey) -> Iterator[bytes]:
         """The ids held for an ask."""
+        ...
+
+    def kept_segments(self, key: AskKey) -> list[bytes]:
+        """The single reports to an ask, all at one moment; none once they are in a file."""
+        ...
+
+    def archived(self, key: AskKey) -> ArchiveRow | None:
+        """The file with the single reports to an ask."""
+        ...
+
+    def archive_names(self) -> list[str]:
+        """All files that count."""
+        ...
+
+    def to_archive(self) -> list[tuple[AskKey, str, int]]:
+        """The closed asks whose single reports are not in a file yet, with question and step."""
+        ...
+
+    def closed_asks(self, collection: str, question: str, first: int, last: int) -> list[tuple[str, int]]:
+        """The closed asks of a question from one step to another, with their steps."""
         ...
 
     def releases(self, collection: str, question: str, first: int, last: int, most: int) -> list[ReleaseRow]:

@@ -34,6 +34,15 @@ _TABLES = (
         number {serial}, collection TEXT NOT NULL, ask TEXT NOT NULL, ids {bytes} NOT NULL
     )""",
     "CREATE INDEX IF NOT EXISTS segments_of_asks ON segments (collection, ask, number)",
+    """CREATE TABLE IF NOT EXISTS reports (
+        number {serial}, collection TEXT NOT NULL, ask TEXT NOT NULL, n BIGINT NOT NULL, data {bytes} NOT NULL
+    )""",
+    "CREATE INDEX IF NOT EXISTS reports_of_asks ON reports (collection, ask, number)",
+    # Files of reports: one that is not named here does not count.
+    """CREATE TABLE IF NOT EXISTS archives (
+        collection TEXT NOT NULL, ask TEXT NOT NULL, name TEXT NOT NULL, n BIGINT NOT NULL,
+        PRIMARY KEY (collection, ask)
+    )""",
     """CREATE TABLE IF NOT EXISTS releases (
         collection TEXT NOT NULL, question TEXT NOT NULL, step BIGINT NOT NULL, time {real} NOT NULL,
         payload TEXT NOT NULL, withheld TEXT, PRIMARY KEY (collection, question, step)
@@ -49,6 +58,6 @@ def tables(*, real: str, bytes: str, serial: str) -> list[str]:
 
     Example:
         >>> len(tables(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY"))
-        11
+        14
     """
     return [statement.format(real=real, bytes=bytes, serial=serial) for statement in _TABLES]

@@ -13,6 +13,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.service.ids import ENTRY_BYTES
 from hubbub.service.store.base import (
+    ArchiveRow,
     AskKey,
     AskRow,
     Changes,
@@ -103,6 +104,11 @@ class SqlStore(ABC):
                 self._write("INSERT INTO sketches VALUES (?, ?, ?)", *ask.key, sketch)
             for key, ids in changes.segments:
                 self._write("INSERT INTO segments (collection, ask, ids) VALUES (?, ?, ?)", *key, ids)
+            for key, n, data in changes.reports:
+                self._write("INSERT INTO reports (collection, ask, n, data) VALUES (?, ?, ?, ?)", *key, n, data)
+            for archive in changes.archives:
+                self._write("INSERT INTO archives VALUES (?, ?, ?, ?)", *archive)
+                self._write("DELETE FROM reports WHERE collection = ? AND ask = ?", *archive[:2])
             for key, sketch in changes.sketches.items():
                 self._one(_SKETCH, sketch, *key)
             for key in changes.finals:
@@ -123,6 +129,10 @@ class SqlStore(ABC):
     def _expire(self, expiry: Expiry) -> Counter[tuple[str, str]]:
         collection, *place = expiry[:3]
         deleted = {
+            "reports": sum(
+                int(self._write(_EXPIRED_REPORTS.format(table), collection, collection, *place)[0][0] or 0)
+                for table in ("reports", "archives")
+            ),
             "sketches": self._changed(_EXPIRED.format("sketches"), collection, collection, *place),
             "releases": self._changed(
                 "DELETE FROM releases WHERE collection = ? AND question = ? AND step < ? AND withheld IS NOT NULL",
@@ -130,7 +140,8 @@ class SqlStore(ABC):
                 *place,
             ),
         }
-        self._write(_EXPIRED.format("segments"), collection, collection, *place)
+        for table in ("segments", "reports", "archives"):
+            self._write(_EXPIRED.format(table), collection, collection, *place)
         self._write("DELETE FROM asks WHERE collection = ? AND question = ? AND step < ?", collection, *place)
         self._write("DELETE FROM snapshots WHERE collection = ? AND question = ? AND step < ?", collection, *place)
         if expiry.ended:
@@ -206,6 +217,40 @@ class SqlStore(ABC):
                 yield bytes(ids)
             number = rows[-1][0]
 
+    def kept_segments(self, key: AskKey) -> list[bytes]:
+        """The single reports to an ask, all at one moment; none once they are in a file."""
+        rows = self._read("SELECT data FROM reports WHERE collection = ? AND ask = ? ORDER BY number", *key)
+        return [bytes(data) for (data,) in rows]
+
+    def archived(self, key: AskKey) -> ArchiveRow | None:
+        """The file with the single reports to an ask."""
+        rows = self._read("SELECT collection, ask, name, n FROM archives WHERE collection = ? AND ask = ?", *key)
+        return ArchiveRow(*rows[0]) if rows else None
+
+    def archive_names(self) -> list[str]:
+        """All files that count."""
+        return [name for (name,) in self._read("SELECT name FROM archives")]
+
+    def to_archive(self) -> list[tuple[AskKey, str, int]]:
+        """The closed asks whose single reports are not in a file yet, with question and step."""
+        rows = self._read(
+            "SELECT DISTINCT collection, ask, question, step FROM reports JOIN asks USING (collection, ask) "
+            "WHERE final = 1 ORDER BY step"
+        )
+        return [(AskKey(collection, ask), question, step) for collection, ask, question, step in rows]
+
+    def closed_asks(self, collection: str, question: str, first: int, last: int) -> list[tuple[str, int]]:
+        """The closed asks of a question from one step to another, with their steps."""
+        rows = self._read(
+            "SELECT ask, step FROM asks "
+            "WHERE collection = ? AND question = ? AND step >= ? AND step <= ? AND final = 1 ORDER BY step, phase",
+            collection,
+            question,
+            first,
+            last,
+        )
+        return [(ask, step) for ask, step in rows]
+
     def releases(self, collection: str, question: str, first: int, last: int, most: int) -> list[ReleaseRow]:
         """The latest releases from one step to another, oldest first, at most so many."""
         rows = self._read(
@@ -230,6 +275,8 @@ _SKETCH = """UPDATE sketches SET data = ? WHERE collection = ? AND ask = ?
     AND (SELECT final FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask) = 0"""
 _OLD_SNAPSHOTS = "DELETE FROM snapshots WHERE collection = ? AND question = ? AND (first <> ? OR step < ?)"
 _EXPIRED = """DELETE FROM {} WHERE collection = ? AND ask IN
+    (SELECT ask FROM asks WHERE collection = ? AND question = ? AND step < ?)"""
+_EXPIRED_REPORTS = """SELECT SUM(n) FROM {} WHERE collection = ? AND ask IN
     (SELECT ask FROM asks WHERE collection = ? AND question = ? AND step < ?)"""
 _COUNT = """INSERT INTO counts VALUES (?, ?, ?)
     ON CONFLICT (collection, outcome) DO UPDATE SET count = counts.count + excluded.count"""

@@ -1,0 +1,144 @@
+"""Single reports in Parquet files, one file an ask, beside the store.
+
+The store says which files count: a file that it does not name is left over from a crash, and is deleted. So a crash
+between writing a file and saying so loses nothing and counts nothing twice: the reports are still in the store, and the
+file is written again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import MissingDependency
+from hubbub.core.reports import Reports
+
+__all__ = ["Archive", "beside"]
+
+_KEY = b"hubbub"
+_OURS = re.compile(r"[a-z0-9_-]+-[0-9]+-[0-9a-f]{8}-[0-9a-f]{16}\.parquet(\.part)?")
+
+
+class Archive:
+    """A folder of files for its owner alone. Rows are sorted: their order does not tell when they came.
+
+    Example:
+        >>> import tempfile
+        >>> archive = Archive(Path(tempfile.mkdtemp()) / "reports")
+        >>> name = archive.name("popular", 7, "0" * 32, "1" * 32)
+        >>> archive.write(name, Reports("0" * 32, private={"value": np.uint16([9, 4])}))
+        >>> archive.read(name).private["value"].tolist()
+        [4, 9]
+        >>> archive.keep_only([])
+        1
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            import pyarrow.parquet  # noqa: F401
+        except ImportError:
+            raise MissingDependency("pyarrow", "analytics") from None
+        self.folder = folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @staticmethod
+    def name(question: str, step: int, collection: str, ask: str) -> str:
+        """The name of an ask's file."""
+        return f"{question}-{step}-{collection[:8]}-{ask[:16]}.parquet"
+
+    def write(self, name: str, reports: Reports) -> None:
+        """Write a file, whole and on the disk; one of this name is replaced."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = {(part, key): column for part, key, column in _columns(reports)}
+        order = _order(list(columns.values()))
+        arrays, about = {}, []
+        for (part, key), column in columns.items():
+            about.append([part, key, column.dtype.newbyteorder("<").str, list(column.shape[1:])])
+            arrays[f"{part}.{key}"] = _arrow(column[order])
+        meta = json.dumps({"spec_id": reports.spec_id, "columns": about})
+        table = pa.table(arrays).replace_schema_metadata({_KEY: meta.encode()})
+        path, made = self.folder / name, self.folder / f"{name}.part"
+        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            pq.write_table(table, file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(made, path)
+        self._sync()
+
+    def read(self, name: str) -> Reports:
+        """The reports of a file."""
+        import pyarrow.parquet as pq
+
+        table = pq.read_table(self.folder / name)
+        about = json.loads(table.schema.metadata[_KEY])
+        parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
+        for part, key, dtype, shape in about["columns"]:
+            chunks = table.column(f"{part}.{key}")
+            if shape:
+                raw = b"".join(chunks.to_pylist())  # type: ignore[arg-type]
+                column = np.frombuffer(raw, dtype=dtype).reshape(-1, *shape)
+            else:
+                column = chunks.to_numpy()
+            parts[part][key] = column.astype(np.dtype(dtype).newbyteorder("="), copy=False)
+        return Reports(about["spec_id"], public=parts["public"], private=parts["private"])
+
+    def keep_only(self, names: Iterable[str]) -> int:
+        """Delete every other file that was made here; how many there were."""
+        known = set(names)
+        others = [path for path in self.folder.iterdir() if _OURS.fullmatch(path.name) and path.name not in known]
+        for path in others:
+            path.unlink()
+        if others:
+            self._sync()
+        return len(others)
+
+    def _sync(self) -> None:
+        descriptor = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def beside(store: str) -> Path:
+    """The folder beside a store that a URL names.
+
+    Example:
+        >>> str(beside("sqlite:///hubbub.db")), str(beside("postgresql://host/name"))
+        ('hubbub.db.reports', 'hubbub-reports')
+    """
+    scheme, _, rest = store.partition("://")
+    return Path(f"{rest[1:]}.reports") if scheme == "sqlite" else Path("hubbub-reports")
+
+
+def _columns(reports: Reports) -> list[tuple[str, str, NDArray[Any]]]:
+    return [
+        *(("public", name, column) for name, column in reports.public.items()),
+        *(("private", name, column) for name, column in reports.private.items()),
+    ]
+
+
+def _order(columns: list[NDArray[Any]]) -> NDArray[np.int64]:
+    rows = [np.ascontiguousarray(column).reshape(len(column), -1).view(np.uint8) for column in columns]
+    joined = np.ascontiguousarray(np.concatenate(rows, axis=1))
+    return np.argsort(joined.view(f"V{joined.shape[1]}")[:, 0], kind="stable")
+
+
+def _arrow(column: NDArray[Any]) -> Any:
+    import pyarrow as pa
+
+    if column.ndim == 1:
+        return pa.array(column)
+    width = column.dtype.itemsize * int(np.prod(column.shape[1:]))
+    raw = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<")).tobytes()
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(column), [None, pa.py_buffer(raw)])

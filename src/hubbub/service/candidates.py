@@ -1,0 +1,83 @@
+"""Asking single reports that were kept: the shares of any candidates, over any steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hubbub.collection import Collection
+from hubbub.core.domain import Categorical, Strings
+from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json
+from hubbub.protocols.ask import Release
+from hubbub.service.archive import Archive
+from hubbub.service.kept import estimate_candidates, kept_reports
+from hubbub.service.releases import row_of, shown
+from hubbub.service.store.base import Store
+
+__all__ = ["MOST_CANDIDATES", "ask_kept"]
+
+MOST_CANDIDATES = 1000
+_SHOWN = ("n", "bias", "labels", "value", "variance", "low", "high", "level", "withheld")
+
+
+def ask_kept(
+    store: Store,
+    archive: Archive | None,
+    collection: Collection,
+    question: str,
+    candidates: Sequence[str],
+    *,
+    first: int,
+    last: int,
+    level: float = 0.95,
+) -> dict[str, Json]:
+    """The shares of some candidates among the reports of closed asks, with intervals; withheld if they are too few.
+
+    Parameters
+    ----------
+    store, archive
+        Where the reports are.
+    collection, question
+        What they answer: a question that keeps them.
+    candidates
+        Texts of an open field, names of a categorical one, codes of any other.
+    first, last
+        The steps.
+    level
+        Of the intervals.
+
+    Example:
+        >>> from hubbub.service.example import example_collector
+        >>> one = example_collector()
+        >>> ask_kept(one.store, None, one.collections["themes"], "popular", ["dark"], first=0, last=9)["withheld"]
+        '0 reports; at least 100 are needed'
+    """
+    spec = collection.questions[question]
+    domain = collection.fields[spec.field]
+    if not 1 <= len(candidates) <= MOST_CANDIDATES:
+        raise InvalidValue("candidate", len(candidates), f"from 1 to {MOST_CANDIDATES} of them")
+    wanted = candidates if isinstance(domain, Strings | Categorical) else [_code(text) for text in candidates]
+    mechanism = spec.mechanism_for(domain)
+    batches = kept_reports(store, archive, collection.collection_id, question, first=first, last=last)
+    estimate = estimate_candidates(mechanism, (reports for _, reports in batches), wanted)
+    head: dict[str, Json] = {"question": question, "first": first, "last": last}
+    if estimate is None:
+        few = f"0 reports; at least {collection.minimum_batch:,} are needed"
+        nothing: dict[str, Json] = {"labels": list(candidates), "n": 0, "bias": "none", "level": level, "withheld": few}
+        return {**head, **dict.fromkeys(("value", "variance", "low", "high")), **nothing}
+    release = Release(step=0, estimate=estimate, published=True, spent=0.0, n=float(estimate.n))
+    row = row_of(
+        release,
+        collection=collection.collection_id,
+        question=question,
+        time=0.0,
+        minimum_batch=collection.minimum_batch,
+    )
+    told = shown(row, level=level)
+    return {**head, **{name: told[name] for name in _SHOWN}}
+
+
+def _code(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise InvalidValue("candidate", text, "the code of a value")
+    return int(text)

@@ -1,0 +1,243 @@
+"""Single reports, where a question keeps them: each once, wherever it is, and gone when its time is over."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from every_mechanism import all_mechanisms
+from loopback import running
+from process import HERE
+from web import AUTHORIZED, KEYS, TOKEN, problem
+
+from hubbub import Random, Reports
+from hubbub.collection import ManualClock, check, load_collection, promise
+from hubbub.collection.wire import Batch
+from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.base import Mechanism
+from hubbub.service.app import create_app
+from hubbub.service.archive import Archive
+from hubbub.service.auth import Tokens
+from hubbub.service.candidates import ask_kept
+from hubbub.service.collector import Collector
+from hubbub.service.frames import Frame
+from hubbub.service.kept import kept_reports, pack, unpack
+from hubbub.service.service import Service
+from hubbub.service.store.base import Store
+
+KEEPING = """
+name = "words"
+version = 1
+title = "Which words?"
+
+[schedule]
+step = "100s"
+lateness = "10s"
+retention = "1d"
+
+[privacy]
+event = 9.0
+minimum_batch = 20
+
+[fields.word]
+kind = "strings"
+longest = 16
+
+[fields.age]
+kind = "ordinal"
+size = 100
+
+[questions.words]
+kind = "histogram"
+field = "word"
+epsilon = 4.0
+candidates = ["yes"]
+keep_reports = true
+
+[questions.ages]
+kind = "histogram"
+field = "age"
+epsilon = 4.0
+mechanism = "OLH"
+keep_reports = true
+
+[questions.sums]
+kind = "histogram"
+field = "age"
+epsilon = 1.0
+"""
+WORDS = load_collection(KEEPING)
+CROWD = 2000
+
+
+def fill(one: Collector, seed: int) -> None:
+    """Two in five say maybe, and are seven years old."""
+    for window in one.board.open(WORDS.collection_id, one.clock.now()):
+        often, rest = ("maybe", "yes") if window.question == "words" else (7, 9)
+        values = [often] * (2 * CROWD // 5) + [rest] * (3 * CROWD // 5)
+        rng = Random(seed=seed)
+        reports = window.ask.mechanism.randomize(values, rng)
+        batch = Batch(WORDS.collection_id, window.ask.ask_id, rng.bytes(16 * CROWD), reports)
+        assert one.ingest([Frame(WORDS.collection_id, batch=batch)])[0].accepted == CROWD
+
+
+def collector(store: Store, clock: ManualClock, archive: Archive | None) -> Collector:
+    return Collector([WORDS], store, clock=clock, keys=KEYS, rng=Random(seed=1), archive=archive)
+
+
+def asked(one: Collector, question: str, candidates: list[str], **given: Any) -> dict[str, Any]:
+    steps = {"first": 0, "last": 1 << 40, **given}
+    return ask_kept(one.store, one.archive, WORDS, question, candidates, **steps)
+
+
+@all_mechanisms
+def test_reports_of_every_mechanism_come_back_from_a_segment_and_a_file(mechanism: Mechanism, tmp_path: Path):
+    reports = mechanism.randomize(mechanism.example_values(9) * 4, Random(seed=3))
+    assert unpack(pack(reports)) == reports
+    archive = Archive(tmp_path / "reports")
+    archive.write("q-1-00000000-0000000000000000.parquet", reports)
+    again = archive.read("q-1-00000000-0000000000000000.parquet")
+    assert len(again) == len(reports)
+    assert mechanism.accumulate(again) == mechanism.accumulate(reports)
+    other = Archive(tmp_path / "other")
+    order = np.argsort(Random(seed=9).uint64(len(reports)))
+    other.write("q-1-00000000-0000000000000000.parquet", reports[order])
+    assert other.read("q-1-00000000-0000000000000000.parquet") == again, "the order tells when they came"
+
+
+def test_candidates_are_asked_for_later(reopen: Callable[[], Store], tmp_path: Path):
+    clock, archive = ManualClock(1000.0), Archive(tmp_path / "reports")
+    one = collector(reopen(), clock, archive)
+    for seed in range(3):
+        fill(one, seed)
+        clock.advance(100)
+        one.tick()
+    told = asked(one, "words", ["maybe", "never", "yes"])
+    assert told["n"] == 2 * CROWD  # the third ask is not closed yet
+    clock.advance(100)
+    one.tick()
+    for again in (one, collector(reopen(), clock, archive), collector(reopen(), clock, archive)):
+        told = asked(again, "words", ["maybe", "never", "yes"])
+        assert (told["n"], told["bias"], told["withheld"]) == (3 * CROWD, "heuristic", None)
+        assert np.allclose(told["value"], [0.4, 0.0, 0.6], atol=0.1)  # 6,000 reports at epsilon 4: 5 errors and more
+        told = asked(again, "ages", ["7", "8", "9"], first=11, last=12)
+        assert (told["n"], told["bias"], told["labels"]) == (2 * CROWD, "none", ["7", "8", "9"])
+        assert np.allclose(told["value"], [0.4, 0.0, 0.6], atol=6 * max(told["variance"]) ** 0.5)
+    assert len(list((tmp_path / "reports").iterdir())) == 6
+    assert asked(one, "sums", ["7"])["withheld"] == "0 reports; at least 20 are needed"
+    # They are deleted with the rest, and the files too.
+    clock.advance(86400 + 3600)
+    one = collector(reopen(), clock, archive)
+    assert asked(one, "words", ["maybe"])["n"] == 0
+    assert list((tmp_path / "reports").iterdir()) == []
+    assert one.deleted[WORDS.collection_id, "reports"] == 6 * CROWD
+    assert [key for key, _, _ in one.store.to_archive()] == []
+
+
+def test_without_a_folder_they_stay_in_the_store(reopen: Callable[[], Store]):
+    clock = ManualClock(1000.0)
+    one = collector(reopen(), clock, None)
+    fill(one, 1)
+    clock.advance(200)
+    one.tick()
+    assert asked(one, "ages", ["7"])["n"] == CROWD
+    steps = kept_reports(one.store, None, WORDS.collection_id, "ages", first=10, last=10)
+    assert [(step, len(reports)) for step, reports in steps] == [(10, CROWD)]
+    clock.advance(86400 + 3600)
+    one.tick()
+    assert asked(one, "ages", ["7"])["n"] == 0
+    assert one.deleted[WORDS.collection_id, "reports"] == 2 * CROWD
+
+
+def test_only_fresh_reports_are_kept_and_only_where_it_is_said(reopen: Callable[[], Store]):
+    clock = ManualClock(1000.0)
+    one = collector(reopen(), clock, None)
+    fill(one, 1)
+    windows = {window.question: window for window in one.board.windows.values()}
+    ages, sums = windows["ages"], windows["sums"]
+    assert len(one.store.kept_segments(sums.key)) == 0
+    rng = Random(seed=1)
+    reports = ages.ask.mechanism.randomize([7] * (2 * CROWD // 5) + [9] * (3 * CROWD // 5), rng)
+    ids = rng.bytes(16 * CROWD)
+    batch = Batch(WORDS.collection_id, ages.ask.ask_id, ids[:-16] + bytes(16), reports)
+    (receipt,) = one.ingest([Frame(WORDS.collection_id, batch=batch)])
+    assert (receipt.accepted, receipt.duplicates) == (1, CROWD - 1)
+    assert [len(unpack(segment)) for segment in one.store.kept_segments(ages.key)] == [CROWD, 1]
+
+
+def test_the_route(tmp_path: Path):
+    from hubbub.service.store.sqlite import SqliteStore
+
+    clock = ManualClock(1000.0)
+    one = collector(SqliteStore(":memory:"), clock, Archive(tmp_path / "reports"))
+    fill(one, 1)
+    clock.advance(200)
+    one.tick()
+    path = "/v1/collections/words/questions"
+    with running(create_app(Service(one), Tokens([TOKEN]))) as client:
+        told = client.get(f"{path}/words/candidates?candidate=maybe&candidate=yes&level=0.9", headers=AUTHORIZED).json()
+        assert (told["n"], told["labels"], told["level"]) == (CROWD, ["maybe", "yes"], 0.9)
+        assert told["low"][0] < 0.4 < told["high"][0]
+        few = client.get(f"{path}/ages/candidates?candidate=7&to=3", headers=AUTHORIZED).json()
+        assert (few["value"], few["withheld"]) == (None, "0 reports; at least 20 are needed")
+        assert problem(client.get(f"{path}/words/candidates?candidate=maybe")) == "no_token"
+        assert problem(client.get(f"{path}/sums/candidates?candidate=7", headers=AUTHORIZED)) == "not_found"
+        for wrong in ("", "?candidate=seven", "?candidate=7&candidate=7", "?candidate=100000"):
+            assert problem(client.get(f"{path}/ages/candidates{wrong}", headers=AUTHORIZED)) == "invalid_parameter"
+
+
+def test_people_are_told():
+    said = promise(WORDS)
+    assert "Reports of ages and words are kept one by one, of other questions only sums are kept" in said
+    assert "deleted 1 day after its step" in said
+    notes = [found.where for found in check(WORDS) if found.where.endswith("keep_reports")]
+    assert notes == ["questions.ages.keep_reports", "questions.words.keep_reports"]
+    without = load_collection(KEEPING.replace("keep_reports = true", ""))
+    assert "kept one by one" not in promise(without)
+    assert "keep_reports" not in str(without.spec())
+    assert without.collection_id != WORDS.collection_id
+
+
+def test_memos_and_streams_are_not_kept():
+    with pytest.raises(InvalidValue, match="keep_reports"):
+        load_collection(
+            KEEPING.replace(
+                'kind = "histogram"\nfield = "age"\nepsilon = 4.0',
+                'kind = "memo"\npermanent = 5.0\nfield = "age"\nepsilon = 1.0',
+            ).replace('mechanism = "OLH"', "")
+        )
+
+
+def test_files_of_others_are_left_alone(tmp_path: Path):
+    archive = Archive(tmp_path)
+    (tmp_path / "letter.txt").write_text("mine")
+    (tmp_path / "letter.parquet").write_text("mine")
+    archive.write(name := archive.name("q", 3, "0" * 32, "1" * 32), Reports("0" * 32, private={"v": np.uint8([1])}))
+    (tmp_path / f"{name}.part").write_text("half")
+    assert archive.keep_only([name]) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["letter.parquet", "letter.txt", name]
+
+
+def die(folder: Path, stride: int, *urls: str) -> int:
+    command = [sys.executable, str(HERE / "keep_and_die.py"), str(folder), str(stride), *urls]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def test_killed_at_points_of_keeping_them(tmp_path: Path):
+    assert die(tmp_path, 13) >= 20
+
+
+def test_killed_at_points_of_keeping_them_in_postgresql(tmp_path: Path, postgres: Callable[[], str]):
+    assert die(tmp_path, 41, *(postgres() for _ in range(6))) == 6
+
+
+@pytest.mark.slow
+def test_killed_at_every_point_of_keeping_them(tmp_path: Path):
+    assert die(tmp_path, 1) > 200
