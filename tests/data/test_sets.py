@@ -10,19 +10,24 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue, MissingDependency
+from hubbub.core.random import Random
 from hubbub.data import (
     CATALOG,
     YEARS,
     Baskets,
     Counts,
+    KeyValues,
     Table,
     adult,
     emoji,
     flights,
     flights3m,
     load,
+    movies,
     names,
     retail,
+    stock_moves,
+    stocks,
     taxi,
 )
 
@@ -111,6 +116,62 @@ def test_flights3m(cached: Path) -> None:
     assert (origins.labels[origins.counts.argmax()], origins.counts.max()) == ("ORD", 166_341)
 
 
+def test_movies(cached: Path) -> None:
+    ratings = movies()
+    assert (ratings.n, ratings.dimension, ratings.key.size) == (943, 1682, 100_000)
+    assert np.unique(ratings.labels).size == 1682
+    assert (ratings.held.min(), ratings.held.max()) == (20, 737)
+    values, counts = np.unique(ratings.value, return_counts=True)
+    assert values.tolist() == [-1.0, -0.5, 0.0, 0.5, 1.0]
+    assert counts.tolist() == [6110, 11_370, 27_145, 34_174, 21_201]  # one to five stars
+    rated = np.bincount(ratings.key)
+    assert (ratings.labels[rated.argmax()], rated.max()) == ("Star Wars (1977)", 583)
+    assert ratings.ternary().frequencies().sum() == pytest.approx(100_000 / 943)
+
+
+def test_movies_of_a_genre(cached: Path) -> None:
+    mysteries = movies(genre="Mystery")
+    assert (mysteries.n, mysteries.dimension, mysteries.key.size) == (943, 61, 5245)
+    whole = movies()
+    of_it = {str(label) for label in mysteries.labels}
+    assert mysteries.key.size == sum(str(whole.labels[key]) in of_it for key in whole.key)
+    with pytest.raises(InvalidValue, match="Film-Noir"):
+        movies(genre="mystery")
+
+
+def test_stocks(cached: Path) -> None:
+    table = stocks()
+    assert (table.n, len(table)) == (12_154, 8)
+    assert dict(zip(*(part.tolist() for part in np.unique(table["ticker"], return_counts=True)), strict=True)) == {
+        "AAPL": 3270,
+        "FB": 196,
+        "GOOG": 2148,
+        "IBM": 3270,
+        "MSFT": 3270,
+    }
+    assert (str(table["date"].min()), str(table["date"].max())) == ("2000-03-01", "2013-03-01")
+    assert all((table[name] > 0).all() for name in ("open", "high", "low", "close", "volume", "adj_close"))
+    for ticker in np.unique(table["ticker"]):
+        assert (np.diff(table["date"][table["ticker"] == ticker]) > np.timedelta64(0)).all()
+
+
+def test_stock_moves(cached: Path) -> None:
+    windows = stock_moves()
+    assert (len(windows), windows.dimension) == (3 * (3270 // 32) + 2148 // 32 + 196 // 32, 32)
+    frequencies = windows.frequencies()
+    assert frequencies[0] == 0  # what the others are measured from
+    assert frequencies.sum() == pytest.approx(9.57, abs=0.01)
+    drawn = stock_moves(5000, Random(seed=1))
+    assert len(drawn) == 5000
+    # 32 shares of 5,000, deviations of 0.007 at most: six of them, below one in a million.
+    assert np.abs(drawn.frequencies() - frequencies).max() < 0.042
+    assert len(stock_moves(days=3270)) == 3
+    with pytest.raises(InvalidValue, match="rng"):
+        stock_moves(5000)
+    with pytest.raises(InvalidValue, match="days"):
+        stock_moves(days=0)
+
+
 def test_flights3m_without_pyarrow(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(MissingDependency, match="pyarrow"):
@@ -127,16 +188,16 @@ def test_years_there_are_none_of(year: int) -> None:
 
 def test_load(cached: Path) -> None:
     kinds = {"emoji": Counts, "retail": Baskets, "adult": Table, "flights": Table, "names": Counts}
-    kinds |= {"taxi": Table, "flights3m": Table}
+    kinds |= {"taxi": Table, "flights3m": Table, "movies": KeyValues, "stocks": Table}
     assert list(kinds) == list(CATALOG)
-    for name in ("emoji", "retail", "adult", "taxi"):  # the others are read above
+    for name in ("emoji", "retail", "adult", "taxi", "movies", "stocks"):  # the others are read above
         assert type(load(name)) is kinds[name]
 
 
 def test_a_light_import() -> None:
     heavy = "{'numpy', 'scipy', 'numba', 'pandas', 'pyarrow', 'duckdb', 'matplotlib'}"
     code = f"import sys, hubbub.data; print(sorted({heavy} & set(sys.modules)), callable(hubbub.data.fetch))"
-    code += "; hubbub.data.zipf, hubbub.data.emoji, hubbub.data.adult, hubbub.data.flights3m"
+    code += "; hubbub.data.zipf, hubbub.data.emoji, hubbub.data.adult, hubbub.data.flights3m, hubbub.data.stocks"
     code += f"; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[] True", "['numpy']"]

