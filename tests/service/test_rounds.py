@@ -394,3 +394,28 @@ def test_nothing_is_written_while_nothing_happens():
     for second in range(50):
         at(one, 1000.0 + second)
     assert made == []
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if not name.endswith(("FAST", "RescueDP", "SP"))])
+def test_what_does_not_depend_on_late_answers_is_asked_on_time(method: str):
+    """Every step begins with an open ask, even while a publication of the step before waits for the late."""
+    collection = load_collection(STREAM.replace("METHOD", method))
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    one = collector(collection, clock, store)
+    waited = 0
+    for tick in range(10, 250):
+        clock.set(100.0 * 10 + 10 * (tick - 10))
+        one.tick()
+        opened = open_now(one)
+        if clock.now() % 100 == 0:
+            assert [window.ask.step for window in opened] == [clock.now() // 100]
+            waited += any(not window.final and window.closes == clock.now() for window in one.board.windows.values())
+        for window in opened:
+            if not window.sketch.n:
+                ask, seed = window.ask, int(window.ask.ask_id[:12], 16)
+                size = round(3000 * ask.cohort.share)
+                dark = round(size * (0.2 if ask.step % 9 < 5 else 0.7))
+                reports = ask.mechanism.randomize([1] * dark + [0] * (size - dark), Random(seed=seed))
+                batch = Batch(collection.collection_id, ask.ask_id, Random(seed=seed).bytes(16 * size), reports)
+                one.ingest([Frame(collection.collection_id, batch=batch)])
+    assert waited > 1, "no step waited for the late: nothing was tried"

@@ -37,8 +37,13 @@ def turned(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Prot
     said = next(stream)
     while True:
         if isinstance(said, Ask):
-            said = replace(said, cohort=Arc((said.cohort.start + start) % CIRCLE, said.cohort.length))
+            said = _turned(said, start)
         elif labels is not None:
             said = replace(said, estimate=replace(said.estimate, labels=labels))
         reply = yield said
         said = stream.send(reply)
+
+
+def _turned(ask: Ask, start: int) -> Ask:
+    following = None if ask.following is None else _turned(ask.following, start)
+    return replace(ask, cohort=Arc((ask.cohort.start + start) % CIRCLE, ask.cohort.length), following=following)

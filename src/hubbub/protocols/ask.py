@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +36,9 @@ class Ask:
         Who is asked.
     standing
         Whether everyone answers it at every step, so that it is published once and devices need no further word.
+    following
+        The first ask of the next step, where it is known whatever the answer to this one. Nobody is told: it lets a
+        server ask on time while it still waits for late answers.
 
     Example:
         >>> from hubbub import GRR
@@ -49,6 +52,7 @@ class Ask:
     view: View = Whole()  # noqa: RUF009 - frozen
     cohort: Arc = EVERYONE
     standing: bool = False
+    following: Ask | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.step, bool) or not isinstance(self.step, int) or self.step < 0:

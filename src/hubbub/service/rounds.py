@@ -1,8 +1,9 @@
 """Rounds: every question's conversation, driven by the clock. What happens is decided here, and stored whole.
 
-A step's first ask closes with the step, or at its half where a second may follow. A standing ask is known beforehand
-and opens with its step; any other as soon as what it depends on is final. Reports count for the collection's lateness
-after the close; then the sketch is final, the protocol hears it, and the next ask or release follows.
+A step's first ask closes with the step, or at its half where a second may follow. One that does not depend on the
+answers before it is known ahead and opens with its step; any other as soon as what it depends on is final. Reports count
+for the collection's lateness after the close; then the sketch is final, the protocol hears it, and the next ask or
+release follows.
 """
 
 from __future__ import annotations
@@ -155,8 +156,8 @@ class Rounds:
         return talk
 
     def _look_ahead(self, talk: Talk, now: float, changes: Changes) -> None:
-        """A standing ask opens with its step, while the one before it still waits for the late."""
-        ask = talk.next_standing
+        """An ask that is known ahead opens with its step, while the one before it still waits for the late."""
+        ask = talk.next_ask
         if ask is None or self._window(talk, ask) is not None:
             return
         opens = talk.collection.opens(ask.step)

@@ -47,7 +47,7 @@ class Talk:
         self.collection = collection
         self.era = era
         self.phase = 1
-        self.next_standing: Ask | None = None
+        self.next_ask: Ask | None = None
         """The first ask of the next step, where it is known already."""
         self.kept = [row.step for row in snapshots] or [era.first]
         """The steps of the snapshots: the last two, the older of which the newer is checked against."""
@@ -82,10 +82,12 @@ class Talk:
             time=time,
             minimum_batch=self.collection.minimum_batch,
         )
-        expected, self.next_standing, self.phase = self.next_standing, None, 1
+        expected, self.next_ask, self.phase = self.next_ask, None, 1
         self._listen()
         if expected is not None and self.said != expected:
-            raise ReplayMismatch(f"{self.era.question}: the standing ask has changed in step {expected.step}")
+            raise ReplayMismatch(
+                f"{self.era.question}: the ask that was known ahead has changed in step {expected.step}"
+            )
         return row
 
     def replay(self, store: Store) -> list[tuple[AskRow, Ask]]:
@@ -99,7 +101,7 @@ class Talk:
             if not waits:
                 self._replay_releases(store)
             # Beyond an open ask there may be one more, published ahead.
-            said = self.next_standing if waits else self.said
+            said = self.next_ask if waits else self.said
             if not isinstance(said, Ask) or row.ask != said.ask_id:
                 raise ReplayMismatch(f"{self.era.question}: the ask of step {row.step} is not reproduced")
             if not row.forgotten:
@@ -140,8 +142,11 @@ class Talk:
         self.snapshot = self._remember(said) if isinstance(said, Release) else None
         self._heard = self._conversation.listen()
         self.said = replace(self._heard, step=self.era.first + self._heard.step - 1)
-        if isinstance(self.said, Ask) and self.said.standing and self.phase == 1:
-            self.next_standing = replace(self.said, step=self.said.step + 1)
+        if isinstance(self.said, Ask):
+            if self.said.following is not None:
+                self.next_ask = replace(self.said.following, step=self.said.step + 1)
+            elif self.said.standing and self.phase == 1:
+                self.next_ask = replace(self.said, step=self.said.step + 1)
 
 
 def check_schedule(collection: Collection, question: str) -> None:

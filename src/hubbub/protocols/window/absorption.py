@@ -48,5 +48,5 @@ def absorption(
             parts = unit * absorbed
             if dissimilarity(now, last.value) > division.error(parts, now.value):
                 paid.asked, paid.nullified = division.step, absorbed - 1
-                fresh = yield from division.ask(parts)
+                fresh = yield from division.ask(parts, then=measure)
         yield last.release(fresh, now)

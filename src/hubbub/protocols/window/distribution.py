@@ -44,6 +44,6 @@ def distribution(
         # M2: publish or approximate
         parts = (publish - sum(taken)) // 2
         moved = now is not None and dissimilarity(now, last.value) > division.error(parts, now.value)
-        fresh = (yield from division.ask(parts)) if moved else None
+        fresh = (yield from division.ask(parts, then=measure)) if moved else None
         taken.append(parts if moved else 0)  # spent, whether or not anyone answered
         yield last.release(fresh, now)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator
+from dataclasses import replace
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -74,6 +75,10 @@ class Division(ABC):
         """The ask that takes so many parts."""
 
     @abstractmethod
+    def _following(self, parts: int) -> Ask:
+        """The first ask of the next step, if it takes so many parts and this step takes no more."""
+
+    @abstractmethod
     def _whole(self, estimate: Estimate) -> Estimate:
         """The estimate as one of the whole population."""
 
@@ -91,21 +96,26 @@ class Division(ABC):
         """The parts that this step may still take."""
         return self.total - sum(self._taken)
 
-    def ask(self, parts: int, *, standing: bool = False) -> Answer:
-        """Ask with so many parts, and estimate; None if nobody answered."""
+    def ask(self, parts: int, *, standing: bool = False, then: int = 0) -> Answer:
+        """Ask with so many parts, and estimate; None if nobody answered.
+
+        `then`: this is the last ask of the step, and the next step begins with an ask of so many parts.
+        """
         if not 0 <= parts <= self.left():
             raise HubbubError(f"step {self.step} would take {parts} parts, and the window has {self.left()} left")
         if parts == 0:
             return None
         self._taken[-1] += parts
-        return (yield from self._hear(self.question, parts, standing))
+        return (yield from self._hear(self.question, parts, standing, then))
 
     def ask_aside(self, question: Question) -> Answer:
         """Ask another question with a step's part of what is kept for it: once a step."""
         return (yield from self._hear(question, self.each_aside, True)) if self.each_aside else None
 
-    def _hear(self, question: Question, parts: int, standing: bool) -> Answer:
+    def _hear(self, question: Question, parts: int, standing: bool, then: int = 0) -> Answer:
         ask = self._ask(question, parts, standing)
+        if then and not self.each_aside:
+            ask = replace(ask, following=self._following(then))
         sketch = yield ask
         if sketch is None or sketch.n == 0:
             return None
@@ -152,6 +162,9 @@ class BudgetDivision(Division):
         mechanism = question.mechanism(parts)
         return Ask(mechanism=mechanism, step=self.step, view=question.view, cohort=EVERYONE, standing=standing)
 
+    def _following(self, parts: int) -> Ask:
+        return replace(self._ask(self.question, parts, True), step=self.step + 1)
+
     def _whole(self, estimate: Estimate) -> Estimate:
         return estimate
 
@@ -183,6 +196,11 @@ class PopulationDivision(Division):
     def _ask(self, question: Question, parts: int, standing: bool) -> Ask:
         mechanism = question.mechanism(self.units)
         return Ask(mechanism=mechanism, step=self.step, view=question.view, cohort=self._pointer.take(parts))
+
+    def _following(self, parts: int) -> Ask:
+        arc = Pointer(self._pointer.at).take(parts)
+        mechanism = self.question.mechanism(self.units)
+        return Ask(mechanism=mechanism, step=self.step + 1, view=self.question.view, cohort=arc)
 
     def _whole(self, estimate: Estimate) -> Estimate:
         return estimate.of_population(max(round(self.population), estimate.n))

@@ -62,5 +62,5 @@ def dsat(
             bar.height = max(0.0, bar.height - change) if excess < 0 else min(20.0, bar.height + change)
             if last.step == 0 or dissimilarity(now, last.value) >= bar.height * division.error(publish, now.value):
                 bar.steps.append(division.step)
-                fresh = yield from division.ask(publish)
+                fresh = yield from division.ask(publish, then=measure)
         yield last.release(fresh, now)

@@ -62,7 +62,7 @@ def pegasus(division: Division, *, beta: float = 0.2, tolerance: float = 1.0, me
     measure = int(whole * beta)
     while True:
         now = yield from division.ask(measure, standing=True)
-        fresh = yield from division.ask(whole - measure, standing=True)
+        fresh = yield from division.ask(whole - measure, standing=True, then=measure)
         if fresh is None:
             yield division.release(last.stand_in(division.step), published=False)
             continue

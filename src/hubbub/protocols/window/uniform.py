@@ -19,6 +19,7 @@ def uniform(division: Division, *, memory: Memory | None = None) -> Protocol:
         0.25
     """
     last = (memory or Memory()).keep("last", Last(division))
+    part = division.total // division.w
     while True:
-        fresh = yield from division.ask(division.total // division.w, standing=True)
+        fresh = yield from division.ask(part, standing=True, then=part)
         yield last.release(fresh)
