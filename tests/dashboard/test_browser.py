@@ -211,6 +211,16 @@ def test_reports_and_releases_appear_as_they_come(browser: Browser, living: tupl
     assert watched.wrong == []
 
 
+def test_a_browser_asks_for_the_token_of_a_query_route(browser: Browser, living: tuple[Site, Collector, Fleet]):
+    """It gives a password only where it understands that it is asked for one."""
+    site, _, _ = living
+    watched = Watched(browser, site, http_credentials={"username": "anyone", "password": TOKEN})
+    answered = watched.page.goto(f"{site.address}/v1/collections/emoji/counts")
+    assert answered is not None
+    assert answered.status == 200
+    watched.context.close()
+
+
 def test_where_events_do_not_come_through_the_page_asks(browser: Browser, living: tuple[Site, Collector, Fleet]):
     site, collector, fleet = living
     watched = Watched(browser, site, http_credentials={"username": "anyone", "password": TOKEN})

@@ -44,3 +44,23 @@ def test_a_clock_that_jumps_breaks_nothing():
     assert [one.accepted for one in meter.intervals("a")] == [2]
     assert all(one.seconds > 0 for one in meter.intervals("a"))
     assert meter.intervals("unknown")[0].accepted == 0
+
+
+def test_what_came_before_a_restart_is_shown_minute_by_minute():
+    clock = ManualClock(60_090.0)
+    meter = Meter(clock, earlier={"a": [(997, 600, 6), (1000, 60, 0), (1001, 30, 1)], "b": []})
+    meter.add({("a", "accepted"): 5})
+    clock.advance(15.0)
+    found = meter.intervals("a")
+    assert [(one.start, one.seconds, one.accepted, one.rejected) for one in found] == [
+        (59_820.0, 60.0, 600, 6),
+        (59_880.0, 60.0, 0, 0),
+        (59_940.0, 60.0, 0, 0),
+        (60_000.0, 60.0, 60, 0),
+        (60_060.0, 30.0, 30, 1),
+        (60_090.0, 10.0, 5, 0),
+        (60_100.0, 5.0, 0, 0),
+    ]
+    assert len(meter.intervals("b")) == 2
+    clock.advance(3600.0)
+    assert {one.seconds for one in meter.intervals("a")[:-1]} == {10.0}

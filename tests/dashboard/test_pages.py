@@ -123,7 +123,8 @@ def test_headers(get: Get, path: str):
     assert policy["default-src"] == "'self'"
     assert {policy[name] for name in ("object-src", "base-uri", "form-action", "frame-ancestors")} == {"'none'"}
     assert "unsafe" not in answered.headers["content-security-policy"]
-    assert answered.headers["cache-control"] == "no-store"
+    public = path.startswith(("/privacy", "/collections"))
+    assert answered.headers["cache-control"] == ("no-cache" if public else "no-store")
     assert answered.headers["content-type"] == "text/html; charset=utf-8"
 
 

@@ -190,7 +190,7 @@ def test_ingest_shows_what_was_counted_and_explains_it(get: Get, collector: Coll
 
 
 def test_every_reason_is_explained():
-    assert set(EXPLAINED) == {"accepted", "duplicate", *REASONS}
+    assert set(EXPLAINED) == {"accepted", "duplicate", "cover", *REASONS}
 
 
 @pytest.mark.parametrize("name", ["emoji", "telemetry"])

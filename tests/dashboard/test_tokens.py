@@ -51,3 +51,16 @@ def test_promises_need_none(app: object, path: str):
     page = Outline(ask(app, path).text)
     assert not page.all("script")
     assert not page.all("data")
+
+
+@pytest.mark.parametrize("path", [*PUBLIC, "/results/telemetry"])
+def test_a_page_that_is_known_is_not_sent_again(app: object, path: str):
+    first = ask(app, path, headers=basic(TOKEN))
+    tag = first.headers["etag"]
+    for known in (tag, f"W/{tag}", f'"other", {tag}'):
+        again = ask(app, path, headers={**basic(TOKEN), "If-None-Match": known})
+        assert (again.status, again.body, again.headers["etag"]) == (304, b"", tag)
+        assert again.headers["cache-control"] == first.headers["cache-control"]
+    assert ask(app, path, headers={**basic(TOKEN), "If-None-Match": '"other"'}).body == first.body
+    if path not in PUBLIC:
+        assert ask(app, path, headers={"If-None-Match": tag}).status == 401

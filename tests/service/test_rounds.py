@@ -419,3 +419,21 @@ def test_what_does_not_depend_on_late_answers_is_asked_on_time(method: str):
                 batch = Batch(collection.collection_id, ask.ask_id, Random(seed=seed).bytes(16 * size), reports)
                 one.ingest([Frame(collection.collection_id, batch=batch)])
     assert waited > 1, "no step waited for the late: nothing was tried"
+
+
+def test_the_board_may_be_read_while_it_changes():
+    one = collector(exact_collection(), ManualClock(1000.0))
+    (window,) = open_now(one)
+
+    class Restless:
+        """A window that opens another while it is looked at."""
+
+        question, final, closes = "all", False, 2000.0
+
+        @property
+        def opens(self) -> float:
+            one.board.windows[window.key._replace(ask="e" * 32)] = window
+            return 0.0
+
+    one.board.windows[window.key._replace(ask="f" * 32)] = Restless()  # type: ignore[assignment]
+    assert len(open_now(one)) == 2

@@ -146,3 +146,20 @@ def test_urls_that_name_no_store_are_refused(url: str):
 def test_a_server_that_is_not_there_is_said_plainly():
     with pytest.raises(StoreFailed):
         open_store("postgresql://nobody@127.0.0.1:1/nothing?connect_timeout=2")
+
+
+def test_what_came_is_known_to_the_minute_for_a_day(reopen: Reopen):
+    store = reopen()
+    for minute in (5, 5, 6, 1500):
+        changes = Changes(minute=minute)
+        changes.counts["c" * 32, "accepted"] += 10
+        changes.counts["c" * 32, "late"] += 2
+        changes.counts["c" * 32, "duplicate"] += 7
+        changes.counts["", "malformed"] += 1
+        store.commit(changes)
+        if minute == 6:
+            assert store.rates("c" * 32, 0) == [(5, 20, 4), (6, 10, 2)]
+    store = reopen()
+    assert store.rates("c" * 32, 0) == [(1500, 10, 2)]
+    assert store.rates("", 1500) == [(1500, 0, 1)]
+    assert not Changes(minute=7)

@@ -14,6 +14,7 @@ from hubbub.dashboard.pages import routes
 from hubbub.dashboard.reader import Ingest, OpenAsk
 from hubbub.service.auth import Tokens
 from hubbub.service.service import Service
+from hubbub.service.store.base import RateRow
 
 __all__ = ["ServiceReader", "dashboard"]
 
@@ -41,8 +42,13 @@ class ServiceReader:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._collector = service.collector
-        self._meter = Meter(service.collector.clock)
+        self._meter = Meter(self._collector.clock, earlier=self._earlier())
         service.collector.listeners.append(lambda changes: self._meter.add(changes.counts))
+
+    def _earlier(self) -> dict[str, list[RateRow]]:
+        """What came in the hour before this collector began."""
+        first, store = int(self.now() // 60) - 60, self._collector.store
+        return {one.collection_id: store.rates(one.collection_id, first) for one in self.collections()}
 
     def now(self) -> float:
         """Unix seconds."""

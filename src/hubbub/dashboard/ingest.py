@@ -16,6 +16,7 @@ __all__ = ["EXPLAINED", "ingest_page", "rate_now"]
 EXPLAINED = {
     "accepted": "Counted, exactly once, and on the disk.",
     "duplicate": "Sent again and recognised: it was counted before. A lost answer makes a device repeat itself.",
+    "cover": "An upload without a report, from a device that was asked and did not answer: so that nobody sees which.",
     "unknown_collection": "Names a collection that is not served here. An old program, or a wrong address.",
     "unknown_ask": "Answers something that was never asked. A broken program, or one that guesses.",
     "outdated_version": "Made for an earlier version of the collection. The device has not fetched the new one yet.",
@@ -28,6 +29,7 @@ EXPLAINED = {
 }
 """What each outcome means, and what usually causes it."""
 
+NO_FAULT = ("accepted", "duplicate", "cover")
 _NOW = 60.0
 _HEADINGS = ("Outcome", "#Reports", "What it means")
 
@@ -55,7 +57,7 @@ def rate_now(rates: list[Interval]) -> float:
 
 def _headline(found: Ingest) -> Html:
     accepted = found.outcomes.get("accepted", 0)
-    turned_away = sum(number for name, number in found.outcomes.items() if name not in ("accepted", "duplicate"))
+    turned_away = sum(number for name, number in found.outcomes.items() if name not in NO_FAULT)
     everything = accepted + turned_away
     share = f"{part(turned_away / everything)} of all" if everything else None
     pairs: list[tuple[str, Child]] = [
@@ -80,7 +82,7 @@ def _rates(found: Ingest, now: float) -> Html:
         if one.start + one.seconds <= now  # one that is not over yet would look like a fall
     ]
     if len(points) < 2:
-        content = el("p", "The chart begins with the first minute of this collector's life.", class_="note")
+        content = el("p", "The chart begins with the first report.", class_="note")
     else:
         numbers = [point.value or 0.0 for point in points]
         scale = Scale("quantity", 0 if max(numbers) >= 10 else 2)
@@ -99,7 +101,7 @@ def _rates(found: Ingest, now: float) -> Html:
 def _outcomes(found: Ingest) -> Html:
     rows = _rows(found.outcomes, always=("accepted", "duplicate"))
     content: list[Child] = [table("Reports by outcome", _HEADINGS, rows)]
-    if len(rows) <= 2:
+    if not any(number for name, number in found.outcomes.items() if name not in NO_FAULT):
         content.append(el("p", "Nothing was turned away.", class_="note"))
     if any(found.nobodys.values()):
         said = "Turned away before it was clear which collection they are for:"

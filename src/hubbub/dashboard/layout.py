@@ -24,7 +24,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Nothing from elsewhere, nothing inline, and no copy left behind."""
+"""Nothing from elsewhere, nothing inline, and no copy of results left behind."""
 
 SECTIONS = {"results": "Results", "ingest": "Ingest", "privacy": "Privacy", "collections": "Collection"}
 _SECONDS_WITHOUT_PROGRAMS = 60
@@ -69,9 +69,10 @@ class Page:
     live: bool = False
     lead: Child = None
 
-    def response(self, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-        """The page as an answer."""
-        return Response(self.html(), status, {**HEADERS, **(headers or {})}, "text/html; charset=utf-8")
+    def response(self, status: int = 200, headers: dict[str, str] | None = None, *, public: bool = False) -> Response:
+        """The page as an answer; a public one may be kept, and is asked about before it is shown again."""
+        kept = {"Cache-Control": "no-cache"} if public else {}
+        return Response(self.html(), status, {**HEADERS, **kept, **(headers or {})}, "text/html; charset=utf-8")
 
     def html(self) -> str:
         """The page.

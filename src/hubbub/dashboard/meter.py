@@ -1,22 +1,23 @@
-"""How fast reports come in: what was counted lately, interval by interval, in memory."""
+"""How fast reports come in: what was counted lately, interval by interval; before the start, minute by minute."""
 
 from __future__ import annotations
 
 import math
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hubbub.collection import Clock
 from hubbub.dashboard.reader import Interval
 
 __all__ = ["Meter"]
 
-_ACCEPTED, _DUPLICATE = "accepted", "duplicate"
+_MINUTE = 60.0
+_ACCEPTED, _ASIDE = "accepted", ("duplicate", "cover")
 
 
 class Meter:
-    """Counts of the last while by collection. It begins empty whenever the collector does.
+    """Counts of the last while by collection. What came before the collector began is looked up.
 
     Parameters
     ----------
@@ -26,6 +27,8 @@ class Meter:
         How long an interval is.
     keep
         How many of them are kept.
+    earlier
+        What was counted before this one began, by collection: minutes of Unix time, accepted and rejected.
 
     Example:
         >>> from hubbub.collection import ManualClock
@@ -37,20 +40,28 @@ class Meter:
         [(100.0, 10.0, 5, 1), (110.0, 10.0, 0, 0), (120.0, 5.0, 0, 0)]
     """
 
-    def __init__(self, clock: Clock, *, seconds: float = 10.0, keep: int = 360) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        seconds: float = 10.0,
+        keep: int = 360,
+        earlier: Mapping[str, Sequence[tuple[int, int, int]]] | None = None,
+    ) -> None:
         self._clock = clock
         self._seconds = seconds
         self._keep = keep
         self._began = clock.now()
+        self._earlier = {name: self._before(rows) for name, rows in (earlier or {}).items()}
         self._lock = threading.Lock()
         self._counts: defaultdict[str, dict[int, list[int]]] = defaultdict(dict)
 
     def add(self, counts: Mapping[tuple[str, str], int]) -> None:
-        """Take in what was counted just now, by collection id and outcome; a duplicate is neither here nor there."""
+        """Take in what was counted just now, by collection id and outcome; duplicates and cover are left aside."""
         now = self._place()
         with self._lock:
             for (collection, outcome), number in counts.items():
-                if outcome == _DUPLICATE:
+                if outcome in _ASIDE:
                     continue
                 kept = self._counts[collection]
                 kept.setdefault(now, [0, 0])[outcome != _ACCEPTED] += number
@@ -63,11 +74,22 @@ class Meter:
         first = max(last - self._keep + 1, 0)
         with self._lock:
             kept = dict(self._counts.get(collection, {}))
-        found = []
+        since = now - self._keep * self._seconds
+        found = [one for one in self._earlier.get(collection, ()) if one.start >= since]
         for place in range(first, last + 1):
             start = self._began + place * self._seconds
             accepted, rejected = kept.get(place, (0, 0))
             found.append(Interval(start, min(self._seconds, max(now - start, 1e-3)), accepted, rejected))
+        return found
+
+    def _before(self, rows: Sequence[tuple[int, int, int]]) -> list[Interval]:
+        """The minutes from the first in which something came until the beginning, without gaps."""
+        known = {minute: counts for minute, *counts in rows}
+        found = []
+        for minute in range(min(known, default=1 << 62), math.ceil(self._began / _MINUTE)):
+            accepted, rejected = known.get(minute, (0, 0))
+            start = minute * _MINUTE
+            found.append(Interval(start, min(_MINUTE, self._began - start), accepted, rejected))
         return found
 
     def _place(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -51,6 +52,15 @@ def routes(reader: Reader, *, allow: Callable[[str], bool] | None = None) -> lis
     ]
 
 
+def _unless_known(request: Request, made: Response) -> Response:
+    """The page, or only that it is the one that the reader has."""
+    tag = f'"{hashlib.sha256(made.body).hexdigest()[:32]}"'
+    made.headers["ETag"] = tag
+    if tag not in [known.strip().removeprefix("W/") for known in request.headers.get("if-none-match", "").split(",")]:
+        return made
+    return Response(status_code=304, headers={name: made.headers[name] for name in ("ETag", "Cache-Control")})
+
+
 class _Pages:
     """Functions that are not asynchronous run in a thread of their own: reading the store may take a moment."""
 
@@ -89,7 +99,7 @@ class _Pages:
                 return self._locked()
             collection = self._named(request)
             page = None if collection is None else make(request, collection)
-            return self._missing() if page is None else page.response()
+            return self._missing() if page is None else _unless_known(request, page.response(public=not private))
 
         return answer
 

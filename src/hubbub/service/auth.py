@@ -44,8 +44,9 @@ class Tokens:
     def check(self, request: Request) -> None:
         """Refuse a request without one."""
         if not self.allow(request.headers.get("authorization", "")):
-            headers = {"WWW-Authenticate": 'Bearer realm="hubbub", Basic realm="hubbub"'}
-            raise Problem(401, "no_token", headers=headers)
+            # A line each: browsers read no further than the first challenge of a line.
+            challenges = ['Bearer realm="hubbub"', 'Basic realm="hubbub", charset="UTF-8"']
+            raise Problem(401, "no_token", headers=[("WWW-Authenticate", challenge) for challenge in challenges])
 
 
 def token_file(path: Path) -> str:

@@ -108,10 +108,10 @@ class Collector:
             if len(body) > self.limits.most_bytes:
                 raise Refused("too_large", f"{len(body):,} bytes; at most {self.limits.most_bytes:,}")
             frame = read_frame(kind, body, self.served)
-            wait = self._quota.take(frame.collection, frame.count)
+            wait = self._quota.take(frame.collection, max(frame.count, 1))
             if wait:
                 said = f"more than {self.limits.rate:g} reports a second; try again in {wait:.3g} seconds"
-                raise Refused("over_quota", said, collection=frame.collection, count=frame.count)
+                raise Refused("over_quota", said, collection=frame.collection, count=max(frame.count, 1))
         except Refused as refusal:
             self.refuse(refusal)
             raise
@@ -156,7 +156,7 @@ class Collector:
         return self.store.releases(self.collections[name].collection_id, question, first, last, most)
 
     def counts(self) -> Counter[tuple[str, str]]:
-        """What became of reports so far, by collection id and outcome ("accepted", "duplicate" or a reason)."""
+        """What became of reports, by collection id and outcome ("accepted", "duplicate", "cover" or a reason)."""
         with self._lock:
             return self._counts + self._pending + self._refused
 
@@ -179,6 +179,7 @@ class Collector:
         with self._lock:
             self._pending, self._refused = self._refused, Counter()
         changes.counts.update(self._pending)
+        changes.minute = int(self.clock.now() // 60)
         if changes:
             deleted = self.store.commit(changes)
             with self._lock:

@@ -84,6 +84,8 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[As
         for outcome, count in receipt.outcomes().items():
             if count:
                 made.changes.counts[frame.collection, outcome] += count
+        if not frame.count:  # of a device that is asked and does not answer: see Collection.cover
+            made.changes.counts[frame.collection, "cover"] += 1
     return made
 
 

@@ -30,7 +30,7 @@ def metrics_text(service: Service) -> str:
     names = {collection.collection_id: name for name, collection in collector.collections.items()}
     outcomes: dict[tuple[str, str], int] = {}
     for name in (*collector.collections, ""):
-        outcomes |= dict.fromkeys(((name, outcome) for outcome in ("accepted", "duplicate", *REASONS)), 0)
+        outcomes |= dict.fromkeys(((name, outcome) for outcome in ("accepted", "duplicate", "cover", *REASONS)), 0)
     for (collection, outcome), count in collector.counts().items():
         outcomes[names.get(collection, ""), outcome] += count  # earlier versions are told together with the unknown
     deleted: dict[tuple[str, str], int] = {(name, what): 0 for name in collector.collections for what in DELETED}

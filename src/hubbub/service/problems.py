@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -55,11 +56,11 @@ class Problem(Exception):
         b'{"type":"urn:hubbub:problem:not_found","title":"There is nothing here.","status":404}'
     """
 
-    def __init__(self, status: int, slug: str, detail: str = "", *, headers: dict[str, str] | None = None) -> None:
+    def __init__(self, status: int, slug: str, detail: str = "", *, headers: Sequence[tuple[str, str]] = ()) -> None:
         self.status = status
         self.slug = slug
         self.detail = detail
-        self.headers = headers or {}
+        self.headers = headers
         super().__init__(f"{status} {slug}: {detail}")
 
     def body(self) -> bytes:
@@ -70,7 +71,10 @@ class Problem(Exception):
 
     def response(self) -> Response:
         """The document as an answer."""
-        return Response(self.body(), self.status, self.headers, CONTENT_TYPE)
+        made = Response(self.body(), self.status, media_type=CONTENT_TYPE)
+        for name, value in self.headers:
+            made.headers.append(name, value)
+        return made
 
 
 def problem_of(error: Exception) -> Problem:
@@ -83,18 +87,18 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, Problem):
         return error
     if isinstance(error, Refused):
-        headers = {"Retry-After": "1"} if error.reason == "over_quota" else {}
+        headers = [("Retry-After", "1")] if error.reason == "over_quota" else []
         return Problem(_STATUS[error.reason], error.reason, error.detail, headers=headers)
     if isinstance(error, Busy | Stopped):
         slug = "busy" if isinstance(error, Busy) else "stopping"
-        return Problem(503, slug, str(error), headers={"Retry-After": "1"})
+        return Problem(503, slug, str(error), headers=[("Retry-After", "1")])
     if isinstance(error, StoreFailed):
-        return Problem(503, "no_store", headers={"Retry-After": "1"})
+        return Problem(503, "no_store", headers=[("Retry-After", "1")])
     if isinstance(error, InvalidValue):
         return Problem(400, "invalid_parameter", str(error))
     if isinstance(error, HTTPException):
         slug = {404: "not_found", 405: "not_allowed"}.get(error.status_code, "malformed")
-        return Problem(error.status_code, slug, headers=dict(error.headers or {}))
+        return Problem(error.status_code, slug, headers=list((error.headers or {}).items()))
     return Problem(500, "internal")  # no detail: it may hold what nobody should see
 
 

@@ -41,7 +41,7 @@ class ReportsRoute:
             return await _send(send, 204, b"", _PREFLIGHT)
         try:
             if scope["method"] != "POST":
-                raise Problem(405, "not_allowed", headers={"Allow": "POST, OPTIONS"})
+                raise Problem(405, "not_allowed", headers=[("Allow", "POST, OPTIONS")])
             body = await self._take(scope, receive)
         except HubbubError as error:
             return await _send_problem(send, problem_of(error))
@@ -101,7 +101,7 @@ async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes,
 
 async def _send_problem(send: Send, problem: Problem) -> None:
     headers = [(b"content-type", CONTENT_TYPE.encode()), _ANY_ORIGIN]
-    headers += [(name.lower().encode(), value.encode()) for name, value in problem.headers.items()]
+    headers += [(name.lower().encode(), value.encode()) for name, value in problem.headers]
     if problem.status in (408, 413):
         headers.append((b"connection", b"close"))  # what is still coming is not read
     await _send(send, problem.status, problem.body(), headers)

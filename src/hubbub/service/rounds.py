@@ -1,9 +1,9 @@
 """Rounds: every question's conversation, driven by the clock. What happens is decided here, and stored whole.
 
 A step's first ask closes with the step, or at its half where a second may follow. One that does not depend on the
-answers before it is known ahead and opens with its step; any other as soon as what it depends on is final. Reports count
-for the collection's lateness after the close; then the sketch is final, the protocol hears it, and the next ask or
-release follows.
+answers before it is known ahead and opens with its step; any other as soon as what it depends on is final. Reports
+count for the collection's lateness after the close; then the sketch is final, the protocol hears it, and the next ask
+or release follows.
 """
 
 from __future__ import annotations

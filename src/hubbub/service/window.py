@@ -65,7 +65,7 @@ class Board:
         """The windows of a collection that devices may answer now, oldest first."""
         asked = [
             window
-            for key, window in self.windows.items()
+            for key, window in list(self.windows.items())  # a copy: others look while the writer opens and closes
             if key.collection == collection and not window.final and window.opens <= now < window.closes
         ]
         return sorted(asked, key=lambda window: window.question)

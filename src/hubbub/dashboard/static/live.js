@@ -18,6 +18,7 @@
   let busy = false;
   let last = Date.now();
   let due = 0;
+  let tag = ""; // of the page as it is shown
 
   const text = document.createElement("span");
   const button = document.createElement("button");
@@ -66,10 +67,12 @@
     if (busy || paused || document.hidden) return;
     busy = true;
     try {
-      const answer = await fetch(here, { headers: { Accept: "text/html" }, cache: "no-store" });
-      if (!answer.ok) throw new Error(String(answer.status));
-      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
+      const answer = await fetch(here, { headers: { Accept: "text/html", "If-None-Match": tag }, cache: "no-store" });
+      if (!answer.ok && answer.status !== 304) throw new Error(String(answer.status));
+      const html = answer.status === 304 ? "" : await answer.text(); // 304: what is shown is what there is
+      const fresh = html && new DOMParser().parseFromString(html, "text/html").getElementById("main");
       if (!paused && fresh) {
+        tag = answer.headers.get("ETag") || "";
         morph(document.getElementById("main"), fresh);
         hubbubCharts.all();
       }

@@ -17,6 +17,7 @@ __all__ = [
     "CollectionRow",
     "EraRow",
     "Expiry",
+    "RateRow",
     "ReleaseRow",
     "SnapshotRow",
     "Store",
@@ -116,6 +117,14 @@ class ReleaseRow(NamedTuple):
     withheld: str | None
 
 
+class RateRow(NamedTuple):
+    """How many reports a minute brought."""
+
+    minute: int
+    accepted: int
+    rejected: int
+
+
 @dataclass
 class Changes:
     """What one transaction does.
@@ -150,9 +159,11 @@ class Changes:
     expired: list[Expiry] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     """What to add to the counters, by collection and outcome."""
+    minute: int = 0
+    """The minute of Unix time in which they were counted; at 0 no account is kept of when."""
 
     def __bool__(self) -> bool:
-        return any(vars(self).values())
+        return any(value for name, value in vars(self).items() if name != "minute")
 
 
 class Store(Protocol):
@@ -219,6 +230,10 @@ class Store(Protocol):
 
     def counts(self) -> Counter[tuple[str, str]]:
         """The counters, by collection and outcome."""
+        ...
+
+    def rates(self, collection: str, first: int) -> list[RateRow]:
+        """What was counted minute by minute from one on; a minute without anything is left out."""
         ...
 
     def close(self) -> None:

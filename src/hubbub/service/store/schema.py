@@ -47,6 +47,10 @@ _TABLES = (
         collection TEXT NOT NULL, question TEXT NOT NULL, step BIGINT NOT NULL, time {real} NOT NULL,
         payload TEXT NOT NULL, withheld TEXT, PRIMARY KEY (collection, question, step)
     )""",
+    """CREATE TABLE IF NOT EXISTS rates (
+        collection TEXT NOT NULL, minute BIGINT NOT NULL, accepted BIGINT NOT NULL, rejected BIGINT NOT NULL,
+        PRIMARY KEY (collection, minute)
+    )""",
     """CREATE TABLE IF NOT EXISTS counts (
         collection TEXT NOT NULL, outcome TEXT NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (collection, outcome)
     )""",
@@ -58,6 +62,6 @@ def tables(*, real: str, bytes: str, serial: str) -> list[str]:
 
     Example:
         >>> len(tables(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY"))
-        14
+        15
     """
     return [statement.format(real=real, bytes=bytes, serial=serial) for statement in _TABLES]

@@ -20,6 +20,7 @@ from hubbub.service.store.base import (
     CollectionRow,
     EraRow,
     Expiry,
+    RateRow,
     ReleaseRow,
     SnapshotRow,
     StoreFailed,
@@ -29,6 +30,7 @@ from hubbub.service.store.schema import VERSION, tables
 __all__ = ["SqlStore"]
 
 _ASK = "asks.collection, asks.ask, question, first, step, phase, spec, opens, closes, final, forgotten, data"
+_DAY = 1440
 _CHUNK = 256
 """How many segments are read at once."""
 
@@ -124,7 +126,18 @@ class SqlStore(ABC):
                 deleted += self._expire(expiry)
             for place, count in changes.counts.items():
                 self._write(_COUNT, *place, count)
+            if changes.minute:
+                self._rate(changes)
         return deleted
+
+    def _rate(self, changes: Changes) -> None:
+        """When reports came, to the minute, for a day."""
+        for collection in {collection for collection, _ in changes.counts}:
+            accepted = changes.counts[collection, "accepted"]
+            others = sum(number for (name, _), number in changes.counts.items() if name == collection)
+            rejected = others - accepted - changes.counts[collection, "duplicate"]
+            self._write(_RATE, collection, changes.minute, accepted, rejected)
+            self._write("DELETE FROM rates WHERE collection = ? AND minute < ?", collection, changes.minute - _DAY)
 
     def _expire(self, expiry: Expiry) -> Counter[tuple[str, str]]:
         collection, *place = expiry[:3]
@@ -269,6 +282,15 @@ class SqlStore(ABC):
         rows = self._read("SELECT collection, outcome, count FROM counts")
         return Counter({(collection, outcome): int(count) for collection, outcome, count in rows})
 
+    def rates(self, collection: str, first: int) -> list[RateRow]:
+        """What was counted minute by minute from one on."""
+        rows = self._read(
+            "SELECT minute, accepted, rejected FROM rates WHERE collection = ? AND minute >= ? ORDER BY minute",
+            collection,
+            first,
+        )
+        return [RateRow(*row) for row in rows]
+
 
 # A closed ask's sketch never changes again, whoever asks for it.
 _SKETCH = """UPDATE sketches SET data = ? WHERE collection = ? AND ask = ?
@@ -278,6 +300,8 @@ _EXPIRED = """DELETE FROM {} WHERE collection = ? AND ask IN
     (SELECT ask FROM asks WHERE collection = ? AND question = ? AND step < ?)"""
 _EXPIRED_REPORTS = """SELECT SUM(n) FROM {} WHERE collection = ? AND ask IN
     (SELECT ask FROM asks WHERE collection = ? AND question = ? AND step < ?)"""
+_RATE = """INSERT INTO rates VALUES (?, ?, ?, ?) ON CONFLICT (collection, minute)
+    DO UPDATE SET accepted = rates.accepted + excluded.accepted, rejected = rates.rejected + excluded.rejected"""
 _COUNT = """INSERT INTO counts VALUES (?, ?, ?)
     ON CONFLICT (collection, outcome) DO UPDATE SET count = counts.count + excluded.count"""
 
