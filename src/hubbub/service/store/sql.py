@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.service.ids import ENTRY_BYTES
+from hubbub.service.reasons import REASONS
 from hubbub.service.store.base import (
     ArchiveRow,
     AskKey,
@@ -134,8 +135,7 @@ class SqlStore(ABC):
         """When reports came, to the minute, for a day."""
         for collection in {collection for collection, _ in changes.counts}:
             accepted = changes.counts[collection, "accepted"]
-            others = sum(number for (name, _), number in changes.counts.items() if name == collection)
-            rejected = others - accepted - changes.counts[collection, "duplicate"]
+            rejected = sum(changes.counts[collection, reason] for reason in REASONS)
             self._write(_RATE, collection, changes.minute, accepted, rejected)
             self._write("DELETE FROM rates WHERE collection = ? AND minute < ?", collection, changes.minute - _DAY)
 
