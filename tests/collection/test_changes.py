@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -93,8 +93,21 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"minimum_batch": 50}, "privacy.minimum_batch", "warning", "fewer reports"),
     ({"minimum_batch": 500}, "privacy.minimum_batch", "note", "stricter"),
     ({"minimum_arc": 1 << 20}, "privacy.minimum_arc", "warning", "smaller groups"),
+    ({"cover": True}, "privacy.cover", "note", "as much as those that answer"),
+    (
+        {"questions": questions(k=replace(ASKED["k"], permanent=3.0))},
+        "questions.k",
+        "warning",
+        "epsilon 3 of their life",
+    ),
     ({"step_seconds": 7200}, "schedule.step", "warning", "from 1 hour to 2 hours"),
-    ({"origin": 60}, "schedule.origin", "warning", "numbered anew"),
+    ({"origin": 60}, "schedule.origin", "warning", "streams start again, what devices spent counts on"),
+    (
+        {"budget": Budget.of(event=6.0, window=(40.0, 7), user=50.0)},
+        "privacy.user",
+        "note",
+        "one that has spent as much already answers no more",
+    ),
     ({"lateness_seconds": 60}, "schedule.lateness", "note", "another time"),
     ({"retention_days": 91}, "schedule.retention", "warning", "longer than people were told"),
     ({"retention_days": 89}, "schedule.retention", "note", "sooner"),
@@ -126,7 +139,7 @@ def test_every_part_of_a_collection_is_compared() -> None:
     for change, *_ in CHANGES:
         assert replace(OLD, **change).collection_id != OLD.collection_id
     named = {key for change, *_ in CHANGES for key in change}
-    assert named | {"name", "version", "trust"} == set(OLD.spec()) - {"format"}
+    assert named | {"name", "version", "trust"} == {field.name for field in fields(OLD)}
 
 
 def test_versions() -> None:

@@ -65,15 +65,36 @@ def test_memos() -> None:
     collection = make(questions={"q": QUESTIONS["kept"]}, budget=Budget.of(user=10.0))
     assert "88.1%" in said_of(collection, "q. ")
     assert "look alike" in said_of(collection, "Linked reports. ")
-    assert "at most epsilon 6." in said_of(collection, "Linked reports. ")  # three values, 2 each
+    assert "at most epsilon 6, however often" in said_of(collection, "Linked reports. ")  # three values, 2 each
     limited = replace(collection, budget=Budget.of(user=3.0))
-    assert "at most epsilon 3." in said_of(limited, "Linked reports. ")
+    assert "at most epsilon 3, however often" in said_of(limited, "Linked reports. ")
     large = make(
         fields={**FIELDS, "level": Ordinal(1000)},
         questions={"q": replace(QUESTIONS["kept_level"], mechanism=None)},
         budget=Budget.of(user=50.0),
     )
     assert re.search(r"one of [0-9,]+, which stays the same", said_of(large, "Linked reports. "))
+
+
+def test_when_a_kept_answer_changed_is_not_said_to_be_hidden() -> None:
+    """No limit is claimed for it: tests/mechanisms/test_memo.py shows how sure one can be of it."""
+    collection = make(questions={"q": QUESTIONS["kept"]}, budget=Budget.of(user=10.0))
+    assert "That a value changed, and when, is not hidden" in said_of(collection, "q. ")
+    assert "that it changed has no such limit" in said_of(collection, "Linked reports. ")
+    assert "not when one took the place of another" in said_of(collection, "All together. ")
+    plain = make(questions={"q": QUESTIONS["themes"]}, budget=Budget.of(event=1.0))
+    assert "took the place" not in promise(plain)
+
+
+def test_cover_is_promised_only_where_it_is_sent() -> None:
+    turns = make(questions={"q": QUESTIONS["theme_now"]}, budget=Budget.of(window=(1.0, 4)))
+    assert "whoever sees it answer knows that it was its turn" in said_of(turns, "q. ")
+    assert "in which steps it answered" in said_of(turns, "What is not covered. ")
+    assert "without a report" not in promise(turns)
+    covered = replace(turns, cover=True)
+    assert "of the same length without a report" in said_of(covered, "What is sent. ")
+    assert "the server can" in said_of(covered, "What is sent. ")
+    assert "to the server, in which steps it answered" in said_of(covered, "What is not covered. ")
 
 
 def test_limits_are_told_as_the_device_keeps_them() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from hubbub.client.accounts import Accounts
 from hubbub.client.backoff import Backoff, Delay, uniform
-from hubbub.client.documents import Asks, Documents, Refused
+from hubbub.client.documents import Asks, Documents, Published, Refused
 from hubbub.client.store import Store
 from hubbub.client.transport import Unreachable
 from hubbub.client.version import adopt
@@ -61,6 +62,7 @@ class Current:
         self._clock, self._monotonic, self._rng, self._jitter = clock, monotonic, rng, jitter
         self._backoff = Backoff(rng)
         self._pause: Delay | None = None
+        self._out_of_reach = False
         self.trouble: str | None = None
         self.asks: Asks | None = documents.asks()
         self.collection: Collection | None = None
@@ -90,11 +92,23 @@ class Current:
         return self._store.in_force() == (collection.version, collection.collection_id)
 
     def asked(self, step: int) -> Asks | None:
-        """The asks of a step, if there are any of the collection in force."""
+        """The asks of a step of the collection in force: those that were fetched or, out of reach, those that stand.
+
+        A standing ask is the same in every step. It is believed for as long as the collection keeps reports.
+        """
         asks, collection = self.asks, self.collection
-        if asks is None or collection is None or asks.step != step:
+        if asks is None or collection is None or asks.collection_id != collection.collection_id or asks.step > step:
             return None
-        return asks if asks.collection_id == collection.collection_id else None
+        if asks.step == step:
+            return asks
+        unheard = (step - asks.step) * collection.step_seconds
+        if not self._out_of_reach or unheard > collection.retention_days * 86400:
+            return None
+        standing = tuple(
+            Published(question, replace(ask, step=step)) for question, ask in asks.published if ask.standing
+        )
+        first = (collection.closes(step, question=question, phase=1) for question in collection.questions)
+        return Asks(asks.collection_id, step, standing, float(min(first)))
 
     def refresh(self, now: float) -> None:
         """Fetch what is due. Trouble is noted, counted if the server is to blame, and waited out."""
@@ -103,12 +117,12 @@ class Current:
         try:
             if self.collection is None:
                 self._fetch_collection()
-            if self.collection is not None:
-                self._fetch_asks(self.collection, now)
+            if self.collection is None or not self._fetch_asks(self.collection, now):
+                return
             self._backoff.succeeded()
-            self.trouble = None
+            self._out_of_reach, self.trouble = False, None
         except (Unreachable, Refused) as error:
-            self.trouble = str(error)
+            self._out_of_reach, self.trouble = isinstance(error, Unreachable), str(error)
             self._backoff.failed(now)
             if isinstance(error, Refused):
                 with self._store.transaction():
@@ -121,17 +135,23 @@ class Current:
         adopt(self._folder, self._store, self._documents, self._clock, self._monotonic, self._rng)
         self.load()
 
-    def _fetch_asks(self, collection: Collection, now: float) -> None:
-        asks = self.asked(collection.step_at(now))
-        if asks is not None and now < asks.closes:
+    def _fetch_asks(self, collection: Collection, now: float) -> bool:
+        """Fetch asks if it is time; whether it was."""
+        asks = self.asks
+        known = asks is not None and (asks.collection_id, asks.step) == (
+            collection.collection_id,
+            collection.step_at(now),
+        )
+        if asks is not None and known and now < asks.closes:
             self._pause = None
-            return
+            return False
         if self._pause is None:  # a new step or phase: not every device at once
             spread = 0.0 if self.asks is None else self._jitter * collection.step_seconds / 2
             self._pause = Delay(now, uniform(self._rng) * spread)
         if not self._pause.over(now):
-            return
+            return False
         self.asks = self._documents.fetch_asks() or self._documents.asks()
         self._pause = Delay(now, (0.5 + uniform(self._rng)) * collection.step_seconds / _POLLS)
         if self.asks is not None and self.asks.collection_id != collection.collection_id:
             self._fetch_collection()
+        return True

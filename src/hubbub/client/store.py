@@ -16,7 +16,7 @@ from hubbub.privacy.ledger_file import LedgerFile
 __all__ = ["Document", "Queued", "Store", "code_bytes", "collection_in", "read_code"]
 
 FILE = "client.sqlite"
-_FORMAT = 1
+_FORMAT = 2
 _TABLES = (
     "CREATE TABLE device (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
     "CREATE TABLE documents (name TEXT PRIMARY KEY, etag TEXT NOT NULL, body TEXT NOT NULL)",
@@ -28,6 +28,7 @@ _TABLES = (
     "CREATE TABLE asks (ask_id TEXT PRIMARY KEY, step INTEGER NOT NULL, closes REAL NOT NULL)",
     "CREATE TABLE queue (ask_id TEXT PRIMARY KEY, question TEXT NOT NULL, step INTEGER NOT NULL, "
     "id BLOB NOT NULL UNIQUE, report BLOB, UNIQUE (question, step))",
+    "CREATE TABLE cover (ask_id TEXT PRIMARY KEY, step INTEGER NOT NULL, id BLOB UNIQUE)",
     "CREATE TABLE counters (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
 )
 
@@ -181,6 +182,7 @@ class Store:
         """Drop all that waits; how much it was."""
         waiting = len(self.queued())
         self._run("DELETE FROM queue")
+        self._run("DELETE FROM cover")
         return waiting
 
     def answered(self, question: str, step: int) -> bool:
@@ -193,10 +195,28 @@ class Store:
         return [Queued(*row) for row in rows]
 
     def dequeue(self, report_id: bytes) -> bool:
-        """Drop the bytes of a report; whether it was there."""
+        """Drop the bytes of a report, or a frame without one; whether it was there."""
         known = self._run("SELECT 1 FROM queue WHERE id = ? AND report IS NOT NULL", report_id)
+        known += self._run("SELECT 1 FROM cover WHERE id = ?", report_id)
+        self._run("UPDATE cover SET id = NULL WHERE id = ?", report_id)
         self._run("UPDATE queue SET report = NULL WHERE id = ?", report_id)
         return bool(known)
+
+    # -- cover ------------------------------------------------------------------------------------------------
+
+    def cover(self, ask_id: str, queued_id: bytes, step: int) -> None:
+        """Have a frame without a report stand for the answer to an ask: once, like the answer."""
+        self._run("INSERT OR IGNORE INTO cover VALUES (?, ?, ?)", ask_id, step, queued_id)
+        self._run("DELETE FROM cover WHERE id IS NULL AND step < ?", step)
+
+    def covered(self, ask_id: str) -> bool:
+        """Whether one does."""
+        return bool(self._run("SELECT 1 FROM cover WHERE ask_id = ?", ask_id))
+
+    def covers(self) -> list[Queued]:
+        """Those that wait."""
+        rows = self._run("SELECT id, ask_id, step FROM cover WHERE id IS NOT NULL ORDER BY rowid")
+        return [Queued(*row, b"") for row in rows]
 
     # -- asks and counts --------------------------------------------------------------------------------------
 

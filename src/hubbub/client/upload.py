@@ -77,11 +77,13 @@ class Uploader:
             return paid + self._store.queued()
 
     def upload(self, collection: Collection, accounts: Accounts, now: float) -> int:
-        """Send what is due; how many reports were acknowledged."""
-        waiting = self.pending(accounts)
+        """Send what is due, cover too; how many reports were acknowledged."""
+        with self._store.transaction():
+            covers = self._store.covers()
+        waiting = self.pending(accounts) + covers
         late = [one for one in waiting if now >= self._closes(collection, one) + collection.lateness_seconds]
         for one in late:
-            self._done(accounts, one, "late")
+            self._done(accounts, one, "late" if one.report else "late cover")
         due = [one for one in waiting if one not in late and self._due(collection, one, now)]
         self._delays = {one.id: self._delays[one.id] for one in waiting if one.id in self._delays}
         acknowledged = 0
@@ -92,7 +94,7 @@ class Uploader:
         return acknowledged
 
     def _send(self, collection: Collection, accounts: Accounts, several: Sequence[Queued], now: float) -> int:
-        entries = [Entry(one.ask_id, one.id, one.report) for one in several]
+        entries = [Entry(one.ask_id, one.id, one.report) for one in several if one.report]
         encode, kind = (encode_upload_json, JSON_TYPE) if self._form == "json" else (encode_upload, UPLOAD_TYPE)
         frame = encode(collection.collection_id, entries, collection.frame_bytes)
         try:
@@ -108,8 +110,9 @@ class Uploader:
             if reason in _AGAIN:
                 self._backoff.failed(now)
                 continue
-            self._done(accounts, one, "sent" if reason is None else f"rejected: {reason}")
-            acknowledged += reason is None
+            done = "sent" if one.report else "cover"
+            self._done(accounts, one, done if reason is None else f"rejected: {reason}")
+            acknowledged += reason is None and done == "sent"
         return acknowledged
 
     def _done(self, accounts: Accounts, one: Queued, counted: str) -> None:

@@ -31,10 +31,18 @@ def changes(new: Collection, old: Collection) -> Iterator[Finding]:
         yield Finding(
             "error",
             "name",
-            f"{old.name} became {new.name}: another collection, which starts from nothing; keep the name",
+            f"{old.name} became {new.name}: another collection, for which devices open an account from nothing, and "
+            "what they spent no longer counts; keep the name",
         )
         return
-    found = [*_fields(new, old), *_questions(new, old), *_privacy(new, old), *_schedule(new, old), *_texts(new, old)]
+    found = [
+        *_fields(new, old),
+        *_questions(new, old),
+        *_memos(new, old),
+        *_privacy(new, old),
+        *_schedule(new, old),
+        *_texts(new, old),
+    ]
     yield from _version(new, old, bool(found))
     yield from found
 
@@ -53,8 +61,10 @@ def _version(new: Collection, old: Collection, changed: bool) -> Iterator[Findin
         yield Finding(
             "note",
             "version",
-            f"devices change to {new.version} by themselves, and reports for {old.version} that come later are refused "
-            "as outdated; what a device spent counts on, and a field that stays keeps what was recorded",
+            f"devices change to {new.version} by themselves, each as soon as its present step and window hold nothing "
+            f"that it spent under {old.version}; reports for {old.version} that come later are refused as outdated. "
+            "All versions share one life: what a device spent counts on, under the tightest limit for life that it was "
+            "ever promised, and a field that stays keeps what was recorded",
         )
     elif new.version > old.version:
         yield Finding("warning", "version", f"{new.version} says the same as {old.version}: it only costs a new start")
@@ -130,6 +140,27 @@ def _question(where: str, before: QuestionSpec, after: QuestionSpec) -> Iterator
             )
 
 
+def _memos(new: Collection, old: Collection) -> Iterator[Finding]:
+    """Permanent answers are kept by field and mechanism: another of either needs new ones."""
+    kept = {_memo(old, name) for name in old.questions}
+    for name, question in new.questions.items():
+        if question.kind == "memo" and name in old.questions and _memo(new, name) not in kept:
+            cost = epsilon_text(cost_of(new, name).each)
+            yield Finding(
+                "warning",
+                f"questions.{name}",
+                f"devices draw new permanent answers: each value costs epsilon {cost} of their life again, and "
+                "together with the earlier answer it tells more",
+            )
+
+
+def _memo(collection: Collection, name: str) -> tuple[str, str] | None:
+    question = collection.questions[name]
+    if question.kind != "memo":
+        return None
+    return question.field, question.mechanism_for(collection.fields[question.field]).spec_id
+
+
 def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:
     for (key, was), (_, now) in zip(_limits(old.budget), _limits(new.budget), strict=True):
         if was == now:
@@ -138,6 +169,8 @@ def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:
         said = "devices are promised less than before" if looser else "devices are promised more than before"
         if looser and key == "user":
             said = "devices keep the tightest limit for life that they were promised, only new ones get this"
+        elif key == "user":
+            said += "; one that has spent as much already answers no more, but from the permanent answers it has"
         yield Finding("warning" if looser else "note", f"privacy.{key}", f"from {_limit(was)} to {_limit(now)}: {said}")
     steps = [None if budget.window is None else budget.window.steps for budget in (old.budget, new.budget)]
     if None not in steps and steps[0] != steps[1]:
@@ -150,6 +183,11 @@ def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:
         if now != was:
             text = f"from {was:,} to {now:,}: " + (said if now < was else "stricter than before")
             yield Finding("warning" if now < was else "note", f"privacy.{key}", text)
+    if new.cover != old.cover:
+        text = (
+            "every device sends as much as those that answer" if new.cover else "a network can tell who answers again"
+        )
+        yield Finding("note" if new.cover else "warning", "privacy.cover", text)
     for key in sorted(new.overrides.keys() | old.overrides.keys()):
         if new.overrides.get(key) != old.overrides.get(key):
             yield Finding(
@@ -177,7 +215,9 @@ def _schedule(new: Collection, old: Collection) -> Iterator[Finding]:
             f"from {was} to {now}: steps are numbered anew, and earlier releases are of another length",
         )
     if new.origin != old.origin:
-        yield Finding("warning", "schedule.origin", "steps are numbered anew: streams and ledgers start again")
+        yield Finding(
+            "warning", "schedule.origin", "steps are numbered anew: streams start again, what devices spent counts on"
+        )
     if new.lateness_seconds != old.lateness_seconds:
         yield Finding("note", "schedule.lateness", "releases come at another time after their step")
     if new.retention_days != old.retention_days:

@@ -8,6 +8,7 @@ from hubbub.collection.duration import every, shown, span
 from hubbub.collection.question import QuestionSpec
 from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
+from hubbub.collection.wire import json_size
 from hubbub.collection.words import epsilon_text, listed, odds_text, sure_text
 from hubbub.core.domain import Numeric, Sets, Strings
 from hubbub.core.event import UNITS_PER_EPSILON
@@ -41,11 +42,22 @@ def promise(collection: Collection, *, width: int | None = None) -> str:
 
 def _sent(collection: Collection) -> str:
     names = listed(sorted({question.field for question in collection.questions.values()}))
+    size = collection.frame_bytes
     return (
         f"Programs on this device record {names}. What they record stays on the device. What is sent are randomised "
-        "reports: the device throws dice first, and whatever a report says, it may be the dice. Every upload is "
-        f"{collection.frame_bytes:,} bytes long, whatever it holds; each report carries a random number, used once, by "
-        "which a repeated upload is recognised. A device that recorded nothing answers all the same."
+        "reports: the device throws dice first, and whatever a report says, it may be the dice. How long an upload is "
+        f"does not depend on what it says: {size:,} bytes, or up to {json_size(size):,} "
+        "where it is sent as text. Each report carries a random number, used once, by which a repeated upload is "
+        f"recognised. A device that recorded nothing answers all the same. {_cover(collection)}"
+    ).rstrip()
+
+
+def _cover(collection: Collection) -> str:
+    if not collection.cover:
+        return ""
+    return (
+        "One that is asked and does not answer, because it is not its turn or a limit is reached, sends an upload of "
+        "the same length without a report: someone who watches the network cannot tell which it is, the server can."
     )
 
 
@@ -61,7 +73,9 @@ def _question(collection: Collection, name: str) -> str:
             f"{asks} One report {step}. The device draws a random answer for each value once, keeps it for good, and "
             f"makes every report from it. One report is {one}. All reports of a value that does not change, together, "
             f"over any time: {all_of_one} at most. Every new value costs as much again, until the limit for life; then "
-            "the device goes on with the last answer it has, because silence would tell that something changed."
+            "the device goes on with the last answer it has, because silence would tell that something changed. That a "
+            "value changed, and when, is not hidden: reports made from one answer can in time be told from those made "
+            "from another."
         )
     if question.kind != "stream":
         return f"{asks} One report {step}. It is {odds_text(mechanism.effective_epsilon)}."
@@ -69,7 +83,10 @@ def _question(collection: Collection, name: str) -> str:
     odds, window = odds_text(question.epsilon), span(question.w * collection.step_seconds)
     if question.everyone:
         return f"{asks} Reports {step}, each of which tells a part. Those of any {window}, together, are {odds}."
-    return f"{asks} At most one report in any {window}, in turn; whose turn it is, only the device knows. It is {odds}."
+    return (
+        f"{asks} At most one report in any {window}: devices take turns. When a device's turn comes follows from a "
+        f"secret of its own; whoever sees it answer knows that it was its turn. The report is {odds}."
+    )
 
 
 def _default_title(question: QuestionSpec, domain: object) -> str:
@@ -98,7 +115,9 @@ def _together(collection: Collection) -> str:
         f"{epsilon_text(year)}."
     )
     if budget.user is None:
-        text += " There is no limit for life: a habit that lasts can be learned, a single moment cannot."
+        text += " There is no limit for life: a habit that lasts can be learned, of a single moment no more than this."
+    if any(question.kind == "memo" for question in collection.questions.values()):
+        text += " Of kept answers this counts which values they are of, not when one took the place of another."
     return text
 
 
@@ -122,15 +141,16 @@ def _linked(collection: Collection) -> list[str]:
     most = max(cost_of(collection, name).most for name in collection.questions)
     return [
         f"Linked reports. {'. '.join(said)}: someone who collects many of them can tell that they may come from one "
-        f"device, and by a change in them that a value may have changed. Whatever its values do, that costs at most "
-        f"epsilon {epsilon_text(min(most, collection.budget.user or most))}."
+        f"device, and with enough of them that its value changed, and when. Which values those are, they tell by at "
+        f"most epsilon {epsilon_text(min(most, collection.budget.user or most))}, however often it changes; that it "
+        "changed has no such limit."
     ]
 
 
 def _who(collection: Collection) -> str:
     return (
         "This holds against everyone who sees a report: on the network, at the server, in its records; nobody but the "
-        "device has to be trusted. Statistics are published of at least "
+        "device and its programs has to be trusted. Statistics are published of at least "
         f"{collection.minimum_batch:,} reports, and no group below {100 * collection.minimum_arc / (1 << 32):.2g}% of "
         f"the devices is ever asked. {_kept(collection)}"
     )
@@ -146,7 +166,13 @@ def _kept(collection: Collection) -> str:
 def _uncovered(collection: Collection) -> str:
     overrides = " ".join(f"Set aside by the author: {key} ({reason})." for key, reason in collection.overrides.items())
     return (
-        "That the device takes part, and in which step it answered. Its network address, and whatever else a network "
-        "tells. What the statistics say about everyone, its owner included. Someone who owns the device, or can change "
-        f"its programs. {overrides}"
+        f"{_seen(collection)} Its network address, and whatever else a network tells. What the statistics say about "
+        f"everyone, its owner included. Someone who owns the device, or can change its programs. {overrides}"
     ).rstrip()
+
+
+def _seen(collection: Collection) -> str:
+    """What a device's uploads tell without being read."""
+    if collection.cover:
+        return "That the device takes part; to the server, in which steps it answered."
+    return "That the device takes part, and in which steps it answered."

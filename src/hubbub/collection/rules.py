@@ -218,6 +218,31 @@ def kept_reports(collection: Collection) -> Iterator[Finding]:
             )
 
 
+def cover(collection: Collection) -> Iterator[Finding]:
+    """Whether a network can tell who answers.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> covered = EXAMPLE.replace("event = 1.0", "event = 1.0\\ncover = true")
+        >>> for found in cover(read_collection(covered)):
+        ...     print(found.text)
+        every device sends 1,024 bytes for every ask, whether it answers or not
+    """
+    turns = [name for name, question in collection.questions.items() if not question.everyone]
+    if collection.cover:
+        size = f"{collection.frame_bytes:,}"
+        yield Finding(
+            "note", "privacy.cover", f"every device sends {size} bytes for every ask, whether it answers or not"
+        )
+    elif turns:
+        yield Finding(
+            "note",
+            "privacy.cover",
+            f"devices take turns to answer {listed(turns)}: someone who watches the network sees whose turn it is; "
+            "cover = true hides that, and makes every device send as much as those that answer",
+        )
+
+
 def _parts(collection: Collection, steps: int) -> str:
     return ", ".join(f"{name} {epsilon_text(cost_of(collection, name).of(steps))}" for name in collection.questions)
 
@@ -232,5 +257,6 @@ RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     one_field_twice,
     timing,
     linkable,
+    cover,
     kept_reports,
 )

@@ -71,6 +71,9 @@ class Collection:
         How long reports are kept.
     overrides
         Advice that the author set aside, with the reason.
+    cover
+        Whether a device that is asked and has nothing to send, because it is not its turn or its budget is spent, sends
+        a frame without a report: a network then cannot tell it from one that answers.
 
     Example:
         >>> from hubbub import Categorical
@@ -104,6 +107,7 @@ class Collection:
     minimum_arc: int = CIRCLE // 1000
     retention_days: int = 90
     overrides: Mapping[str, str] = field(default_factory=dict)
+    cover: bool = False
 
     def __post_init__(self) -> None:
         _slug("name", self.name)
@@ -116,6 +120,8 @@ class Collection:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 raise InvalidValue(name, value, f"an integer from {low} to {high}")
+        if not isinstance(self.cover, bool):
+            raise InvalidValue("cover", self.cover, "true or false")
         if not isinstance(self.budget, Budget):
             raise InvalidValue("budget", self.budget, "a Budget")
         self._freeze("fields", Domain)
@@ -227,6 +233,7 @@ class Collection:
             "questions": {name: question.spec() for name, question in self.questions.items()},
             "budget": self.budget.spec(),
             "overrides": dict(self.overrides),
+            **({"cover": True} if self.cover else {}),
         }
 
     @cached_property
@@ -238,7 +245,8 @@ class Collection:
     def from_spec(spec: Mapping[str, Any]) -> Collection:
         """Read a collection back; every field must be there, and no other."""
         wanted = {"format"} | {part.name for part in fields(Collection)}
-        if not isinstance(spec, Mapping) or set(spec) != wanted:
+        given_names = set(spec) if isinstance(spec, Mapping) else set()
+        if given_names | {"cover"} != wanted or spec.get("cover", True) is not True:
             raise InvalidValue("collection", spec, f"exactly the fields {', '.join(sorted(wanted))}")
         if spec["format"] != FORMAT:
             raise InvalidValue("format", spec["format"], f"{FORMAT}, which is all that this version reads")

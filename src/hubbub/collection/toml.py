@@ -90,6 +90,7 @@ def read_collection(source: str | Path) -> Collection:
         "retention_days": _days(schedule),
         "minimum_batch": privacy.take("minimum_batch", int, 100),
         "minimum_arc": _arc(privacy),
+        "cover": privacy.raw("cover", False),
         "budget": _budget(privacy),
         "fields": {name: _field(table) for name, table in file.tables("fields")},
         "questions": {name: _question(table) for name, table in file.tables("questions")},
@@ -107,6 +108,7 @@ _PLACES = {
     "retention_days": "schedule.retention",
     "minimum_batch": "privacy.minimum_batch",
     "minimum_arc": "privacy.minimum_arc",
+    "cover": "privacy.cover",
 }
 
 

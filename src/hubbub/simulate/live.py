@@ -30,6 +30,7 @@ from hubbub.simulate.live_scenes import Scene, scenes
 __all__ = ["Live", "Look", "Seen", "Stopped", "covered"]
 
 _FEWEST, _MOST = 50, 1_000_000
+_NO_FAULT = ("accepted", "duplicate", "cover")
 _PATIENCE = 30.0
 _START_SECONDS = 4
 
@@ -86,7 +87,7 @@ class Look:
     @property
     def rejected(self) -> int:
         """Reports that were not, for any reason."""
-        return sum(count for outcome, count in self.outcomes.items() if outcome not in ("accepted", "duplicate"))
+        return sum(count for outcome, count in self.outcomes.items() if outcome not in _NO_FAULT)
 
 
 def covered(estimate: Estimate, truth: NDArray[np.float64]) -> int:
