@@ -11,6 +11,7 @@ from hubbub.consistency.normalise import norm, norm_cut, norm_mul
 from hubbub.consistency.positive import base_cut, base_pos, post_pos
 from hubbub.consistency.power import power, power_ns
 from hubbub.consistency.power_law import PowerLaw
+from hubbub.consistency.signs import capped, capped_signs, clip_means, conditional_means
 from hubbub.consistency.simplex import project_capped_simplex, project_simplex
 
 __all__ = [
@@ -21,7 +22,11 @@ __all__ = [
     "answer",
     "base_cut",
     "base_pos",
+    "capped",
+    "capped_signs",
     "choose_method",
+    "clip_means",
+    "conditional_means",
     "consistent",
     "mle_apx",
     "norm",

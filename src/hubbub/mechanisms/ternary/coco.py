@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import exp_floor, log_fraction
+from hubbub.core.exact import log_fraction
 from hubbub.core.hashing import bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
@@ -20,8 +20,8 @@ from hubbub.core.uniform import bounded
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.frequency.oracle import unsigned
-from hubbub.mechanisms.ternary.collision import MOST_BUCKETS, MOST_POWER
-from hubbub.mechanisms.ternary.ternary import Quantity, Rates, TernaryMechanism
+from hubbub.mechanisms.ternary.collision import MOST_BUCKETS
+from hubbub.mechanisms.ternary.ternary import Quantity, Rates, TernaryMechanism, search_power
 from hubbub.mechanisms.ternary.weights import (
     Shares,
     among_the_rest,
@@ -208,7 +208,7 @@ def coco_buckets(epsilon: float, dimension: int, sparsity: int, *, of: Quantity 
         >>> coco_buckets(0.5, 128, 8), coco_buckets(1.0, 128, 8), coco_buckets(1.0, 128, 8, of="frequency")
         (22, 32, 62)
     """
-    power = float(min(exp_floor(epsilon), MOST_POWER))
+    power = search_power(epsilon)
     t = np.arange(2 * sparsity + 2, MOST_BUCKETS + 1, 2, dtype=np.float64)
     omega = sparsity * power + t - sparsity
     both = (power + 1) / omega

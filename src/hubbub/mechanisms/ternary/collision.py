@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import exp_floor, log_fraction
+from hubbub.core.exact import log_fraction
 from hubbub.core.hashing import bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.frequency.oracle import unsigned
-from hubbub.mechanisms.ternary.ternary import Quantity, Rates, TernaryMechanism
+from hubbub.mechanisms.ternary.ternary import Quantity, Rates, TernaryMechanism, search_power
 from hubbub.mechanisms.ternary.weights import (
     Shares,
     among_the_rest,
@@ -33,8 +33,6 @@ from hubbub.mechanisms.ternary.weights import (
 __all__ = ["Collision", "collision_buckets"]
 
 MOST_BUCKETS = 1 << 16
-MOST_POWER = Fraction(1 << 200)
-"""Past this e^eps makes no difference to a choice of buckets, and is no longer a float."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +176,7 @@ def collision_buckets(epsilon: float, dimension: int, sparsity: int, *, of: Quan
         >>> collision_buckets(0.5, 128, 8), collision_buckets(1.0, 128, 8)
         (30, 39)
     """
-    power = float(min(exp_floor(epsilon), MOST_POWER))
+    power = search_power(epsilon)
     t = np.arange(sparsity + 1, MOST_BUCKETS + 1, dtype=np.float64)
     true = power / (sparsity * power + t - sparsity)
     if of == "mean":

@@ -11,12 +11,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.core.exact import exp_floor
-from hubbub.mechanisms.ternary.ternary import Quantity, Rates
+from hubbub.mechanisms.ternary.ternary import Quantity, Rates, search_power
 
 __all__ = ["best_size", "exclusive_rates", "group_weights", "miss_chance"]
-
-_MOST_POWER = Fraction(1 << 200)
 
 
 def miss_chance(positions: int, entries: int, size: int) -> Fraction:
@@ -91,7 +88,7 @@ def best_size(epsilon: float, positions: int, entries: int, *, of: Quantity = "m
 
 
 def _error(epsilon: float, positions: int, entries: int, size: int, of: Quantity) -> float:
-    gain = 1 - 1 / float(min(exp_floor(epsilon), _MOST_POWER))
+    gain = 1 - 1 / search_power(epsilon)
     missed = _miss_chance(positions, entries, size)
     held_other = gain * _miss_chance(positions - 1, entries - 1, size - 1)
     none_there = gain * _miss_chance(positions - 1, entries, size - 1)

@@ -52,7 +52,8 @@ class ExSub(TernaryMechanism):
         The length d of the vectors, and how many entries s of one may differ from 0.
     m
         How many positions a report says, fewer than d + s; 0 chooses the number with the smallest error of the mean.
-        (For frequencies: `exclusive.best_size(..., of="frequency")`.)
+        For frequencies take `exclusive.best_size(..., of="frequency")`: with one entry and a small epsilon, what is
+        best for the mean (nearly every position) tells next to nothing of frequencies.
     bits, least
         A set that misses has the weight `least` beside 2^bits, at least e^-eps of it; 0 chooses them.
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, islice, product
+from itertools import combinations, product
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -37,7 +37,7 @@ from hubbub.core.sketch import Sketch
 from hubbub.core.ternary import MOST_DIMENSION, as_ternary
 from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["Quantity", "Rates", "TernaryMechanism"]
+__all__ = ["Quantity", "Rates", "TernaryMechanism", "search_power"]
 
 Quantity = Literal["mean", "frequency", "conditional"]
 MOST_SPARSITY = 1 << 12
@@ -132,21 +132,29 @@ class TernaryMechanism(Mechanism):
         return settled(self.encode(values), self.sparsity)
 
     def example_values(self, most: int) -> list[Any]:
-        if self.size <= most:
-            return [dict(zip(held, signs, strict=True)) for held, signs in self._every_vector()]
-        return list(islice(self._some_vectors(), most))
+        """Vectors of every number of entries in turn: short ones and full ones are found among the first few."""
+        # The number of all vectors may take long to compute: pairs of positions alone are often too many.
+        every = math.comb(self.dimension, min(self.sparsity, 2)) <= most and self.size <= most
+        counts = [0, *range(self.sparsity, 0, -1)]
+        if not every:
+            counts = sorted(set(counts[:3] + counts[-1:]), key=counts.index)
+        kinds = [self._vectors(count, every=every) for count in counts]
+        found: list[Any] = []
+        while kinds and len(found) < most:
+            turn = [(kind, next(kind, None)) for kind in kinds]
+            kinds = [kind for kind, vector in turn if vector is not None]
+            found += [vector for _, vector in turn if vector is not None]
+        return found[:most]
 
-    def _every_vector(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-        for count in range(self.sparsity, -1, -1):
-            yield from product(combinations(range(self.dimension), count), product((1, -1), repeat=count))
-
-    def _some_vectors(self) -> Iterator[dict[int, int]]:
-        """Vectors of all kinds, full ones first: runs of positions that wrap round, with alternating signs."""
+    def _vectors(self, count: int, *, every: bool) -> Iterator[dict[int, int]]:
+        """Every vector with so many entries; or runs of positions that wrap round, with alternating signs."""
         d = self.dimension
-        for count in (self.sparsity, 0, *range(self.sparsity - 1, 0, -1)):
-            for start in range(d if count else 1):
-                for sign in (1, -1) if count else (1,):
-                    yield {(start + k) % d: sign * (1 - 2 * (k % 2)) for k in range(count)}
+        if every:
+            for held, signs in product(combinations(range(d), count), product((1, -1), repeat=count)):
+                yield dict(zip(held, signs, strict=True))
+            return
+        for start, sign in product(range(d if count else 1), (1, -1) if count else (1,)):
+            yield {(start + k) % d: sign * (1 - 2 * (k % 2)) for k in range(count)}
 
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         width = 1 + self.words
@@ -262,3 +270,13 @@ class TernaryMechanism(Mechanism):
     def _gap(self, of: Quantity) -> float:
         rates = self.rates
         return float(rates.true - rates.reverse if of == "mean" else rates.true + rates.reverse - 2 * rates.false)
+
+
+def search_power(epsilon: float) -> float:
+    """e^epsilon for choosing parameters: cut where nothing changes any more, so that no float over- or underflows.
+
+    Example:
+        >>> search_power(1.0) == math.e, search_power(1e-30) > 1, search_power(1000.0) < math.inf
+        (True, True, True)
+    """
+    return math.exp(min(max(epsilon, 1e-6), 140.0))

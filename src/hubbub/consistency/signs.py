@@ -1,0 +1,98 @@
+"""Estimates of sparse ternary vectors made possible: means from -1 to 1, frequencies that no more than s entries make.
+
+Each function returns new estimates; what it moves is biased, and says so ("consistent").
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hubbub.consistency.shares import adjusted, shares_of
+from hubbub.consistency.simplex import project_capped_simplex
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+
+__all__ = ["capped", "capped_signs", "clip_means", "conditional_means"]
+
+
+def clip_means(means: Estimate) -> Estimate:
+    """Means below -1 become -1, and those above 1 become 1. Each comes nearer to the truth or stays.
+
+    Example:
+        >>> clip_means(Estimate(value=[-1.5, 0.5], variance=[0.1, 0.1], n=9, kind="quantity")).value.tolist()
+        [-1.0, 0.5]
+    """
+    return adjusted(means, np.clip(means.value, -1.0, 1.0))
+
+
+def capped(frequencies: Estimate, most: float, *, exactly: bool = False) -> Estimate:
+    """The nearest frequencies from 0 to 1 that sum to at most `most`: the number of entries a person may hold.
+
+    Parameters
+    ----------
+    frequencies
+        The shares of people who hold something at each position.
+    most
+        How many positions a person holds at most.
+    exactly
+        Whether everyone is known to hold that many.
+
+    Example:
+        >>> estimate = Estimate(value=[1.25, 0.75, -0.25], variance=[0.1] * 3, n=9)
+        >>> capped(estimate, 2).value.tolist(), capped(estimate, 1, exactly=True).value.tolist()
+        ([1.0, 0.75, 0.0], [0.75, 0.25, 0.0])
+
+    References
+    ----------
+    sao2-exsub, section 7.1: every protocol's estimates are projected onto a capped simplex.
+    """
+    value = shares_of(frequencies)
+    if not 0 <= most <= value.size:
+        raise InvalidValue("most", most, f"a number from 0 to {value.size}")
+    inside = np.clip(value, 0.0, 1.0)
+    if exactly or inside.sum() > most:
+        inside = project_capped_simplex(value, most)
+    return adjusted(frequencies, inside)
+
+
+def capped_signs(
+    means: Estimate, frequencies: Estimate, most: float, *, exactly: bool = False
+) -> tuple[Estimate, Estimate]:
+    """Means and frequencies that belong together: the shares of +1 and of -1 at each position, projected as one.
+
+    The shares are (frequency + mean)/2 and (frequency - mean)/2; after it no mean exceeds its frequency.
+
+    Example:
+        >>> means = Estimate(value=[1.5, -0.25], variance=[0.1] * 2, n=9, kind="quantity")
+        >>> mean, frequency = capped_signs(means, Estimate(value=[1.0, 0.25], variance=[0.1] * 2, n=9), 2)
+        >>> mean.value.tolist(), frequency.value.tolist()
+        ([1.0, -0.25], [1.0, 0.25])
+    """
+    if means.value.shape != frequencies.value.shape or means.kind != "quantity":
+        raise InvalidValue("means", means.value.shape, f"means of the same positions, {frequencies.value.shape}")
+    total, gap = shares_of(frequencies), means.value
+    both = Estimate(np.concatenate([total + gap, total - gap]) / 2, np.zeros(2 * gap.size), means.n)
+    plus, minus = capped(both, most, exactly=exactly).value.reshape(2, -1)
+    return adjusted(means, plus - minus), adjusted(frequencies, plus + minus)
+
+
+def conditional_means(means: Estimate, frequencies: Estimate) -> Estimate:
+    """The mean among those who hold something at each position, from means and frequencies that were moved already.
+
+    Cut at -1 and 1; nothing is known where nobody seems to hold anything. The variance leaves out that the two go
+    together, which would only make it smaller. (From a sketch: `estimate(sketch, of="conditional")`.)
+
+    Example:
+        >>> means = Estimate(value=[0.1, -0.5], variance=[1e-4] * 2, n=900, kind="quantity")
+        >>> ratio = conditional_means(means, Estimate(value=[0.2, 0.0], variance=[1e-4] * 2, n=900))
+        >>> ratio.value.tolist(), ratio.variance.round(6).tolist()
+        ([0.5, 0.0], [0.003125, inf])
+    """
+    share = shares_of(frequencies)
+    if means.value.shape != share.shape:
+        raise InvalidValue("means", means.value.shape, f"means of the same positions, {share.shape}")
+    seen = share > 0
+    below = np.where(seen, share, 1.0)
+    value = np.where(seen, np.clip(means.value / below, -1.0, 1.0), 0.0)
+    variance = np.where(seen, (means.variance + value**2 * frequencies.variance) / below**2, np.inf)
+    return Estimate(value, variance, means.n, bias="heuristic", kind="quantity", labels=means.labels)

@@ -1,0 +1,187 @@
+"""Bugs planted in ternary mechanisms, each caught by the check named beside it.
+
+Statistical checks reject a right mechanism with probability 1e-6; the seeds are fixed, and each planted bug is so far
+off that its own check misses it with a smaller probability than that.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import pytest
+
+from hubbub import CoCo, Collision, ExSub
+from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks
+from hubbub.core.hashing import bucket, hash32
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.ternary.selection import advance, decide, odds
+from hubbub.mechanisms.ternary.weights import Shares
+
+SMALL = {"epsilon": 1.0, "dimension": 4, "sparsity": 2}
+
+
+class OneStubTooFew(ExSub):
+    """A vector with entries to spare is filled up with one stub too few: the sums of weights differ."""
+
+    def _filled(self, symbols):
+        filled = super()._filled(symbols)
+        filled[:, self.dimension] = 0
+        return filled
+
+
+class NoStubs(ExSub):
+    """Vectors are said as they are: how many signs a report has tells how many entries a vector has."""
+
+    def _filled(self, symbols):
+        filled = super()._filled(symbols)
+        filled[:, self.dimension :] = 0
+        return filled
+
+
+class RoundedToZero(ExSub):
+    """e^-eps as a float: a set that misses is impossible at a large epsilon."""
+
+    @cached_property
+    def _each(self):
+        meets = super()._each[1]
+        return Fraction(math.exp(-self.epsilon)) * meets, meets
+
+
+class NeverMisses(ExSub):
+    """The sampler drops the groups that miss: in floats their weight would be 0 beside the others."""
+
+    @cached_property
+    def _groups(self):
+        from hubbub.core.categorical import ExactChoice
+
+        signs, choice = super()._groups
+        kept = signs[:, 0] > 0
+        return signs[kept], ExactChoice([w for w, keep in zip(choice.weights, kept, strict=True) if keep])
+
+
+class CountsDownFirst(ExSub):
+    """Algorithm 4 as printed: counts down, and then compares."""
+
+    def _select(self, values, words, counters, rng):
+        said = np.zeros(values.shape, dtype=np.int8)
+        for row in range(len(values)):
+            state = counters[row].tolist()
+            for column, value in enumerate(values[row].tolist()):
+                plus, minus, total = odds(state, value)
+                total = max(total - (1 if value else 2), plus + minus, 1)
+                said[row, column] = sign = decide(int(words[row, column]), plus, minus, total, rng)
+                advance(state, value, sign)
+        return said
+
+
+class MostlyPositive(ExSub):
+    """Zeros are said with +1 only: no fair sign."""
+
+    def _select(self, values, words, counters, rng):
+        return np.where(values == 0, np.abs(said := super()._select(values, words, counters, rng)), said)
+
+
+class FreshOmega(Collision):
+    """Where hashes fall together the others keep the weight 1: the sum of weights depends on the vector."""
+
+    @cached_property
+    def _shares(self):
+        low = super()._shares[-1].least
+        return tuple(Shares(c * self.high, low, 0) for c in range(self.sparsity + 1))
+
+
+class CollidesTooOften(Collision):
+    """A hit bucket comes 30% more often than stated."""
+
+    def _respond(self, symbols, draws, rng):
+        draws = draws.copy()
+        draws[:, 1] = (draws[:, 1] / 1.3).astype(np.uint64)
+        return super()._respond(symbols, draws, rng)
+
+
+class FirstEntryWins(CoCo):
+    """Of entries that share a pair of buckets the first one decides, and not one at random."""
+
+    def _hash(self, seed, symbols):
+        filled = np.where(symbols >= 0, symbols, 2 * (self.dimension + np.arange(self.sparsity)))
+        own = bucket(hash32(seed[:, None], filled >> 1), self.buckets) ^ filled & 1
+        for later in range(1, self.sparsity):
+            for earlier in range(later - 1, -1, -1):
+                same = own[:, later] >> 1 == own[:, earlier] >> 1
+                own[same, later] = own[same, earlier]
+        own.sort(axis=1)
+        return super()._hash(seed, symbols)._replace(own=own)
+
+
+class ForgetsStubs(CoCo):
+    """Short vectors are not filled up: their entries are overruled less often than P_ow says."""
+
+    def _hash(self, seed, symbols):
+        return super()._hash(seed, np.where(symbols >= 0, symbols, symbols[:, :1]))
+
+
+class SwapsSigns(Collision):
+    """Counts +1 as -1."""
+
+    def _fold(self, reports):
+        return np.ascontiguousarray(super()._fold(reports)[::-1])
+
+
+class IgnoresBothSigns(Collision):
+    """The variance of exclusive signs, for signs that are not."""
+
+    @cached_property
+    def rates(self):
+        return super().rates._replace(both_held=Fraction(0), both_missing=Fraction(0))
+
+
+class LooksAtTheNumber(ExSub):
+    """Draws more for vectors with more entries."""
+
+    def _randomize(self, codes, rng):
+        rng.bytes(int((codes >= 0).sum()))
+        return super()._randomize(codes, rng)
+
+
+PLANTED = [
+    (OneStubTooFew(m=2, **SMALL), "check_normalised"),
+    (NoStubs(m=2, **SMALL), "check_normalised"),
+    (RoundedToZero(epsilon=800.0, dimension=4, sparsity=2, m=2), "check_exact_epsilon"),
+    (NeverMisses(m=2, **SMALL), "check_sampler"),
+    (CountsDownFirst(m=2, **SMALL), "check_sampler"),
+    (MostlyPositive(m=2, **SMALL), "check_sampler"),
+    (FreshOmega(**SMALL), "check_normalised"),
+    (CollidesTooOften(**SMALL), "check_sampler"),
+    (CollidesTooOften(epsilon=1.0, dimension=40, sparsity=4), "check_sampler"),
+    (FirstEntryWins(epsilon=3.0, dimension=3, sparsity=3, buckets=8), "check_unbiased"),
+    (ForgetsStubs(epsilon=2.0, dimension=3, sparsity=3, buckets=8), "check_unbiased"),
+    (SwapsSigns(**SMALL), "check_unbiased"),
+    (IgnoresBothSigns(epsilon=1.0, dimension=2, sparsity=1, buckets=3), "check_variance"),
+    (LooksAtTheNumber(m=2, **SMALL), "check_draws"),
+]
+BY_NAME = {check.__name__: check for check in CHECKS}
+
+
+@pytest.mark.parametrize(("mechanism", "name"), PLANTED, ids=[f"{type(m).__name__}-{name}" for m, name in PLANTED])
+def test_the_planted_bug_is_caught(mechanism: Mechanism, name: str):
+    assert BY_NAME[name] in checks_for(mechanism)
+    with pytest.raises(CheckFailed):
+        run_only(mechanism, name)
+
+
+def run_only(mechanism: Mechanism, name: str) -> None:
+    """As `run_checks` does: a check that stumbles over the bug has caught it."""
+    try:
+        BY_NAME[name](mechanism)
+    except ValueError as error:
+        raise CheckFailed(str(error)) from error
+
+
+@pytest.mark.parametrize("kind", [Collision, CoCo, ExSub], ids=lambda kind: kind.__name__)
+def test_the_right_classes_pass(kind: type[Mechanism]):
+    mechanism = kind(**SMALL)
+    assert run_checks(mechanism, rng_seed=2) == tuple(check.__name__ for check in checks_for(mechanism))
+    assert "check_tight_epsilon" in {check.__name__ for check in checks_for(mechanism)}

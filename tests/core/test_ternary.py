@@ -1,0 +1,222 @@
+"""Sparse ternary vectors as they come in: rows, mappings, columns; what is refused; rounding and clipping."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.core.settling import settle, settled
+from hubbub.core.ternary import MOST_DIMENSION, Ternary, as_ternary
+from hubbub.core.uniform import bounded
+
+rows = st.tuples(st.integers(0, 5), st.integers(1, 9)).flatmap(
+    lambda shape: arrays(np.int8, shape, elements=st.integers(-1, 1))
+)
+
+
+def symbols_of(row: np.ndarray) -> list[int]:
+    return [2 * int(i) + (row[i] < 0) for i in np.flatnonzero(row)]
+
+
+@given(rows)
+@settings(deadline=None)
+def test_every_way_in_is_the_same(array: np.ndarray):
+    n, d = array.shape
+    person, key = np.nonzero(array)
+    wide = max(1, int((array != 0).sum(axis=1).max(initial=0)))
+    index, sign = np.full((n, wide), -1), np.zeros((n, wide), dtype=int)
+    for row in range(n):
+        held = np.flatnonzero(array[row])[::-1]
+        index[row, : held.size], sign[row, : held.size] = held, array[row, held]
+    batches = [
+        Ternary.pairs([{int(k): int(v) for k, v in enumerate(row) if v} for row in array], dimension=d),
+        Ternary.columns(key, array[person, key], person=person, n=n, dimension=d),
+        Ternary.dense(array.astype(float)),
+        as_ternary(array.tolist(), d),
+    ]
+    if n:
+        batches.append(Ternary.sparse(index, sign, dimension=d))
+    for batch in batches:
+        assert settled(batch.entries, d).tolist() == [(symbols_of(row) + [-1] * d)[:d] for row in array]
+    assert Ternary.dense(array).means().tolist() == pytest.approx(array.sum(axis=0) / max(n, 1))
+    assert Ternary.dense(array).frequencies().tolist() == pytest.approx((array != 0).sum(axis=0) / max(n, 1))
+
+
+def test_one_vector_is_a_batch_of_one():
+    assert len(as_ternary([0, 1, -1], 3)) == len(as_ternary({1: 1}, 3)) == len(as_ternary(np.zeros(3), 3)) == 1
+    assert len(Ternary.columns([0, 2], [1, -1], dimension=3)) == 1
+    assert len(as_ternary([], 3)) == len(as_ternary(np.zeros((0, 3)), 3)) == 0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [[0, 2]],
+        [[0, math.nan]],
+        [[0, 0.5]],
+        [[0, 1, 0]],
+        [[0, 1], [1]],
+        [["a", "b"]],
+        [{2: 1}],
+        [{-1: 1}],
+        [{0: 1.5}],
+        [{0: math.nan}],
+        [{0: None}],
+        [{0: True}],
+        [{0.5: 1}],
+        [{"a": 1}],
+        [{1 << 70: 1}],
+        [{0: 1}, [0, 1]],
+        [[0, 1], {0: 1}],
+        "01",
+        b"01",
+        5,
+        None,
+        np.array([[True, False]]),
+        np.zeros((1, 2, 2)),
+        Ternary.dense([[0, 1, 0]]),
+    ],
+    ids=repr,
+)
+def test_what_is_no_ternary_vector_is_refused(values: object):
+    with pytest.raises(InvalidValue):
+        as_ternary(values, 2)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"key": [0, 0], "value": [1, -1]},
+        {"key": [0, 1], "value": [1]},
+        {"key": [0, 2], "value": [1, 1]},
+        {"key": [0], "value": [1], "person": [1], "n": 1},
+        {"key": [0], "value": [1], "person": [-1]},
+        {"key": [0], "value": [1], "person": [0.5]},
+    ],
+    ids=[
+        "a key twice",
+        "lengths",
+        "a key too large",
+        "a person too many",
+        "a person before the first",
+        "half a person",
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(given: dict):
+    with pytest.raises(InvalidValue):
+        Ternary.columns(**given, dimension=2)
+
+
+def test_the_same_key_of_two_people_is_no_duplicate():
+    assert len(Ternary.columns([0, 0], [1, -1], person=[0, 1], dimension=2)) == 2
+    with pytest.raises(InvalidValue, match="differ from each other"):
+        Ternary.sparse([[1, 1]], [[1, -1]], dimension=2)
+    with pytest.raises(InvalidValue, match="-1 or 1"):
+        Ternary.sparse([[1, 0]], [[1, 0]], dimension=2)
+
+
+@pytest.mark.parametrize("dimension", [0, MOST_DIMENSION + 1, 1 << 80, 2.0, True])
+def test_a_dimension_out_of_range_is_refused(dimension: object):
+    with pytest.raises(InvalidValue, match="dimension"):
+        Ternary.pairs([{0: 1}], dimension=dimension)  # type: ignore[arg-type]
+
+
+def test_a_batch_cannot_be_written_to_and_does_not_follow_its_source():
+    array = np.array([[0, 1], [1, 0]], dtype=np.int8)
+    batch = Ternary.dense(array)
+    array[:] = -1
+    assert batch.means().tolist() == [0.5, 0.5]
+    with pytest.raises(ValueError, match="read-only"):
+        batch.entries[0, 0] = 1
+    assert batch[1:].means().tolist() == [1.0, 0.0]
+
+
+def test_people_who_share_a_row_are_read_once_and_counted_each():
+    one, other = {0: 1}, {1: -0.5}
+    batch = as_ternary([one, other, one, one], 2)
+    assert batch.means().tolist() == [0.75, -0.125]
+
+
+class TestSettling:
+    def test_a_key_held_with_a_real_value_is_a_sign_with_that_mean(self):
+        # 200,000 signs of mean v have a standard error of at most 0.0023: five of them, failure probability 1e-6.
+        values = {0: 0.5, 3: -0.25, 4: 0.0, 7: 1.0, 8: -1.0}
+        batch = as_ternary([values] * 200_000, 9)
+        symbols = settle(batch.entries, Random(seed=1).uint64(len(batch)), 5)
+        assert (symbols >= 0).all()
+        assert (np.diff(symbols >> 1, axis=1) > 0).all()
+        means = (1 - 2 * (symbols & 1)).mean(axis=0)
+        assert means == pytest.approx(list(values.values()), abs=0.012)
+        assert means[3:].tolist() == [1.0, -1.0]
+
+    def test_signs_of_one_device_are_independent(self):
+        batch = as_ternary([{0: 0.0, 1: 0.0, 2: 0.0}] * 100_000, 3)
+        signs = 1 - 2 * (settle(batch.entries, Random(seed=2).uint64(len(batch)), 3) & 1)
+        for a, b in ((0, 1), (0, 2), (1, 2)):
+            assert abs((signs[:, a] * signs[:, b]).mean()) < 0.016  # five standard errors
+
+    def test_of_too_many_entries_each_stays_as_often(self):
+        batch = as_ternary([{k: (-1) ** k for k in range(10)}] * 100_000, 12)
+        symbols = settle(batch.entries, Random(seed=3).uint64(len(batch)), 4)
+        assert symbols.shape == (100_000, 4)
+        assert (np.diff(symbols >> 1, axis=1) > 0).all()
+        kept = np.bincount((symbols >> 1).ravel(), minlength=12) / 100_000
+        assert kept[:10] == pytest.approx([0.4] * 10, abs=0.008)  # five standard errors
+        assert kept[10:].tolist() == [0.0, 0.0]
+        # Any two stay together with probability 4/10 * 3/9.
+        there = np.zeros((100_000, 12), dtype=bool)
+        np.put_along_axis(there, symbols >> 1, True, axis=1)
+        assert (there[:, 0] & there[:, 9]).mean() == pytest.approx(2 / 15, abs=0.006)
+        assert ((symbols & 1) == (symbols >> 1) % 2).all()
+
+    def test_rows_that_fit_are_left_alone_beside_rows_that_do_not(self):
+        batch = as_ternary([{0: 1, 5: -1}, dict.fromkeys(range(6), 1)], 6)
+        symbols = settle(batch.entries, Random(seed=4).uint64(2), 3)
+        assert symbols[0].tolist() == [0, 11, -1]
+        assert (symbols[1] >= 0).all()
+
+    def test_the_bias_of_clipping_is_said(self):
+        people = [dict.fromkeys(range(6), 1)] * 3 + [{0: -1}]
+        clipping = as_ternary(people, 8).clipping(2)
+        assert (clipping.rows, clipping.lost) == (3, pytest.approx(12 / 19))
+        symbols = settle(as_ternary(people * 20_000, 8).entries, Random(seed=5).uint64(80_000), 2)
+        held = symbols[symbols >= 0]
+        means = np.bincount(held >> 1, weights=1 - 2 * (held & 1), minlength=8) / 80_000
+        assert means - as_ternary(people, 8).means() == pytest.approx(clipping.bias, abs=0.01)
+        assert as_ternary(people, 8).clipping(6) == (0, 0.0, pytest.approx(np.zeros(8)))
+
+    def test_what_needs_chance_has_no_symbols(self):
+        for value in ({0: 0.5}, {0: 1, 1: 1, 2: 1}):
+            with pytest.raises(InvalidValue, match="at most 2"):
+                settled(as_ternary([value], 3).entries, 2)
+
+
+def test_real_rows_are_rounded_without_bias():
+    row = np.array([0.5, -0.125, 0.0, 1.0])
+    batch = Ternary.rounded(np.tile(row, (100_000, 1)), Random(seed=1))
+    assert batch.means() == pytest.approx(row, abs=0.008)
+    assert batch.frequencies() == pytest.approx(np.abs(row), abs=0.008)
+    for bad in ([[1.5]], [[math.nan]], [["a"]], [[[0.0]]]):
+        with pytest.raises(InvalidValue):
+            Ternary.rounded(bad, Random(seed=1))
+
+
+class TestBounded:
+    def test_small_bounds_are_uniform(self):
+        drawn = bounded(Random(seed=1).uint64(90_000), np.full(90_000, 3), Random(seed=2))
+        assert np.bincount(drawn) == pytest.approx([30_000] * 3, abs=750)  # five standard errors
+
+    def test_words_past_the_last_multiple_are_drawn_again(self):
+        last = (1 << 64) - (1 << 64) % 3 - 1
+        words = np.array([last, (1 << 64) - 1, 5], dtype=np.uint64)
+        spare = SimpleNamespace(uint64=lambda n: np.full(n, 7, dtype=np.uint64))
+        assert bounded(words, np.array([3, 3, 1]), spare).tolist() == [last % 3, 1, 0]  # type: ignore[arg-type]
+        assert bounded(np.uint64([(1 << 64) - 1]), np.array([4]), None).tolist() == [3]  # type: ignore[arg-type]
