@@ -216,7 +216,7 @@ class Store:
     def covers(self) -> list[Queued]:
         """Those that wait."""
         rows = self._run("SELECT id, ask_id, step FROM cover WHERE id IS NOT NULL ORDER BY rowid")
-        return [Queued(*row, b"") for row in rows]
+        return [Queued(report_id, ask_id, step, b"") for report_id, ask_id, step in rows]
 
     # -- asks and counts --------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from hubbub.collection import Collection, load_collection
 from hubbub.core.errors import InvalidValue
 from hubbub.data import DataError, emoji, fetch, flights
 from hubbub.data.catalog import CATALOG
-from hubbub.simulate.stream_files import Made, kept
+from hubbub.simulate.stream_cache import Made, kept
 
 __all__ = ["Scene", "emoji_scene", "flights_scene", "scenes"]
 
