@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hubbub.collection import Collection, QuestionSpec, load_collection
-from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets
+from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets, Strings
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.frequency import GRR
 from hubbub.privacy.budget import Budget
@@ -313,6 +313,19 @@ def test_a_window_gives_back_only_what_surely_is_past(context: BrowserContext, s
     assert len(collector.entries) == 3
 
 
+@pytest.mark.parametrize("years", [10, -10])
+def test_by_default_a_clock_that_jumps_between_visits_gives_nothing_back(
+    context: BrowserContext, site: Callable[..., Any], years: int
+) -> None:
+    collector = site(replace(THEMES, budget=Budget.of(window=(2.0, 24))))
+    for visited in range(4):
+        page = visit(context, collector)
+        tick(page, collector)
+        page.close()
+        collector.clock.set(collector.clock.now() + (HOUR if visited == 0 else years * 365 * 86400))
+    assert len(collector.entries) == 2
+
+
 def test_a_clock_set_back_is_not_answered(context: BrowserContext, site: Callable[..., Any]) -> None:
     collector = site(THEMES)
     page = visit(context, collector)
@@ -451,6 +464,52 @@ def test_small_arcs_and_greedy_asks_are_refused(context: BrowserContext, site: C
     assert "question" in status(page)["refused"]["nothing"]
     assert status(page)["lifetime"] == 0
     assert not collector.headers
+
+
+def test_what_it_does_not_know_is_refused_by_name_and_the_rest_is_answered(
+    context: BrowserContext, site: Callable[..., Any]
+) -> None:
+    asked = {
+        "average": QuestionSpec(kind="mean", field="seconds", epsilon=1.0),
+        "kept": QuestionSpec(kind="memo", field="age", epsilon=1.0, permanent=2.0, mechanism="Loloha"),
+        "popular": THEMES.questions["popular"],
+        "words": QuestionSpec(kind="histogram", field="word", epsilon=4.0, candidates=("yes", "no")),
+    }
+    fields = {**THEMES.fields, "seconds": Numeric(0.0, 20.0, cells=8), "word": Strings(longest=16)}
+    collector = site(replace(THEMES, fields=fields, questions=asked, budget=Budget.of(user=50.0)))
+    page = visit(context, collector)
+    record(page, "theme", "dark")
+    record(page, "seconds", 7.5)  # every field can be recorded: other devices may be asked of it
+    record(page, "word", "yes")
+    tick(page, collector)
+    known = "mechanism: one of GRR,BLH,OLH,SUE,OUE,BasicRappor"
+    assert status(page)["refused"] == dict.fromkeys(("average", "kept", "words"), known)
+    assert len(collector.entries) == 1
+    assert status(page)["lifetime"] == EPSILON
+
+
+@pytest.mark.parametrize("silent", ["not its turn", "budget spent"])
+def test_cover_looks_like_an_answer(context: BrowserContext, site: Callable[..., Any], silent: str) -> None:
+    steps, budget = 6, 3.0 if silent == "budget spent" else 50.0
+    collector = site(replace(THEMES, budget=Budget.of(user=budget), cover=True))
+    page = visit(context, collector)
+    ((_, ask),) = collector.current()
+    for step in range(steps):
+        # Either half of the circle in turn: one of them is without this device.
+        arc = Arc(0, CIRCLE) if silent == "budget spent" else Arc(step % 2 * (CIRCLE // 2), CIRCLE // 2)
+        collector.asks = [("popular", replace(ask, step=collector.step, cohort=arc))]
+        page.evaluate("client.asks = null")
+        for _ in range(2):
+            tick(page, collector)
+        collector.clock.advance(HOUR)
+    assert len(collector.uploads) == steps
+    assert len({len(body) for body in collector.uploads}) == 1
+    assert sum(body.count(b'"entries":[]') for body in collector.uploads) == 3
+    assert len(collector.entries) == 3
+    assert status(page)["lifetime"] == 3 * EPSILON
+    assert status(page)["pending"] == 0
+    page.evaluate("client.tick()")
+    assert len(collector.uploads) == steps
 
 
 def test_half_the_circle_is_half_of_the_devices(context: BrowserContext, site: Callable[..., Any]) -> None:

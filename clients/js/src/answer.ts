@@ -2,33 +2,44 @@ import type { Ask } from "./ask";
 import { type Book, type Watch } from "./book";
 import type { Bytes } from "./bytes";
 import { type Collection, fieldOf } from "./collection";
-import { check } from "./errors";
+import { type Refused, check } from "./errors";
 import { type Code, missing } from "./fields";
 import { charge } from "./ledger";
 import { systemRandom } from "./random";
 import type { Access, Key } from "./store";
 import type { Entry } from "./upload";
 
-/** Answer an ask, once: the debit and the randomised bytes are kept in one transaction, before anything is sent. */
-export async function answer(kept: Access, collection: Collection, ask: Ask, watch: Watch): Promise<void> {
+/**
+ * Answer an ask, once: the debit and the randomised bytes are kept in one transaction, before anything is sent. Where it
+ * is not this device's turn, or the budget is spent, cover may stand for it; what was refused is returned.
+ */
+export async function answer(kept: Access, collection: Collection, ask: Ask, watch: Watch): Promise<unknown> {
   if (await kept.get(["entry", ask.id])) return;
   const { book, now, budget } = watch.open(collection, await kept.get<Book>(["book"]));
-  check(ask.step === now.step && now.step >= 0, "step", "the device is in another step, and answers no other");
+  check(ask.step === now.step && now.step >= 0, "step", "the one that the device is in");
   const pay = (cost: bigint) =>
     kept.put(["book"], { ...book, [ask.kind]: charge(book[ask.kind], now, budget(ask.kind), cost) });
   const { mechanism } = ask;
   const code = mechanism.domain.encode(ask.view(await frozen(kept, collection, ask)));
   // Whatever is seen has a symbol: silence would tell something.
   const symbol = code ?? BigInt(mechanism.domain.size - 1);
-  const report = mechanism.answer(
-    mechanism.remember ? await permanent(kept, ask, symbol, pay) : (pay(mechanism.spent), symbol),
-    systemRandom,
-  );
-  const entry: Entry = { collection: collection.id, ask: ask.id, id: systemRandom(16), step: now.step, report };
+  const { remember } = mechanism;
+  let cover = !ask.asked;
+  let refused: unknown;
+  let seen: bigint | Bytes = remember?.(0n, systemRandom) ?? 0n; // cover is as long as an answer
+  try {
+    if (!cover) seen = remember ? await permanent(kept, ask, symbol, pay) : (pay(mechanism.spent), symbol);
+  } catch (error) {
+    if (!collection.cover || (error as Refused).field === "step") throw error;
+    cover = !!(refused = error);
+  }
+  const report = mechanism.answer(seen, systemRandom);
+  const entry: Entry = { collection: collection.id, ask: ask.id, id: systemRandom(16), step: now.step, report, cover };
   for (const old of await kept.all<Entry>(["entry"])) {
     if (!old.report && old.step < now.step) kept.drop(["entry", old.ask]);
   }
   kept.put(["entry", ask.id], entry);
+  return refused;
 }
 
 /** A value of a field: its code, and the step that it was recorded in. */

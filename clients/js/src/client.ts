@@ -104,7 +104,7 @@ export class Client {
         lifetime: book.asks.lifetime + book.memos.lifetime,
         asks: spent("asks"),
         memos: spent("memos"),
-        pending: (await kept.all<Entry>(["entry"])).filter((entry) => entry.report).length,
+        pending: (await kept.all<Entry>(["entry"])).filter((entry) => entry.report && !entry.cover).length,
         refused: this.#refused,
       };
     });
@@ -157,7 +157,9 @@ export class Client {
       if (!fresh && !ask.standing) continue;
       await this.#attempt(question, async () => {
         const read = await readAsk(this.collection, question, ask.standing ? { ...ask, step } : ask);
-        if (read.asked) await this.#store((kept) => answer(kept, this.collection, read, this.#watch));
+        if (!read.asked && !this.collection.cover) return;
+        const refused = await this.#store((kept) => answer(kept, this.collection, read, this.#watch));
+        if (refused) throw refused;
       });
     }
   }

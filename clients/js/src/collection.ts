@@ -18,6 +18,8 @@ export interface Collection {
   origin: number;
   interval: number;
   place: number;
+  /** Whether an upload without a report stands for the answer that is not given. */
+  cover: boolean;
 }
 
 export async function readCollection(spec: Spec, name: string, key: CryptoKey): Promise<Collection> {
@@ -39,6 +41,7 @@ export async function readCollection(spec: Spec, name: string, key: CryptoKey): 
     origin: 1000 * whole("origin", 0, 2 ** 40),
     interval: 1000 * whole("step_seconds", 1, 366 * 86400),
     place: await placeOnCircle(key, id),
+    cover: !!spec.cover,
   };
 }
 
