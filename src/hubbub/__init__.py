@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.ternary.coco import CoCo as CoCo
     from hubbub.mechanisms.ternary.collision import Collision as Collision
     from hubbub.mechanisms.ternary.exsub import ExSub as ExSub
+    from hubbub.mechanisms.ternary.gradients import Gradients as Gradients
     from hubbub.mechanisms.ternary.online import OnlineExSub as OnlineExSub
     from hubbub.privacy.audit import audit as audit
     from hubbub.privacy.plan import plan as plan
@@ -57,6 +58,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Categorical": "hubbub.core.domain",
     "Estimate": "hubbub.core.estimate",
+    "Gradients": "hubbub.mechanisms.ternary.gradients",
     "Mechanism": "hubbub.mechanisms.base",
     "Numeric": "hubbub.core.domain",
     "OnlineExSub": "hubbub.mechanisms.ternary.online",
