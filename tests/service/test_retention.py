@@ -252,6 +252,17 @@ def test_a_snapshot_that_was_tampered_with_stops_everything(monkeypatch: pytest.
         collector(collection, clock, store)
 
 
+def test_a_snapshot_of_another_kind_stops_everything(monkeypatch: pytest.MonkeyPatch):
+    """Such as one of an earlier program that remembered other things."""
+    monkeypatch.setattr(retention, "_SNAPSHOT_STEPS", 2)
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    collection = exact_collection(step=100, lateness=10)
+    run(collector(collection, clock, store), clock, 9, lambda step: 1)
+    store._write("UPDATE snapshots SET state = ?", json.dumps({"place": {"other": 1}}))
+    with pytest.raises(ReplayMismatch, match="the snapshot of step 16 is of another kind"):
+        collector(collection, clock, store)
+
+
 def test_releases_look_alike_whatever_is_restarted(monkeypatch: pytest.MonkeyPatch):
     """With a snapshot at every step, or none at all."""
     told = []

@@ -56,7 +56,12 @@ class Talk:
         self._every = snapshot_steps(collection)
         self._stored = {row.step: row for row in snapshots}
         self._memory = Memory(json.loads(snapshots[0].state) if snapshots else None)
-        self._conversation = Conversation(collection.protocol(era.question, self._memory))
+        try:
+            self._conversation = Conversation(collection.protocol(era.question, self._memory))
+        except InvalidValue as error:
+            if not snapshots:
+                raise
+            raise ReplayMismatch(f"{era.question}: the snapshot of step {self.kept[0]} is of another kind") from error
         self._listen()
 
     def key(self, ask: Ask) -> AskKey:
