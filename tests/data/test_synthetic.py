@@ -16,7 +16,8 @@ from scipy.special import chdtrc, ndtr
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
-from hubbub.data import categorical, gaussian_bins, geometric, uniform, zipf, zipf_weights
+from hubbub.core.ternary import INDEX_SHIFT
+from hubbub.data import categorical, gaussian_bins, geometric, sparse_vectors, uniform, zipf, zipf_weights
 
 N = 200_000
 Weights = NDArray[np.float64]
@@ -91,3 +92,24 @@ def test_the_ends() -> None:
 def test_what_they_refuse(field: str, call: Callable[[Random], Any]) -> None:
     with pytest.raises(InvalidValue, match=f"^{field}:"):
         call(Random(seed=1))
+
+
+def test_sparse_vectors_are_any_set_of_positions_with_any_signs() -> None:
+    people = sparse_vectors(N, 5, 3, Random(seed=1))
+    held, plus = people.entries >> INDEX_SHIFT, people.entries & 1 << 32
+    assert (np.diff(held, axis=1) > 0).all()
+    sets = (1 << held).sum(axis=1)
+    assert np.unique(sets).size == 10
+    # Ten sets and eight combinations of signs, each against the even chance.
+    signs = ((plus > 0) @ np.array([1, 2, 4])).astype(np.int64)
+    codes = np.searchsorted(np.unique(sets), sets) * 8 + signs
+    assert p_value(codes, np.ones(80)) > 1e-6
+    assert p_value(codes, np.linspace(1, 1.1, 80)) < 1e-6
+
+
+def test_sparse_vectors_at_the_ends() -> None:
+    assert sparse_vectors(3, 4, 0, Random(seed=1)).frequencies().tolist() == [0.0] * 4
+    assert sparse_vectors(3, 4, 4, Random(seed=1)).frequencies().tolist() == [1.0] * 4
+    assert len(sparse_vectors(0, 4, 2, Random(seed=1))) == 0
+    with pytest.raises(InvalidValue, match="sparsity"):
+        sparse_vectors(3, 4, 5, Random(seed=1))

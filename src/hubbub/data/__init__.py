@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from hubbub.data.key_values import KeyValues, movies
     from hubbub.data.prices import NOT_STOCK, price_moves, stock_moves, stocks
     from hubbub.data.records import adult, flights
-    from hubbub.data.synthetic import categorical, gaussian_bins, geometric, uniform, zipf, zipf_weights
+    from hubbub.data.synthetic import (
+        categorical,
+        gaussian_bins,
+        geometric,
+        sparse_vectors,
+        uniform,
+        zipf,
+        zipf_weights,
+    )
     from hubbub.data.table import Table
     from hubbub.data.tallies import YEARS, emoji, names
     from hubbub.data.trips import flights3m, taxi
@@ -53,6 +61,7 @@ __all__ = [
     "names",
     "price_moves",
     "retail",
+    "sparse_vectors",
     "stock_moves",
     "stocks",
     "taxi",
@@ -67,7 +76,7 @@ _HOMES = {
     "key_values": ("KeyValues", "movies"),
     "prices": ("NOT_STOCK", "price_moves", "stock_moves", "stocks"),
     "records": ("adult", "flights"),
-    "synthetic": ("categorical", "gaussian_bins", "geometric", "uniform", "zipf", "zipf_weights"),
+    "synthetic": ("categorical", "gaussian_bins", "geometric", "sparse_vectors", "uniform", "zipf", "zipf_weights"),
     "table": ("Table",),
     "tallies": ("YEARS", "emoji", "names"),
     "trips": ("flights3m", "taxi"),

@@ -1,6 +1,6 @@
-"""Populations of known distribution: n people, one code of 0 to domain-1 each.
+"""Populations of known distribution: n people, one code of 0 to domain-1 each, or a sparse vector each.
 
-Every draw is one 64-bit integer put through the inverse of the distribution function, itself held as 64-bit integers.
+Every code is one 64-bit integer put through the inverse of the distribution function, itself held as 64-bit integers.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.grid import GRAIN
 from hubbub.core.random import Random
+from hubbub.core.ternary import INDEX_SHIFT, Ternary
 
-__all__ = ["categorical", "gaussian_bins", "geometric", "uniform", "zipf", "zipf_weights"]
+__all__ = ["categorical", "gaussian_bins", "geometric", "sparse_vectors", "uniform", "zipf", "zipf_weights"]
 
 
 def categorical(n: int, weights: ArrayLike, rng: Random) -> NDArray[np.int64]:
@@ -103,6 +105,32 @@ def gaussian_bins(n: int, domain: int, rng: Random, *, mean: float = 0.5, deviat
     scale = deviation * math.sqrt(2)
     edges = [math.erf((cell / domain - mean) / scale) for cell in range(domain + 1)]
     return categorical(n, np.diff(edges), rng)
+
+
+def sparse_vectors(n: int, dimension: int, sparsity: int, rng: Random) -> Ternary:
+    """Ternary vectors with exactly `sparsity` entries: every set of positions equally likely, and every sign.
+
+    Example:
+        >>> people = sparse_vectors(10_000, 5, 2, Random(seed=1))
+        >>> people.frequencies().round(1).tolist(), bool(abs(people.means()).max() < 0.05)
+        ([0.4, 0.4, 0.4, 0.4, 0.4], True)
+
+    References:
+        collision-coco, section 8; sao2-exsub, section 7.1.
+    """
+    _check_integer("n", n, least=0)
+    _check_integer("dimension", dimension, least=1)
+    _check_integer("sparsity", sparsity, least=0)
+    if sparsity > dimension:
+        raise InvalidValue("sparsity", sparsity, f"at most the dimension, {dimension}")
+    held = np.empty((n, sparsity), dtype=np.int64)
+    # Floyd's subsets: a position that is there already gives its place to the last one that may be drawn.
+    for k, last in enumerate(range(dimension - sparsity, dimension)):
+        drawn = rng.below(last + 1, n)
+        held[:, k] = np.where((held[:, :k] == drawn[:, None]).any(axis=1), last, drawn)
+    held.sort(axis=1)
+    signs = (rng.uint16(n, sparsity) & 1).astype(np.int64) * GRAIN
+    return Ternary(held << INDEX_SHIFT | signs, dimension)
 
 
 def _check_integer(field: str, value: object, *, least: int) -> None:
