@@ -1,0 +1,24 @@
+"""SaO2: 0/1 vectors that change rarely, told in real time for one epsilon over the whole stream."""
+
+from __future__ import annotations
+
+from hubbub.protocols.sao2.answers import Answers, Plan
+from hubbub.protocols.sao2.changes import Changes, members
+from hubbub.protocols.sao2.device import Following, OnlineDevice
+from hubbub.protocols.sao2.plan import Sao2
+from hubbub.protocols.sao2.split import Split
+from hubbub.protocols.sao2.stream import sao2_stream
+from hubbub.protocols.sao2.tree import Tree
+
+__all__ = [
+    "Answers",
+    "Changes",
+    "Following",
+    "OnlineDevice",
+    "Plan",
+    "Sao2",
+    "Split",
+    "Tree",
+    "members",
+    "sao2_stream",
+]

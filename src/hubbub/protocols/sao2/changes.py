@@ -1,0 +1,177 @@
+"""What a device tells of its history: at one level of the tree, the changes of its value from node to node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.ternary import MOST_DIMENSION, Ternary
+from hubbub.protocols.view import View
+
+__all__ = ["Changes", "members"]
+
+Bits = NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Changes(View):
+    """The residues of one level: by how much each entry of a 0/1 vector changed since the last node, at first from 0.
+
+    At most `changes` of them are not 0, whatever the value does: that is what the promise rests on. A device counts
+    what it has told, and holds its value constant once that many are used up (changes of one step in the order of the
+    entries; a category changes as a whole or not at all). Changes within a node do not count.
+
+    Parameters
+    ----------
+    span
+        How many steps a node stands for.
+    steps
+        How many steps there are.
+    dimension
+        How many entries the vector has.
+    changes
+        How many changes a device may tell of.
+    one
+        Whether the value is one of `dimension` categories, given by its number: at most one entry is 1, and from the
+        first on exactly one. A number outside stands for no news: the last category is held.
+
+    Example:
+        >>> view = Changes(span=2, steps=5, dimension=1, changes=1)
+        >>> view([[0, 1, 1, 0, 1]]).means().tolist()  # steps 2 and 4 are looked at; then nothing is left
+        [1.0, 0.0]
+        >>> Changes(span=1, steps=3, dimension=2, changes=8, one=True)([[0, -1, 1]]).means().tolist()
+        [1.0, 0.0, 0.0, 0.0, -1.0, 1.0]
+    """
+
+    span: int
+    steps: int
+    dimension: int
+    changes: int
+    one: bool = False
+
+    def __post_init__(self) -> None:
+        for name, high in (("steps", MOST_DIMENSION), ("dimension", MOST_DIMENSION), ("changes", MOST_DIMENSION)):
+            _integer(name, getattr(self, name), high)
+        _integer("span", self.span, self.steps)
+        if not isinstance(self.one, bool):
+            raise InvalidValue("one", self.one, "true or false")
+        if self.entries > MOST_DIMENSION:
+            raise InvalidValue("steps", self.steps, f"at most {MOST_DIMENSION // self.dimension * self.span}")
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes the level has.
+
+        Example:
+            >>> Changes(span=2, steps=5, dimension=3, changes=1).nodes
+            2
+        """
+        return self.steps // self.span
+
+    @property
+    def entries(self) -> int:
+        """The length of all residues together: d T_h.
+
+        Example:
+            >>> Changes(span=2, steps=5, dimension=3, changes=1).entries
+            6
+        """
+        return self.dimension * self.nodes
+
+    @property
+    def sparsity(self) -> int:
+        """How many residues can differ from 0: of categories an odd number, one at first and then two at a time.
+
+        Example:
+            >>> bits, one = (Changes(span=4, steps=9, dimension=16, changes=8, one=one) for one in (False, True))
+            >>> bits.sparsity, one.sparsity
+            (8, 3)
+        """
+        if self.one:
+            return min(self.changes - (self.changes + 1) % 2, 2 * self.nodes - 1, self.entries)
+        return min(self.changes, self.entries)
+
+    def bits(self, values: ArrayLike) -> Bits:
+        """The vectors of a batch of values at one step, a row each: codes, or vectors themselves.
+
+        Example:
+            >>> Changes(span=1, steps=1, dimension=3, changes=1, one=True).bits([2, 7]).tolist()
+            [[0, 0, 1], [0, 0, 0]]
+        """
+        array = np.asarray(values)
+        if self.one:
+            if array.ndim != 1 or array.dtype.kind not in "iu":
+                raise InvalidValue("values", values, f"codes from 0 to {self.dimension - 1}, one a device")
+            return np.asarray(array[:, None] == np.arange(self.dimension)).astype(np.int8)
+        rows = array[:, None] if array.ndim == 1 and self.dimension == 1 else array
+        if rows.ndim != 2 or rows.shape[1] != self.dimension or rows.dtype.kind not in "biuf":
+            raise InvalidValue("values", values, f"rows of {self.dimension} entries, 0 or 1, one a device")
+        if not ((rows == 0) | (rows == 1)).all():  # NaN is neither
+            raise InvalidValue("values", rows[(rows != 0) & (rows != 1)][0].item(), "0 or 1")
+        return rows.astype(np.int8)
+
+    def follow(self, held: Bits, used: NDArray[np.int32], values: Bits) -> tuple[Bits, NDArray[np.int32]]:
+        """What devices hold after a node, and how many changes they have told of then: as many as they may.
+
+        Example:
+            >>> view = Changes(span=1, steps=9, dimension=3, changes=2)
+            >>> held, used = view.follow(np.zeros((1, 3), np.int8), np.zeros(1, np.int32), np.ones((1, 3), np.int8))
+            >>> held.tolist(), used.tolist()
+            ([[1, 1, 0]], [2])
+        """
+        differs = values != held
+        if self.one:
+            cost = differs.sum(axis=1)
+            moves = differs & (values.any(axis=1) & (used + cost <= self.changes))[:, None]
+        else:
+            moves = differs & (np.cumsum(differs, axis=1, dtype=np.int32) <= (self.changes - used)[:, None])
+        return np.where(moves, values, held), used + moves.sum(axis=1, dtype=np.int32)
+
+    def __call__(self, values: Any) -> Ternary:
+        """The residues of whole histories: steps by step, as `bits` reads them."""
+        histories = np.asarray(values)
+        if histories.ndim < 2 or histories.shape[1] != self.steps:
+            raise InvalidValue("values", histories.shape, f"a history of {self.steps} steps for each device")
+        return Ternary.dense(self.residues(histories[:, self.span - 1 :: self.span]))
+
+    def residues(self, at_nodes: NDArray[Any]) -> Bits:
+        """The residues from the values that were held when the nodes ended, node by node.
+
+        Example:
+            >>> Changes(span=2, steps=5, dimension=1, changes=9).residues(np.array([[1, 0]])).tolist()
+            [[1, -1]]
+        """
+        n = len(at_nodes)
+        held, used = np.zeros((n, self.dimension), dtype=np.int8), np.zeros(n, dtype=np.int32)
+        told = np.empty((n, self.nodes, self.dimension), dtype=np.int8)
+        for node in range(self.nodes):
+            after, used = self.follow(held, used, self.bits(at_nodes[:, node]))
+            told[:, node], held = after - held, after
+        return told.reshape(n, self.entries)
+
+
+def members(sets: Iterable[Sequence[int]], dimension: int) -> Bits:
+    """Sets of items, numbered from 0, as rows of 0 and 1: set-valued data are vectors.
+
+    Example:
+        >>> members([[0, 2], []], 3).tolist()
+        [[1, 0, 1], [0, 0, 0]]
+    """
+    everyone = list(sets)
+    rows = np.zeros((len(everyone), dimension), dtype=np.int8)
+    for row, held in zip(rows, everyone, strict=True):
+        for item in held:
+            if isinstance(item, bool) or not isinstance(item, int | np.integer) or not 0 <= item < dimension:
+                raise InvalidValue("sets", item, f"items from 0 to {dimension - 1}")
+            row[item] = 1
+    return rows
+
+
+def _integer(name: str, value: object, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= high:
+        raise InvalidValue(name, value, f"an integer from 1 to {high}")

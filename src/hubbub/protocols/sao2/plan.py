@@ -1,0 +1,206 @@
+"""The plan of a SaO2 stream: a tree, who tells of which level of it, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.ternary import MOST_DIMENSION
+from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.cohort import Arc
+from hubbub.protocols.sao2.changes import Changes
+from hubbub.protocols.sao2.portions import Choice, Queries, arc_lengths, level_portions
+from hubbub.protocols.sao2.reading import Digits, Pooled, Reading
+from hubbub.protocols.sao2.tree import Tree
+
+__all__ = ["AT_THE_END", "Sao2"]
+
+AT_THE_END = frozenset({"CoCo", "Collision", "Succinct"})
+"""The mechanisms that must see a whole vector before they can say anything of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sao2:
+    """Means and sums over time of people's 0/1 vectors, in real time, for one epsilon over the whole stream.
+
+    Every device tells of one level of a tree over time, which its secret place on the circle decides. What it tells,
+    over all steps together, is one report of a ternary mechanism on the changes that its level sees, and spends
+    epsilon once. The mean squared error grows with the number of changes, not with the number of steps.
+
+    Parameters
+    ----------
+    epsilon
+        What a device may spend, over all steps together.
+    dimension
+        How many entries the vectors have: 1 for on and off, the number of items of sets, the number of categories.
+    steps
+        How many steps there are.
+    changes
+        How many changes of entries a device may tell of; a device with more holds its value constant then.
+    one
+        Whether the value is one of `dimension` categories.
+    fanout
+        How many nodes of a level of the tree make one of the next.
+    mechanism
+        The ternary mechanism, by name. Those of `AT_THE_END` answer when the stream has ended, all others as it goes.
+    queries
+        What is asked most: the values of steps ("mean"), sums from the first step on ("prefix"), sums over any steps
+        ("range"). The levels are given the parts of the population that serve it best; all three are answered.
+    choice
+        "optimum", "uniform" or "paper": see `level_portions`.
+    pooled
+        Whether answers use all that was told (`Pooled`), or what the paper's Algorithm 2 does (`Digits`).
+
+    Example:
+        >>> plan = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2)
+        >>> [ask.mechanism.dimension for ask in plan.asks(step=4)], plan.portions.round(2).tolist()
+        ([8, 4, 2], [0.53, 0.3, 0.14, 0.03])
+
+    References
+    ----------
+    sao2-exsub, section 4. Where answers are `pooled` and `choice` is "optimum", ours.
+    """
+
+    epsilon: float
+    dimension: int
+    steps: int
+    changes: int
+    one: bool = False
+    fanout: int = 2
+    mechanism: str = "ExSub"
+    queries: Queries = "mean"
+    choice: Choice = "optimum"
+    pooled: bool = True
+
+    def __post_init__(self) -> None:
+        kind = MECHANISMS.get(self.mechanism)
+        if kind is None or not issubclass(kind, TernaryMechanism):
+            known = sorted(name for name, one in MECHANISMS.items() if issubclass(one, TernaryMechanism))
+            raise InvalidValue("mechanism", self.mechanism, f"one of {', '.join(known)}")
+        _ = self.tree
+        if isinstance(self.dimension, int) and self.dimension * self.steps > MOST_DIMENSION:
+            raise InvalidValue("steps", self.steps, f"at most {MOST_DIMENSION // self.dimension} at this dimension")
+        _ = self.arcs
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The tree over time."""
+        return Tree(self.steps, self.fanout)
+
+    @cached_property
+    def views(self) -> tuple[Changes, ...]:
+        """What devices of each level tell."""
+        return tuple(
+            Changes(self.tree.span(level), self.steps, self.dimension, self.changes, self.one)
+            for level in range(self.tree.levels)
+        )
+
+    @cached_property
+    def mechanisms(self) -> tuple[TernaryMechanism, ...]:
+        """How devices of each level say it."""
+        kind = MECHANISMS[self.mechanism]
+        made = [kind(epsilon=self.epsilon, dimension=v.entries, sparsity=v.sparsity) for v in self.views]  # type: ignore[call-arg]
+        return tuple(one for one in made if isinstance(one, TernaryMechanism))
+
+    @cached_property
+    def variances(self) -> tuple[float, ...]:
+        """The variance that one report gives an entry of a residue of each level, of a device with all its changes."""
+        return tuple(one.mse() / one.dimension for one in self.mechanisms)
+
+    @cached_property
+    def portions(self) -> NDArray[np.float64]:
+        """The part of the population that tells of each level."""
+        return level_portions(self.tree, self.variances, queries=self.queries, choice=self.choice, pooled=self.pooled)
+
+    @cached_property
+    def arcs(self) -> tuple[Arc, ...]:
+        """The places on the circle of the devices of each level."""
+        lengths = arc_lengths(self.portions)
+        return tuple(Arc(sum(lengths[:level]) % 2**32, length) for level, length in enumerate(lengths))
+
+    @property
+    def online(self) -> bool:
+        """Whether devices answer as the stream goes, or when it has ended."""
+        return self.mechanism not in AT_THE_END
+
+    def asks(self, step: int) -> list[Ask]:
+        """What is asked at a step: of each level with a node that ends with it.
+
+        Example:
+            >>> plan = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2, mechanism="Collision")
+            >>> len(plan.asks(step=4)), len(plan.asks(step=8))
+            (0, 4)
+        """
+        return [
+            Ask(
+                mechanism=self.mechanisms[level],
+                step=step,
+                view=self.views[level],
+                cohort=self.arcs[level],
+                standing=self.online,
+            )
+            for level in dict(self.ending(step))
+        ]
+
+    def part_of(self, ask: Ask) -> int:
+        """Which level an ask is about.
+
+        Example:
+            >>> plan = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2)
+            >>> [plan.part_of(ask) for ask in plan.asks(step=4)]
+            [0, 1, 2]
+        """
+        if not isinstance(ask.view, Changes) or ask.view not in self.views:
+            raise InvalidValue("ask", ask.view, "an ask of this plan")
+        return self.views.index(ask.view)
+
+    def ending(self, step: int) -> list[tuple[int, int]]:
+        """The nodes that are told of at a step, as (level, node): all of them at the end, where they cannot be before.
+
+        Example:
+            >>> Sao2(epsilon=1.0, dimension=1, steps=8, changes=2).ending(step=4)
+            [(0, 4), (1, 2), (2, 1)]
+        """
+        if self.online:
+            return self.tree.ending(step)
+        nodes = self.tree.nodes if step == self.steps else ()
+        return [(level, node) for level, count in enumerate(nodes) for node in range(1, count + 1)]
+
+    def reading(self, n: NDArray[np.int64]) -> Reading:
+        """How answers are read where so many devices told of each level.
+
+        Example:
+            >>> Sao2(epsilon=1.0, dimension=1, steps=2, changes=2).reading(np.array([5, 0])).trust()
+            [1.0, 0.0]
+        """
+        if not self.pooled:
+            return Digits(self.tree)
+        with np.errstate(divide="ignore"):
+            return Pooled(self.tree, tuple((np.asarray(self.variances) / n).tolist()))
+
+    def population(self, n: NDArray[np.int64]) -> float:
+        """How many devices there are where so many told of each level, and the others are still to be heard.
+
+        Example:
+            >>> plan = Sao2(epsilon=1.0, dimension=1, steps=2, changes=2, choice="uniform")
+            >>> plan.population(np.array([5, 0]))
+            10.0
+        """
+        heard = float(self.portions[n > 0].sum())
+        return float(n.sum()) / heard if heard else 0.0
+
+    def spent(self, step: int) -> float:
+        """The part of epsilon that a step takes: all of it when devices begin to tell, and nothing more ever.
+
+        Example:
+            >>> plan = Sao2(epsilon=1.0, dimension=1, steps=2, changes=2)
+            >>> plan.spent(step=1), plan.spent(step=2)
+            (1.0, 0.0)
+        """
+        return float(step == (1 if self.online else self.steps))

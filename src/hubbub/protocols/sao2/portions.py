@@ -1,0 +1,142 @@
+"""Who tells of which level: the part of the population that each level of the tree is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.protocols.cohort import CIRCLE
+from hubbub.protocols.sao2.reading import Digits, Pooled, Reading
+from hubbub.protocols.sao2.tree import Tree
+
+__all__ = ["Choice", "Queries", "arc_lengths", "level_portions", "squares"]
+
+Queries = Literal["mean", "prefix", "range"]
+Choice = Literal["optimum", "uniform", "paper"]
+Floats = NDArray[np.float64]
+_QUERIES = 512  # answers looked at together; of a longer stream, as many spread evenly over it
+_CELLS = 1 << 21
+_ROUNDS = 200
+
+
+def squares(reading: Reading, tree: Tree, queries: Queries) -> Floats:
+    """The sum over all answers of a kind, and all nodes of a level, of squared coefficients.
+
+    The values of all steps ("mean"), each asked for as it ends; the sums over steps 1 to t ("prefix"), likewise; the
+    sums over any steps t1 to t2 ("range"), asked for at the end. Exact up to 512 steps.
+
+    Example:
+        >>> tree = Tree(steps=4, fanout=2)
+        >>> squares(Digits(tree), tree, "mean").tolist()
+        [2.0, 2.0, 1.0]
+        >>> squares(Digits(tree), tree, "range").tolist()
+        [10.0, 20.0, 4.0]
+    """
+    if queries not in get_args(Queries):
+        raise InvalidValue("queries", queries, f"one of {', '.join(get_args(Queries))}")
+    steps = tree.steps
+    count = min(steps, max(16, min(_QUERIES, _CELLS // steps)))
+    times = np.unique(np.linspace(1, steps, count).round().astype(np.int64))
+    step = np.arange(1, steps + 1)
+    total, twice, plain = np.zeros(tree.levels), [], []
+    for some in np.array_split(times, -(-times.size * steps // _CELLS)):
+        weights = (step == some[:, None]) if queries == "mean" else (step <= some[:, None])
+        now = np.full(some.size, steps) if queries == "range" else some
+        found = reading.coefficients(weights, now)
+        total += [float((level**2).sum()) for level in found]
+        if queries == "range":
+            twice.append([(level**2).sum(axis=0) for level in found])
+            plain.append([level.sum(axis=0) for level in found])
+    if queries != "range":
+        return total * (steps / times.size)
+    # A range is the difference of two prefixes a < b, of which the first may be empty: the sum of all (C_b - C_a)^2.
+    for level in range(tree.levels):
+        square, whole = sum(part[level] for part in twice), sum(part[level] for part in plain)
+        total[level] = float(((times.size + 1) * square - whole**2).sum())
+    return total * (steps / times.size) ** 2
+
+
+def level_portions(
+    tree: Tree,
+    variances: Sequence[float],
+    *,
+    queries: Queries = "mean",
+    choice: Choice = "optimum",
+    pooled: bool = True,
+) -> Floats:
+    """The parts W_h of the population that the levels get.
+
+    The mean squared error of all answers is the sum of A_h / W_h, where A_h are their `squares` times the variance of a
+    residue: the optimum is W_h in proportion to the root of A_h. The pooled reading depends on W itself; there the
+    proportion holds at the optimum, and is found by turns.
+
+    Parameters
+    ----------
+    tree, variances
+        The tree, and the variance that one report gives a residue of each level.
+    queries
+        What is asked: the value of steps, of sums from the first step on, or of sums over any range.
+    choice
+        "optimum"; "uniform"; or "paper", what section 4 prints, which is W_h in proportion to A_h: no better than
+        uniform for prefixes, two to three times worse for ranges, and nobody at the top where T is a power of r.
+    pooled
+        Whether answers are read by `Pooled`, or by `Digits`.
+
+    Example:
+        >>> tree = Tree(steps=32, fanout=2)
+        >>> level_portions(tree, [1.0] * 6, queries="range", pooled=False).round(2).tolist()
+        [0.1, 0.13, 0.18, 0.25, 0.33, 0.01]
+        >>> level_portions(tree, [1.0] * 6, queries="range").round(2).tolist()
+        [0.12, 0.11, 0.14, 0.19, 0.28, 0.15]
+    """
+    one = np.asarray(variances, dtype=np.float64)
+    if one.shape != (tree.levels,) or not (np.isfinite(one) & (one > 0)).all():
+        raise InvalidValue("variances", variances, f"{tree.levels} numbers above 0")
+    if choice not in get_args(Choice):
+        raise InvalidValue("choice", choice, f"one of {', '.join(get_args(Choice))}")
+    if choice == "paper":
+        return _printed(tree, queries)
+    portions = np.full(tree.levels, 1 / tree.levels)
+    if choice == "uniform" or tree.levels == 1:
+        return portions
+    if not pooled:
+        return _normal(np.sqrt(squares(Digits(tree), tree, queries) * one))
+    for _ in range(_ROUNDS):
+        before = portions
+        weighed = one / np.maximum(portions, 1e-12)
+        errors = squares(Pooled(tree, tuple((weighed / weighed.min()).tolist())), tree, queries) * one
+        portions = _normal(np.sqrt(portions * _normal(np.sqrt(errors))))  # the plain step overshoots
+        if np.abs(portions - before).max() < 1e-5:
+            break
+    return portions
+
+
+def arc_lengths(portions: Sequence[float] | Floats) -> list[int]:
+    """The portions as whole parts of 2^32, which are the lengths of arcs that go once round the circle.
+
+    Example:
+        >>> arc_lengths([0.25, 0.75]), sum(arc_lengths([1 / 3] * 3)) == 2**32
+        ([1073741824, 3221225472], True)
+    """
+    given = np.asarray(portions, dtype=np.float64)
+    if given.ndim != 1 or not (given >= 0).all() or not abs(given.sum() - 1) < 1e-6:
+        raise InvalidValue("portions", portions, "numbers of at least 0 that sum to 1")
+    edges = [round(edge * CIRCLE) for edge in np.cumsum(given / given.sum()).tolist()]
+    edges[-1] = CIRCLE
+    return [end - start for start, end in zip([0, *edges[:-1]], edges, strict=True)]
+
+
+def _printed(tree: Tree, queries: Queries) -> Floats:
+    if queries == "mean":
+        return np.full(tree.levels, 1 / tree.levels)
+    span = np.array([tree.span(level) for level in range(tree.levels)], dtype=np.float64)
+    return _normal(span * (tree.steps - span) if queries == "prefix" else span)
+
+
+def _normal(portions: Floats) -> Floats:
+    total = portions.sum()
+    return portions / total if total > 0 else np.full(portions.size, 1 / portions.size)

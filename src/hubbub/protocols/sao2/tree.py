@@ -1,0 +1,117 @@
+"""The tree over time: at level h, a node for every r^h steps.
+
+Node j of level h, counted from 1, stands for the steps (j-1) r^h + 1 to j r^h. What is told of it, when it ends, is its
+*residue*: by how much the value changed, x_(j r^h) - x_((j-1) r^h), where x_0 = 0. The value at step t is a sum of few
+residues: those of the nodes that the base-r digits of t name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+
+__all__ = ["Tree"]
+
+MOST_STEPS = 1 << 24
+
+
+@dataclass(frozen=True)
+class Tree:
+    """floor(log_r T) + 1 levels, of which level h has floor(T / r^h) nodes.
+
+    Parameters
+    ----------
+    steps
+        How many steps there are, T.
+    fanout
+        How many nodes of a level make one of the next, r.
+
+    Example:
+        >>> tree = Tree(steps=10, fanout=2)
+        >>> tree.levels, tree.nodes
+        (4, (10, 5, 2, 1))
+        >>> tree.parts(7)  # 7 = 4 + 2 + 1: steps 1 to 4, 5 and 6, 7
+        [(2, 1), (1, 3), (0, 7)]
+    """
+
+    steps: int
+    fanout: int = 2
+
+    def __post_init__(self) -> None:
+        for name, least in (("steps", 1), ("fanout", 2)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= MOST_STEPS:
+                raise InvalidValue(name, value, f"an integer from {least} to {MOST_STEPS}")
+            object.__setattr__(self, name, int(value))
+
+    @cached_property
+    def nodes(self) -> tuple[int, ...]:
+        """How many nodes each level has."""
+        counts = [self.steps]
+        while counts[-1] >= self.fanout:
+            counts.append(counts[-1] // self.fanout)
+        return tuple(counts)
+
+    @property
+    def levels(self) -> int:
+        """How many levels there are."""
+        return len(self.nodes)
+
+    def span(self, level: int) -> int:
+        """How many steps a node of a level stands for.
+
+        Example:
+            >>> [Tree(steps=10, fanout=3).span(level) for level in range(3)]
+            [1, 3, 9]
+        """
+        span: int = self.fanout**level
+        return span
+
+    def ending(self, step: int) -> list[tuple[int, int]]:
+        """The nodes that end with a step, as (level, node): what can be told then.
+
+        Example:
+            >>> Tree(steps=10, fanout=2).ending(8)
+            [(0, 8), (1, 4), (2, 2), (3, 1)]
+        """
+        self._check(step)
+        return [(h, step // self.span(h)) for h in range(self.levels) if step % self.span(h) == 0]
+
+    def parts(self, step: int) -> list[tuple[int, int]]:
+        """The nodes whose residues sum to the value at a step, as (level, node), in the order of time (Algorithm 2).
+
+        Example:
+            >>> Tree(steps=10, fanout=3).parts(8)  # 8 is 22 in base 3
+            [(1, 1), (1, 2), (0, 7), (0, 8)]
+        """
+        self._check(step)
+        found = []
+        for level in reversed(range(self.levels)):
+            last = step // self.span(level)
+            # What ended with a node of the level above is told there.
+            first = 0 if level == self.levels - 1 else last // self.fanout * self.fanout
+            found += [(level, node) for node in range(first + 1, last + 1)]
+        return found
+
+    def in_use(self, level: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """From when and until before when `parts` names each node of a level: from its own end to its parent's.
+
+        Example:
+            >>> [times.tolist() for times in Tree(steps=10, fanout=2).in_use(1)]
+            [[2, 4, 6, 8, 10], [4, 4, 8, 8, 11]]
+        """
+        node = np.arange(1, self.nodes[level] + 1)
+        if level == self.levels - 1:
+            end = np.full(node.size, self.steps + 1)
+        else:
+            end = np.minimum(-(-node // self.fanout) * self.span(level + 1), self.steps + 1)
+        return node * self.span(level), end
+
+    def _check(self, step: int) -> None:
+        if isinstance(step, bool) or not isinstance(step, int | np.integer) or not 1 <= step <= self.steps:
+            raise InvalidValue("step", step, f"a step from 1 to {self.steps}")
