@@ -42,6 +42,8 @@ def choose(truth: NDArray[np.int64], draws: NDArray[np.uint64], other: int, opti
         [1, 0, 2]
     """
     keep = truth_weight(other, options)
+    if options == 2:
+        return truth ^ (draws >= np.uint64(keep))
     index = ((draws - np.uint64(keep)) // np.uint64(other)).astype(np.int64)  # wraps where the truth is kept
     index += index >= truth
     return np.where(draws < np.uint64(keep), truth, index)
