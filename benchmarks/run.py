@@ -28,9 +28,10 @@ from rich.table import Table
 from servers import hadamard, olh
 from startup import startup
 from streams import streams
+from ternary import ternary
 
 PARTS: dict[str, Callable[[bool], Iterator[Result]]] = {
-    part.__name__: part for part in (randomness, startup, olh, hadamard, clients, growth, streams, ingest)
+    part.__name__: part for part in (randomness, startup, olh, hadamard, clients, growth, streams, ingest, ternary)
 }
 
 

@@ -30,6 +30,11 @@ REPORT = """
 from hubbub import OLH, Random
 olh = OLH.from_spec(OLH(epsilon=1.0, domain=64).spec())
 assert len(olh.randomize([3], Random()).to_bytes()) > 9 and olh.event().spent > 0
+from hubbub import ExSub, OnlineExSub
+rng, exsub = Random(), ExSub(epsilon=1.0, dimension=9_000, sparsity=3)
+assert len(exsub.randomize([{3: 1}], rng)) == 1
+online = OnlineExSub(exsub)
+assert len(online.step(online.start(1, rng), [0] * 9_000, rng)[1]) == 1
 """
 
 
