@@ -12,6 +12,7 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.event import Event
 from hubbub.core.spec import Json, integer, spec_id
 from hubbub.mechanisms.base import Mechanism
+from hubbub.protocols.changes import Changes as Changes  # a view that an ask may name
 from hubbub.protocols.cohort import EVERYONE, Arc
 from hubbub.protocols.view import View, Whole
 

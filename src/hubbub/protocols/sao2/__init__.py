@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hubbub.protocols.changes import Changes, members
 from hubbub.protocols.sao2.answers import Answers, Plan
-from hubbub.protocols.sao2.changes import Changes, members
 from hubbub.protocols.sao2.device import Following, OnlineDevice
 from hubbub.protocols.sao2.plan import Sao2
 from hubbub.protocols.sao2.split import Split

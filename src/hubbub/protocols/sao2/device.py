@@ -14,7 +14,7 @@ from hubbub.core.event import Event
 from hubbub.core.random import Random
 from hubbub.mechanisms.ternary.exsub import ExSub
 from hubbub.mechanisms.ternary.online import Online, OnlineExSub
-from hubbub.protocols.sao2.changes import Bits, Changes
+from hubbub.protocols.changes import Bits, Changes
 
 __all__ = ["Following", "OnlineDevice"]
 

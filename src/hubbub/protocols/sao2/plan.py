@@ -13,8 +13,8 @@ from hubbub.core.ternary import MOST_DIMENSION
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.protocols.ask import Ask
+from hubbub.protocols.changes import Changes
 from hubbub.protocols.cohort import Arc
-from hubbub.protocols.sao2.changes import Changes
 from hubbub.protocols.sao2.portions import Choice, Queries, arc_lengths, level_portions
 from hubbub.protocols.sao2.reading import Digits, Pooled, Reading
 from hubbub.protocols.sao2.tree import Tree

@@ -13,7 +13,7 @@ from hubbub.core.event import epsilon_of, units_of
 from hubbub.core.ternary import MOST_DIMENSION
 from hubbub.mechanisms.ternary.exsub import ExSub
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.sao2.changes import Changes
+from hubbub.protocols.changes import Changes
 from hubbub.protocols.sao2.reading import Reading
 
 __all__ = ["Split"]
