@@ -187,3 +187,12 @@ def test_a_crowd_of_browsers_is_estimated(
         (release,) = collector.get(f"questions/{question}/releases?from={step}&to={step}")["releases"]
         assert release["n"] == 60
         assert abs(release["value"][1] - 0.75) < error
+        # And the page for people shows the same.
+        shown = context.new_page()
+        shown.set_extra_http_headers({"Authorization": f"Bearer {collector.token}"})
+        shown.goto(f"{collector.url}/results/themes/{question}")
+        row = shown.locator("table.bars tbody tr").filter(has_text="dark").inner_text()
+        number, ends = 100 * release["value"][1], (100 * release["low"][1], 100 * release["high"][1])
+        assert any(f"{number:.{digits}f}%" in row for digits in range(4))
+        assert all(any(f"{end:.{digits}f}%" in row.replace("−", "-") for digits in range(4)) for end in ends)
+        assert "60" in shown.locator("aside").first.inner_text()
