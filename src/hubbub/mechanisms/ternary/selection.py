@@ -7,6 +7,7 @@ gives it: what is still to be said over what is still to come. **Compare first, 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import MutableSequence, Sequence
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = ["COUNTERS", "advance", "decide", "odds", "select"]
 COUNTERS = ("trues", "reverses", "falses", "entries", "zeros")
 """The state: signs still to be said of each kind, entries and zeros still to come."""
 _LARGE = 1 << 13  # entries of several devices: what compiled code is worth waking up for
+_SMALL = 1 << 6  # and what it is worth where it is awake
 
 
 def select(
@@ -42,7 +44,8 @@ def select(
         counters[row] = state
         return sign
 
-    if len(values) > 1 and values.size >= _LARGE:
+    awake = "hubbub.kernels.selection" in sys.modules
+    if len(values) > 1 and values.size >= (_SMALL if awake else _LARGE):
         try:
             from hubbub.kernels.selection import select as compiled
         except MissingDependency:
