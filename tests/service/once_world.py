@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from exact_world import SIZE, batch_frame, exact_collection, upload_frame
 
 from hubbub import Random, Sketch
@@ -18,12 +19,13 @@ from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.protocols.ask import Ask
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
+from hubbub.service.kept import unpack
 from hubbub.service.receipt import Receipt
 from hubbub.service.store.base import AskKey, Changes, Store
 from hubbub.service.store.sqlite import SqliteStore
 
 KEYS = Keys(b"k" * 32)
-COLLECTIONS = {adaptive: exact_collection(adaptive=adaptive) for adaptive in (False, True)}
+COLLECTIONS = {adaptive: exact_collection(adaptive=adaptive, keep=not adaptive) for adaptive in (False, True)}
 
 
 class Crash(BaseException):
@@ -196,6 +198,8 @@ class World:
         for _, _, sketch in stored.values():
             assert sketch.counts.max() <= 1, "counted twice"
             assert sketch.n == sketch.counts.sum(), "counts that do not add up"
+        if self.collection.questions["all"].keep_reports:
+            self._reckon_kept({ask: sketch for ask, (_, final, sketch) in stored.items() if final})
         for report in self.reports:
             _, _, sketch = stored[report.ask.ask_id]
             cell = int(sketch.counts[report.value])
@@ -209,6 +213,13 @@ class World:
         total = sum(sketch.n for _, _, sketch in stored.values())
         assert total == len(counted), "counted, and nobody's"
         assert self.store.counts()[self.collection.collection_id, "accepted"] == total, "counters that are wrong"
+
+    def _reckon_kept(self, closed: dict[str, Sketch]) -> None:
+        """The single reports that are kept add up to the sketches."""
+        for ask, sketch in closed.items():
+            segments = self.store.kept_segments(AskKey(self.collection.collection_id, ask))
+            kept = [value for segment in segments for value in unpack(segment).private["value"].tolist()]
+            assert np.bincount(kept, minlength=SIZE).tolist() == sketch.counts.tolist(), "kept otherwise than counted"
 
 
 def run_worlds(seeds: range) -> tuple[int, int, int]:
