@@ -1,0 +1,77 @@
+"""Discrete Laplace noise of any reach, exact: P(k) in proportion to (decay/unit)^|k|."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.categorical import ExactChoice
+from hubbub.core.exact import log_fraction
+from hubbub.core.random import Random
+
+__all__ = ["at_least", "discrete_laplace", "geometric"]
+
+
+def discrete_laplace(words: NDArray[np.uint64], decay: int, unit: int, most: int, rng: Random) -> NDArray[np.int64]:
+    """Noise from two random words each, cut at -most and most.
+
+    Example:
+        >>> noise = discrete_laplace(Random(seed=1).uint64(10_000, 2), 3, 4, 50, Random(seed=2))
+        >>> round(float(noise.mean()), 1), round(float(noise.var()) / (2 * 3 / 4 / (1 / 4) ** 2), 1)
+        (-0.0, 1.0)
+    """
+    side = ExactChoice([decay, unit - decay, decay]).place(words[:, 0], rng) - 1
+    return side * (1 + geometric(words[:, 1], decay, unit, most - 1, rng))
+
+
+def at_least(k: int, decay: int, unit: int) -> Fraction:
+    """The exact chance that the noise is at least k.
+
+    Example:
+        >>> at_least(0, 1, 2), at_least(2, 1, 2), at_least(-2, 1, 2)
+        (Fraction(2, 3), Fraction(1, 6), Fraction(11, 12))
+    """
+    if k > 0:
+        return Fraction(decay, unit) ** k * Fraction(unit, unit + decay)
+    return 1 - at_least(1 - k, decay, unit)
+
+
+def geometric(words: NDArray[np.uint64], decay: int, unit: int, most: int, rng: Random) -> NDArray[np.int64]:
+    """How often one fails before the first success, decay/unit being the chance to fail; cut at `most`.
+
+    It is k where a uniform number U lies between decay^(k+1)/unit^(k+1) and decay^k/unit^k. Logarithms find k; where
+    they, or the 64 bits of U, might be off, integers decide, and more bits if need be.
+
+    Example:
+        >>> geometric(np.uint64([0, 2**62, 2**63, 2**64 - 1]), 1, 2, 100, Random(seed=1)).tolist()
+        [64, 1, 0, 0]
+    """
+    step = log_fraction(Fraction(decay, unit))
+    uniform = words.astype(np.float64) + 0.5
+    count = (np.log(uniform) - 64 * np.log(2.0)) / step
+    # What the unseen bits and the rounding of logarithms below 64 may amount to.
+    doubt = (1 / uniform + 1e-13) / -step
+    found = np.floor(count).astype(np.int64)
+    unsure = (count - found < doubt) | (count - found > 1 - doubt)
+    for place in np.flatnonzero(unsure & (found <= most + doubt)):
+        found[place] = _exact(int(words[place]), decay, unit, most, rng)
+    return np.asarray(np.clip(found, 0, most))
+
+
+def _exact(bits: int, decay: int, unit: int, most: int, rng: Random) -> int:
+    drawn = 64
+    while True:
+        reached = partial(_reached, bits, drawn, decay, unit)
+        found = bisect_left(range(1, most + 1), True, key=reached)
+        if (bits + 1) * unit**found <= decay**found << drawn:  # so it is whatever bits follow
+            return found
+        bits, drawn = bits << 64 | int.from_bytes(rng.bytes(8), "little"), drawn + 64
+
+
+def _reached(bits: int, drawn: int, decay: int, unit: int, power: int) -> bool:
+    """Whether bits/2^drawn is at least (decay/unit)^power."""
+    return bool(bits * unit**power >= decay**power << drawn)

@@ -1,0 +1,159 @@
+"""Reports that say a sign for every position: fair coins, but for the s entries, where fewer signs disagree.
+
+Everything about such a mechanism is a list of s + 1 weights: how likely a pattern of signs on the s entries is, by the
+number of them that disagree with the vector.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.bits import pack, unpack
+from hubbub.core.categorical import ExactChoice
+from hubbub.core.errors import InvalidValue
+from hubbub.core.exact import log_fraction
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.core.subset import subsets
+from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.ternary.mean_only import MeanOnly
+from hubbub.mechanisms.ternary.ternary import Rates
+
+__all__ = ["SignVector"]
+
+_ENUMERABLE = 12  # positions: 4,096 reports
+_MOST_WEIGHTS = 1 << 27  # bits of all weights together: 16 MiB, and some seconds
+_LN_2 = math.log(2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignVector(MeanOnly):
+    """A report is d signs. A pattern of signs on the s entries that disagrees h times has the weight w_h.
+
+    Stubs, which are not sent, stand for the entries that a vector lacks. Two vectors on the same positions can disagree
+    with one report in any two numbers of places, so that the worst ratio is the largest weight over the smallest. With
+    gap = E[1 - 2 h/s] the error of a mean is (1/gap^2 - frequency)/n.
+    """
+
+    @property
+    @abstractmethod
+    def weights(self) -> list[int]:
+        """The weight of one pattern that disagrees 0, 1, ..., s times; all above 0."""
+
+    def _check_weights(self, bits: int) -> None:
+        """Refuse weights of so many bits each where there is no memory for them."""
+        if bits * (self.sparsity + 1) > _MOST_WEIGHTS:
+            raise InvalidValue("sparsity", self.sparsity, "less: exact weights of so many entries are too long")
+
+    @cached_property
+    def _patterns(self) -> tuple[list[int], ExactChoice]:
+        """The weights, and the exact choice of how many signs disagree."""
+        weights, s = self.weights, self.sparsity
+        return weights, ExactChoice([math.comb(s, h) * weight for h, weight in enumerate(weights)])
+
+    def ratio(self) -> Fraction:
+        weights = self._patterns[0]
+        return Fraction(max(weights), min(weights))
+
+    @cached_property
+    def rates(self) -> Rates:
+        choice, s = self._patterns[1], self.sparsity
+        agreeing = sum((s - h) * weight for h, weight in enumerate(choice.weights))
+        true = Fraction(agreeing, s * choice.total)
+        return Rates(true, Fraction(1, 2), 1 - true)
+
+    @cached_property
+    def square(self) -> float:
+        return float(1 / (self.p_true - self.p_reverse) ** 2)
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return (ColumnSpec("private", "plus", "u1", (-(-self.dimension // 8),)),)
+
+    @property
+    def report_bits(self) -> int:
+        return self.dimension
+
+    @property
+    def words(self) -> int:
+        return 1 + self.sparsity + -(-self.dimension // 64)
+
+    def _respond(self, symbols: NDArray[np.int64], draws: NDArray[np.uint64], rng: Random) -> dict[str, NDArray[Any]]:
+        d, s = self.dimension, self.sparsity
+        turned = subsets(draws[:, 1 : 1 + s], self._patterns[1].place(draws[:, 0], rng), rng)
+        plus = unpack(np.ascontiguousarray(draws[:, 1 + s :]).view(np.uint8), d)
+        row, column = np.nonzero(symbols >= 0)
+        held = symbols[row, column]
+        plus[row, held >> 1] = (held & 1 == 0) ^ turned[row, column]
+        return {"plus": pack(plus.astype(bool))}
+
+    # -- probabilities and counts -----------------------------------------------------------------------------
+
+    def check(self, reports: Reports) -> None:
+        super().check(reports)
+        spare = -self.dimension % 8
+        if spare and len(reports) and int(reports.private["plus"][:, -1].max()) >> (8 - spare):
+            raise InvalidValue("plus", "a bit past the last position", f"{self.dimension} bits a report, then zeros")
+
+    def _disagreeing(self, reports: Reports, values: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many entries each value (column) has, and on how many of them each report (row) disagrees."""
+        plus = unpack(reports.private["plus"], self.dimension)
+        symbols = self.symbols(values)
+        rows = [row[row >= 0] for row in symbols]
+        wrong = np.stack([(plus[:, row >> 1] != 1 - (row & 1)).sum(axis=1) for row in rows], axis=1)
+        return (symbols >= 0).sum(axis=1), wrong.astype(np.int64)
+
+    def _chance(self, held: int, wrong: int) -> Fraction:
+        """The probability of one pattern on the `held` entries there are, whatever the stubs would have said."""
+        weights, choice = self._patterns
+        stubs = self.sparsity - held
+        return Fraction(sum(math.comb(stubs, h) * weights[wrong + h] for h in range(stubs + 1)), choice.total)
+
+    def _codes(self, reports: Reports, values: Any) -> tuple[list[tuple[int, int]], NDArray[np.int64]]:
+        held, wrong = self._disagreeing(reports, values)
+        codes, index = np.unique(held * (self.sparsity + 1) + wrong, return_inverse=True)
+        return [divmod(code, self.sparsity + 1) for code in codes.tolist()], index.reshape(wrong.shape)
+
+    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+        codes, index = self._codes(reports, values)
+        return fractions([self._chance(*code) / (1 << self.dimension - code[0]) for code in codes], index)
+
+    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+        codes, index = self._codes(reports, values)
+        return np.array([log_fraction(self._chance(*code)) - (self.dimension - code[0]) * _LN_2 for code in codes])[
+            index
+        ]
+
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+        if self.dimension > _ENUMERABLE:
+            return None
+        every = np.arange(1 << self.dimension)[:, None] >> np.arange(self.dimension) & 1
+        return Reports(self.spec_id, private={"plus": pack(every.astype(bool))})
+
+    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+        from hubbub.kernels.columns import column_sums
+
+        plus = column_sums(reports.private["plus"])[: self.dimension]
+        return np.stack([plus, len(reports) - plus])
+
+    def _means(self, sketch: Sketch) -> NDArray[np.float64]:
+        counts = sketch.counts
+        if counts.min() < 0 or (counts.sum(axis=0) != sketch.n).any():
+            raise InvalidValue("counts", [int(counts.min()), int(counts.max())], f"{sketch.n} signs at every position")
+        return np.asarray((counts[0] - counts[1]) / sketch.n / self._gap("mean"))
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(epsilon=1.0, dimension=3, sparsity=2)
+        yield cls(epsilon=1.0, dimension=4, sparsity=3)
+        yield cls(epsilon=2.0, dimension=19, sparsity=4)
