@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.cli import demo_live_view as view
 from hubbub.cli.output import emit, page, say
+from hubbub.collection.duration import shown
+from hubbub.core.errors import HubbubError
 
 if TYPE_CHECKING:
     from hubbub.simulate.live import Live, Look
 
 __all__ = ["run"]
+
+_GRACE = 60.0
+"""Seconds that a run goes on beyond its end, if it has nothing to show yet: a machine may be busy."""
+
+
+class NothingYet(HubbubError):
+    """There is no result to print."""
 
 
 def run(live: Live, *, seconds: float | None, quiet: bool, browser: bool, as_json: bool) -> None:
@@ -24,6 +33,9 @@ def run(live: Live, *, seconds: float | None, quiet: bool, browser: bool, as_jso
     with _terminable():
         with live:
             look = _follow(live, seconds, quiet=quiet, silent=as_json, browser=browser)
+        if quiet and not look.complete:
+            step = live.scenes[0].collection.step_seconds
+            raise NothingYet(f"nothing was released; steps are {shown(step)} long, and this machine may be busy")
         if as_json:
             return emit(view.answer(live, look))
         page().print(view.result(live, look))
@@ -73,6 +85,9 @@ def _follow(live: Live, seconds: float | None, *, quiet: bool, silent: bool, bro
                 time.sleep(1.0 if end is None else max(0.0, min(1.0, end - time.monotonic())))
                 look = live.look()
                 show(look)
+            while end is not None and not look.complete and time.monotonic() < end + _GRACE:
+                time.sleep(0.5)
+                look = live.look()
     except KeyboardInterrupt:
         if end is not None:
             raise

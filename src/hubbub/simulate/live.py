@@ -72,6 +72,11 @@ class Look:
     seen: tuple[Seen, ...]
 
     @property
+    def complete(self) -> bool:
+        """Whether every scene has an estimate."""
+        return all(one.estimate is not None for one in self.seen)
+
+    @property
     def outcomes(self) -> dict[str, int]:
         """Reports by what became of them, of all scenes."""
         total: Counter[str] = Counter()
