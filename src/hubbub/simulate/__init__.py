@@ -8,6 +8,7 @@ Example:
 """
 
 from hubbub.simulate import averaging as _averaging  # noqa: F401  # fills the registry
+from hubbub.simulate import coco as _coco  # noqa: F401  # fills the registry
 from hubbub.simulate import dissertation as _dissertation  # noqa: F401  # fills the registry
 from hubbub.simulate import ldp_ids as _ldp_ids  # noqa: F401  # fills the registry
 from hubbub.simulate.collect import collect

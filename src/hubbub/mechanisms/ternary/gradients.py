@@ -78,7 +78,7 @@ class Gradients:
             raise InvalidValue("rows", rows, "rows of finite numbers")
         sizes = np.abs(array)
         excess = np.maximum(sizes.max(axis=1, initial=0.0), sizes.sum(axis=1) / self.sparsity) / self.scale
-        return array / np.maximum(excess, 1.0)[:, None]
+        return np.asarray(array / np.maximum(excess, 1.0)[:, None])
 
     def variance(self, rows: ArrayLike) -> Floats:
         """What rounding adds to each entry of each row: c |g_j| - g_j^2.

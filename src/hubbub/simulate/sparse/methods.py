@@ -1,0 +1,115 @@
+"""The mechanisms as the papers call them, how each is drawn, and where ours is not quite the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.ternary.coco import CoCo
+from hubbub.mechanisms.ternary.collision import Collision
+from hubbub.mechanisms.ternary.ddrm import DDRM
+from hubbub.mechanisms.ternary.efmrtt import EFMRTT
+from hubbub.mechanisms.ternary.exsub import ExSub
+from hubbub.mechanisms.ternary.future_rand import FutureRand
+from hubbub.mechanisms.ternary.kvue import KVUE
+from hubbub.mechanisms.ternary.pckv_agrr import PCKVAGRR
+from hubbub.mechanisms.ternary.pckv_grr import PCKVGRR
+from hubbub.mechanisms.ternary.pckv_ue import PCKVUE
+from hubbub.mechanisms.ternary.priv_kv import PrivKV
+from hubbub.mechanisms.ternary.succinct import Succinct, published_clip
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.mechanisms.ternary.topl import ToPLClipped
+
+__all__ = ["METHODS", "Method", "look", "mechanism"]
+
+Build = Callable[[float, int, int, int], TernaryMechanism]
+"""From epsilon, the dimension, the sparsity, and how many people there are."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A mechanism under a paper's name.
+
+    Parameters
+    ----------
+    name
+        What the papers call it.
+    build
+        Makes it.
+    colour, marker
+        How its line is drawn.
+    note
+        Where it differs from what the papers ran.
+    """
+
+    name: str
+    build: Build
+    colour: str
+    marker: str
+    note: str = ""
+
+
+def _best(kind: Callable[..., TernaryMechanism]) -> Build:
+    """With the parameters of the smallest error of the mean."""
+    return lambda epsilon, dimension, sparsity, n: kind(epsilon=epsilon, dimension=dimension, sparsity=sparsity)
+
+
+def _succinct(epsilon: float, dimension: int, sparsity: int, n: int) -> Succinct:
+    return Succinct(epsilon=epsilon, dimension=dimension, sparsity=sparsity, clip=published_clip(sparsity, n))
+
+
+_UNBIASED = "SUCCINCT: clipping undone, so that it is unbiased"
+# Okabe and Ito's colours, told apart by colour-blind readers too, and some of our own.
+_ALL = (
+    Method("PrivKV", _best(PrivKV), "#7f4f24", "v", "PrivKV spends all of eps, the published one less"),
+    Method("KVUE", _best(KVUE), "#b8a800", "<"),
+    Method("PCKV-GRR", _best(PCKVGRR), "#e69f00", "s"),
+    Method("PCKV-AGRR", _best(PCKVAGRR), "#56b4e9", "^"),
+    Method("PCKV-UE", _best(PCKVUE), "#cc79a7", "X"),
+    Method("SUCCINCT", _succinct, "#009e73", "P", _UNBIASED),
+    Method("SUCCINCT, best clip", _best(Succinct), "#6fc9a9", "P", f"{_UNBIASED}; clipped where it is best: ours"),
+    Method("FutureRand", _best(FutureRand.published), "#808080", "h", "FutureRand with its published constants"),
+    Method("FutureRand, best", _best(FutureRand), "#b0b0b0", "h", "FutureRand that spends all of eps: ours"),
+    Method("EFMRTT", _best(EFMRTT), "#332288", "*"),
+    Method("ToPL", _best(ToPLClipped), "#a05195", ">"),
+    Method("DDRM", _best(DDRM), "#2f4b7c", "p"),
+    Method("Collision", _best(Collision), "#0072b2", "o"),
+    Method("CoCo", _best(CoCo), "#d55e00", "D"),
+    Method("ExSub", _best(ExSub), "#000000", "d"),
+)
+METHODS: dict[str, Method] = {method.name: method for method in _ALL}
+"""Every mechanism that the two papers compare, by the papers' names."""
+
+
+@lru_cache(maxsize=256)  # the same in every run
+def mechanism(name: str, epsilon: float, dimension: int, sparsity: int, n: int) -> TernaryMechanism:
+    """The mechanism of that name, for n people.
+
+    Example:
+        >>> mechanism("Collision", 1.0, 128, 8, 1000).spec()["buckets"]
+        39
+    """
+    if name not in METHODS:
+        raise InvalidValue("name", name, f"one of {', '.join(METHODS)}")
+    return METHODS[name].build(epsilon, dimension, sparsity, n)
+
+
+def look(name: str) -> dict[str, Any]:
+    """The plotting options of a method's line.
+
+    Example:
+        >>> look("CoCo")["color"] == look("Collision")["color"]
+        False
+    """
+    method = METHODS[name]
+    return {
+        "color": method.colour,
+        "marker": method.marker,
+        "label": method.name,
+        "markersize": 5,
+        "linewidth": 1.3,
+        "markerfacecolor": "none" if name == "PCKV-AGRR" else method.colour,
+    }
