@@ -14,6 +14,7 @@ import pytest
 
 from hubbub.collection import Collection, QuestionSpec, load_collection
 from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets, Strings
+from hubbub.core.keyvalue import KeyValue
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.frequency import GRR
 from hubbub.privacy.budget import Budget
@@ -471,19 +472,23 @@ def test_what_it_does_not_know_is_refused_by_name_and_the_rest_is_answered(
 ) -> None:
     asked = {
         "average": QuestionSpec(kind="mean", field="seconds", epsilon=1.0),
+        "held": QuestionSpec(kind="keyvalue", field="minutes", epsilon=1.0),
         "kept": QuestionSpec(kind="memo", field="age", epsilon=1.0, permanent=2.0, mechanism="Loloha"),
         "popular": THEMES.questions["popular"],
         "words": QuestionSpec(kind="histogram", field="word", epsilon=4.0, candidates=("yes", "no")),
     }
-    fields = {**THEMES.fields, "seconds": Numeric(0.0, 20.0, cells=8), "word": Strings(longest=16)}
+    minutes = KeyValue(("mail", "chat"), low=0.0, high=60.0, most=1)
+    fields = {**THEMES.fields, "minutes": minutes, "seconds": Numeric(0.0, 20.0, cells=8), "word": Strings(longest=16)}
     collector = site(replace(THEMES, fields=fields, questions=asked, budget=Budget.of(user=50.0)))
     page = visit(context, collector)
     record(page, "theme", "dark")
     record(page, "seconds", 7.5)  # every field can be recorded: other devices may be asked of it
     record(page, "word", "yes")
+    with pytest.raises(Exception, match="domain: "):  # but of the kinds that it does not know
+        record(page, "minutes", {"mail": 3.0})
     tick(page, collector)
     known = "mechanism: one of GRR,BLH,OLH,SUE,OUE,BasicRappor"
-    assert status(page)["refused"] == dict.fromkeys(("average", "kept", "words"), known)
+    assert status(page)["refused"] == dict.fromkeys(("average", "held", "kept", "words"), known)
     assert len(collector.entries) == 1
     assert status(page)["lifetime"] == EPSILON
 

@@ -279,9 +279,11 @@ def read_code(stored: bytes) -> Code:
     """The code that was stored.
 
     Example:
-        >>> read_code(code_bytes(1.5))
-        1.5
+        >>> read_code(code_bytes(1.5)), read_code(code_bytes(((3, 0.5),)))
+        (1.5, ((3, 0.5),))
     """
     found = json.loads(stored)
-    code: Code = tuple(found) if isinstance(found, list) else found
+    if not isinstance(found, list):
+        return found  # type: ignore[no-any-return]
+    code: Code = tuple(tuple(one) if isinstance(one, list) else one for one in found)
     return code

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from hubbub.collection.asked import Averages, Persistent, Shares, Words
 from hubbub.collection.fields import symbols
+from hubbub.collection.keyed import Keyed
 from hubbub.collection.views import Size
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
+from hubbub.core.keyvalue import KeyValue
 from hubbub.protocols.view import Clipped, View, Whole
 from hubbub.protocols.window import Question
 
@@ -17,7 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["asked_of", "is_mean"]
 
-_OF: dict[type[Domain], tuple[str | None, ...]] = {Numeric: (None, "cells"), Sets: ("size",)}
+_OF: dict[type[Domain], tuple[str | None, ...]] = {
+    Numeric: (None, "cells"),
+    Sets: ("size",),
+    KeyValue: (None, "mean", "frequency", "conditional"),
+}
 """What can be asked of a field beside its value."""
 
 
@@ -43,12 +49,19 @@ def asked_of(spec: QuestionSpec, domain: Domain) -> Question:
     kind = type(domain).__name__.lower()
     if spec.kind == "mean" and not isinstance(domain, Numeric):
         raise InvalidValue("field", spec.field, "a numeric field: only numbers have a mean")
+    if spec.kind == "keyvalue" and not isinstance(domain, KeyValue):
+        raise InvalidValue("field", spec.field, "a field of kind keyvalue: only such have keys")
+    if isinstance(domain, KeyValue) and spec.kind != "keyvalue":
+        raise InvalidValue("kind", spec.kind, "keyvalue: no other question reads keys and numbers")
     allowed = _OF.get(type(domain), (None,))
     if spec.of not in allowed or (spec.kind == "mean" and spec.of is not None):
         said = " or ".join("nothing" if name is None else f'"{name}"' for name in allowed)
         raise InvalidValue("of", spec.of, f"{said}, for a field of kind {kind}")
     if bool(spec.candidates) != isinstance(domain, Strings):
         raise InvalidValue("candidates", spec.candidates, "at least one for a field of strings, none for any other")
+    if isinstance(domain, KeyValue):
+        sparsity = domain.most if spec.sparsity is None else spec.sparsity
+        return Keyed(domain, sparsity=sparsity, of=spec.of or "mean", ternary=spec.mechanism)  # type: ignore[arg-type]
     if isinstance(domain, Strings):
         return _words(spec, domain)
     if is_mean(spec, domain):

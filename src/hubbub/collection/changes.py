@@ -12,6 +12,7 @@ from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, total_of
 from hubbub.collection.words import epsilon_text, listed
 from hubbub.core.domain import Categorical, Domain
+from hubbub.core.keyvalue import KeyValue
 from hubbub.privacy.budget import Budget
 
 __all__ = ["changes"]
@@ -85,9 +86,10 @@ def _fields(new: Collection, old: Collection) -> Iterator[Finding]:
 
 def _domain(before: Domain, after: Domain) -> str:
     breaks = "the releases of its questions cannot be joined with the earlier ones"
-    if isinstance(before, Categorical) and isinstance(after, Categorical):
-        gone = [name for name in before.names if name not in after.names]
-        more = [name for name in after.names if name not in before.names]
+    was, now = _names(before), _names(after)
+    if was is not None and now is not None and (was != now):
+        gone = [name for name in was if name not in now]
+        more = [name for name in now if name not in was]
         said = [f"no longer {listed(gone[:5])}"] if gone else []
         said += [f"now also {listed(more[:5])}"] if more else []
         lost = "; programs that still record what is gone get an error" if gone else ""
@@ -95,9 +97,16 @@ def _domain(before: Domain, after: Domain) -> str:
     return f"from {_shown(before)} to {_shown(after)}: {breaks}"
 
 
+def _names(domain: Domain) -> tuple[str, ...] | None:
+    if isinstance(domain, Categorical):
+        return domain.names
+    return domain.keys if isinstance(domain, KeyValue) else None
+
+
 def _shown(domain: Domain) -> str:
     spec = domain.spec()
-    rest = " ".join(f"{key}={value}" for key, value in spec.items() if key != "kind" and not isinstance(value, dict))
+    plain = {key: value for key, value in spec.items() if key != "kind" and not isinstance(value, dict | list)}
+    rest = " ".join(f"{key}={value}" for key, value in plain.items())
     return f"{spec['kind']} {rest}"
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
+from hubbub.core.keyvalue import KeyValue
 
 __all__ = ["NONE", "Code", "check_field", "code_of", "labels_of", "missing_code", "symbols"]
 
@@ -18,8 +19,8 @@ NONE = "(none)"
 
 MOST_LABELS = 1 << 12
 
-Code: TypeAlias = int | float | str | tuple[int, ...]
-"""An integer (categorical, ordinal), a number (numeric), a text (strings), sorted integers (sets)."""
+Code: TypeAlias = int | float | str | tuple[int, ...] | tuple[tuple[int, float], ...]
+"""An integer (categorical, ordinal), a number (numeric), a text (strings), sorted integers (sets), pairs (keyvalue)."""
 
 
 def check_field(domain: Domain) -> None:
@@ -31,8 +32,8 @@ def check_field(domain: Domain) -> None:
             ...
         hubbub.core.errors.InvalidValue: names: got '(none)'; allowed: names other than (none), which is added
     """
-    if not isinstance(domain, Categorical | Ordinal | Numeric | Strings | Sets):
-        raise InvalidValue("kind", domain, "categorical, ordinal, numeric, strings or sets")
+    if not isinstance(domain, Categorical | Ordinal | Numeric | Strings | Sets | KeyValue):
+        raise InvalidValue("kind", domain, "categorical, ordinal, numeric, strings, sets or keyvalue")
     if isinstance(domain, Categorical) and NONE in domain.names:
         raise InvalidValue("names", NONE, f"names other than {NONE}, which is added")
     if isinstance(domain, Categorical | Ordinal):
@@ -65,6 +66,8 @@ def code_of(domain: Domain, value: Any) -> Code:
         return float(value)
     if isinstance(domain, Sets):
         return tuple(int(code) for code in domain.encode([value])[0] if code >= 0)
+    if isinstance(domain, KeyValue):
+        return domain.pairs(value)
     if isinstance(domain, Strings):
         domain.encode([value])
         return str(value)
@@ -74,7 +77,7 @@ def code_of(domain: Domain, value: Any) -> Code:
 
 
 def missing_code(domain: Domain) -> Code:
-    """The code of a field that nothing was recorded for: "(none)", the lower end, the empty text or set.
+    """The code of a field that nothing was recorded for: "(none)", the lower end, the empty text, set or mapping.
 
     Example:
         >>> missing_code(Categorical(["yes", "no"])), missing_code(Numeric(5, 9, cells=3)), missing_code(Strings(9))
@@ -84,7 +87,7 @@ def missing_code(domain: Domain) -> Code:
         return domain.low
     if isinstance(domain, Strings):
         return ""
-    if isinstance(domain, Sets):
+    if isinstance(domain, Sets | KeyValue):
         return ()
     assert domain.size is not None
     return domain.size
@@ -101,4 +104,4 @@ def labels_of(domain: Domain) -> tuple[str, ...] | None:
         return (*domain.names, NONE)
     if isinstance(domain, Ordinal) and domain.size <= MOST_LABELS:
         return (*map(str, range(domain.size)), NONE)
-    return domain.labels if isinstance(domain, Numeric) else None
+    return domain.labels if isinstance(domain, Numeric | KeyValue) else None

@@ -10,6 +10,7 @@ import numpy as np
 
 from hubbub.collection.asked import Words
 from hubbub.collection.frame import largest_report
+from hubbub.collection.keyed import Keyed
 from hubbub.collection.question import QuestionSpec
 from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, steps_a_year
@@ -140,18 +141,20 @@ def _row(collection: Collection, name: str) -> Forecast:
     question = collection.questions[name]
     domain = collection.fields[question.field]
     mechanism, cost = question.mechanism_for(domain), cost_of(collection, name)
-    mean = question.labels(domain) == (question.field,) and isinstance(domain, Numeric)
+    asked = question.question(domain)
     note = {"memo": "every step, new or not", "stream": ""}.get(question.kind, "every step")
     if question.kind == "stream":
         note = _NOTES[METHODS[str(question.method)].decide.__name__]
-    if isinstance(question.question(domain), Words):
+    if isinstance(asked, Keyed):
+        note = f"every step, if all hold {asked.sparsity} keys, and all keys are held alike"
+    if isinstance(asked, Words):
         note = "no formula: candidates share bits, and are told apart by regression"
     return Forecast(
         question=name,
         kind=question.kind if question.method is None else f"{question.kind} {question.method}, w={question.w}",
         mechanism=type(mechanism).__name__,
         errors={n: standard_error(question, domain, n) for n in DEVICES},
-        unit=question.field if mean else "share",
+        unit=question.field if asked.kind == "quantity" else "share",
         report_bytes=largest_report(question, domain),
         epsilon_a_year=cost.of(steps_a_year(collection)) / UNITS_PER_EPSILON,
         note=note,

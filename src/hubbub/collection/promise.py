@@ -12,6 +12,7 @@ from hubbub.collection.wire import json_size
 from hubbub.collection.words import epsilon_text, listed, odds_text, sure_text
 from hubbub.core.domain import Numeric, Sets, Strings
 from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.core.keyvalue import KeyValue
 from hubbub.mechanisms.memo.loloha import Loloha
 from hubbub.mechanisms.memo.memo import Memoised
 
@@ -78,7 +79,9 @@ def _question(collection: Collection, name: str) -> str:
             "from another."
         )
     if question.kind != "stream":
-        return f"{asks} One report {step}. It is {odds_text(mechanism.effective_epsilon)}."
+        keyed = " It covers all keys together: which are held, and with what numbers."
+        covers = keyed if question.kind == "keyvalue" else ""
+        return f"{asks} One report {step}.{covers} It is {odds_text(mechanism.effective_epsilon)}."
     assert question.w is not None
     odds, window = odds_text(question.epsilon), span(question.w * collection.step_seconds)
     if question.everyone:
@@ -89,10 +92,19 @@ def _question(collection: Collection, name: str) -> str:
     )
 
 
+_KEYED = {
+    "mean": "how much of each key have people on average",
+    "frequency": "how many have each key",
+    "conditional": "what is the mean of each key among those who have it",
+}
+
+
 def _default_title(question: QuestionSpec, domain: object) -> str:
     what = {Numeric: "what is its mean", Sets: "how many items has it", Strings: "which texts are common"}
     if question.kind in ("histogram", "memo") and isinstance(domain, Numeric):
         return f"Of {question.field}: how is it spread?"
+    if isinstance(domain, KeyValue):
+        return f"Of {question.field}: {_KEYED[question.of or 'mean']}?"
     return f"Of {question.field}: {what.get(type(domain), 'how common is each value')}?"
 
 

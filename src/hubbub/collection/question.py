@@ -13,6 +13,7 @@ from hubbub.collection.turn import start_of, turned
 from hubbub.core.domain import Domain, Sets, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
+from hubbub.core.keyvalue import KeyValue
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
 from hubbub.protocols.driver import Protocol
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Kind", "QuestionSpec"]
 
-Kind = Literal["histogram", "mean", "stream", "memo"]
+Kind = Literal["histogram", "mean", "stream", "memo", "keyvalue"]
 
 LONGEST = 200
 MOST_W = 10**6
@@ -41,7 +42,8 @@ class QuestionSpec:
     ----------
     kind
         "histogram" and "mean" ask everyone at every step; "stream" divides epsilon over a window of w steps; "memo" is
-        for values that persist: a permanent answer, randomised again for every report.
+        for values that persist: a permanent answer, randomised again for every report; "keyvalue" asks everyone at
+        every step what they hold of each key.
     field
         The field that is asked about.
     epsilon
@@ -56,7 +58,10 @@ class QuestionSpec:
         The mechanism to use, instead of the best for the field.
     of
         What of the field: "cells" asks for the shares of a numeric field's cells where a stream would ask for the mean;
-        "size" asks for the size of a set.
+        "size" asks for the size of a set. Of a key-value field "mean" (unless given: what people have of each key),
+        "frequency" (how many hold it) or "conditional" (the mean among those).
+    sparsity
+        Of a key-value question: how many keys a report can tell of; all that may be held, unless given.
     candidates
         Of a field of strings: the texts whose shares are estimated.
     keep_reports
@@ -81,6 +86,7 @@ class QuestionSpec:
     permanent: float | None = None
     mechanism: str | None = None
     of: str | None = None
+    sparsity: int | None = None
     candidates: tuple[str, ...] = ()
     keep_reports: bool = False
 
@@ -104,6 +110,8 @@ class QuestionSpec:
                 raise InvalidValue("method", self.method, f"one of {', '.join(METHODS)}")
             if isinstance(self.w, bool) or not isinstance(self.w, int) or not 1 <= self.w <= MOST_W:
                 raise InvalidValue("w", self.w, f"an integer from 1 to {MOST_W}")
+        if self.sparsity is not None and self.kind != "keyvalue":
+            raise InvalidValue("sparsity", self.sparsity, "given for questions of kind keyvalue, and only for them")
         if self.mechanism is not None and not isinstance(self.mechanism, str):
             raise InvalidValue("mechanism", self.mechanism, "a mechanism's name")
         if not isinstance(self.candidates, list | tuple):
@@ -166,6 +174,8 @@ class QuestionSpec:
         """
         if is_mean(self, domain):
             return (self.field,)
+        if isinstance(domain, KeyValue):
+            return domain.keys
         if isinstance(domain, Sets):
             return tuple(map(str, range(domain.most + 1)))
         return self.candidates if isinstance(domain, Strings) else labels_of(domain)

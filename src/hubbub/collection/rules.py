@@ -9,6 +9,7 @@ from hubbub.collection.finding import Finding
 from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, steps_a_year, total_of
 from hubbub.collection.words import epsilon_text, listed, sure_text
+from hubbub.core.keyvalue import KeyValue
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE
 
@@ -218,6 +219,25 @@ def kept_reports(collection: Collection) -> Iterator[Finding]:
             )
 
 
+def few_keys(collection: Collection) -> Iterator[Finding]:
+    """Where people may hold more keys than a report tells of, some are drawn: that is biased, and said to be.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> list(few_keys(read_collection(EXAMPLE)))
+        []
+    """
+    for name, question in collection.questions.items():
+        domain = collection.fields[question.field]
+        if isinstance(domain, KeyValue) and question.sparsity is not None and question.sparsity < domain.most:
+            yield Finding(
+                "warning",
+                f"questions.{name}.sparsity",
+                f"a device may hold {domain.most:,} keys, and tells of {question.sparsity:,}: of more, as many are "
+                "drawn, so that what is told of keys held beside many others is too small",
+            )
+
+
 def cover(collection: Collection) -> Iterator[Finding]:
     """Whether a network can tell who answers.
 
@@ -257,6 +277,7 @@ RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     one_field_twice,
     timing,
     linkable,
+    few_keys,
     cover,
     kept_reports,
 )

@@ -15,6 +15,7 @@ from hubbub.collection.spec import Collection
 from hubbub.collection.table import Table
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
+from hubbub.core.keyvalue import KeyValue
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.cohort import CIRCLE
 
@@ -48,6 +49,7 @@ _KINDS: dict[str, tuple[type[Domain], dict[str, type]]] = {
     "ordinal": (Ordinal, {"size": int}),
     "numeric": (Numeric, {"low": float, "high": float, "cells": int}),
     "strings": (Strings, {"longest": int}),
+    "keyvalue": (KeyValue, {"keys": list, "low": float, "high": float, "most": int}),
 }
 
 
@@ -195,6 +197,7 @@ def _question(table: Table) -> QuestionSpec:
         "permanent": table.take("permanent", float, None),
         "mechanism": table.take("mechanism", str, None),
         "of": table.take("of", str, None),
+        "sparsity": table.take("sparsity", int, None),
         "candidates": table.take("candidates", list, []),
         "keep_reports": table.take("keep_reports", bool, False),
     }

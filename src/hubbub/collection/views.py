@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.errors import InvalidValue
 from hubbub.protocols.view import View
 
-__all__ = ["Size"]
+__all__ = ["Held", "Size"]
 
 
 @dataclass(frozen=True)
@@ -26,3 +28,30 @@ class Size(View):
 
     def __call__(self, values: Any) -> NDArray[np.int64]:
         return np.array([min(len(members), self.most) for members in values], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Held(View):
+    """The keys that are held, with their numbers on a scale from -1 to 1; no number at all counts as the lower end.
+
+    Example:
+        >>> Held(keys=3, low=1.0, high=5.0)([((0, 3.0), (2, 9.0), (7, 1.0)), ()])
+        [{0: 0.0, 2: 1.0}, {}]
+    """
+
+    keys: int
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise InvalidValue("high", self.high, f"a finite number above low = {self.low}")
+
+    def __call__(self, values: Any) -> list[dict[int, float]]:
+        return [{key: self._scaled(number) for key, number in held if 0 <= key < self.keys} for held in values]
+
+    def _scaled(self, number: float) -> float:
+        if math.isnan(number):
+            return -1.0
+        inside = min(max(number, self.low), self.high)
+        return min(max((inside - self.low) / (self.high - self.low) * 2 - 1, -1.0), 1.0)

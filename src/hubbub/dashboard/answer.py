@@ -25,6 +25,8 @@ class Value(NamedTuple):
     value: float | None
     low: float | None
     high: float | None
+    signed: bool = False
+    """Whether it may be below zero: a quantity, not a share."""
 
     @property
     def reach(self) -> float | None:
@@ -33,7 +35,7 @@ class Value(NamedTuple):
 
     @property
     def standing(self) -> Standing:
-        """Whether a share can be told from zero: its whole interval must be above.
+        """Whether it can be told from zero: its whole interval must be above, or below where that can be.
 
         Example:
             >>> Value(0, "a", 0.5, 0.1, 0.9).standing, Value(0, "a", 0.5, 0.0, 1.0).standing
@@ -41,9 +43,9 @@ class Value(NamedTuple):
             >>> Value(0, "a", 0.5, None, None).standing
             'unknown'
         """
-        if self.value is None or self.low is None:
+        if self.value is None or self.low is None or self.high is None:
             return "unknown"
-        return "clear" if self.low > 0 else "zero"
+        return "clear" if self.low > 0 or (self.signed and self.high < 0) else "zero"
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,18 @@ class Values(Sequence[Value]):
     ----------
     labels, value, variance
         A name, an estimate and its variance for each; None where it is not known.
+    signed
+        Whether they may be below zero.
 
     Example:
-        >>> [round(end, 3) for end in Values(["a"], [0.5], [0.01])[0][2:]]
+        >>> [round(end, 3) for end in Values(["a"], [0.5], [0.01])[0][2:5]]
         [0.5, 0.304, 0.696]
     """
 
     labels: Sequence[str] = ()
     value: Sequence[float | None] = ()
     variance: Sequence[float | None] = ()
+    signed: bool = False
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -78,9 +83,9 @@ class Values(Sequence[Value]):
             return [self[place] for place in range(*code.indices(len(self)))]
         value, variance = self.value[code], self.variance[code]
         if value is None or variance is None:
-            return Value(code, self.labels[code], value, None, None)
+            return Value(code, self.labels[code], value, None, None, self.signed)
         reach = _REACH * math.sqrt(max(variance, 0.0))
-        return Value(code, self.labels[code], value, value - reach, value + reach)
+        return Value(code, self.labels[code], value, value - reach, value + reach, self.signed)
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,8 @@ class Answer:
             0
         """
         hidden = withheld is not None
-        values = Values() if hidden else Values(stored["labels"], stored["value"], stored["variance"])
+        signed = stored["kind"] != "share"
+        values = Values() if hidden else Values(stored["labels"], stored["value"], stored["variance"], signed)
         plain = {name: stored[name] for name in ("n", "kind", "bias", "published", "population", "spent")}
         return Answer(question=question, step=step, time=time, values=values, withheld=withheld, **plain)
 

@@ -17,6 +17,7 @@ MOST_ROWS = 200
 
 _WIDTH, _HEIGHT = 1000, 20
 _WORDS = {"zero": "not distinguishable from zero", "unknown": "its error is not known"}
+_FOLDED = {"zero": ("rest", "not distinguishable from zero"), "unknown": ("unknown", "of which nothing is known yet")}
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,11 @@ def ranked_bars(bars: BarTable, *, most: int) -> Html:
     if more := clear[most:]:
         table = bars.table(more[:MOST_ROWS], "Further values that can be told from zero")
         parts.append(fold(f"{bars.name}-more", f"{count(len(more))} more", table))
-    if rest:
-        said = f"{count(len(rest), 'value')} not distinguishable from zero"
-        parts.append(fold(f"{bars.name}-rest", said, bars.table(rest[:MOST_ROWS], said)))
+    for standing, (suffix, words) in _FOLDED.items():
+        few = [one for one in rest if one.standing == standing]
+        if few:
+            said = f"{count(len(few), 'value')} {words}"
+            parts.append(fold(f"{bars.name}-{suffix}", said, bars.table(few[:MOST_ROWS], said)))
     if max(len(more), len(rest)) > MOST_ROWS:
         parts.append(el("p", f"Lists end after {MOST_ROWS} values; the JSON has all.", class_="note"))
     return el("div", parts)

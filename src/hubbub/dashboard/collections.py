@@ -10,6 +10,7 @@ from hubbub.collection import Collection, Finding, check, forecast
 from hubbub.collection.duration import every, shown
 from hubbub.collection.forecast import Forecast
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
+from hubbub.core.keyvalue import KeyValue
 from hubbub.dashboard.facts import facts, table
 from hubbub.dashboard.headline import headline
 from hubbub.dashboard.layout import path_to
@@ -129,6 +130,9 @@ def _domain(domain: Domain) -> Child:
         return f"texts of at most {domain.longest} bytes"
     if isinstance(domain, Sets):
         return join(f"at most {domain.most} of: ", _domain(domain.items))
+    if isinstance(domain, KeyValue):
+        numbers = f"numbers from {domain.low:g} to {domain.high:g} for at most {domain.most} of: "
+        return join(numbers, _domain(Categorical(domain.keys)))
     return ""
 
 

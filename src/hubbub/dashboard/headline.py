@@ -29,13 +29,17 @@ def headline(answer: Answer) -> Html:
         '<bdi>b</bdi> or <bdi>c</bdi> is the most common; which of them cannot be told yet.'
         >>> headline(answer(Value(0, "a", 0.6, -0.1, 1.3)))
         'No value can be told from zero yet: too few reports for so many values.'
+        >>> headline(Answer("q", 1, 0.0, 9, (a, b), kind="quantity"))
+        '<bdi>a</bdi> is the highest: <strong>0.60</strong> ± 0.10.'
     """
     if answer.withheld is not None:
         return join(f"Withheld: {answer.withheld}.")
     scale = Scale.of_answer(answer)
-    if answer.kind != "share":
+    if answer.kind != "share" and len(answer.values) == 1:
         return join("On average ", _number(answer.values[0], scale), ".")
     ranked = answer.ranked()
+    if answer.kind != "share":
+        return _highest(ranked, scale)
     if not ranked or ranked[0].standing == "unknown":
         return join("How far these numbers may be off is not known.")
     if ranked[0].standing == "zero":
@@ -49,6 +53,20 @@ def headline(answer: Answer) -> Html:
         return join(_name(ranked[0]), f" or one of {others} is the most common; which of them cannot be told yet.")
     named = _listed([_name(one) for one in first], last=" or ")
     return join(named, " is the most common; which of them cannot be told yet.")
+
+
+def _highest(ranked: list[Value], scale: Scale) -> Html:
+    """Of numbers for several keys."""
+    known = sorted((one for one in ranked if one.standing != "unknown"), key=lambda one: -(one.value or 0.0))
+    if not known:
+        return join("Of no key anything is known yet: too few reports for so many keys.")
+    first = [one for one in known if (one.high or 0.0) >= (known[0].low or 0.0)]
+    if len(first) == 1:
+        return join(_name(first[0]), " is the highest: ", _number(first[0], scale), ".")
+    if len(first) > _MOST_NAMED:
+        others = count(len(first) - 1, "other")
+        return join(_name(first[0]), f" or one of {others} is the highest; which of them cannot be told yet.")
+    return join(_listed([_name(one) for one in first], last=" or "), " is the highest; which cannot be told yet.")
 
 
 def bias_text(bias: str) -> str:

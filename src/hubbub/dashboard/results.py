@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from hubbub.collection import Collection
 from hubbub.core.domain import Categorical, Numeric, Strings
+from hubbub.core.keyvalue import KeyValue
 from hubbub.dashboard.answer import Answer, Value
 from hubbub.dashboard.bars import MOST_ROWS, BarTable, ranked_bars
 from hubbub.dashboard.columns import ordered_bars
@@ -116,17 +117,20 @@ def _values(
     domain = collection.fields[collection.questions[name].field]
     if answer is None:
         return None
-    if answer.kind != "share":
-        return mean_figure(answer, domain.low, domain.high) if isinstance(domain, Numeric) else None
+    if answer.kind != "share" and isinstance(domain, Numeric):
+        return mean_figure(answer, domain.low, domain.high)
     bars = BarTable(answer, f"{place}-{name}", _link(collection, name), chosen)
-    return ranked_bars(bars, most=most) if isinstance(domain, Categorical | Strings) else ordered_bars(bars)
+    return ranked_bars(bars, most=most) if isinstance(domain, Categorical | Strings | KeyValue) else ordered_bars(bars)
 
 
 def _together(collection: Collection, name: str, answers: Sequence[Answer]) -> Html | None:
     """Of a question that asks everyone anew in every step: its steps as one."""
-    answer = together(answers) if collection.questions[name].kind == "histogram" else None
+    question = collection.questions[name]
+    adds_up = question.kind == "histogram" or (question.kind == "keyvalue" and question.of != "conditional")
+    answer = together(answers) if adds_up else None
     if answer is None:
         return None
+    what = "shares" if answer.kind == "share" else "numbers"
     title, steps = f"together-{name}-title", count(sum(1 for one in answers if len(one.values)))
     return el(
         "section",
@@ -135,7 +139,7 @@ def _together(collection: Collection, name: str, answers: Sequence[Answer]) -> H
         _values(collection, name, answer, most=_FEW, place="together"),
         el(
             "p",
-            f"The mean of their shares, from {count(answer.n, 'report')}. Every step makes it sharper.",
+            f"The mean of their {what}, from {count(answer.n, 'report')}. Every step makes it sharper.",
             class_="note",
         ),
         aria_labelledby=title,

@@ -37,6 +37,6 @@ def _mean(several: Sequence[Value]) -> Value:
     reaches = [one.reach for one in several if one.reach is not None]
     last = several[-1]
     if len(known) < len(several) or len(reaches) < len(several):
-        return Value(last.code, last.label, None, None, None)
+        return Value(last.code, last.label, None, None, None, last.signed)
     mean, reach = sum(known) / len(known), math.hypot(*reaches) / len(reaches)
-    return Value(last.code, last.label, mean, mean - reach, mean + reach)
+    return Value(last.code, last.label, mean, mean - reach, mean + reach, last.signed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from hubbub.core.event import units_of
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.window.question import Means, Question
+from hubbub.protocols.window.question import Question
 
 __all__ = ["steady"]
 
@@ -53,13 +52,13 @@ def steady(
         [0.5, 0.5, 0.5]
     """
     mechanism = question.mechanism(units_of(epsilon))
-    kind: Literal["share", "quantity"] = "quantity" if isinstance(question, Means) else "share"
-    unknown = Estimate(np.zeros(question.size), np.full(question.size, np.inf), 0, bias="heuristic", kind=kind)
+    nothing = np.zeros(question.size), np.full(question.size, np.inf)
+    unknown = Estimate(*nothing, 0, bias="heuristic", kind=question.kind)
     place = (memory or Memory()).keep("place", _Place())
     while True:
         step = place.step
         sketch = yield Ask(mechanism=mechanism, step=step, view=question.view, standing=True)
         heard = sketch is not None and sketch.n > 0
-        estimate = mechanism.estimate(sketch, candidates) if sketch is not None and heard else unknown
+        estimate = question.read(mechanism, sketch, candidates) if sketch is not None and heard else unknown
         place.step += 1
         yield Release(step=step, estimate=estimate, published=heard, spent=1.0, n=float(estimate.n))

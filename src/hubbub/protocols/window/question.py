@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.domain import Domain, as_domain
 from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
+from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
@@ -27,6 +30,8 @@ class Question(ABC):
     size: int
     """How many numbers answer it."""
     view: View
+    kind: ClassVar[Literal["share", "quantity"]] = "share"
+    """What its numbers are."""
 
     @abstractmethod
     def mechanism(self, units: int) -> Mechanism:
@@ -39,6 +44,10 @@ class Question(ABC):
     @abstractmethod
     def spread(self, like: NDArray[np.float64]) -> float:
         """The mean variance of the values themselves, which a sample of the population shares out."""
+
+    def read(self, mechanism: Mechanism, sketch: Sketch, candidates: Any = None) -> Estimate:
+        """What a sketch of the mechanism's reports answers; candidates are for open domains."""
+        return mechanism.estimate(sketch, candidates)
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,7 @@ class Means(Question):
     low: float
     high: float
     size = 1
+    kind = "quantity"
 
     @property
     def view(self) -> View:  # type: ignore[override]

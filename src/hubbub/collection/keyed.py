@@ -1,0 +1,160 @@
+"""Key-value questions: of every key, what its number is on average, how many hold it, or the mean among those."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.collection.views import Held
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.event import epsilon_of
+from hubbub.core.keyvalue import KeyValue
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.ternary.coco import CoCo
+from hubbub.mechanisms.ternary.collision import Collision
+from hubbub.mechanisms.ternary.exclusive import best_size
+from hubbub.mechanisms.ternary.exsub import ExSub
+from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
+from hubbub.protocols.view import View
+from hubbub.protocols.window.question import Question
+
+__all__ = ["TERNARY", "Keyed"]
+
+TERNARY: dict[str, type[TernaryMechanism]] = {"ExSub": ExSub, "Collision": Collision, "CoCo": CoCo}
+"""The mechanisms that a key-value question may name; ExSub has the smallest error."""
+
+_CLEAR = 1.96
+"""How many standard errors above zero a key's share must be before a mean among its holders means anything."""
+
+
+@dataclass(frozen=True)
+class Keyed(Question):
+    """What is told of every key of a key-value field, by ExSub unless another ternary mechanism is named.
+
+    With v the number on a scale from -1 to 1, h = (high - low)/2 and c the middle of the range, a ternary mechanism
+    tells m, the mean of v where those without the key count as 0, and f, the share who hold the key. Then
+
+        mean         c f + h m     what a person has of a key, those without it counted as 0
+        frequency    f
+        conditional  c + h m/f     the mean among those who hold it; unknown where f cannot be told from 0
+
+    Parameters
+    ----------
+    domain
+        The field's keys and range.
+    sparsity
+        How many keys a report can tell of: of a person with more, as many are drawn, which is biased.
+    of
+        Which of the three.
+    ternary
+        A name of `TERNARY`.
+
+    Example:
+        >>> from hubbub import Random
+        >>> asked = Keyed(KeyValue(["alien", "brazil"], low=1, high=5, most=1), sparsity=1, of="conditional")
+        >>> exsub = asked.mechanism(4 * 10**12)
+        >>> reports = exsub.randomize(asked.view([((0, 4.0),)] * 9_000 + [((1, 2.0),)] * 9_000), Random(seed=1))
+        >>> asked.read(exsub, exsub.accumulate(reports)).value.round(1).tolist()
+        [4.0, 2.0]
+    """
+
+    domain: KeyValue
+    sparsity: int
+    of: Quantity = "mean"
+    ternary: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.of not in get_args(Quantity):
+            raise InvalidValue("of", self.of, f"one of {', '.join(get_args(Quantity))}")
+        given = self.sparsity
+        if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= self.domain.most:
+            raise InvalidValue("sparsity", given, f"an integer from 1 to {self.domain.most}, the most that is held")
+        if self.ternary is not None and self.ternary not in TERNARY:
+            raise InvalidValue("mechanism", self.ternary, f"one of {', '.join(TERNARY)}")
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """How many keys there are."""
+        return len(self.domain.keys)
+
+    @property
+    def kind(self) -> Literal["share", "quantity"]:  # type: ignore[override]
+        """Shares, or numbers in the field's own unit."""
+        return "share" if self.of == "frequency" else "quantity"
+
+    @property
+    def view(self) -> View:  # type: ignore[override]
+        """What is held, on a scale from -1 to 1."""
+        return Held(self.size, self.domain.low, self.domain.high)
+
+    @property
+    def _middle(self) -> float:
+        return (self.domain.low + self.domain.high) / 2
+
+    @property
+    def _half(self) -> float:
+        return (self.domain.high - self.domain.low) / 2
+
+    def mechanism(self, units: int) -> TernaryMechanism:
+        # Where shares are needed too, they are what is told worse.
+        shares = self.of != "mean" or self._middle != 0
+        return _ternary(self.ternary or "ExSub", units, self.size, self.sparsity, shares)
+
+    def read(self, mechanism: Mechanism, sketch: Sketch, candidates: Any = None) -> Estimate:
+        assert isinstance(mechanism, TernaryMechanism)
+        share = mechanism.estimate(sketch, of="frequency")
+        if self.of == "frequency":
+            return share
+        mean, n = mechanism.estimate(sketch), sketch.n
+        assert mean.spread is not None
+        rounding = mean.spread / n  # of numbers to signs, on the device: no more than what people differ by
+        if self.of == "conditional":
+            return self._conditional(mechanism.estimate(sketch, of="conditional"), share, rounding)
+        c, h = self._middle, self._half
+        true, false, reverse = (float(rate) for rate in mechanism.rates[:3])
+        together = mean.value * (1 - true - reverse) / (true + reverse - 2 * false) / n  # Cov(m, f)
+        variance = c**2 * share.variance + h**2 * (mean.variance + rounding) + 2 * c * h * together
+        floor = h**2 * mean.variance / 4  # estimated second moments may add up to less than any can have
+        value = c * share.value + h * mean.value
+        return Estimate(value, np.maximum(variance, floor), n, bias=mean.bias, kind="quantity")
+
+    def _conditional(self, ratio: Estimate, share: Estimate, rounding: Any) -> Estimate:
+        value = self._middle + self._half * ratio.value
+        seen = np.where(share.value > 0, share.value, np.nan)
+        stderr = self._half * np.sqrt(ratio.variance + rounding / seen**2)
+        # The ratio of two noisy numbers means something only where the lower one is clear of zero.
+        known = share.value > _CLEAR * share.stderr
+        known &= (value - _CLEAR * stderr > self.domain.low) | (value + _CLEAR * stderr < self.domain.high)
+        value, variance = np.where(known, value, np.nan), np.where(known, stderr**2, np.inf)
+        return Estimate(value, variance, ratio.n, bias="heuristic", kind="quantity")
+
+    def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
+        """As if everyone held `sparsity` keys, and all keys were held alike."""
+        mechanism = self.mechanism(units)
+        mean, share = (mechanism.mse(of=of) / self.size / n for of in _BOTH)
+        if self.of == "frequency":
+            return share
+        if self.of == "mean":
+            return float(self._half**2 * mean + self._middle**2 * share)
+        return float(self._half**2 * mean / (self.sparsity / self.size) ** 2)
+
+    def spread(self, like: NDArray[np.float64]) -> float:
+        return 0.0  # everyone is asked
+
+
+_BOTH: tuple[Quantity, Quantity] = ("mean", "frequency")
+
+
+@lru_cache(maxsize=256)
+def _ternary(name: str, units: int, dimension: int, sparsity: int, shares: bool) -> TernaryMechanism:
+    epsilon = epsilon_of(units)
+    if name == "ExSub" and shares:
+        m = best_size(epsilon, dimension + sparsity, sparsity, of="frequency")
+        return ExSub(epsilon=epsilon, dimension=dimension, sparsity=sparsity, m=m)
+    return TERNARY[name](epsilon=epsilon, dimension=dimension, sparsity=sparsity)

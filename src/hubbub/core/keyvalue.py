@@ -1,0 +1,130 @@
+"""Key-value domains: what is held are a few of many keys, with a number each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.domain import Categorical, Domain
+from hubbub.core.errors import InvalidValue
+
+__all__ = ["MOST_KEYS", "KeyValue"]
+
+MOST_KEYS = 1 << 16
+_MOST_NUMBER = 1e300  # the width of a range must be a float too
+_PAIRS = "a mapping of keys to numbers, or pairs of them"
+
+
+@dataclass(frozen=True)
+class KeyValue(Domain):
+    """Mappings of at most `most` of some keys to numbers from low to high, or moved to the nearer end of the range.
+
+    A key that is not in the mapping is not held: that is not a number of 0. A batch is an array of rows of pairs (the
+    key's position, the number) in the order of the keys, padded with -1.
+
+    Parameters
+    ----------
+    keys
+        Their names.
+    low, high
+        The range of the numbers.
+    most
+        How many keys one person may hold.
+
+    Example:
+        >>> ratings = KeyValue(["alien", "brazil", "casablanca"], low=1, high=5, most=2)
+        >>> ratings.encode([{"casablanca": 5, "alien": 3.5}, {}]).tolist()
+        [[[0.0, 3.5], [2.0, 5.0]], [[-1.0, -1.0], [-1.0, -1.0]]]
+        >>> ratings.pairs([("alien", 3), ("alien", 4)])
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: values: got 'alien'; allowed: keys that differ from each other
+    """
+
+    keys: tuple[str, ...]
+    low: float
+    high: float
+    most: int
+    size = None
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "keys", Categorical(self.keys).names)
+        except InvalidValue as error:
+            raise InvalidValue("keys", error.value, error.allowed) from None
+        if len(self.keys) > MOST_KEYS:
+            raise InvalidValue("keys", len(self.keys), f"at most {MOST_KEYS} of them")
+        for field in ("low", "high"):
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MOST_NUMBER:
+                raise InvalidValue(field, value, f"a number of at most {_MOST_NUMBER:g}")
+            object.__setattr__(self, field, float(value))
+        if not self.low < self.high:
+            raise InvalidValue("high", self.high, f"a number above low = {self.low}")
+        if isinstance(self.most, bool) or not isinstance(self.most, int) or not 1 <= self.most <= len(self.keys):
+            raise InvalidValue("most", self.most, f"an integer from 1 to {len(self.keys)}")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.keys
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {key: position for position, key in enumerate(self.keys)}
+
+    def pairs(self, value: Any) -> tuple[tuple[int, float], ...]:
+        """One mapping as positions and numbers; one that nobody can hold is refused.
+
+        Example:
+            >>> KeyValue(["a", "b"], low=0, high=1, most=1).pairs({"b": 0.5})
+            ((1, 0.5),)
+        """
+        found: dict[int, float] = {}
+        for key, number in _given(value):
+            position = self._positions.get(key) if isinstance(key, str) else None
+            if position is None:
+                few = ", ".join(self.keys[:5]) + (", ..." if len(self.keys) > 5 else "")
+                raise InvalidValue("values", key, f"keys such as {few}")
+            if position in found:
+                raise InvalidValue("values", key, "keys that differ from each other")
+            if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
+                raise InvalidValue("values", {key: number}, "a finite number for every key")
+            if not math.isfinite(number):
+                raise InvalidValue("values", {key: number}, "a finite number for every key")
+            found[position] = float(number)
+        if len(found) > self.most:
+            raise InvalidValue("values", f"{len(found)} keys", f"at most {self.most} keys")
+        return tuple(sorted(found.items()))
+
+    def encode(self, values: Any) -> NDArray[np.float64]:
+        if isinstance(values, Mapping | str | bytes) or not isinstance(values, Iterable):
+            raise InvalidValue("values", values, "a batch of mappings")
+        rows = [self.pairs(value) for value in values]
+        out = np.full((len(rows), self.most, 2), -1.0)
+        for row, pairs in enumerate(rows):
+            if pairs:
+                out[row, : len(pairs)] = pairs
+        return out
+
+    def examples(self, most: int) -> list[dict[str, float]]:
+        ends = (self.low, self.high)
+        held = [self.keys[at : at + self.most] for at in range(min(most, len(self.keys)))]
+        return [{key: ends[(at + k) % 2] for k, key in enumerate(keys)} for at, keys in enumerate(held)]
+
+
+def _given(value: Any) -> list[tuple[Any, Any]]:
+    """Keys and numbers as they were given."""
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise InvalidValue("values", value, _PAIRS)
+    pairs = list(value)
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        raise InvalidValue("values", value, _PAIRS)
+    return [(pair[0], pair[1]) for pair in pairs]

@@ -1,0 +1,168 @@
+"""Key-value questions, from `record` to the release: a real collector, and what no device can be made to record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from device import begin, device, seeded
+from local_server import LocalServer, survey
+from test_client_collector import InProcess
+
+from hubbub.collection import Collection, ManualClock
+from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Reports
+from hubbub.service.releases import shown
+
+TEXT = """
+name = "survey"
+version = 1
+title = "Ratings"
+
+[schedule]
+step = "1h"
+lateness = "10m"
+
+[privacy]
+event = 24.0
+minimum_batch = 20
+
+[fields.ratings]
+kind = "keyvalue"
+keys = ["alien", "brazil", "casablanca", "dune", "eraserhead"]
+low = 1
+high = 5
+most = 2
+
+[questions.mean]
+kind = "keyvalue"
+field = "ratings"
+epsilon = 8.0
+
+[questions.seen]
+kind = "keyvalue"
+field = "ratings"
+of = "frequency"
+epsilon = 8.0
+mechanism = "Collision"
+
+[questions.liked]
+kind = "keyvalue"
+field = "ratings"
+of = "conditional"
+epsilon = 8.0
+mechanism = "CoCo"
+"""
+PEOPLE: list[dict[str, float]] = [{"alien": 5, "brazil": 2.5}, {"alien": 4}, {"brazil": 1.5, "casablanca": 3}, {}]
+
+
+def keyed() -> Collection:
+    return survey(TEXT)
+
+
+def released(server: InProcess, question: str) -> dict[str, Any]:
+    (row,) = server.collector.releases("survey", question, first=0, last=99, most=9)
+    return shown(row)
+
+
+def test_what_devices_record_is_released_in_the_field_s_own_unit(folder: Path) -> None:
+    collection = keyed()
+    clock = ManualClock(collection.opens(7) + 60)
+    server = InProcess(collection, clock, folder / "store.db")
+    devices = [device(folder / str(number), server, clock, rng=seeded(number)) for number in range(8)]
+    for number, client in enumerate(devices):
+        client.record("ratings", PEOPLE[number % 4])
+        assert client.tick() == client.upload() == 3
+    rng = seeded("many")
+    for window in server.collector.board.open(collection.collection_id, clock.now()):  # and 3,996 more, in one batch
+        ask = window.ask
+        codes = [collection.encode("ratings", PEOPLE[number % 4]) for number in range(3992)]
+        reports = ask.mechanism.randomize(ask.view(codes), rng)
+        body = encode_batch(collection.collection_id, ask.ask_id, rng.bytes(16 * 3992), reports)
+        server.request("POST", "/v1/reports", {"Content-Type": BATCH_TYPE}, body)
+    clock.set(collection.opens(8) + collection.lateness_seconds + 1)
+    server.collector.tick()
+    truth = {
+        "mean": [9 / 4, 4 / 4, 3 / 4, 0.0, 0.0],
+        "seen": [0.5, 0.5, 0.25, 0.0, 0.0],
+        "liked": [4.5, 2.0, 3.0, None, None],
+    }
+    for question, values in truth.items():
+        found = released(server, question)
+        assert found["n"] == 4000
+        assert found["labels"] == ["alien", "brazil", "casablanca", "dune", "eraserhead"]
+        assert found["kind"] == ("share" if question == "seen" else "quantity")
+        for value, got, variance in zip(values, found["value"], found["variance"], strict=True):
+            if value is None:  # nobody holds the key: nothing is known of its mean (an error of 5 % a key, here not)
+                assert got is variance is None
+            else:  # fails by chance once in 15,000 times a number
+                assert abs(got - value) < 4 * np.sqrt(variance) < 0.6
+    for client in devices:
+        client.close()
+    server.store.close()
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"alien": 1, "brazil": 2, "dune": 3}, "ratings: got '3 keys'; allowed: at most 2 keys"),
+        ({"alien": float("nan")}, "ratings: got {'alien': nan}; allowed: a finite number for every key"),
+        ({"alien": float("inf")}, "a finite number for every key"),
+        ({"alien": True}, "a finite number for every key"),
+        ({"alien": "5"}, "a finite number for every key"),
+        ({"zulu": 3}, "ratings: got 'zulu'; allowed: keys such as alien, brazil"),
+        ({7: 3}, "ratings: got 7; allowed: keys such as"),
+        ([("alien", 3), ("alien", 4)], "ratings: got 'alien'; allowed: keys that differ from each other"),
+        ([("alien", 3, 4)], "a mapping of keys to numbers, or pairs of them"),
+        ("alien", "a mapping of keys to numbers, or pairs of them"),
+        (3.0, "a mapping of keys to numbers, or pairs of them"),
+        (None, "a mapping of keys to numbers, or pairs of them"),
+    ],
+    ids=str,
+)
+def test_what_nobody_can_hold_is_refused_by_record_and_costs_nothing(folder: Path, value: Any, said: str) -> None:
+    server, clock = LocalServer(keyed()), ManualClock()
+    begin(server, clock, 7)
+    with device(folder, server, clock) as client:
+        with pytest.raises(InvalidValue) as caught:
+            client.record("ratings", value)
+        assert said in str(caught.value)
+        assert client.status().spent == 0
+        assert client.tick() == 3  # as one who holds nothing
+        assert client.status().spent == server.collection.budget.event
+
+
+def test_numbers_outside_the_range_are_moved_to_its_end_and_survive_the_folder(folder: Path) -> None:
+    server, clock = LocalServer(keyed()), ManualClock()
+    begin(server, clock, 7)
+    with device(folder, server, clock) as client:
+        client.record("ratings", {"dune": 99, "alien": -3})
+    with device(folder, server, clock) as client:
+        with client._store.transaction():
+            assert client._store.recorded("ratings") == (7, ((0, -3.0), (3, 99.0)))
+        assert client.tick() == 3
+    for question, ask in server.open.values():
+        assert ask.view([((0, -3.0), (3, 99.0))]) == [{0: -1.0, 3: 1.0}], question
+
+
+def test_uploads_are_of_one_size_whatever_is_held(folder: Path) -> None:
+    server, clock = LocalServer(keyed()), ManualClock()
+    begin(server, clock, 7)
+    for number, held in enumerate(PEOPLE):
+        with device(folder / str(number), server, clock) as client:
+            client.record("ratings", held)
+            client.tick()
+            assert client.upload() == 3
+    assert len({len(body) for body in server.bodies}) == 1
+    sizes = {ask: {len(report) for report in kept.values()} for ask, kept in server.reports.items()}
+    assert all(len(found) == 1 for found in sizes.values())
+    assert all(len(Reports.from_bytes(r)) == 1 for kept in server.reports.values() for r in kept.values())
+
+
+def test_the_collection_survives_its_own_json() -> None:
+    collection = keyed()
+    assert Collection.from_spec(json.loads(json.dumps(collection.spec()))) == collection
