@@ -42,9 +42,9 @@ class ChangingPopulation:
     plan
         What is asked: a `Sao2` or a `Split`.
     stream
-        What they hold; neighbours must not be alike, as they tell of the same level.
+        What they hold.
     rng
-        Their randomness.
+        Their randomness, and who of them has which place.
     joins, leaves
         For each device the first step that it takes part in, and the last; only with ExSub.
 
@@ -78,7 +78,8 @@ class ChangingPopulation:
         self.said = 0
         """How many signs were said."""
         import_module("hubbub.kernels.selection")  # many small batches: the compiled client is worth waking up for
-        self._places = sorted_places(stream.n, rng)
+        self._places, self._order = sorted_places(stream.n, rng), rng.permutation(stream.n)
+        self._row: tuple[int, NDArray[Any]] = (0, np.empty(0))
         self._states: dict[tuple[int, int], Following] = {}
         self._drawn: dict[int, Sketch] = {}
 
@@ -101,7 +102,7 @@ class ChangingPopulation:
         return total
 
     def _online(self, ask: Ask, device: OnlineDevice, start: int, stop: int) -> Sketch:
-        step, view, who = ask.step, device.view, slice(start, stop)
+        step, view, who = ask.step, device.view, self._order[start:stop]
         key = (view.span, start)
         state = self._states.get(key) or device.enroll(stop - start, self.rng)
         before = state.node * view.span
@@ -119,8 +120,9 @@ class ChangingPopulation:
     def _split(self, ask: Ask, view: Changes, first: int, last: int) -> Sketch:
         total = ask.mechanism.empty()
         for start, stop in _chunks(first, last, view.entries):
-            there = (self.joins[start:stop] <= ask.step) & (self.leaves[start:stop] >= ask.step)
-            self._charge(ask, slice(start, stop), there)
+            who = self._order[start:stop]
+            there = (self.joins[who] <= ask.step) & (self.leaves[who] >= ask.step)
+            self._charge(ask, who, there)
             seen = view(self._values(view, ask.step, start, stop)[there][:, None])
             total = total + ask.mechanism.accumulate(ask.mechanism.randomize(seen, self.rng))
         return total
@@ -135,7 +137,7 @@ class ChangingPopulation:
         if fresh:
             total = ask.mechanism.empty()
             for start, stop in _chunks(first, last, view.entries):
-                self._charge(ask, slice(start, stop), np.ones(stop - start, dtype=bool))
+                self._charge(ask, self._order[start:stop], np.ones(stop - start, dtype=bool))
                 seen = Ternary.dense(view.residues(self._at_nodes(view, start, stop)))
                 total = total + ask.mechanism.accumulate(ask.mechanism.randomize(seen, self.rng))
             self._drawn[view.span] = total
@@ -152,15 +154,17 @@ class ChangingPopulation:
         return np.stack([self._values(view, step, start, stop) for step in steps], axis=1)
 
     def _values(self, view: Changes, step: int, start: int, stop: int) -> NDArray[Any]:
-        values = self.stream.values(step, start, stop)
+        if self._row[0] != step:
+            self._row = step, self.stream.values(step, 0, self.stream.n)
+        values = self._row[1][self._order[start:stop]]
         return values if view.one else _vectors(values, view.dimension)
 
-    def _charge(self, ask: Ask, who: slice, new: NDArray[np.bool_]) -> None:
-        account = self.spent[who]
-        account[new] += ask.event().spent
-        limit = units_of(self.plan.epsilon)
-        if account.size and int(account.max()) > limit:
-            raise BudgetExceeded("user", int(account.max()) - ask.event().spent, ask.event().spent, limit)
+    def _charge(self, ask: Ask, who: NDArray[np.int64], new: NDArray[np.bool_]) -> None:
+        paid, limit = ask.event().spent, units_of(self.plan.epsilon)
+        most = int(self.spent[who[new]].max(initial=0))
+        if most + paid > limit:
+            raise BudgetExceeded("user", most, paid, limit)
+        self.spent[who[new]] += paid
 
     def _before(self, edge: int) -> int:
         return self.stream.n if edge == CIRCLE else int(np.searchsorted(self._places, np.uint32(edge)))
@@ -240,7 +244,7 @@ def run_changing(
         >>> from hubbub.simulate.devices import ArrayStream
         >>> stream = ArrayStream(np.tile([[0, 0], [0, 1], [1, 1], [1, 1]], 5_000), domain=2)
         >>> run = run_changing(Sao2(epsilon=4.0, dimension=1, steps=4, changes=1), stream, Random(seed=1))
-        >>> run.values.round(1).ravel().tolist()
+        >>> (run.values.round(1) + 0.0).ravel().tolist()
         [0.0, 0.5, 1.0, 1.0]
     """
     people = ChangingPopulation(plan, stream, rng, joins=joins, leaves=leaves)

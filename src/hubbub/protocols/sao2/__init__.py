@@ -6,11 +6,13 @@ from hubbub.protocols.changes import Changes, members
 from hubbub.protocols.sao2.answers import Answers, Plan
 from hubbub.protocols.sao2.device import Following, OnlineDevice
 from hubbub.protocols.sao2.plan import Sao2
+from hubbub.protocols.sao2.rivals import RIVALS, rival
 from hubbub.protocols.sao2.split import Split
 from hubbub.protocols.sao2.stream import sao2_stream
 from hubbub.protocols.sao2.tree import Tree
 
 __all__ = [
+    "RIVALS",
     "Answers",
     "Changes",
     "Following",
@@ -20,5 +22,6 @@ __all__ = [
     "Split",
     "Tree",
     "members",
+    "rival",
     "sao2_stream",
 ]

@@ -1,0 +1,101 @@
+"""Where each aircraft went last: a category that changes now and then, day by day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.simulate.devices import Stream
+from hubbub.simulate.real_streams import OPEN, Cache, flights_stream
+
+__all__ = ["CategoryStream", "last_destinations"]
+
+NOTHING_YET = -1
+
+
+class CategoryStream(Stream):
+    """A category for each device and step, -1 before its first, from a table of devices that may stand for several.
+
+    Parameters
+    ----------
+    table
+        One row a step, one column a device of the source.
+    labels
+        What the categories are.
+    data
+        What it is, in words.
+    index
+        The column of each device; every column once unless given.
+
+    Example:
+        >>> stream = CategoryStream(np.array([[-1, 0], [1, 0]]), ["a", "b"], "a toy")
+        >>> stream.truth(1).tolist(), stream.truth(2).tolist(), stream.resampled(1000).n
+        ([0.5, 0.0], [0.5, 0.5], 1000)
+    """
+
+    def __init__(
+        self, table: NDArray[Any], labels: Sequence[str], data: str, index: NDArray[np.int64] | None = None
+    ) -> None:
+        self.table, self.labels, self.data = table, tuple(labels), data
+        self.index = np.arange(table.shape[1]) if index is None else index
+        self.steps, self.n = len(table), self.index.size
+
+    def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
+        if not 1 <= step <= len(self.table):
+            raise InvalidValue("step", step, f"a step from 1 to {len(self.table)}")
+        return np.asarray(self.table[step - 1][self.index[start:stop]])
+
+    def truth(self, step: int) -> NDArray[np.float64]:
+        held = self.values(step, 0, self.n)
+        return np.bincount(held[held >= 0], minlength=len(self.labels)) / self.n
+
+    def resampled(self, n: int) -> CategoryStream:
+        """A population of n, drawn with replacement from this one by a fixed draw."""
+        if n < 1:
+            raise InvalidValue("n", n, "an integer of at least 1")
+        drawn = self.index[Random(seed="resampled devices").below(self.n, n)]
+        return CategoryStream(self.table, self.labels, f"{self.data}, resampled to {n:,} devices", drawn)
+
+    def moves(self) -> NDArray[np.int64]:
+        """How often the category of each device changes, its first one included."""
+        changed = np.diff(self.table, axis=0, prepend=np.full((1, self.table.shape[1]), NOTHING_YET, self.table.dtype))
+        return np.count_nonzero(changed, axis=0)[self.index]
+
+
+def last_destinations(*, days: int = 32, busiest: int = 15, cache: Cache = None) -> CategoryStream:
+    """The last destination that each of 4,043 aircraft left New York for, at the end of each day from 1 January 2013.
+
+    Parameters
+    ----------
+    days
+        How many days, up to 365.
+    busiest
+        How many destinations have a category of their own, those with the most departures in the year; all others are
+        "other", the last category.
+    cache
+        As of `hubbub.data.fetch`.
+    """
+    year = flights_stream("dest", days=365, cache=cache)
+    table = np.asarray(year.table)
+    if not 1 <= busiest < len(year.labels) - 1:
+        raise InvalidValue("busiest", busiest, f"an integer from 1 to {len(year.labels) - 2}")
+    if not 1 <= days <= 365:
+        raise InvalidValue("days", days, "an integer from 1 to 365")
+    most = 1 + np.argsort(-np.bincount(table.ravel(), minlength=len(year.labels))[1:], kind="stable")[:busiest]
+    category = np.full(len(year.labels), busiest, dtype=np.int8)
+    category[most] = np.arange(busiest)
+    category[0] = NOTHING_YET
+    held = np.full((days, table.shape[1]), NOTHING_YET, dtype=np.int8)
+    last = held[0].copy()
+    for day, row in enumerate(held):
+        for hour in table[day * len(OPEN) : (day + 1) * len(OPEN)]:
+            last = np.where(hour, category[hour], last)
+        row[:] = last
+    labels = [*(year.labels[code] for code in most), "other"]
+    what = f"4,043 aircraft, last destination from New York at the end of a day, {days} days of 2013"
+    return CategoryStream(held, labels, what)
