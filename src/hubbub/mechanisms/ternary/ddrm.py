@@ -73,7 +73,7 @@ def best_selection(epsilon: float, dimension: int, sparsity: int) -> int:
         [1, 1, 1, 2]
     """
     k = np.arange(1, sparsity + 1)
-    odds = np.exp(np.minimum(epsilon / k, 14.0))
+    odds = np.exp(np.clip(epsilon / k, 1e-9, 14.0))
     sampled, false = k / sparsity, 1 / (odds + 3)
     gap = sampled * (odds - 1) / (odds + 1) / 2
     held = sampled / 2 + (1 - sampled) * 2 * false - gap**2

@@ -26,7 +26,7 @@ from hubbub.mechanisms.ternary.ternary import Quantity
 
 __all__ = ["Succinct", "best_clip", "published_clip"]
 
-UNIT = 1 << 24
+UNIT = 1 << 32
 _REACH = 12  # noise is clamped at so many times its scale
 _MOST_CLIP = 1 << 10
 _MOST_CLAMP = 1 << 15
@@ -51,7 +51,7 @@ class Succinct(MeanOnly):
     clip
         As odd or even as s, at most s; 0 chooses the one with the smallest error.
     clamp, decay
-        How many steps of two the noise may reach past the clip; of 2^24, how much less likely each is. 0 chooses them.
+        How many steps of two the noise may reach past the clip; of 2^32, how much less likely each is. 0 chooses them.
 
     Example:
         >>> succinct = Succinct(epsilon=2.0, dimension=16, sparsity=2)
@@ -83,7 +83,7 @@ class Succinct(MeanOnly):
         if self.decay == 0:
             self._set("decay", math.ceil(UNIT / exp_floor(Fraction(self.epsilon) / self.clip)))
         if self.decay == UNIT:
-            raise InvalidValue("epsilon", self.epsilon, "an epsilon that 24-bit weights can tell from 0")
+            raise InvalidValue("epsilon", self.epsilon, "an epsilon that 32-bit weights can tell from 0")
         self._integer("decay", 1, UNIT - 1)
 
     def ratio(self) -> Fraction:
@@ -227,8 +227,8 @@ def best_clip(epsilon: float, sparsity: int) -> int:
     clips = np.arange(2 - sparsity % 2, min(sparsity, _MOST_CLIP) + 1, 2)
     errors = []
     for clip in clips.tolist():
-        decay = math.exp(-epsilon / clip)
-        noise = 8 * decay / (1 - decay) ** 2
+        least = max(epsilon / clip, 1e-12)
+        noise = 8 * math.exp(-least) / math.expm1(-least) ** 2
         shrunk = _sums(sparsity - 1) @ np.clip(before, -clip, clip)
         errors.append((_sums(sparsity) @ np.clip(sums, -clip, clip) ** 2 + noise) / shrunk**2)
     return int(clips[np.argmin(errors)])
