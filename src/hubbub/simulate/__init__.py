@@ -11,6 +11,7 @@ from hubbub.simulate import averaging as _averaging  # noqa: F401  # fills the r
 from hubbub.simulate import coco as _coco  # noqa: F401  # fills the registry
 from hubbub.simulate import dissertation as _dissertation  # noqa: F401  # fills the registry
 from hubbub.simulate import ldp_ids as _ldp_ids  # noqa: F401  # fills the registry
+from hubbub.simulate import sao2_exsub as _sao2_exsub  # noqa: F401  # fills the registry
 from hubbub.simulate.collect import collect
 from hubbub.simulate.estimate_file import ColumnResult, collect_column
 from hubbub.simulate.reproduce import REPRODUCTIONS, Reproduction, reproduce

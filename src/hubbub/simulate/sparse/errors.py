@@ -70,8 +70,15 @@ def errors(mean: Floats, frequency: Floats | None, possible: tuple[Floats, Float
     )
 
 
-def measure(mechanism: TernaryMechanism, people: Ternary, rng: Random) -> Errors:
-    """Collect from these people, all of whom hold `sparsity` entries, and measure the errors.
+def measure(mechanism: TernaryMechanism, people: Ternary, rng: Random, *, exactly: bool = True) -> Errors:
+    """Collect from these people and measure the errors.
+
+    Parameters
+    ----------
+    mechanism, people, rng
+        Who reports what.
+    exactly
+        Whether everyone is known to hold `sparsity` entries, or at most as many.
 
     Example:
         >>> from hubbub import Collision
@@ -86,7 +93,7 @@ def measure(mechanism: TernaryMechanism, people: Ternary, rng: Random) -> Errors
     if "frequency" not in mechanism.answers:
         return errors(mean.value, None, (clip_means(mean).value, None), people)
     frequency = mechanism.estimate(sketch, of="frequency")
-    better, shares = capped_signs(mean, frequency, mechanism.sparsity, exactly=True)
+    better, shares = capped_signs(mean, frequency, mechanism.sparsity, exactly=exactly)
     return errors(mean.value, frequency.value, (better.value, shares.value), people)
 
 
