@@ -219,10 +219,11 @@ def flip_bits(ones: NDArray[Any], size: int, width: int, one: int, zero: int, rn
         drawn, ups, row = draws[: len(own)], bits[: len(own)], rows[: len(own)]
         rng.fill(drawn)
         np.less(drawn, draws.dtype.type(zero), out=ups)
-        ups[:, size:] = False
         at = (row + own)[own >= 0] if gaps else row + own
         ups.reshape(-1)[at] = drawn.reshape(-1)[at] < draws.dtype.type(one)
         packed[start : start + step] = np.packbits(ups, bitorder="little").reshape(-1, octets)
+    if size % 8:
+        packed[:, -1] &= (1 << size % 8) - 1
     return packed
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,12 +98,25 @@ class Kalman:
         """How much a value moves in a step, squared, as far as it is known; 0 before anything is."""
         return float(self._weights @ self._speeds) if self._latest is not None else 0.0
 
-    def predict(self, steps: int = 1) -> Estimate | None:
-        """The value so many steps later as far as it is known; None before the first correction."""
+    def advance(self, steps: int = 1) -> None:
+        """Let so many steps pass."""
+        if self._latest is not None:
+            self._variances = self._variances + steps * self._speeds[:, None]
+
+    def mean(self) -> Estimate | None:
+        """The value as far as it is known; None before the first correction."""
         if self._latest is None:
             return None
-        self._variances = self._variances + steps * self._speeds[:, None]
-        return self._mean(self._latest)
+        weights = self._weights
+        value = weights @ self._values
+        variance = weights @ (self._variances + (self._values - value) ** 2)
+        like = self._latest
+        return Estimate(value, variance, like.n, bias="heuristic", kind=like.kind, labels=like.labels)
+
+    def predict(self) -> Estimate | None:
+        """The value of the next step as far as it is known; None before the first correction."""
+        self.advance()
+        return self.mean()
 
     def correct(self, fresh: Estimate) -> Estimate:
         """Weigh a fresh estimate against the prediction."""
@@ -123,15 +136,9 @@ class Kalman:
         gain = self._variances / spread
         self._values, self._variances = self._values + gain * off, (1 - gain) * self._variances
         self._latest = fresh
-        return self._mean(fresh)
+        return cast(Estimate, self.mean())
 
     @property
     def _weights(self) -> NDArray[np.float64]:
         weights = np.exp(self._trust)
         return np.asarray(weights / weights.sum())
-
-    def _mean(self, like: Estimate) -> Estimate:
-        weights = self._weights
-        value = weights @ self._values
-        variance = weights @ (self._variances + (self._values - value) ** 2)
-        return Estimate(value, variance, like.n, bias="heuristic", kind=like.kind, labels=like.labels)

@@ -44,7 +44,7 @@ class Last:
     def publish(self, estimate: Estimate, step: int) -> Estimate:
         """Remember a fresh estimate."""
         if not self.filtered:
-            self._kalman.predict(step - self.step)
+            self._kalman.advance(step - self.step)
             self._kalman.correct(estimate)
         self.value, self.estimate, self.step = estimate.value, estimate, step
         return estimate
@@ -63,9 +63,9 @@ class Last:
             self.publish(fresh, step)
         said = fresh if fresh is not None else self.stand_in(step)
         if self.filtered:
-            prior = self._kalman.predict()
+            self._kalman.advance()
             heard = [estimate for estimate in (now, fresh) if estimate is not None]
-            said = self._kalman.correct(pooled(heard)) if heard else prior or said
+            said = self._kalman.correct(pooled(heard)) if heard else self._kalman.mean() or said
         return self.division.release(said, published=fresh is not None)
 
 

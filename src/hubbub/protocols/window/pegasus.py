@@ -70,7 +70,7 @@ def pegasus(division: Division, *, beta: float = 0.2, tolerance: float = 1.0, me
             error = float(np.mean(fresh.variance))
             if dissimilarity(now, last.value) > tolerance * error:
                 group.clear()
-        kalman.predict()
+        kalman.advance()
         kalman.correct(fresh)
         smooth = group.smooth(fresh, kalman.movement)
         yield division.release(last.publish(smooth, division.step), published=True)
