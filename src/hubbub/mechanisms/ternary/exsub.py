@@ -34,7 +34,7 @@ _MOST_WEIGHTS = 1 << 30  # bits of all group weights together: 128 MiB
 
 @dataclass(frozen=True, kw_only=True)
 class ExSub(TernaryMechanism):
-    """Means of sparse ternary vectors with the smallest error known, and the only one that can be said as they come.
+    """Means of sparse ternary vectors with a small error at any epsilon, and one that can be said as they come.
 
     A vector is filled up to exactly s entries by +1 at some of s stub positions: D = d + s in all. A report is a set
     of m of the D positions with a sign each. A set that holds a true sign has the weight 1, one that misses them all
