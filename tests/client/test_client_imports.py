@@ -36,6 +36,35 @@ with tempfile.TemporaryDirectory() as folder:
         assert live(client, server, clock, 5, 3) == 1
     assert read_status(folder, clock).memos == {{"page": 1}}
 """
+STREAM = f"""
+import sys
+sys.path.insert(0, {HERE!r})
+from hubbub.client import Client
+from hubbub.collection import load_collection
+from hubbub.core.random import Random
+text = '''
+name = "survey"
+version = 1
+title = "Where people are"
+[schedule]
+step = "1h"
+lateness = "10m"
+[privacy]
+user = 4.0
+[fields.place]
+kind = "categorical"
+names = ["home", "away"]
+[questions.places]
+kind = "changes"
+field = "place"
+epsilon = 1.0
+steps = 8
+changes = 3
+'''
+collection, rng = load_collection(text), Random()
+symbols = collection.questions["places"].mechanism_for(collection.fields["place"])
+state, said = symbols.step(symbols.enroll(rng), 7, [1], rng)
+"""
 
 
 def loaded(code: str) -> set[str]:
@@ -44,7 +73,7 @@ def loaded(code: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("code", ["import hubbub.client", LIFE], ids=["import", "a step"])
+@pytest.mark.parametrize("code", ["import hubbub.client", LIFE, STREAM], ids=["import", "a step", "a stream"])
 def test_a_client_loads_no_analytics_and_no_server(code: str) -> None:
     modules = loaded(code)
     assert not {name.partition(".")[0] for name in modules} & HEAVY

@@ -474,6 +474,7 @@ def test_what_it_does_not_know_is_refused_by_name_and_the_rest_is_answered(
         "average": QuestionSpec(kind="mean", field="seconds", epsilon=1.0),
         "held": QuestionSpec(kind="keyvalue", field="minutes", epsilon=1.0),
         "kept": QuestionSpec(kind="memo", field="age", epsilon=1.0, permanent=2.0, mechanism="Loloha"),
+        "moves": QuestionSpec(kind="changes", field="theme", epsilon=1.0, steps=8, changes=3),
         "popular": THEMES.questions["popular"],
         "words": QuestionSpec(kind="histogram", field="word", epsilon=4.0, candidates=("yes", "no")),
     }
@@ -488,7 +489,7 @@ def test_what_it_does_not_know_is_refused_by_name_and_the_rest_is_answered(
         record(page, "minutes", {"mail": 3.0})
     tick(page, collector)
     known = "mechanism: one of GRR,BLH,OLH,SUE,OUE,BasicRappor"
-    assert status(page)["refused"] == dict.fromkeys(("average", "held", "kept", "words"), known)
+    assert status(page)["refused"] == dict.fromkeys(("average", "held", "kept", "moves", "words"), known)
     assert len(collector.entries) == 1
     assert status(page)["lifetime"] == EPSILON
 

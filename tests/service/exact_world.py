@@ -81,7 +81,7 @@ class _Place:
 class ExactCollection(Collection):
     """A collection whose one question is asked by `Exact`, with a second ask in every other step if it is adaptive."""
 
-    def protocol(self, question: str, memory: Memory | None = None) -> Protocol:
+    def protocol(self, question: str, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         place = (memory or Memory()).keep("place", _Place())
         while True:
             step = place.step

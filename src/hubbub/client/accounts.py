@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from hubbub.client.names import STREAM
 from hubbub.client.split import split_budget
 from hubbub.client.store import Store
 from hubbub.collection import Clock, Collection
 from hubbub.core.random import Random
-from hubbub.privacy.ledger import Budget, DeviceClock, Ledger, Status
+from hubbub.privacy.ledger import Budget, DeviceClock, Entry, Ledger, Status
 
 __all__ = ["Accounts", "lifetime_left"]
 
@@ -95,6 +96,11 @@ class Accounts:
         """Let both ledgers read the clock; the step."""
         steps = [ledger.observe() for ledger in self._all()]
         return steps[0] if steps else self.clock.step
+
+    def pending(self) -> list[Entry]:
+        """The answers that wait to be sent: not what streams began with, which is never sent."""
+        entries = [] if self.asks is None else self.asks.pending()
+        return [entry for entry in entries if not entry.ask_id.startswith(STREAM)]
 
     def status(self) -> list[Status]:
         """Where both stand."""

@@ -6,13 +6,15 @@ from typing import Any
 
 from hubbub.client.accounts import Accounts
 from hubbub.client.documents import Published, Refused
-from hubbub.client.names import memo_account
-from hubbub.client.store import Queued, Store, code_bytes, read_code
+from hubbub.client.names import memo_account, stream_name
+from hubbub.client.store import Followed, Queued, Store, code_bytes, read_code
 from hubbub.collection import Collection
 from hubbub.collection.fields import Code
+from hubbub.core.event import Event
 from hubbub.core.random import Random
 from hubbub.mechanisms.memo.memo import Memo, Memoised
-from hubbub.privacy.ledger import BudgetExceeded, StepRefused
+from hubbub.privacy.ledger import BudgetExceeded, Entry, Ledger, StepRefused
+from hubbub.protocols.symbols import Standing, Symbols
 
 __all__ = ["Answerer"]
 
@@ -54,8 +56,11 @@ class Answerer:
     def answer(self, published: Published, step: int) -> bool:
         """Answer an ask, if it is not answered yet and the ledger allows it; whether there is a new report."""
         try:
-            if self._collection.questions[published.question].kind == "memo":
+            kind = self._collection.questions[published.question].kind
+            if kind == "memo":
                 return self._from_memo(published, step)
+            if kind == "changes":
+                return self._from_state(published, step)
             return self._paid(published, step)
         except BudgetExceeded as error:
             raise Refused("budget", str(error)) from error
@@ -97,6 +102,58 @@ class Answerer:
         self._store.enqueue(published.question, Queued(self._rng.bytes(16), ask.ask_id, step, report))
         return True
 
+    def _from_state(self, published: Published, step: int) -> bool:
+        """One step of a stream of changes: the state goes on and what it says is queued, both or neither.
+
+        The first state of a horizon is drawn and paid for as one. A report also says that the device is there, until
+        the server is known to have heard it.
+        """
+        question, ask, symbols = published.question, published.ask, published.ask.mechanism
+        assert isinstance(symbols, Symbols)
+        if self._store.answered(question, step):
+            return False
+        name = stream_name(question, symbols.place(step)[0])
+        values = ask.view([self._frozen(question, step)])
+        kept = self._store.followed(name)
+        if kept is not None:
+            self._begun(name)
+        state = self._first_state(symbols, name, step) if kept is None else Standing.from_bytes(kept.state)
+        new = kept is None or (not kept.told and kept.enrolment is None)
+        state, said = symbols.step(state, step, values, self._rng)
+        report_id = self._rng.bytes(16)
+        told, enrolment = (False, None) if kept is None else (kept.told, kept.enrolment)
+        self._store.follow(name, Followed(state.to_bytes(), told, report_id if new else enrolment))
+        self._store.unfollow(stream_name(question), but=name)
+        if said is None and not new:
+            return False
+        report = symbols.report(state.level, said, new=new).to_bytes()
+        self._store.enqueue(question, Queued(report_id, ask.ask_id, step, report))
+        return True
+
+    def _first_state(self, symbols: Symbols, name: str, step: int) -> Standing:
+        """The state that a horizon begins with, paid for: the one there is if the device stopped before it was kept."""
+        ledger = self._accounts.asks
+        if ledger is None:
+            raise Refused("budget", "nothing is left")
+        paid = self._paid_state(ledger, name)
+        if paid is None:
+            spent = symbols.event()
+            event = Event(spent.mechanism, spent.spec_id, spent.spent, step)
+            paid = ledger.answer(name, step, event, lambda: symbols.enroll(self._rng).to_bytes())
+        if paid.report is None:  # a later one was kept: to begin again would tell more than was paid for
+            raise Refused("state", f"{name} was begun before")
+        return Standing.from_bytes(paid.report)
+
+    def _paid_state(self, ledger: Ledger, name: str) -> Entry | None:
+        return next((entry for entry in ledger.pending() if entry.ask_id == name), None)
+
+    def _begun(self, name: str) -> None:
+        """Let go of the first state once a later one is kept for good: nothing may ever begin from it again."""
+        ledger = self._accounts.asks
+        paid = None if ledger is None else self._paid_state(ledger, name)
+        if ledger is not None and paid is not None:
+            ledger.sent(paid.id)
+
     def _memo(self, mechanism: Any, name: str, value: Any, public: int, step: int) -> Memo | None:
         """The memo of this name: the one there is, or a new one, paid for; None if it cannot be."""
         known = self._known(name)
@@ -122,10 +179,10 @@ class Answerer:
         return None if carried is None else Memo.from_bytes(carried)
 
     def _frozen(self, question: str, step: int) -> Code:
-        """The value that all asks of a step see: what was last recorded in it; of a memo, what was last recorded."""
+        """The value that all asks of a step see: what was recorded in it; of memos and streams, the last one."""
         spec = self._collection.questions[question]
         recorded = self._store.recorded(spec.field)
-        lasting = spec.kind == "memo"
+        lasting = spec.kind in ("memo", "changes")
         if recorded is not None and (lasting or recorded[0] == step):
             code = recorded[1]
         else:

@@ -91,8 +91,8 @@ class Client:
     def record(self, field: str, value: Any) -> None:
         """Record the value of a field; the last one of a step counts. One that the field does not have is refused.
 
-        Questions of a step see what was recorded in it, and "(none)" where nothing was. Questions with memos, which are
-        for values that persist, see what was last recorded.
+        Questions of a step see what was recorded in it, and "(none)" where nothing was. Questions with memos or of
+        changes, which are for values that persist, see what was last recorded.
         """
         if self._current.collection is None:
             with self._lock:

@@ -9,7 +9,10 @@ from hubbub.client.transport import Transport, Unreachable
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["memo_account", "only_collection"]
+__all__ = ["STREAM", "memo_account", "only_collection", "stream_name"]
+
+STREAM = "stream:"
+"""How the names of streams begin, in the ledger and in the store."""
 
 _PATH = "/v1/collections"
 
@@ -46,3 +49,13 @@ def memo_account(field: str, mechanism: Mechanism) -> str:
         False
     """
     return f"{field}:{mechanism.spec_id}:"
+
+
+def stream_name(question: str, horizon: int | None = None) -> str:
+    """Under which a device keeps what it tells of a question of changes over a horizon; or how all of them begin.
+
+    Example:
+        >>> stream_name("places", 3)
+        'stream:places:3'
+    """
+    return f"{STREAM}{question}:{'' if horizon is None else horizon}"

@@ -88,6 +88,8 @@ class Responder:
             try:
                 if self._is_asked(collection, published):
                     made = Answerer(collection, self._store, accounts, self._rng).answer(published, step)
+                    if not made and collection.cover and self._is_silent(collection, published, step):
+                        self._cover(published)
                 elif collection.cover:
                     self._cover(published)
             except Refused as error:
@@ -103,6 +105,11 @@ class Responder:
 
     def _is_asked(self, collection: Collection, published: Published) -> bool:
         return on_arc(published, place_on_circle(self._store.device_key, collection.collection_id))
+
+    def _is_silent(self, collection: Collection, published: Published, step: int) -> bool:
+        """Whether a device's stream has nothing to say at a step."""
+        stream = collection.questions[published.question].kind == "changes"
+        return stream and not self._store.answered(published.question, step)
 
     def _cover(self, published: Published) -> None:
         """Whoever watches the network sees no difference between an answer and none."""

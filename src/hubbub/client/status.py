@@ -130,7 +130,7 @@ def read_status(folder: str | os.PathLike[str], clock: Clock | None = None) -> C
         try:
             with store.transaction():
                 waiting = len(store.queued())
-            waiting += 0 if accounts.asks is None else accounts.asks.status().pending
+            waiting += len(accounts.pending())
             return status_of(store, collection, accounts, waiting)
         finally:
             accounts.close()

@@ -1,4 +1,4 @@
-"""What a device keeps beside its ledgers: its key, signed documents, recorded values, memo reports that wait."""
+"""What a device keeps beside its ledgers: its key, signed documents, recorded values, streams, reports that wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.collection.fields import Code
 from hubbub.core.random import Random
 from hubbub.privacy.ledger_file import LedgerFile
 
-__all__ = ["Document", "Queued", "Store", "code_bytes", "collection_in", "read_code"]
+__all__ = ["Document", "Followed", "Queued", "Store", "code_bytes", "collection_in", "read_code"]
 
 FILE = "client.sqlite"
 _FORMAT = 2
@@ -31,6 +31,10 @@ _TABLES = (
     "CREATE TABLE cover (ask_id TEXT PRIMARY KEY, step INTEGER NOT NULL, id BLOB UNIQUE)",
     "CREATE TABLE counters (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
 )
+_FOLLOWING = (
+    "CREATE TABLE IF NOT EXISTS following (name TEXT PRIMARY KEY, state BLOB NOT NULL, told INTEGER NOT NULL, "
+    "enrolment BLOB)"
+)
 
 
 class Document(NamedTuple):
@@ -47,6 +51,14 @@ class Queued(NamedTuple):
     ask_id: str
     step: int
     report: bytes
+
+
+class Followed(NamedTuple):
+    """What a device keeps of a stream: its state, whether the server knows of it, and the report that says so."""
+
+    state: bytes
+    told: bool
+    enrolment: bytes | None
 
 
 class Store:
@@ -76,6 +88,7 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._file = LedgerFile(folder / FILE, {"client": _FORMAT, "collection": collection}, _TABLES)
         with self.transaction():
+            self._run(_FOLLOWING)  # a folder may be older than streams of changes
             self._run("INSERT INTO device VALUES ('key', ?) ON CONFLICT DO NOTHING", rng.bytes(32))
             ((key,),) = self._run("SELECT value FROM device WHERE name = 'key'")
         self.device_key: bytes = key
@@ -168,7 +181,29 @@ class Store:
         """Carry a memo over to later versions."""
         self._run("INSERT OR REPLACE INTO memos VALUES (?, ?)", name, memo)
 
-    # -- the queue of reports from memos ----------------------------------------------------------------------
+    # -- streams of changes -----------------------------------------------------------------------------------
+
+    def followed(self, name: str) -> Followed | None:
+        """What is kept of a stream."""
+        rows = self._run("SELECT state, told, enrolment FROM following WHERE name = ?", name)
+        return Followed(bytes(rows[0][0]), bool(rows[0][1]), rows[0][2]) if rows else None
+
+    def follow(self, name: str, kept: Followed) -> None:
+        """Keep it, in the place of what was kept before of that stream."""
+        self._run("INSERT OR REPLACE INTO following VALUES (?, ?, ?, ?)", name, *kept)
+
+    def unfollow(self, beginning: str = "", *, but: str = "") -> None:
+        """Forget all streams whose names begin so, but for one."""
+        names = [name for (name,) in self._run("SELECT name FROM following")]
+        for name in names:
+            if name.startswith(beginning) and name != but:
+                self._run("DELETE FROM following WHERE name = ?", name)
+
+    def enrolled_by(self, report_id: bytes, *, told: bool) -> None:
+        """Note what became of the report that a device enrolled with: where it was lost, another must say so."""
+        self._run("UPDATE following SET told = ?, enrolment = NULL WHERE enrolment = ?", int(told), report_id)
+
+    # -- the queue of reports from memos and streams ----------------------------------------------------------
 
     def enqueue(self, question: str, queued: Queued) -> None:
         """Keep a report until it is acknowledged."""
@@ -186,7 +221,7 @@ class Store:
         return waiting
 
     def answered(self, question: str, step: int) -> bool:
-        """Whether a question of memos has its answer for a step."""
+        """Whether a question of memos, or of changes, has its answer for a step."""
         return bool(self._run("SELECT 1 FROM queue WHERE question = ? AND step >= ?", question, step))
 
     def queued(self) -> list[Queued]:

@@ -70,9 +70,9 @@ class Uploader:
         self._delays: dict[bytes, Delay] = {}
 
     def pending(self, accounts: Accounts) -> list[Queued]:
-        """All that waits: what the ledger keeps, then what was made from memos."""
-        entries = [] if accounts.asks is None else accounts.asks.pending()
-        paid = [Queued(one.id, one.ask_id, one.step, one.report) for one in entries if one.report is not None]
+        """All that waits: what the ledger keeps, then what was made from memos and states."""
+        waiting = accounts.pending()
+        paid = [Queued(one.id, one.ask_id, one.step, one.report) for one in waiting if one.report is not None]
         with self._store.transaction():
             return paid + self._store.queued()
 
@@ -118,6 +118,7 @@ class Uploader:
     def _done(self, accounts: Accounts, one: Queued, counted: str) -> None:
         known = accounts.asks is not None and accounts.asks.sent(one.id)
         with self._store.transaction():
+            self._store.enrolled_by(one.id, told=counted == "sent")
             if self._store.dequeue(one.id) or known:  # of two processes that sent it, one counts it
                 self._store.count(counted)
 

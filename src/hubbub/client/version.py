@@ -78,6 +78,7 @@ def _carry(store: Store, old: Collection, accounts: Accounts) -> None:
         for entry in accounts.memos.pending():
             assert entry.report is not None
             store.carry_memo(entry.ask_id, entry.report)
-    unsent = store.empty_queue() + (0 if accounts.asks is None else len(accounts.asks.pending()))
+    store.unfollow()  # a stream is of one version: what it told cannot be gone on from
+    unsent = store.empty_queue() + len(accounts.pending())
     if unsent:
         store.count("outdated", unsent)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hubbub.collection.asked import Averages, Persistent, Shares, Words
 from hubbub.collection.fields import symbols
 from hubbub.collection.keyed import Keyed
+from hubbub.collection.moving import Moves
 from hubbub.collection.views import Size
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
@@ -49,6 +50,8 @@ def asked_of(spec: QuestionSpec, domain: Domain) -> Question:
     kind = type(domain).__name__.lower()
     if spec.kind == "mean" and not isinstance(domain, Numeric):
         raise InvalidValue("field", spec.field, "a numeric field: only numbers have a mean")
+    if spec.kind == "changes":
+        return _moves(spec, domain)
     if spec.kind == "keyvalue" and not isinstance(domain, KeyValue):
         raise InvalidValue("field", spec.field, "a field of kind keyvalue: only such have keys")
     if isinstance(domain, KeyValue) and spec.kind != "keyvalue":
@@ -73,6 +76,17 @@ def asked_of(spec: QuestionSpec, domain: Domain) -> Question:
         return _shares(spec, Ordinal(domain.most + 1), Size(domain.most))
     assert isinstance(domain, Categorical | Ordinal)
     return _shares(spec, symbols(domain), Whole())
+
+
+def _moves(spec: QuestionSpec, domain: Domain) -> Question:
+    for name, allowed in (("of", None), ("candidates", ())):
+        if getattr(spec, name) != allowed:
+            raise InvalidValue(name, getattr(spec, name), "nothing, for questions of kind changes")
+    if spec.mechanism not in (None, "ExSub"):
+        raise InvalidValue("mechanism", spec.mechanism, "ExSub: the only one that is said as changes come")
+    assert spec.steps is not None
+    assert spec.changes is not None
+    return Moves(domain, spec.steps, spec.changes)
 
 
 def _shares(spec: QuestionSpec, domain: Domain, view: View) -> Question:

@@ -151,6 +151,13 @@ def _question(where: str, before: QuestionSpec, after: QuestionSpec) -> Iterator
 
 def _memos(new: Collection, old: Collection) -> Iterator[Finding]:
     """Permanent answers are kept by field and mechanism: another of either needs new ones."""
+    other = {**new.spec(), "version": 0} != {**old.spec(), "version": 0}
+    for name, question in new.questions.items():
+        if other and question.kind == "changes" and name in old.questions:
+            cost = epsilon_text(cost_of(new, name).each)
+            yield Finding(
+                "warning", f"questions.{name}", f"devices enrol anew, in the middle of a horizon: epsilon {cost} again"
+            )
     kept = {_memo(old, name) for name in old.questions}
     for name, question in new.questions.items():
         if question.kind == "memo" and name in old.questions and _memo(new, name) not in kept:

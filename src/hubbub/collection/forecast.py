@@ -11,6 +11,7 @@ import numpy as np
 from hubbub.collection.asked import Words
 from hubbub.collection.frame import largest_report
 from hubbub.collection.keyed import Keyed
+from hubbub.collection.moving import Moves
 from hubbub.collection.question import QuestionSpec
 from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, steps_a_year
@@ -147,11 +148,13 @@ def _row(collection: Collection, name: str) -> Forecast:
         note = _NOTES[METHODS[str(question.method)].decide.__name__]
     if isinstance(asked, Keyed):
         note = f"every step, if all hold {asked.sparsity} keys, and all keys are held alike"
+    if isinstance(asked, Moves):
+        note = "a step on average, if all enrol at the start of a horizon and use all their changes"
     if isinstance(asked, Words):
         note = "no formula: candidates share bits, and are told apart by regression"
     return Forecast(
         question=name,
-        kind=question.kind if question.method is None else f"{question.kind} {question.method}, w={question.w}",
+        kind=_kind(question),
         mechanism=type(mechanism).__name__,
         errors={n: standard_error(question, domain, n) for n in DEVICES},
         unit=question.field if asked.kind == "quantity" else "share",
@@ -159,6 +162,12 @@ def _row(collection: Collection, name: str) -> Forecast:
         epsilon_a_year=cost.of(steps_a_year(collection)) / UNITS_PER_EPSILON,
         note=note,
     )
+
+
+def _kind(question: QuestionSpec) -> str:
+    if question.kind == "changes":
+        return f"changes, {question.steps} steps"
+    return question.kind if question.method is None else f"{question.kind} {question.method}, w={question.w}"
 
 
 def _like(asked: Question, domain: Domain) -> np.ndarray[Any, Any]:

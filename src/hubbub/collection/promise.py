@@ -15,6 +15,7 @@ from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.keyvalue import KeyValue
 from hubbub.mechanisms.memo.loloha import Loloha
 from hubbub.mechanisms.memo.memo import Memoised
+from hubbub.protocols.symbols import Symbols
 
 __all__ = ["promise"]
 
@@ -78,6 +79,8 @@ def _question(collection: Collection, name: str) -> str:
             "value changed, and when, is not hidden: reports made from one answer can in time be told from those made "
             "from another."
         )
+    if isinstance(mechanism, Symbols):
+        return f"{asks} {_horizon(collection, mechanism)}"
     if question.kind != "stream":
         keyed = " It covers all keys together: which are held, and with what numbers."
         covers = keyed if question.kind == "keyvalue" else ""
@@ -89,6 +92,18 @@ def _question(collection: Collection, name: str) -> str:
     return (
         f"{asks} At most one report in any {window}: devices take turns. When a device's turn comes follows from a "
         f"secret of its own; whoever sees it answer knows that it was its turn. The report is {odds}."
+    )
+
+
+def _horizon(collection: Collection, symbols: Symbols) -> str:
+    steps, levels = symbols.steps, len(symbols.lengths)
+    lasts = span(steps * collection.step_seconds)
+    return (
+        f"For each {lasts} the device draws one of {levels} rhythms, without looking at its value, and reports in it, "
+        f"at most once {every(collection.step_seconds)}. What it tells are changes, at most {symbols.changes} of them; "
+        f"a value that changes more often is told as if it stayed where it was. All reports of one {lasts} together, "
+        f"on all that happened in it taken as one value, are {odds_text(symbols.effective_epsilon)}. After that it "
+        "begins anew, and spends as much again."
     )
 
 
@@ -138,7 +153,8 @@ def _sure(units: int) -> str:
 
 
 def _linked(collection: Collection) -> list[str]:
-    said = []
+    said: list[str] = []
+    rhythms: list[str] = []
     for name, question in collection.questions.items():
         mechanism = question.mechanism_for(collection.fields[question.field])
         if isinstance(mechanism, Loloha):
@@ -146,16 +162,23 @@ def _linked(collection: Collection) -> list[str]:
                 f"The reports of {name} carry the number of the device's hash function, one of "
                 f"{mechanism.functions:,}, which stays the same"
             )
+        elif isinstance(mechanism, Symbols):
+            rhythms.append(
+                f"The reports of {name} carry their rhythm, one of {len(mechanism.lengths)}, the same for a whole "
+                "horizon: it was drawn without looking at any value, and tells of none."
+            )
         elif isinstance(mechanism, Memoised):
             said.append(f"The reports of {name} are made from one kept answer, and look alike under their noise")
+    rhythm = [f"Rhythms. {' '.join(rhythms)}"] if rhythms else []
     if not said:
-        return []
+        return rhythm
     most = max(cost_of(collection, name).most for name in collection.questions)
     return [
+        *rhythm,
         f"Linked reports. {'. '.join(said)}: someone who collects many of them can tell that they may come from one "
         f"device, and with enough of them that its value changed, and when. Which values those are, they tell by at "
         f"most epsilon {epsilon_text(min(most, collection.budget.user or most))}, however often it changes; that it "
-        "changed has no such limit."
+        "changed has no such limit.",
     ]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from hubbub.collection.build import asked_of, is_mean
 from hubbub.collection.fields import labels_of
+from hubbub.collection.moving import Moves
 from hubbub.collection.turn import start_of, turned
 from hubbub.core.domain import Domain, Sets, Strings
 from hubbub.core.errors import InvalidValue
@@ -19,6 +20,7 @@ from hubbub.mechanisms.base import Mechanism
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.steady import steady
+from hubbub.protocols.symbol_stream import symbol_stream
 from hubbub.protocols.window import METHODS, BudgetDivision, Question, window_stream
 
 if TYPE_CHECKING:
@@ -26,11 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Kind", "QuestionSpec"]
 
-Kind = Literal["histogram", "mean", "stream", "memo", "keyvalue"]
+Kind = Literal["histogram", "mean", "stream", "memo", "keyvalue", "changes"]
 
 LONGEST = 200
 MOST_W = 10**6
-_OWN = {"method": "stream", "w": "stream", "permanent": "memo"}
+_OWN = {"method": "stream", "w": "stream", "permanent": "memo", "steps": "changes", "changes": "changes"}
 _ONE_ASK = ("uniform", "sampling", "rescue", "fast")
 
 
@@ -43,17 +45,19 @@ class QuestionSpec:
     kind
         "histogram" and "mean" ask everyone at every step; "stream" divides epsilon over a window of w steps; "memo" is
         for values that persist: a permanent answer, randomised again for every report; "keyvalue" asks everyone at
-        every step what they hold of each key.
+        every step what they hold of each key; "changes" follows values that change rarely over a horizon of steps.
     field
         The field that is asked about.
     epsilon
-        What one report may spend; of a stream, what any w consecutive steps may.
+        What one report may spend; of a stream, what any w consecutive steps may; of changes, all of a horizon.
     title
         The question in words.
     method, w
         Of a stream: a name of `hubbub.protocols.window.METHODS`, and the length of its window.
     permanent
         Of a memo: what all reports of one value may tell together.
+    steps, changes
+        Of changes: how many steps a horizon has, and how many changes a device may tell of in it.
     mechanism
         The mechanism to use, instead of the best for the field.
     of
@@ -84,6 +88,8 @@ class QuestionSpec:
     method: str | None = None
     w: int | None = None
     permanent: float | None = None
+    steps: int | None = None
+    changes: int | None = None
     mechanism: str | None = None
     of: str | None = None
     sparsity: int | None = None
@@ -174,14 +180,22 @@ class QuestionSpec:
         """
         if is_mean(self, domain):
             return (self.field,)
+        if self.kind == "changes":
+            asked = asked_of(self, domain)
+            assert isinstance(asked, Moves)
+            return asked.labels(self.field)
         if isinstance(domain, KeyValue):
             return domain.keys
         if isinstance(domain, Sets):
             return tuple(map(str, range(domain.most + 1)))
         return self.candidates if isinstance(domain, Strings) else labels_of(domain)
 
-    def protocol(self, collection: Collection, name: str | None = None, memory: Memory | None = None) -> Protocol:
+    def protocol(
+        self, collection: Collection, name: str | None = None, memory: Memory | None = None, *, first: int = 0
+    ) -> Protocol:
         """The generator of its asks and releases; steps count from 1. Its name is needed where another is just alike.
+
+        The horizons of changes are counted in the collection's own steps, of which step 1 is `first`.
 
         Every question begins at a place of its own on the circle: streams take turns with different devices, and no
         two questions make the same ask, which a report could not tell apart. With a memory it can stop and go on.
@@ -197,6 +211,9 @@ class QuestionSpec:
             assert self.method is not None
             assert self.w is not None
             stream = window_stream(self.method, question, epsilon=self.epsilon, w=self.w, memory=memory)
+        elif isinstance(question, Moves):
+            symbols = question.mechanism(units_of(self.epsilon))
+            stream = symbol_stream(symbols, first=first, view=question.view, memory=memory)
         else:
             stream = steady(question, epsilon=self.epsilon, candidates=self.candidates or None, memory=memory)
         return turned(stream, start_of(name), self.labels(domain))

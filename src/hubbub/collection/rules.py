@@ -238,6 +238,27 @@ def few_keys(collection: Collection) -> Iterator[Finding]:
             )
 
 
+def few_changes(collection: Collection) -> Iterator[Finding]:
+    """Of a value that changes more often than is told, the rest is not told.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> list(few_changes(read_collection(EXAMPLE)))
+        []
+    """
+    for name, question in collection.questions.items():
+        if question.kind != "changes":
+            continue
+        assert question.steps is not None
+        lasts = shown(question.steps * collection.step_seconds)
+        yield Finding(
+            "note",
+            f"questions.{name}.changes",
+            f"a device tells of {question.changes} changes in {lasts}, and then as if its value stayed: more of them "
+            "cost accuracy, fewer hide what moves",
+        )
+
+
 def cover(collection: Collection) -> Iterator[Finding]:
     """Whether a network can tell who answers.
 
@@ -278,6 +299,7 @@ RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     timing,
     linkable,
     few_keys,
+    few_changes,
     cover,
     kept_reports,
 )

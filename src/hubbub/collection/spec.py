@@ -207,15 +207,15 @@ class Collection:
 
     # -- servers ----------------------------------------------------------------------------------------------
 
-    def protocol(self, question: str, memory: Memory | None = None) -> Protocol:
-        """The conversation of a question; with a memory it can stop and go on.
+    def protocol(self, question: str, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        """The conversation of a question, whose step 1 is `first`; with a memory it can stop and go on.
 
         Example:
             >>> from hubbub.collection.toml import EXAMPLE, load_collection
             >>> next(load_collection(EXAMPLE).protocol("popular")).standing
             True
         """
-        return self.questions[question].protocol(self, question, memory)
+        return self.questions[question].protocol(self, question, memory, first=first)
 
     def labels(self, question: str) -> tuple[str, ...] | None:
         """A name for each number that answers a question."""

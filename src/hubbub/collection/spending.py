@@ -22,12 +22,14 @@ class Cost(NamedTuple):
     """The most that a question can cost a device.
 
     `each`: in `per` consecutive steps, perhaps in one of them, and again in the next. Of a memo (`per` is 0): for every
-    new value, while reports of a value that stays are free; and `most` for life, whatever its values do.
+    new value, while reports of a value that stays are free; and `most` for life, whatever its values do. Of changes
+    (`once`): at any step of a horizon of `per` steps, and again in the next.
     """
 
     each: int
     per: int
     most: int = 0
+    once: bool = False
 
     @property
     def memo(self) -> bool:
@@ -59,12 +61,16 @@ class Cost(NamedTuple):
         return self.each if self.memo else self.each * -(-steps // self.per)
 
     def worst(self, steps: int) -> int:
-        """The most in so many consecutive steps, with a new value in each.
+        """The most in so many consecutive steps, with a new value in each; of changes, from the end of a horizon on.
 
         Example:
             >>> Cost(each=10, per=0, most=80).worst(3), Cost(each=10, per=0, most=80).worst(11)
             (30, 80)
+            >>> Cost(each=10, per=5, once=True).worst(1), Cost(each=10, per=5, once=True).worst(2)
+            (10, 20)
         """
+        if self.once:
+            return self.each * (1 + -(-(steps - 1) // self.per))
         return min(self.each * steps, self.most) if self.memo else self.of(steps)
 
 
@@ -84,6 +90,9 @@ def cost_of(collection: Collection, name: str) -> Cost:
     if isinstance(mechanism, Memoised):
         spent = mechanism.permanent_event().spent
         return Cost(spent, 0, most=spent * mechanism.most_memos)
+    if question.kind == "changes":
+        assert question.steps is not None
+        return Cost(mechanism.event().spent, question.steps, once=True)
     if question.kind != "stream":
         spent = mechanism.event().spent
         return Cost(spent, 1)

@@ -195,6 +195,8 @@ def _question(table: Table) -> QuestionSpec:
         "method": table.take("method", str, None),
         "w": table.take("w", int, None),
         "permanent": table.take("permanent", float, None),
+        "steps": table.take("steps", int, None),
+        "changes": table.take("changes", int, None),
         "mechanism": table.take("mechanism", str, None),
         "of": table.take("of", str, None),
         "sparsity": table.take("sparsity", int, None),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.view import View
 
-__all__ = ["Held", "Size"]
+__all__ = ["Held", "Members", "On", "Size"]
 
 
 @dataclass(frozen=True)
@@ -55,3 +55,35 @@ class Held(View):
             return -1.0
         inside = min(max(number, self.low), self.high)
         return min(max((inside - self.low) / (self.high - self.low) * 2 - 1, -1.0), 1.0)
+
+
+@dataclass(frozen=True)
+class Members(View):
+    """A row of 0 and 1 for each set: which of the items it holds.
+
+    Example:
+        >>> Members(items=3)([(0, 2), (7,)]).tolist()
+        [[1, 0, 1], [0, 0, 0]]
+    """
+
+    items: int
+
+    def __call__(self, values: Any) -> NDArray[np.int8]:
+        rows = np.zeros((len(values), self.items), dtype=np.int8)
+        for row, held in zip(rows, values, strict=True):
+            row[[item for item in held if 0 <= item < self.items]] = 1
+        return rows
+
+
+@dataclass(frozen=True)
+class On(View):
+    """Whether a code is 1; nothing recorded counts as 0.
+
+    Example:
+        >>> On()([1, 0, 2]).tolist()
+        [[1], [0], [0]]
+    """
+
+    def __call__(self, values: Any) -> NDArray[np.int8]:
+        on: NDArray[np.bool_] = np.atleast_1d(np.asarray(values)) == 1
+        return on.astype(np.int8)[:, None]

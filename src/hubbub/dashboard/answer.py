@@ -106,6 +106,8 @@ class Answer:
         In the order of their codes.
     withheld
         Why nobody may see it.
+    lost
+        Of a stream of changes: how many reports were due, how many came, and how far the rest may draw each value.
     """
 
     question: str
@@ -119,6 +121,7 @@ class Answer:
     population: float | None = None
     spent: float | None = None
     withheld: str | None = None
+    lost: Mapping[str, Any] | None = None
 
     @staticmethod
     def of(stored: Mapping[str, Any], *, question: str, step: int, time: float, withheld: str | None) -> Answer:
@@ -137,7 +140,9 @@ class Answer:
         signed = stored["kind"] != "share"
         values = Values() if hidden else Values(stored["labels"], stored["value"], stored["variance"], signed)
         plain = {name: stored[name] for name in ("n", "kind", "bias", "published", "population", "spent")}
-        return Answer(question=question, step=step, time=time, values=values, withheld=withheld, **plain)
+        return Answer(
+            question=question, step=step, time=time, values=values, withheld=withheld, lost=stored.get("lost"), **plain
+        )
 
     def ranked(self) -> list[Value]:
         """Largest first; those that cannot be told from zero after those that can."""

@@ -40,6 +40,8 @@ def headline(answer: Answer) -> Html:
     ranked = answer.ranked()
     if answer.kind != "share":
         return _highest(ranked, scale)
+    if len(ranked) == 1 and ranked[0].standing == "clear":
+        return join(_name(ranked[0]), ": ", _number(ranked[0], scale), ".")
     if not ranked or ranked[0].standing == "unknown":
         return join("How far these numbers may be off is not known.")
     if ranked[0].standing == "zero":

@@ -77,7 +77,8 @@ def _questions(reader: Reader, collection: Collection) -> Html:
         elif cost.per == 1:
             each = f"{epsilon_text(cost.each)} a step"
         else:
-            each = f"{epsilon_text(cost.each)} in any {cost.per} steps"
+            steps = f"{cost.per} steps"
+            each = f"{epsilon_text(cost.each)} {'once for' if cost.once else 'in any'} {steps}"
         year = epsilon_text(cost.worst(steps_a_year(collection)))
         taken: Child = "everyone, every step"
         if question.kind == "stream":

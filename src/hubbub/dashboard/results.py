@@ -42,7 +42,7 @@ def results_page(reader: Reader, collection: Collection) -> Html:
 
 def _section(reader: Reader, collection: Collection, name: str, asks: Sequence[OpenAsk]) -> Html:
     question = collection.questions[name]
-    moves = question.kind in ("stream", "mean")
+    moves = question.kind in ("stream", "mean", "changes")
     answers = reader.releases(collection.name, name, _history(collection, name, _MOST_READ if moves else _MOST_ADDED))
     charts = (
         over_time(collection, name, answers, chosen_code(answers, None)) if moves else None,
@@ -154,12 +154,24 @@ def _facts(collection: Collection, answers: Sequence[Answer]) -> Html | None:
     return facts(
         [
             ("Step", numbered(step_time(collection, answer.step), answer.step)),
-            ("Reports", count(answer.n)),
+            ("Reports" if answer.lost is None else "Devices enrolled", count(answer.n)),
+            ("Came in time", None if answer.lost is None else _came(answer)),
             ("Devices", f"{count(answer.population)} or so" if answer.population and not everyone else None),
             ("Made from", None if answer.published else "the release before, which stands in"),
             ("Bias", bias_text(answer.bias)),
         ]
     )
+
+
+def _came(answer: Answer) -> str:
+    """How many of the reports that were due came, and what the others may have done."""
+    assert answer.lost is not None
+    due, came = answer.lost["due"], answer.lost["came"]
+    said = f"{count(came)} of {count(due)} reports"
+    known = [abs(one) for one in answer.lost["bias"] if one is not None]
+    if came >= due or not known:
+        return said
+    return f"{said}: what was lost may have drawn shares by up to {part(max(known))} toward what they were"
 
 
 def _asking(name: str, asks: Sequence[OpenAsk], now: float) -> Html:

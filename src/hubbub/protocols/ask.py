@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
@@ -16,7 +16,7 @@ from hubbub.protocols.changes import Changes as Changes  # a view that an ask ma
 from hubbub.protocols.cohort import EVERYONE, Arc
 from hubbub.protocols.view import View, Whole
 
-__all__ = ["Ask", "Release"]
+__all__ = ["Ask", "Lost", "Release"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,12 +97,31 @@ class Ask:
         if not isinstance(spec["standing"], bool):
             raise InvalidValue("standing", spec["standing"], "true or false")
         return Ask(
-            mechanism=Mechanism.from_spec(spec["mechanism"]),
+            mechanism=_mechanism(spec["mechanism"]),
             step=integer("step", spec["step"]),
             view=View.from_spec(spec["view"]),
             cohort=Arc(integer("start", arc["start"]), integer("length", arc["length"])),
             standing=spec["standing"],
         )
+
+
+def _mechanism(spec: Any) -> Mechanism:
+    from hubbub.protocols.symbols import Symbols  # which says what is asked, and so needs asks
+
+    standing = isinstance(spec, Mapping) and spec.get("mechanism") == Symbols.__name__
+    return Symbols.from_spec(spec) if standing else Mechanism.from_spec(spec)
+
+
+class Lost(NamedTuple):
+    """Reports of a standing stream that were due at a step, and how many of them came in time.
+
+    `bias` is how far those that did not come, over all steps so far, are thought to draw each number of the release: as
+    if what they would have said were like what others said; NaN where none came.
+    """
+
+    due: int
+    came: int
+    bias: tuple[float, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +141,8 @@ class Release:
         The part of what a window may spend that the asks of this step took.
     n
         The estimated size of the population.
+    lost
+        What did not come, where devices that enrolled are awaited.
 
     Example:
         >>> Release(step=1, estimate=Estimate([0.5], [0.01], 10), published=True, spent=0.05, n=100.0).published
@@ -133,3 +154,4 @@ class Release:
     published: bool
     spent: float
     n: float
+    lost: Lost | None = None

@@ -43,6 +43,9 @@ def row_of(release: Release, *, collection: str, question: str, time: float, min
         "value": _list(estimate.value),
         "variance": _list(estimate.variance),
     }
+    if release.lost is not None:
+        bias: list[Json] = [_finite(one) for one in release.lost.bias]
+        payload["lost"] = {"due": release.lost.due, "came": release.lost.came, "bias": bias}
     few = estimate.n < minimum_batch
     withheld = f"{estimate.n:,} reports; at least {minimum_batch:,} are needed" if few else None
     return ReleaseRow(collection, question, release.step, time, json.dumps(payload, allow_nan=False), withheld)

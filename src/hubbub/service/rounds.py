@@ -220,5 +220,6 @@ def _window_of(talk: Talk, row: AskRow, ask: Ask, seen: Seen) -> Window:
 
 
 def _is_lost(talk: Talk, now: float) -> bool:
-    w = talk.collection.questions[talk.era.question].w or 0
-    return talk.phase == 1 and talk.collection.step_at(now) - talk.said.step > max(LONGEST_GAP, w)
+    question = talk.collection.questions[talk.era.question]
+    longest = max(LONGEST_GAP, question.w or 0, question.steps or 0)
+    return talk.phase == 1 and talk.collection.step_at(now) - talk.said.step > longest

@@ -17,13 +17,23 @@ _BASE64 = {
 }
 
 
-def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+def _object(optional: dict[str, Any] | None = None, **properties: Any) -> dict[str, Any]:
+    every = {**properties, **(optional or {})}
+    return {"type": "object", "properties": every, "required": list(properties), "additionalProperties": False}
 
 
 def _list(items: Any) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
+
+_LOST = {
+    "lost": _object(
+        due={"type": "integer", "minimum": 0},
+        came={"type": "integer", "minimum": 0},
+        bias=_list({"type": ["number", "null"]}),
+    )
+}
+"""Of streams of changes alone."""
 
 SCHEMAS: dict[str, Any] = {
     "Problem": {
@@ -58,6 +68,7 @@ SCHEMAS: dict[str, Any] = {
         )
     ),
     "Release": _object(
+        _LOST,
         question={"type": "string"},
         step={"type": "integer"},
         time={"type": "number"},

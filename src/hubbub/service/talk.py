@@ -57,7 +57,7 @@ class Talk:
         self._stored = {row.step: row for row in snapshots}
         self._memory = Memory(json.loads(snapshots[0].state) if snapshots else None)
         try:
-            self._conversation = Conversation(collection.protocol(era.question, self._memory))
+            self._conversation = Conversation(collection.protocol(era.question, self._memory, first=era.first))
         except InvalidValue as error:
             if not snapshots:
                 raise

@@ -1,0 +1,348 @@
+"""Streams of changes with real devices and the real collector: paid once, one state, every step released."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from device import device, seeded
+from local_server import survey
+from test_client_collector import InProcess
+
+from hubbub.client import Client
+from hubbub.client.answer import Answerer
+from hubbub.client.names import STREAM, stream_name
+from hubbub.client.store import Followed
+from hubbub.collection import Collection, ManualClock
+from hubbub.collection.wire import UPLOAD_TYPE, Entry, decode_upload, encode_upload
+from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Reports
+from hubbub.protocols.symbols import Standing, Symbols
+from hubbub.service.releases import shown
+
+STEPS = 8
+TEXT = """
+name = "survey"
+version = 1
+title = "Where people are"
+
+[schedule]
+step = "1h"
+lateness = "10m"
+
+[privacy]
+user = 4.5
+minimum_batch = 20
+
+[fields.place]
+kind = "categorical"
+names = ["home", "work", "away"]
+
+[questions.places]
+kind = "changes"
+field = "place"
+epsilon = 2.0
+steps = 8
+changes = 3
+"""
+FIRST = 3 * STEPS  # the first step of a horizon
+
+
+class World:
+    """Some devices and a collector on one clock."""
+
+    def __init__(self, folder: Path, text: str = TEXT, devices: int = 1, start: int = FIRST) -> None:
+        self.collection: Collection = survey(text)
+        self.clock = ManualClock(self.collection.opens(start) + 60)
+        self.server = InProcess(self.collection, self.clock, folder / "store.db")
+        self.folder = folder
+        self.devices = [self.device(number) for number in range(devices)]
+        self.step = start
+        self.sent: Counter[int] = Counter()
+
+    def device(self, number: int, **options: Any) -> Client:
+        return device(self.folder / str(number), self.server, self.clock, rng=seeded(number), **options)
+
+    def go(self, step: int, *, late: float = 0.0) -> None:
+        """To a place in a step."""
+        self.step = step
+        self.clock.set(self.collection.opens(step) + 60 + late)
+        self.server.collector.tick()
+
+    def live(self, step: int, *values: str | None) -> list[int]:
+        self.go(step)
+        made = []
+        for client, value in zip(self.devices, values, strict=True):
+            if value is not None:
+                client.record("place", value)
+            made.append(client.tick())
+            self.sent[step] += client.upload()
+        return made
+
+    def close(self) -> None:
+        for client in self.devices:
+            client.close()
+        self.server.store.close()
+
+    @property
+    def symbols(self) -> Symbols:
+        mechanism = self.collection.questions["places"].mechanism_for(self.collection.fields["place"])
+        assert isinstance(mechanism, Symbols)
+        return mechanism
+
+    def released(self) -> list[dict[str, Any]]:
+        rows = self.server.collector.releases("survey", "places", first=0, last=999, most=99)
+        return [json.loads(row.payload) | {"step": row.step} for row in rows]
+
+
+@pytest.fixture
+def world(folder: Path) -> Any:
+    made = []
+
+    def build(**given: Any) -> World:
+        made.append(World(folder, **given))
+        return made[-1]
+
+    yield build
+    for one in made:
+        one.close()
+
+
+def kept(client: Client, step: int) -> tuple[Standing, Followed]:
+    with client._store.transaction():
+        found = client._store.followed(stream_name("places", step // STEPS))
+    assert found is not None
+    return Standing.from_bytes(found.state), found
+
+
+def test_a_horizon_is_paid_once_and_the_next_again(world: Any) -> None:
+    here = world()
+    (client,) = here.devices
+    cost = here.symbols.event().spent
+    for at in range(2 * STEPS):
+        here.live(FIRST + at, "home" if at % 3 else "work")
+        assert client.status().spent == cost * (1 + at // STEPS)
+    here.live(FIRST + 2 * STEPS, "home")  # a third would be more than 4.5
+    assert client.status().spent == 2 * cost
+    assert client.status().counts["refused: budget"] == 1
+    assert set(client.status().counts) == {"sent", "refused: budget"}
+
+
+def test_it_reports_when_it_enrols_and_whenever_a_node_of_its_level_ends(world: Any) -> None:
+    here = world(devices=12)
+    made = [here.live(FIRST + at, *["home"] * 12) for at in range(STEPS)]
+    levels = [kept(client, FIRST)[0].level for client in here.devices]
+    assert len(set(levels)) > 1
+    for number, level in enumerate(levels):
+        span = here.symbols.plan.tree.span(level)
+        assert [row[number] for row in made] == [int(at == 1 or at % span == 0) for at in range(1, STEPS + 1)]
+    here.go(FIRST + STEPS, late=600)
+    assert [row["n"] for row in here.released()] == [12] * STEPS
+    for at, row in enumerate(here.released(), start=1):
+        due = sum(at % here.symbols.plan.tree.span(level) == 0 for level in levels)
+        assert row["lost"]["due"] == row["lost"]["came"] == due
+        assert row["lost"]["bias"] == [0.0] * 3
+        assert row["labels"] == ["home", "work", "away"]
+    assert [row["spent"] for row in here.released()] == [1.0] + [0.0] * (STEPS - 1)
+
+
+def test_a_step_taken_twice_says_the_same_and_the_state_survives_restarts(world: Any) -> None:
+    here = world()
+    for at in range(STEPS):
+        here.go(FIRST + at)
+        first = here.devices[0]
+        first.record("place", "home")
+        made = first.tick()
+        before = kept(first, FIRST)
+        first.close()
+        here.devices = [device(here.folder / "0", here.server, here.clock, rng=seeded(99 + at))]  # another process
+        again = here.devices[0]
+        again.record("place", "away")
+        assert again.tick() == 0
+        assert kept(again, FIRST)[1].state == before[1].state
+        assert again.upload() == made
+
+
+def test_a_device_that_stops_between_the_debit_and_its_state_goes_on_from_what_it_paid_for(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = world()
+    here.go(FIRST)
+    (client,) = here.devices
+    enrolled: list[bytes] = []
+    real = Answerer._first_state
+
+    def stops(self: Answerer, symbols: Symbols, name: str, step: int) -> Standing:
+        enrolled.append(real(self, symbols, name, step).to_bytes())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Answerer, "_first_state", stops)
+    with pytest.raises(KeyboardInterrupt):
+        client.tick()
+    monkeypatch.undo()
+    cost = here.symbols.event().spent
+    assert client.status().spent == cost
+    assert client.status().queued == 0  # what was paid for is a state: it is never sent
+    here.live(FIRST + 1, "home")
+    assert client.status().spent == cost
+    state, _ = kept(client, FIRST)
+    assert state.level == Standing.from_bytes(enrolled[0]).level
+    here.live(FIRST + 2, "home")
+    assert client._current.accounts is not None
+    assert client._current.accounts.asks is not None
+    assert [e for e in client._current.accounts.asks.pending() if e.ask_id.startswith(STREAM)] == []
+    with client._store.transaction():  # without its state it never goes on from the first, but pays for another
+        client._store.unfollow()
+    here.live(FIRST + 3, "home")
+    assert client.status().spent == 2 * cost
+
+
+def test_missed_steps_advance_the_state_and_are_counted_as_lost(world: Any) -> None:
+    here = world(devices=30)
+    everyone, some = list(here.devices), here.devices[:20]
+    here.live(FIRST, *["home"] * 30)
+    here.devices = some  # ten are away
+    for at in range(1, 4):
+        here.live(FIRST + at, *["home"] * 20)
+    here.devices = everyone
+    for at in range(4, STEPS):
+        here.live(FIRST + at, *["home"] * 30)
+    here.go(FIRST + STEPS, late=600)
+    for client in everyone:
+        state, _ = kept(client, FIRST)
+        span = here.symbols.plan.tree.span(state.level)
+        assert state.following.node == STEPS // span
+        # ExSub's entries, missed ones too, have all been decided: what is left are the stubs.
+        left = int(state.following.online.to_come[0])
+        assert left == here.symbols.plan.mechanisms[state.level].sparsity + 3 * (STEPS % span)
+    lost = [row["lost"]["due"] - row["lost"]["came"] for row in here.released()]
+    away = [kept(client, FIRST)[0].level for client in everyone[20:]]
+    spans = [here.symbols.plan.tree.span(level) for level in away]
+    assert lost == [sum(at % span == 0 for span in spans) if 2 <= at <= 4 else 0 for at in range(1, STEPS + 1)]
+    assert sum(lost) > 0
+    assert any(any(row["lost"]["bias"]) for row in here.released())
+    assert all(row["n"] == 30 for row in here.released())
+
+
+def test_late_reports_are_counted_as_late_and_an_enrolment_that_was_lost_is_said_again(world: Any) -> None:
+    here = world(devices=2)
+    here.go(FIRST)
+    for client in here.devices:
+        client.record("place", "work")
+        client.tick()
+    here.devices[0].upload()
+    here.go(FIRST + 1, late=700)  # the other one's report is past its lateness
+    late = here.devices[1]
+    assert late.upload() == 0
+    assert late.status().counts == {"late": 1}
+    assert kept(late, FIRST)[1].told is False
+    assert kept(here.devices[0], FIRST)[1] == kept(here.devices[0], FIRST)[1]._replace(told=True, enrolment=None)
+    bodies: list[bytes] = []
+    real = here.server.request
+
+    def heard(method: str, path: str, headers: Any, body: bytes | None = None) -> Any:
+        bodies.extend([] if body is None else [body])
+        return real(method, path, headers, body)
+
+    here.server.request = heard
+    for at in range(1, STEPS):
+        here.live(FIRST + at, "work", "work")
+    assert kept(late, FIRST)[1].told is True
+    reports = [Reports.from_bytes(e.report) for body in bodies for e in decode_upload(body).entries]
+    assert sum(int(one.public["new"][0]) for one in reports) == 1
+    assert late.status().spent == here.symbols.event().spent
+    here.go(FIRST + STEPS, late=600)
+    assert here.released()[-1]["n"] == 2
+
+
+def test_a_device_that_joins_late_pays_the_same_and_tells_all_it_holds(world: Any) -> None:
+    here = world(start=FIRST + 5)
+    for at in range(5, STEPS):
+        here.live(FIRST + at, "away")
+    (client,) = here.devices
+    state, _ = kept(client, FIRST)
+    assert state.following.held.tolist() in ([[0, 0, 1]], [[0, 0, 0]])  # nothing, where no node has ended since
+    assert client.status().spent == here.symbols.event().spent
+    here.go(FIRST + STEPS, late=600)
+    assert [row["step"] for row in here.released()] == list(range(FIRST + 5, FIRST + STEPS))
+
+
+@pytest.mark.parametrize("value", ["moon", 7, None, float("nan"), ["home"]], ids=str)
+def test_what_the_field_does_not_have_is_refused_and_costs_nothing(world: Any, value: Any) -> None:
+    here = world()
+    here.go(FIRST)
+    (client,) = here.devices
+    with pytest.raises(InvalidValue):
+        client.record("place", value)
+    assert client.status().spent == 0
+
+
+def test_more_changes_than_may_be_told_are_held_back(world: Any) -> None:
+    here = world()
+    (client,) = here.devices
+    for at in range(STEPS):
+        here.live(FIRST + at, ["home", "work", "away"][at % 3])
+    state, _ = kept(client, FIRST)
+    assert int(state.following.used[0]) <= here.symbols.changes
+
+
+def test_reports_are_of_one_size_and_the_server_refuses_what_no_device_says(world: Any) -> None:
+    here = world()
+    here.go(FIRST)
+    symbols, collection = here.symbols, here.collection
+    (window,) = here.server.collector.board.open(collection.collection_id, here.clock.now())
+    said = here.symbols.report(0, None, new=True)
+    good = said.to_bytes()
+    for number in range(9):
+        rng = seeded(number)
+        state, signs = symbols.step(symbols.enroll(rng), FIRST, [number % 3], rng)
+        assert len(symbols.report(state.level, signs, new=True).to_bytes()) == len(good)
+    for column, value in (("level", len(symbols.lengths)), ("new", 2), ("sign", 3)):
+        public, private = dict(said.public), dict(said.private)
+        part = private if column == "sign" else public
+        part[column] = part[column] + value
+        with pytest.raises(InvalidValue):
+            symbols.check(Reports(symbols.spec_id, public=public, private=private))
+    hostile = Entry(window.ask.ask_id, b"i" * 16, good[:-1] + b"\x03")  # no such sign
+    body = encode_upload(collection.collection_id, [hostile], collection.frame_bytes)
+    answer = json.loads(here.server.request("POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, body).body)
+    assert answer["rejected"] == [{"id": (b"i" * 16).hex(), "reason": "malformed"}]
+
+
+def test_cover_hides_the_rhythm(world: Any) -> None:
+    here = world(text=TEXT.replace("minimum_batch = 20", "minimum_batch = 20\ncover = true"))
+    frames: list[int] = []
+    real = here.server.request
+
+    def heard(method: str, path: str, headers: Any, body: bytes | None = None) -> Any:
+        frames.extend([] if body is None else [len(body)])
+        return real(method, path, headers, body)
+
+    here.server.request = heard
+    for at in range(STEPS):
+        here.live(FIRST + at, "home")
+    assert frames == [here.collection.frame_bytes] * STEPS
+
+
+def test_the_collector_goes_on_where_it_was(world: Any, folder: Path) -> None:
+    here = world(devices=25)
+    for at in range(STEPS // 2):
+        here.live(FIRST + at, *["home"] * 25)
+    before = here.released()
+    here.server.store.close()
+    server = InProcess(here.collection, here.clock, folder / "store.db")
+    for client in here.devices:
+        client.close()
+    here.server = server
+    here.devices = [here.device(number) for number in range(25)]
+    for at in range(STEPS // 2, STEPS):
+        here.live(FIRST + at, *["home"] * 25)
+    here.go(FIRST + STEPS, late=600)
+    after = here.released()
+    assert after[: len(before)] == before
+    assert [row["n"] for row in after] == [25] * STEPS
+    row = here.server.collector.releases("survey", "places", first=0, last=999, most=99)[-1]
+    assert shown(row)["withheld"] is None

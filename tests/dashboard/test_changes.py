@@ -1,0 +1,58 @@
+"""The pages of a stream of changes: shares over time with their intervals, and what did not come."""
+
+from __future__ import annotations
+
+import numpy as np
+from pages_fleet import EXAMPLES
+from pages_outline import Outline
+from pages_visit import ask
+from starlette.applications import Starlette
+
+from hubbub import Random
+from hubbub.collection import Keys, ManualClock, load_collection
+from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.dashboard.app import ServiceReader
+from hubbub.dashboard.pages import routes
+from hubbub.protocols.symbols import Symbols
+from hubbub.service.collector import Collector
+from hubbub.service.service import Service
+from hubbub.service.store import open_store
+
+
+def day(n: int, steps: int) -> Collector:
+    """So many people at home; from the third hour on a tenth of the reports is lost."""
+    collection, rng = load_collection(EXAMPLES / "places.toml"), Random(seed=1)
+    clock = ManualClock(collection.opens(2400) + 60.0)
+    made = Collector([collection], open_store("sqlite:///:memory:"), clock=clock, keys=Keys.new(), rng=rng)
+    states = {}
+    for step in range(2400, 2400 + steps):
+        clock.set(collection.opens(step) + 60.0)
+        made.tick()
+        (window,) = made.board.open(collection.collection_id, clock.now())
+        symbols = window.ask.mechanism
+        assert isinstance(symbols, Symbols)
+        for level, portion in enumerate(symbols.plan.portions):
+            device, many = symbols.device(level), int(n * portion)
+            state = device.enroll(many, rng) if step == 2400 else states[level]
+            states[level], said = device.step(state, symbols.place(step)[1], np.zeros(many, dtype=np.int64), rng)
+            rows = np.zeros((many, 6), dtype=np.int8) if said is None else said[many // 10 * (step > 2402) :]
+            if len(rows) and (said is not None or step == 2400):
+                reports = symbols.report(level, rows, new=step == 2400)
+                ids = rng.bytes(16 * len(reports))
+                body = encode_batch(collection.collection_id, window.ask.ask_id, ids, reports)
+                made.ingest([made.admit(BATCH_TYPE, body)])
+    clock.set(collection.opens(2400 + steps) + 1000.0)
+    made.tick()
+    return made
+
+
+def test_shares_over_time_and_what_was_lost():
+    app = Starlette(routes=routes(ServiceReader(Service(day(20_000, 5)))))
+    page = Outline(ask(app, "/results/places/where").text)
+    text = " ".join(one.text for one in page.all("main"))
+    assert "home is the most common" in text
+    assert "home, step by step" in text
+    assert "Devices enrolled" in text
+    assert "what was lost may have drawn shares by up to" in text
+    privacy = ask(app, "/privacy/places").text
+    assert "1 once for 24 steps" in privacy
