@@ -64,7 +64,7 @@ class CategoryStream(Stream):
     def moves(self) -> NDArray[np.int64]:
         """How often the category of each device changes, its first one included."""
         changed = np.diff(self.table, axis=0, prepend=np.full((1, self.table.shape[1]), NOTHING_YET, self.table.dtype))
-        return np.count_nonzero(changed, axis=0)[self.index]
+        return np.asarray(np.count_nonzero(changed, axis=0))[self.index]
 
 
 def last_destinations(*, days: int = 32, busiest: int = 15, cache: Cache = None) -> CategoryStream:

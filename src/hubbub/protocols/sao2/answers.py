@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -145,7 +145,11 @@ class Answers:
 
     def mean(self, step: int) -> Estimate:
         """The share of the people whose entry is 1 at a step, for every entry."""
-        return self.weighted(self._between(step, step), kind_of_share=True)
+        return self._weighted(self._between(step, step), self.now, "share")
+
+    def latest(self, step: int) -> Estimate:
+        """The same at the step that is about to end: what is released of it."""
+        return self._weighted(np.arange(1, self.plan.steps + 1) == step, step, "share")
 
     def range(self, first: int, last: int) -> Estimate:
         """The sum of `mean` over the steps first to last."""
@@ -155,7 +159,7 @@ class Answers:
         """The sum of `mean` over the steps up to one."""
         return self.range(1, last)
 
-    def weighted(self, weights: ArrayLike, *, kind_of_share: bool = False) -> Estimate:
+    def weighted(self, weights: ArrayLike) -> Estimate:
         """A weighted sum of `mean` over the steps up to now, one weight a step of the whole stream.
 
         Example:
@@ -165,9 +169,12 @@ class Answers:
             >>> answers.weighted([1, 0, 0, 0]).variance.tolist()
             [inf, inf, inf]
         """
+        return self._weighted(weights, self.now, "quantity")
+
+    def _weighted(self, weights: ArrayLike, now: int, kind: Literal["share", "quantity"]) -> Estimate:
         d = self.plan.dimension
         value, variance = np.zeros(d), np.zeros(d)
-        for part, coefficients in enumerate(self.plan.reading(self.n).coefficients(weights, self.now)):
+        for part, coefficients in enumerate(self.plan.reading(self.n).coefficients(weights, now)):
             used = np.flatnonzero(coefficients)
             if not used.size:
                 continue
@@ -177,8 +184,7 @@ class Answers:
             told, noise = self._told(part)
             value += coefficients[used] @ told[used]
             variance += coefficients[used] ** 2 @ noise[used]
-        bias = self.plan.mechanisms[0].bias
-        return Estimate(value, variance, int(self.n.sum()), bias=bias, kind="share" if kind_of_share else "quantity")
+        return Estimate(value, variance, int(self.n.sum()), bias=self.plan.mechanisms[0].bias, kind=kind)
 
     def silent(self, step: int) -> Estimate:
         """The share of the devices that said nothing where they should have, at the nodes that end with a step.

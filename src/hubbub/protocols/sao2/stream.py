@@ -57,15 +57,15 @@ def sao2_stream(plan: Plan, *, answers: Answers | None = None, memory: Memory | 
             if sketch is not None:
                 answers.hear(plan.part_of(ask), sketch)
                 heard = heard or bool(sketch.counts.any())
-        answers.step = step
         known = plan.online or step == plan.steps
         yield Release(
             step=step,
-            estimate=answers.mean(step) if known else unknown,
+            estimate=answers.latest(step) if known else unknown,
             published=heard,
             spent=plan.spent(step),
             n=answers.population,
         )
+        answers.step = step  # not before: a step without asks must not be remembered ahead of its release
     while True:
+        yield Release(step=answers.step + 1, estimate=unknown, published=False, spent=0.0, n=answers.population)
         answers.step += 1
-        yield Release(step=answers.step, estimate=unknown, published=False, spent=0.0, n=answers.population)
