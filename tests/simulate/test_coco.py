@@ -13,7 +13,7 @@ import hubbub as hb
 from hubbub.core.errors import InvalidValue
 from hubbub.data import sparse_vectors
 from hubbub.simulate import REPRODUCTIONS, reproduce
-from hubbub.simulate.coco import figures_6_to_11, figures_12_to_16
+from hubbub.simulate.coco import figures_6_to_11, figures_12_to_16, real
 from hubbub.simulate.coco.figure_4 import BUCKETS
 from hubbub.simulate.coco.setting import EPSILONS, SPARSITIES
 from hubbub.simulate.reproduce import Context
@@ -25,7 +25,7 @@ NAMES = [name for name in REPRODUCTIONS if name.startswith("coco-")]
 
 
 def test_the_names_are_in_the_order_of_the_text():
-    assert [f"coco-figure-{number}" for number in range(4, 17)] == NAMES
+    assert [*(f"coco-figure-{number}" for number in range(4, 17)), "coco-movies", "coco-retail"] == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -151,7 +151,15 @@ def test_errors_of_the_truth_are_none():
     assert errors(*exact, exact, people) == Errors(*[0.0] * 11)
 
 
-@pytest.mark.parametrize("methods", [figures_6_to_11.METHODS, figures_12_to_16.METHODS])
+def test_real_data_is_called_other_data_and_says_what_clipping_costs():
+    for name, populations in (("coco-movies", 2), ("coco-retail", 1)):
+        cells = [cell for cell in reproduce(name, repeats=1, scale=0.01).cells if cell.column != "claim"]
+        assert len(cells) == populations * 2 * len(real.EPSILONS) * len(real.METHODS)
+        assert all("other data" in cell.note and "leave out" in cell.note for cell in cells)
+    assert sum("n = 943" in cell.note for cell in reproduce("coco-movies", repeats=1, scale=0.01).cells) == 72
+
+
+@pytest.mark.parametrize("methods", [figures_6_to_11.METHODS, figures_12_to_16.METHODS, real.METHODS])
 def test_methods_of_one_legend_look_different(methods: tuple[str, ...]):
     looks = [look(method) for method in methods]
     assert len({one["color"] for one in looks}) == len({one["marker"] for one in looks}) == len(methods)
