@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,8 @@ from hubbub.core.event import Event
 from hubbub.privacy.ledger import Budget, BudgetExceeded, Ledger, StepClock
 from hubbub.simulate.live import Live, Stopped
 from hubbub.simulate.live_devices import People, Purses
-from hubbub.simulate.live_scenes import PUNCTUAL, flights_scene, scenes
+from hubbub.simulate.live_scenes import AWAY, HOURS, PUNCTUAL, aircraft_scene, flights_scene, scenes
+from hubbub.simulate.live_streams import Owners, Streams
 
 pytest.importorskip("uvicorn")
 
@@ -36,11 +38,11 @@ def test_a_headless_run() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     found = json.loads(done.stdout)
-    assert found["processes"] == 3
+    assert found["processes"] == 4
     assert found["accepted"] > 1000
     # Devices that a busy machine holds up may come late, or send again what was counted; nothing else can be wrong.
     assert set(found["outcomes"]) <= {"accepted", "late", "duplicate"}
-    emoji, flights = found["emoji"], found["flights"]
+    emoji, flights, aircraft = found["emoji"], found["flights"], found["aircraft"]
     assert emoji["steps"] >= 1
     assert len(emoji["estimates"]) == 15
     # 15 nearly independent intervals of 95%: fewer than 8 hold the truth with probability 2e-7.
@@ -53,6 +55,12 @@ def test_a_headless_run() -> None:
     assert flights["when"].startswith("8 February 2013")
     assert [row["value"] for row in flights["estimates"]] == [*PUNCTUAL, "(none)"]
     assert "At most one report in any 18 seconds" in flights["promise"]
+    assert aircraft["steps"] >= 1
+    assert aircraft["when"].startswith("8 February 2013")
+    assert [row["value"] for row in aircraft["estimates"]] == list(AWAY)
+    # Of four intervals of 95%, one at least holds the truth but for once in 160,000 times.
+    assert aircraft["covered"] >= 1
+    assert "For each 48 seconds the device draws one of 5 rhythms" in aircraft["promise"]
 
 
 def test_a_result_is_waited_for() -> None:
@@ -67,6 +75,7 @@ def test_a_result_is_waited_for() -> None:
     found = json.loads(done.stdout)
     assert found["emoji"]["steps"] >= 1
     assert found["flights"]["steps"] >= 1
+    assert found["aircraft"]["steps"] >= 1
 
 
 def test_without_a_terminal_it_ends_by_itself() -> None:
@@ -80,7 +89,8 @@ def test_without_a_terminal_it_ends_by_itself() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "the page: http://127.0.0.1:" in done.stderr
-    for said in ("reports accepted", "Which emoji is used most?", "Does your flight leave on time?", "promised"):
+    questions = ("Which emoji is used most?", "Does your flight leave on time?", "How far did your aircraft fly")
+    for said in ("reports accepted", *questions, "promised"):
         assert said in done.stdout
     assert "\x1b" not in done.stdout
 
@@ -153,7 +163,7 @@ def _is_alive(pid: int) -> bool:
 def test_ctrl_c_stops_everything_and_leaves_the_result(terminal: Terminal, moment: str) -> None:
     terminal.read_until(moment)
     children = _children(terminal.process.pid)
-    assert len(children) == 5, children
+    assert len(children) == 7, children
     terminal.press(b"\x03")
     assert terminal.wait() == 0, terminal.shown
     assert "Traceback" not in terminal.shown
@@ -177,7 +187,7 @@ def test_a_headless_run_that_is_stopped(number: signal.Signals, code: int) -> No
         process.communicate()
     assert process.returncode == code, err
     assert "Traceback" not in err
-    assert len(children) == 3
+    assert len(children) == 4
     assert not any(map(_is_alive, children))
 
 
@@ -247,13 +257,38 @@ def test_the_blizzard_is_in_the_data() -> None:
     assert np.array_equal(cancelled[11:], day[11:].sum(axis=1))  # from five in the afternoon on, none does
 
 
+def test_aircraft_hold_what_they_were_last_and_begin_anew_every_day() -> None:
+    table = np.array(aircraft_scene(4).histories)
+    assert set(np.unique(table)) == {-1, 0, 1, 2, 3}
+    for day in range(7):
+        hours = table[day * len(HOURS) : (day + 1) * len(HOURS)]
+        assert ((hours[1:] >= 0) | (hours[:-1] < 0)).all()  # once it left, it has a last flight
+    last = table[: len(HOURS)][11:]
+    assert (last == last[0]).all()  # from five in the afternoon of the blizzard on, none leaves
+
+
+def test_owners_keep_their_histories_and_streams_are_paid_once_a_horizon() -> None:
+    scene = aircraft_scene(4)
+    owners = scene.people(500, 1, 0)
+    assert isinstance(owners, Owners)
+    assert owners.symbols == 5
+    ask = next(scene.collection.protocol("went"))
+    purses, streams = Purses(500, Budget.of(user=5.0)), Streams(500, Random(seed=1))
+    enrolled = []
+    for step in range(3 * len(HOURS)):
+        made = streams.turn(replace(ask, step=step), 1.0, owners.values(step), purses)
+        enrolled.append(sum(int(reports.public["new"].sum()) for reports in made))
+    # Epsilon 4 for the first day; of the 5 for life the second cannot be paid, and all fall silent.
+    assert enrolled == [500] + [0] * (3 * len(HOURS) - 1)
+
+
 def test_without_the_data_the_scenes_are_invented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HUBBUB_CACHE", str(tmp_path / "empty"))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
     for scene in scenes(4):
         assert scene.source.startswith("invented")
-        assert np.min(scene.weights) >= 0
+        assert np.min(scene.weights if scene.weights else scene.histories) >= (0 if scene.weights else -1)
         assert scene.when(500) or scene.pooled
 
 

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 __all__ = ["answer", "result", "screen"]
 
-_TOP = 8
+_TOP, _FEW = 8, 3
 _BAR = 20
 
 
 def screen(live: Live, look: Look) -> RenderableType:
     """What a terminal shows while it runs: short enough for 24 lines."""
-    return Group(_counted(look), *(_part(one) for one in look.seen), Text(f"{live.address}/", style="bold"))
+    return Group(_counted(look), *(_part(one, _FEW) for one in look.seen), Text(f"{live.address}/", style="bold"))
 
 
 def result(live: Live, look: Look) -> RenderableType:
     """What is printed at the end: tables, and what the devices were promised."""
     parts: list[RenderableType] = [_counted(look)]
     for one in look.seen:
-        parts += [_part(one), _covered(one), Padding(_promised(one), (1, 0, 1, 2))]
+        parts += [_part(one, _TOP), _covered(one), Padding(_promised(one), (1, 0, 1, 2))]
     return Group(*parts)
 
 
@@ -68,7 +68,7 @@ def _counted(look: Look) -> Text:
     return Text(f"{look.accepted:,} reports accepted, {look.rejected:,} rejected{f' ({why})' if why else ''}")
 
 
-def _part(one: Seen) -> RenderableType:
+def _part(one: Seen, most_rows: int) -> RenderableType:
     collection = one.scene.collection
     title = collection.questions[one.scene.question].title
     rule = Rule(f"[bold]{title}[/]", align="left", style="dim")
@@ -77,7 +77,7 @@ def _part(one: Seen) -> RenderableType:
     several = f"{one.steps:,} steps together" if one.scene.pooled and one.steps > 1 else "one step"
     said = f"{several}; the diamond is the truth" if one.scene.pooled else f"{one.when}; the diamond is the truth"
     table = plain_table("", "estimate", "95% interval", "truth", "", left=["", ""])
-    rows = _rows(one, _TOP)
+    rows = _rows(one, most_rows)
     most = max(max(row["high"], row["truth"]) for row in rows)
     for row in rows:
         ends = f"{percent(row['low'])} to {percent(row['high'])}"

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from hubbub.client.transport import HttpTransport, Unreachable
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.simulate.live_devices import People
 from hubbub.simulate.live_scenes import Scene, scenes
 
 __all__ = ["Live", "Look", "Seen", "Stopped", "covered"]
@@ -146,8 +145,7 @@ class Live:
         self._folder, self._port = folder, port
         sizes = [devices // workers + (group < devices % workers) for group in range(workers)]
         self._people = {
-            scene.name: [People(scene.weights, scene.silent, n, seed, group) for group, n in enumerate(sizes)]
-            for scene in self.scenes
+            scene.name: [scene.people(n, seed, group) for group, n in enumerate(sizes)] for scene in self.scenes
         }
         self._truths: dict[tuple[str, int], NDArray[np.float64]] = {}
         self._stack = ExitStack()
@@ -206,7 +204,7 @@ class Live:
             outcomes=outcomes,
             steps=len(known),
             estimate=_mean(taken) if taken else None,
-            truth=np.mean(truths, axis=0) if truths else np.zeros(self._people[scene.name][0].symbols),
+            truth=np.mean(truths, axis=0)[: len(taken[0]["labels"])] if taken else np.zeros(0),
             when=scene.when(taken[-1]["step"]) if taken else "",
         )
 

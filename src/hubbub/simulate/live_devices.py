@@ -22,6 +22,8 @@ from hubbub.core.random import Random
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import place_on_circle
+from hubbub.protocols.symbols import Symbols
+from hubbub.simulate.live_streams import Owners, Streams
 
 __all__ = ["Devices", "People", "Purses", "main"]
 
@@ -125,7 +127,7 @@ class Devices:
         Whose devices they are.
     """
 
-    def __init__(self, transport: Transport, public_key: bytes, name: str, people: People) -> None:
+    def __init__(self, transport: Transport, public_key: bytes, name: str, people: People | Owners) -> None:
         self._transport, self._keys, self._people = transport, (public_key,), people
         self._root = f"/v1/collections/{name}"
         self.collection: Collection = open_collection(self._fetch(self._root), self._keys)
@@ -135,6 +137,7 @@ class Devices:
         self._purses = Purses(people.n, self.collection.budget)
         self._rng = Random(seed=people.seed).child("devices", people.group)
         self._done: dict[str, NDArray[np.bool_]] = {}
+        self._streams: dict[str, Streams] = {}
         self._waiting: list[bytes] = []
 
     def run(self, stop: threading.Event) -> None:
@@ -168,6 +171,9 @@ class Devices:
     def _answer(self, published: Published, step: int, now: float) -> None:
         ask, people = published.ask, self._people
         opens, closes = phase_of(self.collection, published.question, step, now)
+        if isinstance(ask.mechanism, Symbols):
+            self._follow(published, (now - opens) / (closes - opens) / SPREAD)
+            return
         done = self._done.get(ask.ask_id)
         if done is None:
             admit(self.collection, published, step)
@@ -181,6 +187,15 @@ class Devices:
         if paid.size:
             reports = ask.mechanism.randomize(ask.view(people.values(step)[paid]), self._rng)
             ids = self._rng.bytes(16 * paid.size)
+            self._waiting.append(encode_batch(self.collection.collection_id, ask.ask_id, ids, reports))
+
+    def _follow(self, published: Published, elapsed: float) -> None:
+        """Go on with a stream of changes."""
+        ask, people = published.ask, self._people
+        admit(self.collection, published, ask.step)
+        streams = self._streams.setdefault(published.question, Streams(people.n, self._rng))
+        for reports in streams.turn(ask, elapsed, people.values(ask.step), self._purses):
+            ids = self._rng.bytes(16 * len(reports))
             self._waiting.append(encode_batch(self.collection.collection_id, ask.ask_id, ids, reports))
 
     def _fetch(self, path: str) -> Any:
@@ -201,7 +216,8 @@ def main() -> int:
         stop.set()
 
     threading.Thread(target=stop_with_input, daemon=True).start()
-    people = People(**settings["people"])
+    given = settings["people"]
+    people = Owners(**given) if "histories" in given else People(**given)
     transport = HttpTransport(settings["address"])
     Devices(transport, bytes.fromhex(settings["public_key"]), settings["name"], people).run(stop)
     return 0
