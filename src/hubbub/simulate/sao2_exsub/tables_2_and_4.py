@@ -39,6 +39,7 @@ PRINTED_4: Printed = {
 }
 """As printed, in the order of `EPSILONS`; Table 4 ends before ExSub's MAE."""
 NEAR = 0.05
+BOUNDS = {"TVE": NEAR, "MAE": 2 * NEAR}  # a largest error varies more from run to run than a sum
 
 
 @reproduction("sao2-table-2", title="Errors of means under very small and large budgets, d = 128, s = 8", repeats=60)
@@ -87,7 +88,11 @@ def _reproduces(paper: float | None, on_paper: float) -> str:
     if paper is None:
         return ""
     off = paper / on_paper - 1
-    return "" if abs(off) <= NEAR else f"the paper's does not reproduce: {off:+.0%} of the theory"
+    return (
+        ""
+        if abs(off) <= NEAR
+        else f"the paper's does not reproduce: {abs(off):.0%} {'above' if off > 0 else 'below'} the theory"
+    )
 
 
 def _claims(runs: Runs, place: Place, printed: Printed, larger: float) -> list[Claim]:
@@ -104,7 +109,7 @@ def _claims(runs: Runs, place: Place, printed: Printed, larger: float) -> list[C
                     f"{metric} of {name}: the furthest from the theory is off by",
                     abs(ratios[furthest] - 1),
                     paper=0.0,
-                    below=NEAR,
+                    below=BOUNDS[metric],
                     note=f"at eps = {furthest:g}",
                 )
             )
@@ -125,7 +130,7 @@ def _claims(runs: Runs, place: Place, printed: Printed, larger: float) -> list[C
                 f"FutureRand's {metric} is many times ExSub's, the least ratio",
                 behind,
                 paper=float(ratios_printed.min()),
-                above=4,
+                above=3,
                 note="its published constants; the bound is ours; the paper's ratio: of TVE",
             )
         )
