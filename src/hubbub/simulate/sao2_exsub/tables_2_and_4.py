@@ -88,11 +88,9 @@ def _reproduces(paper: float | None, on_paper: float) -> str:
     if paper is None:
         return ""
     off = paper / on_paper - 1
-    return (
-        ""
-        if abs(off) <= NEAR
-        else f"the paper's does not reproduce: {abs(off):.0%} {'above' if off > 0 else 'below'} the theory"
-    )
+    if abs(off) <= NEAR:
+        return ""
+    return f"the paper's does not reproduce: {abs(off):.0%} {'above' if off > 0 else 'below'} the theory"
 
 
 def _claims(runs: Runs, place: Place, printed: Printed, larger: float) -> list[Claim]:
