@@ -80,6 +80,7 @@ def test_releases_are_right_within_their_intervals(joins: int) -> None:
         assert release.lost is not None
         assert release.lost.due == release.lost.came
         assert release.lost.bias == (0.0, 0.0, 0.0)
+        assert release.estimate.bias == "none"
 
 
 def test_errors_are_those_that_are_stated() -> None:
@@ -106,6 +107,7 @@ def test_what_is_lost_draws_releases_and_the_bias_says_how_far() -> None:
         off = (release.estimate.value - crowd.truth(release.step)) / release.estimate.stderr
         rest = off - np.array(release.lost.bias) / release.estimate.stderr
         worst, left = max(worst, np.abs(off).max()), [*left, *np.abs(rest)]
+        assert release.estimate.bias == ("none" if release.step == 1 else "heuristic")
         if release.step > 1 and release.lost.due:
             assert 0.35 < 1 - release.lost.came / release.lost.due < 0.45  # 0.4; 10 standard errors and more
     # What is left has the noise of the bias too, at 60% of the reports: 24 numbers within 6, and drawn by far more.

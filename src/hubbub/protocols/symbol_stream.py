@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,10 +92,13 @@ def symbol_stream(
                 due, came = due + int(answers.n[level]), came + int(counts[level, 1])
         answers.step = at
         lost = Lost(due, came, tuple(_bias(symbols, answers, place, at).tolist()))
+        estimate = answers.mean(at)
+        if (place.came < place.due).any():
+            estimate = replace(estimate, bias="heuristic")
         place.step += 1
         yield Release(
             step=step,
-            estimate=answers.mean(at),
+            estimate=estimate,
             published=sketch is not None and sketch.n > 0,
             spent=float(at == 1),
             n=answers.population,
