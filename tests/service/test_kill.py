@@ -32,7 +32,7 @@ class Fleet:
     def __init__(self) -> None:
         self.port = 0
         self.ask = ""
-        self.stopped = threading.Event()
+        self.stopped, self.given_up = threading.Event(), threading.Event()
         self.acknowledged = np.zeros(SIZE, dtype=np.int64)
         self.retries = 0
         self._lock = threading.Lock()
@@ -55,6 +55,8 @@ class Fleet:
             ids = [draw.randbytes(16) for _ in range(count)]
             kind, frame = self._frame(ids, values)
             while not self._post(kind, frame, count):  # the same bytes until they are acknowledged
+                if self.given_up.is_set():
+                    return
                 with self._lock:
                     self.retries += 1
                 time.sleep(0.01)
@@ -106,6 +108,9 @@ def kill_often(store: str, folder: Path, times: int) -> None:
             process = exact_process(store, folder)
             fleet.port = process.port
         time.sleep(0.5)
+    except BaseException:
+        fleet.given_up.set()
+        raise
     finally:
         fleet.stop()
     assert process.stop() == 0
