@@ -69,6 +69,7 @@ _HOMES = {
     "Categorical": "hubbub.core.domain",
     "Estimate": "hubbub.core.estimate",
     "Gradients": "hubbub.mechanisms.ternary.gradients",
+    "KeyValue": "hubbub.core.keyvalue",
     "Mechanism": "hubbub.mechanisms.base",
     "Numeric": "hubbub.core.domain",
     "OnlineExSub": "hubbub.mechanisms.ternary.online",

@@ -24,7 +24,7 @@ def over_time(collection: Collection, name: str, answers: Sequence[Answer], code
     label, scale = shown.values[code].label, _scale(shown.kind, points)
     legend = f"Line: the estimate. Band: its {LEVEL:.0%} interval."
     if any(point.marked for point in points):
-        legend += " Dots: steps with reports of their own; between them, the release before stands in."
+        legend += " Dots: steps with reports of their own; between them, what was known before is carried on."
     return band(
         points,
         name=f"q-{name}-time",

@@ -157,7 +157,7 @@ def _facts(collection: Collection, answers: Sequence[Answer]) -> Html | None:
             ("Reports" if answer.lost is None else "Devices enrolled", count(answer.n)),
             ("Came in time", None if answer.lost is None else _came(answer)),
             ("Devices", f"{count(answer.population)} or so" if answer.population and not everyone else None),
-            ("Made from", None if answer.published else "the release before, which stands in"),
+            ("Made from", None if answer.published else "what was known before, carried on"),
             ("Bias", bias_text(answer.bias)),
         ]
     )
