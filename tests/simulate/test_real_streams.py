@@ -19,7 +19,7 @@ from hubbub.simulate.real_streams import (
     flights_stream,
     taxi_stream,
 )
-from hubbub.simulate.stream_files import kept
+from hubbub.simulate.stream_cache import kept
 
 
 def test_aircraft():
