@@ -117,8 +117,9 @@ def compare(
     runs = sweep(context, places, EPSILONS)
     figure, panels = canvas(2, 2)
     for panel, s in zip(panels, SPARSITIES, strict=True):
-        title = f"n = {study.n:,}, d = {study.d}, s = {s}"
-        draw(panel, runs, Place(study.n, study.d, s), EPSILONS, study.methods, study.what, title=title, y=study.metric)
+        place = Place(study.n, study.d, s)
+        title = str(place.scaled(context))
+        draw(panel, runs, place, EPSILONS, study.methods, study.what, title=title, y=study.metric)
     legend_below(figure, panels)
     made = f"mean of ln, {context.repeats} runs (the paper: 100)"
     cells = [

@@ -26,7 +26,7 @@ __all__ = ["EPSILONS", "METHODS", "S", "figure_6", "figure_12", "first_moves"]
 
 S = 6
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0)
-METHODS = ("PCKV-GRR", "PCKV-UE", "EFMRTT", "ToPL", "DDRM", "ExSub")
+METHODS = ("PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "EFMRTT", "ToPL", "DDRM", "ExSub")
 """Those that can be said as the days go by, as the paper has it."""
 Key = tuple[str, float, str]  # who, epsilon, method
 Runs = Mapping[Key, NDArray[np.float64]]

@@ -39,6 +39,10 @@ class Place(NamedTuple):
     d: int
     s: int
 
+    def scaled(self, context: Context) -> Place:
+        """With as many people as there are in a quick look."""
+        return self._replace(n=context.size(self.n))
+
     def __str__(self) -> str:
         return f"n = {self.n:,}, d = {self.d}, s = {self.s}"
 
