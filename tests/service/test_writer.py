@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -33,12 +34,13 @@ class Slow(SqliteStore):
         self.broken = False
         self.made: list[Changes] = []
 
-    def commit(self, changes: Changes) -> None:
+    def commit(self, changes: Changes) -> Counter[tuple[str, str]]:
         self.gate.wait(30)
         if self.broken:
             raise StoreFailed("the disk is full")
-        super().commit(changes)
+        deleted = super().commit(changes)
         self.made.append(changes)
+        return deleted
 
 
 class Working:

@@ -52,11 +52,11 @@ def test_a_headless_run() -> None:
     assert _covered(emoji["estimates"], 0.1) < 8
     assert "73.2% sure" in emoji["promise"]
     assert flights["steps"] >= 1
-    assert flights["when"].startswith("8 February 2013")
+    assert "February 2013" in flights["when"]  # a busy machine gets further into the days before a result
     assert [row["value"] for row in flights["estimates"]] == [*PUNCTUAL, "(none)"]
     assert "At most one report in any 18 seconds" in flights["promise"]
     assert aircraft["steps"] >= 1
-    assert aircraft["when"].startswith("8 February 2013")
+    assert "February 2013" in aircraft["when"]
     assert [row["value"] for row in aircraft["estimates"]] == list(AWAY)
     # Of four intervals of 95%, one at least holds the truth but for once in 160,000 times.
     assert aircraft["covered"] >= 1
