@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.event import UNITS_PER_EPSILON, epsilon_of, units_of
 from hubbub.core.ternary import MOST_DIMENSION
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
@@ -105,8 +107,14 @@ class Sao2:
     def mechanisms(self) -> tuple[TernaryMechanism, ...]:
         """How devices of each level say it."""
         kind = MECHANISMS[self.mechanism]
-        made = [kind(epsilon=self.epsilon, dimension=v.entries, sparsity=v.sparsity) for v in self.views]  # type: ignore[call-arg]
+        made = [kind(epsilon=self._told_with, dimension=v.entries, sparsity=v.sparsity) for v in self.views]  # type: ignore[call-arg]
         return tuple(one for one in made if isinstance(one, TernaryMechanism))
+
+    @property
+    def _told_with(self) -> float:
+        # As a float 0.1 is more than a tenth: a report told with it costs a unit more than its device may spend.
+        fine = isinstance(self.epsilon, float) and 1 / UNITS_PER_EPSILON <= self.epsilon < math.inf
+        return epsilon_of(units_of(self.epsilon)) if fine else self.epsilon  # what else is given, mechanisms refuse
 
     @cached_property
     def variances(self) -> tuple[float, ...]:

@@ -1,5 +1,5 @@
-"""Tables 2 and 4 and the offline figures of SaO2. Importing this registers them, in the text's order."""
+"""The tables and figures of SaO2. Importing this registers them, in the text's order."""
 
-from hubbub.simulate.sao2_exsub import figure_1, offline, tables_2_and_4, stock  # isort: skip
+from hubbub.simulate.sao2_exsub import figure_1, offline, tables_2_and_4, table_3, stock, destinations, calibrated  # isort: skip
 
-__all__ = ["figure_1", "offline", "stock", "tables_2_and_4"]
+__all__ = ["calibrated", "destinations", "figure_1", "offline", "stock", "table_3", "tables_2_and_4"]
