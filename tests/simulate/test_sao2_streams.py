@@ -82,8 +82,8 @@ def test_every_figure_runs_and_saves(name: str, tmp_path: Path, monkeypatch: pyt
     numbers = [cell for cell in result.cells if cell.column != "claim"]
     if name != "sao2-figure-10":
         assert all(destinations.NOT_TRAJECTORY in cell.note for cell in numbers)
-        assert sum("4,043 aircraft, as it is" in cell.note for cell in numbers) == len(numbers) / 2
-        assert sum("2,000 aircraft, resampled to 2,000" in cell.note for cell in numbers) == len(numbers) / 2
+        assert sum("4,043 devices, as it is" in cell.note for cell in numbers) == len(numbers) / 2
+        assert sum("2,000 devices, resampled to 2,000" in cell.note for cell in numbers) == len(numbers) / 2
 
 
 def test_portions_as_printed() -> None:

@@ -18,7 +18,7 @@ from hubbub.simulate.devices import Stream
 from hubbub.simulate.dissertation.style import canvas, finish, legend_below
 from hubbub.simulate.reproduce import Cell, Context, reproduction
 from hubbub.simulate.sao2_exsub.destinations import DAYS, NOT_TRAJECTORY, S, populations
-from hubbub.simulate.sao2_exsub.online import OURS, Runs, as_printed, average, look, sweep, toggling
+from hubbub.simulate.sao2_exsub.online import OURS, Runs, as_printed, average, look, mark_epsilons, sweep, toggling
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,7 +85,7 @@ def calibrated_portions(tree: Tree) -> NDArray[np.float64]:
 def figure_9(context: Context) -> tuple[list[Cell], Figure]:
     """Where aircraft went last, by epsilon."""
     streams = populations(context)
-    labels = {who: f"{NOT_TRAJECTORY}: {stream.n:,} aircraft, {who}" for who, stream in streams.items()}
+    labels = {who: f"{NOT_TRAJECTORY}: {stream.n:,} devices, {who}" for who, stream in streams.items()}
     setting: Setting = {"dimension": len(streams["as it is"].labels), "steps": DAYS, "changes": S}
     return _compare(context, streams, labels, setting, (0.5, 1.0, 2.0), one=True)
 
@@ -180,6 +180,7 @@ def _draw(runs: Runs, people: Sequence[str], epsilons: Sequence[float]) -> Figur
             values = [average(runs, (who, e, _name(form, queries)), f"{queries}_tve") for e in epsilons]
             panel.plot(epsilons, values, **_look(form))
         finish(panel, "$\\epsilon$", f"TVE of {words}", who, log="xy")
+        mark_epsilons(panel, epsilons)
     legend_below(figure, panels)
     return figure
 

@@ -14,7 +14,7 @@ from hubbub.simulate.dissertation.style import canvas, finish, legend_below
 from hubbub.simulate.event_stream import RESAMPLED
 from hubbub.simulate.last_destinations import CategoryStream, last_destinations
 from hubbub.simulate.reproduce import Cell, Context, reproduction
-from hubbub.simulate.sao2_exsub.online import OURS, Key, Runs, as_printed, average, look, sweep
+from hubbub.simulate.sao2_exsub.online import OURS, Key, Runs, as_printed, average, look, mark_epsilons, sweep
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,7 +97,7 @@ def _compare(context: Context, queries: Sequence[tuple[str, str]], metric: str) 
     for what, words in queries:
         for who, epsilon, method in plans:
             remarks = [
-                f"{NOT_TRAJECTORY}: {streams[who].n:,} aircraft, {who}, {dimension} categories",
+                f"{NOT_TRAJECTORY}: {streams[who].n:,} devices, {who}, {dimension} categories",
                 f"{clipped:.0%} move more than {S // 2} times and are clipped: a TVE of days of "
                 f"{lost[OURS if method == OURS else 'ExSub']:.2g}, which is in these",
                 _form(method),
@@ -124,7 +124,8 @@ def _draw(runs: Runs, streams: Mapping[str, CategoryStream], queries: Sequence[t
         for method in METHODS:
             keys: list[Key] = [(who, epsilon, method) for epsilon in EPSILONS]
             panel.plot(EPSILONS, [average(runs, key, f"{what}_{metric.lower()}") for key in keys], **look(method))
-        finish(panel, "$\\epsilon$", f"{metric} of {words}", f"{streams[who].n:,} aircraft, {who}", log="xy")
+        finish(panel, "$\\epsilon$", f"{metric} of {words}", f"{streams[who].n:,} devices, {who}", log="xy")
+        mark_epsilons(panel, EPSILONS)
     legend_below(figure, panels)
     return figure
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from hubbub.simulate.devices import Stream
 from hubbub.simulate.reproduce import Context
 from hubbub.simulate.sparse.methods import look as look_of_mechanism
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = [
     "OURS",
     "Key",
@@ -27,6 +30,7 @@ __all__ = [
     "as_printed",
     "average",
     "look",
+    "mark_epsilons",
     "scores",
     "sweep",
     "toggling",
@@ -154,6 +158,12 @@ def average(runs: Runs, keys: Key | Sequence[Key], what: str) -> float:
     """The mean over the runs of one of the `Scores`; of several settings, that of the best of them."""
     several = [keys] if isinstance(keys, tuple) else keys
     return min(float(runs[key][:, Scores._fields.index(what)].mean()) for key in several)
+
+
+def mark_epsilons(panel: Axes, epsilons: Sequence[float]) -> None:
+    """Name the epsilons that were run, and no others: on a short logarithmic axis the labels run into each other."""
+    panel.set_xticks(list(epsilons), [f"{epsilon:g}" for epsilon in epsilons])
+    panel.set_xticks([], minor=True)
 
 
 def look(method: str) -> dict[str, Any]:
