@@ -47,7 +47,7 @@ def test_forged_devices(answer: Callable[..., Any], hubbub: Callable[..., Result
     assert "popular: If 1% of the devices are forged, they can raise any share by up to 75.5 percentage points" in shown
     assert "one forged report counts for 75 people with GRR" in shown
     planned = hubbub("plan", named).stdout
-    assert "How far any answer can be moved if 1% of the devices are forged" in planned
+    assert "How far any answer can be moved if 1% of the devices are forged" in " ".join(planned.split())
     assert "75.5%" in planned
     assert max(map(len, planned.splitlines())) <= 80
 
