@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.checks.enumeration import public_rows
+from hubbub.checks.enumeration import public_rows, row_keys
 from hubbub.checks.failure import require
 from hubbub.checks.values import some_values
 from hubbub.core.errors import InvalidValue
 from hubbub.core.influence import Influence, forged_part
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import ColumnSpec, Mechanism
 
 __all__ = ["accepted_reports", "check_influence", "influences"]
 
 _PUBLIC_ROWS = 8
 _LISTED = 12_000  # reports looked at, at most about so many
 _RANDOM = 200
+_EVERYTHING = 1 << 15  # reports of any content, accepted or not, that are tried one by one
+_WORK = 1 << 22  # ... where their sketches are small
 _CLOSE = 1e-9  # estimates are floats
 
 
@@ -29,7 +32,8 @@ def check_influence(mechanism: Mechanism, rng_seed: int = 1) -> None:
     """No accepted report says more of an answer than `influence` states, and some report says as much.
 
     And m of them, beside n honest ones, move the estimate by exactly m/(n+m) of the distance. Every private part is
-    tried where they can be listed, and columns filled at random; the estimates are those of the mechanism itself.
+    tried where they can be listed, and whatever else the format check accepts: all of it where reports are short, else
+    columns filled at random. The estimates are those of the mechanism itself.
 
     Example:
         >>> from hubbub import GRR
@@ -71,7 +75,7 @@ def influences(mechanism: Mechanism) -> list[tuple[dict[str, Any], Influence]]:
 def accepted_reports(mechanism: Mechanism, rng: Random) -> tuple[bool, Reports]:
     """Reports that the format check accepts, one a row, and whether every private part is among them.
 
-    Beside those that clients make, columns filled at random, and with their least and largest numbers.
+    Beside those that clients make: columns filled with everything, or at random and with their least and largest.
 
     Example:
         >>> from hubbub import GRR
@@ -87,30 +91,48 @@ def accepted_reports(mechanism: Mechanism, rng: Random) -> tuple[bool, Reports]:
         parts.append(outputs)
     listed = bool(parts)
     parts.append(mechanism.randomize(some_values(mechanism, _RANDOM, rng), rng))
-    parts += [report for report in _arbitrary(mechanism, rng) if _accepts(mechanism, report)]
-    return listed, Reports.concat(parts)
+    parts += _accepted(mechanism, _arbitrary(mechanism, rng))
+    every = Reports.concat(parts)
+    keys = row_keys({**every.public, **every.private}, len(every))
+    return listed, every[np.array(sorted({key: row for row, key in enumerate(keys)}.values()))]
 
 
-def _arbitrary(mechanism: Mechanism, rng: Random) -> Iterator[Reports]:
-    for how in [*["random"] * _RANDOM, "least", "most"]:
-        parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
-        for column in mechanism.columns:
-            limits = np.iinfo(column.dtype)
-            most = int(limits.max) if column.below is None else column.below - 1
-            least = int(limits.min)
-            count = int(np.prod(column.shape))
-            drawn = [least + int.from_bytes(rng.bytes(16), "little") % (most - least + 1) for _ in range(count)]
-            filled = {"random": drawn, "least": [least] * count, "most": [most] * count}[how]
-            parts[column.part][column.name] = np.array(filled, dtype=column.dtype).reshape(1, *column.shape)
-        yield Reports(mechanism.spec_id, **parts)
+def _arbitrary(mechanism: Mechanism, rng: Random) -> Reports:
+    """Columns filled with anything that their type holds: everything, if it is little; else some at random."""
+    limits = [_limits(column) for column in mechanism.columns for _ in range(math.prod(column.shape))]
+    everything = math.prod(most - least + 1 for least, most in limits)
+    if everything <= _EVERYTHING and everything * math.prod(mechanism.sketch_shape) <= _WORK:
+        rows = list(product(*(range(least, most + 1) for least, most in limits)))
+    else:
+        rows = [tuple(_between(*limit, rng) for limit in limits) for _ in range(_RANDOM)]
+        rows += list(zip(*limits, strict=True))
+    parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
+    start = 0
+    for column in mechanism.columns:
+        end = start + math.prod(column.shape)
+        filled = np.array([row[start:end] for row in rows], dtype=column.dtype)
+        parts[column.part][column.name], start = filled.reshape(len(rows), *column.shape), end
+    return Reports(mechanism.spec_id, **parts)
 
 
-def _accepts(mechanism: Mechanism, report: Reports) -> bool:
+def _limits(column: ColumnSpec) -> tuple[int, int]:
+    limits = np.iinfo(column.dtype)
+    return int(limits.min), int(limits.max) if column.below is None else column.below - 1
+
+
+def _between(least: int, most: int, rng: Random) -> int:
+    return least + int.from_bytes(rng.bytes(16), "little") % (most - least + 1)
+
+
+def _accepted(mechanism: Mechanism, reports: Reports) -> list[Reports]:
+    """The parts of a batch that the format check accepts, found by halving."""
     try:
-        mechanism.check(report)
+        mechanism.check(reports)
     except InvalidValue:
-        return False
-    return True
+        middle = len(reports) // 2
+        halves = (reports[:middle], reports[middle:]) if middle else ()
+        return [part for half in halves for part in _accepted(mechanism, half)]
+    return [reports]
 
 
 def _value(mechanism: Mechanism, reports: Reports, options: dict[str, Any]) -> NDArray[np.float64]:
