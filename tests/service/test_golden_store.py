@@ -7,6 +7,7 @@ import logging
 import re
 import shutil
 import sqlite3
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -207,3 +208,27 @@ def dump(path: Path) -> list[str]:
     lines = list(database.iterdump())
     database.close()
     return lines
+
+
+def test_hubbub_serve_opens_a_store_of_the_first_commit_and_says_what_began_anew(tmp_path: Path) -> None:
+    folder, _ = golden("store-1-first", tmp_path)
+    command = [sys.executable, "-c", "from hubbub.cli import main; main()", "serve", "collection.toml", "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "--store", "sqlite:///store.sqlite"], cwd=folder, stderr=subprocess.PIPE, text=True
+    )
+    said: list[str] = []
+    try:
+        assert process.stderr is not None
+        while not said or "token in" not in said[-1]:
+            said.append(process.stderr.readline())
+            assert said[-1], said
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    lines = [json.loads(line) for line in said if line.startswith("{")]
+    whys = {
+        line["question"]: line["why"] for line in lines if line["event"] == "new era" and "older one" in line["why"]
+    }
+    assert set(whys) == {"flow", "trend"}
+    assert "arithmetic 1, and it was begun with an older one" in whys["flow"]
+    assert process.returncode == 0
