@@ -21,6 +21,8 @@ sys.path.insert(0, str(HERE))
 
 from make_store import HOUR, World  # noqa: E402
 
+from hubbub.service.archive import Archive
+from hubbub.service.kept import kept_reports
 from hubbub.service.store.base import Store  # noqa: E402
 from hubbub.service.store.migrations import VERSION  # noqa: E402
 from hubbub.service.store.postgres import PostgresStore  # noqa: E402
@@ -142,6 +144,24 @@ def copy_to_postgres(path: Path, url: str) -> None:
                         f"SELECT setval('{table}_number_seq', (SELECT MAX(number) + 1 FROM {table}))".encode()
                     )
     source.close()
+
+
+@pytest.mark.parametrize("name", [name for name in STORES if (HERE / name / "reports").exists()])
+def test_kept_reports_are_read_from_their_files(tmp_path: Path, name: str) -> None:
+    folder, expected = golden(name, tmp_path)
+    world = Copied(folder, expected["now"])
+    key = world.collection.collection_id
+    archive = Archive(folder / "reports")
+    found = dict(kept_reports(world.store, archive, key, "kept", first=0, last=99))
+    told = {step: payload for step, _, payload in expected["releases"]["kept"]}
+    assert set(told) <= set(found)
+    assert len(told) >= 5
+    question = world.collection.questions["kept"]
+    mechanism = question.mechanism_for(world.collection.fields["theme"])
+    for step, payload in told.items():
+        estimate = mechanism.estimate(mechanism.accumulate(found[step]))
+        assert estimate.value.tolist() == pytest.approx(payload["value"])
+    world.store.close()
 
 
 def columns(path: Path) -> dict[str, Any]:
