@@ -16,18 +16,18 @@ from typing import Any
 
 import pytest
 
-HERE = Path(__file__).parents[1] / "golden"
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
 
-from make_store import HOUR, World  # noqa: E402
+from make_store import HOUR, World
 
 from hubbub.service.archive import Archive
 from hubbub.service.kept import kept_reports
-from hubbub.service.store.base import Store  # noqa: E402
-from hubbub.service.store.migrations import VERSION  # noqa: E402
-from hubbub.service.store.postgres import PostgresStore  # noqa: E402
-from hubbub.service.store.sqlite import SqliteStore  # noqa: E402
+from hubbub.service.store.base import Store
+from hubbub.service.store.migrations import VERSION
+from hubbub.service.store.postgres import PostgresStore
+from hubbub.service.store.sqlite import SqliteStore
 
+HERE = Path(__file__).parents[1] / "golden"
 STORES = sorted(path.name for path in HERE.glob("store-*"))
 ENDED = {  # the questions that must begin anew: what they once said is not what they would say
     "store-1-first": {"flow", "trend"},
