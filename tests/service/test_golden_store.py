@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def check(
             assert first == (32 if question == "places" else now + 1)
     held = {key for key, _ in world.store.held()}
     assert held == set(world.collector.board.windows)  # what the ended eras left open is closed and forgotten
-    for step in range(now + 1, now + 9):
+    for step in range(now + 1, now + 6):
         world.step(step)
     for question in world.collection.questions:
         rows = world.collector.releases("survey", question, first=0, last=1 << 40, most=1 << 20)
@@ -106,13 +107,13 @@ def test_an_older_store_goes_on(tmp_path: Path, name: str, caplog: pytest.LogCap
     folder, expected = golden(name, tmp_path)
     check(folder, expected, name, caplog)
     caplog.clear()
-    now = expected["now"] + 9 * HOUR
+    now = expected["now"] + 6 * HOUR
     again = Copied(folder, now)  # and is then like any other
     assert new_eras(caplog) == []
     again.store.close()
 
 
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("name", ["store-1-first", "store-1-changes", "store-1"])
 def test_an_older_store_in_postgresql_goes_on(
     tmp_path: Path, name: str, postgres: Callable[[], str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -121,6 +122,16 @@ def test_an_older_store_in_postgresql_goes_on(
     url = postgres()
     copy_to_postgres(folder / "store.sqlite", url)
     check(folder, expected, name, caplog, PostgresStore(url))
+
+
+def test_two_collectors_that_begin_at_once_migrate_a_store_once(postgres: Callable[[], str]) -> None:
+    url = postgres()
+    copy_to_postgres(HERE / "store-1" / "store.sqlite", url)
+    with ThreadPoolExecutor(4) as pool:
+        opened = list(pool.map(lambda _: PostgresStore(url), range(4)))
+    assert opened[0]._read("SELECT value FROM meta WHERE key = 'version'") == [(str(VERSION),)]
+    for store in opened:
+        store.close()
 
 
 def copy_to_postgres(path: Path, url: str) -> None:
