@@ -45,10 +45,15 @@ class Decision(NamedTuple):
 
 
 class Method(NamedTuple):
-    """A method of the paper: how it decides, and what it divides."""
+    """A method of the paper: how it decides, what it divides, and the version of its arithmetic.
+
+    The number goes up with every change of what it asks, releases or remembers: a collector then begins a new era
+    instead of going on from numbers that it would not have made.
+    """
 
     decision: Decision
     division: type[Division]
+    arithmetic: int = 1
 
     @property
     def decide(self) -> Callable[..., Protocol]:
@@ -68,14 +73,14 @@ _PEGASUS = Decision(pegasus, pegasus_parts, rounds=2, even=True)
 METHODS: dict[str, Method] = {
     "LBU": Method(_UNIFORM, BudgetDivision),
     "LSP": Method(_SAMPLING, PopulationDivision),
-    "LBD": Method(_DISTRIBUTION, BudgetDivision),
-    "LBA": Method(_ABSORPTION, BudgetDivision),
+    "LBD": Method(_DISTRIBUTION, BudgetDivision, arithmetic=2),
+    "LBA": Method(_ABSORPTION, BudgetDivision, arithmetic=2),
     "LPU": Method(_UNIFORM, PopulationDivision),
     "LPD": Method(_DISTRIBUTION, PopulationDivision),
     "LPA": Method(_ABSORPTION, PopulationDivision),
     "LB-DSAT": Method(_DSAT, BudgetDivision),
     "LP-DSAT": Method(_DSAT, PopulationDivision),
-    "LB-RescueDP": Method(_RESCUE, BudgetDivision),
+    "LB-RescueDP": Method(_RESCUE, BudgetDivision, arithmetic=2),
     "LP-RescueDP": Method(_RESCUE, PopulationDivision),
     "LB-FAST": Method(_FAST, BudgetDivision),
     "LP-FAST": Method(_FAST, PopulationDivision),
@@ -93,11 +98,11 @@ def epsilons(method: str, *, epsilon: float, w: int) -> tuple[int, ...]:
     """
     if method not in METHODS:
         raise InvalidValue("method", method, f"one of {', '.join(METHODS)}")
-    decision, divides = METHODS[method]
-    division = divides(Frequencies(2), epsilon=epsilon, w=w)
+    chosen = METHODS[method]
+    division = chosen.division(Frequencies(2), epsilon=epsilon, w=w)
     if isinstance(division, PopulationDivision):
         return (division.units,)
-    return tuple(sorted({spent for spent in decision.parts(division) if spent > 0}))
+    return tuple(sorted({spent for spent in chosen.decision.parts(division) if spent > 0}))
 
 
 def window_stream(
@@ -125,7 +130,6 @@ def window_stream(
     """
     if method not in METHODS:
         raise InvalidValue("method", method, f"one of {', '.join(METHODS)}")
-    decision, division = METHODS[method]
-    memory = memory or Memory()
-    account = memory.keep("division", division(question, epsilon=epsilon, w=w))
-    return decision.decide(account, memory=memory, **options)
+    chosen, memory = METHODS[method], memory or Memory()
+    account = memory.keep("division", chosen.division(question, epsilon=epsilon, w=w))
+    return chosen.decide(account, memory=memory, **options)
