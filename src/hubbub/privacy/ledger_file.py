@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hubbub.core.errors import HubbubError, InvalidValue, SpecMismatch
+from hubbub.core.private_file import make_private_file
 from hubbub.core.spec import Json, canonical
 
 __all__ = ["LedgerFile", "LedgerUnavailable"]
@@ -119,7 +120,7 @@ class LedgerFile:
 def _connect(path: str) -> sqlite3.Connection:
     try:
         if path != ":memory:":
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite would let others read it
+            make_private_file(path)  # SQLite would let others read it
         return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
         raise LedgerUnavailable(f"{path}: {error}") from error
