@@ -12,11 +12,16 @@ from typing import Any
 
 import pytest
 
+from hubbub.core.event import Event
+from hubbub.privacy.ledger import Budget, Ledger, StepClock
+from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="lives are forked, and killed")
 
 SHELF = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 LIVES = Path(__file__).with_name("ledger_touch.py")
 PARTIES = 8
+EVENT = Event("GRR", "0" * 32, 7)
 
 
 def run(kind: str, count: int, plant: str = "none") -> dict[str, Any]:
@@ -39,6 +44,37 @@ def test_third_parties_touch_the_ledger_before_kills() -> None:
 def test_a_planted_close_is_found_in_under_five_runs() -> None:
     """A process that opens and closes its own ledger's file loses all its locks on it."""
     assert run("last", 1, "close")["wrong"]  # the first party is another thread
+
+
+def test_a_forked_child_that_closes_it_takes_nothing_back(tmp_path: Path) -> None:
+    file = LedgerFile(tmp_path / "file", {}, ("CREATE TABLE numbers (number INTEGER)",))
+    with file.transaction():
+        file.run("INSERT INTO numbers VALUES (7)")
+        assert (tmp_path / "file-journal").exists()
+        child = os.fork()
+        if child == 0:
+            try:
+                file.close()
+            finally:
+                os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert (tmp_path / "file-journal").exists(), "without it a crash now would leave half of this"
+    assert file.run("SELECT number FROM numbers") == [(7,)]
+    file.close()
+
+
+@pytest.mark.parametrize("what", ["deleted", "replaced"])
+def test_a_ledger_whose_file_is_gone_answers_nothing(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "ledger"
+    with Ledger(path, Budget(user=100), clock=StepClock(1)) as ledger:
+        ledger.answer("ask 1", 1, EVENT, lambda: b"")
+        if what == "replaced":
+            (tmp_path / "other").write_bytes(b"")
+            (tmp_path / "other").replace(path)
+        else:
+            path.unlink()
+        with pytest.raises(LedgerUnavailable):
+            ledger.answer("ask 2", 1, EVENT, lambda: b"")
 
 
 @pytest.mark.slow

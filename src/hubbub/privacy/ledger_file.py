@@ -69,8 +69,9 @@ class LedgerFile:
             raise
 
     def close(self) -> None:
-        """Close it."""
-        self._database.close()
+        """Close it; in a forked process leave it to its owner, whose transaction would be rolled back."""
+        if os.getpid() == self._pid:
+            self._database.close()
 
     def run(self, sql: str, *values: object) -> list[Any]:
         """Run one statement, and return its rows."""
