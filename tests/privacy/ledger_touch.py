@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import select
 import signal
 import sqlite3
 import sys
@@ -39,6 +40,10 @@ LAST = Budget(user=COST)
 CONNECT = sqlite3.connect
 
 
+PATIENCE = 0.5
+"""Seconds in which the others have their chance."""
+
+
 def careless(path: str, **options: Any) -> sqlite3.Connection:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     return CONNECT(path, **options)
@@ -57,27 +62,32 @@ def outside(party: str, path: Path, budget: Budget) -> Callable[[], None]:
 
 
 def last(folder: Path, count: int) -> tuple[int, list[str]]:
+    planted = sqlite3.connect is not CONNECT
     wrong = []
     for number in range(count):
-        party = PARTIES[number % len(PARTIES)]
+        party = THREAD if planted else PARTIES[number % len(PARTIES)]
         path = folder / f"{number}"
         inside, entered = os.pipe()
+        over, ended = os.pipe()
 
-        def first(path: Path = path, entered: int = entered, party: str = party) -> None:
-            threads = []
+        def first(path: Path = path, entered: int = entered, over: int = over, party: str = party) -> None:
+            looking = threading.Thread(target=look_in_turn, args=(path, connected := threading.Event()))
 
             def make() -> bytes:
                 if party == THREAD:
-                    threads.append(threading.Thread(target=look, args=(path, LAST)))
-                    threads[0].start()  # waits for this transaction, as it should
-                    time.sleep(0.02)
+                    looking.start()  # waits for this transaction, as it should
+                    connected.wait()
                 os.write(entered, b".")
-                time.sleep(0.3)  # the others have their chance meanwhile
+                select.select([over], [], [], PATIENCE)  # the others have their chance meanwhile
                 return b""
 
             spend(path, make)
-            for thread in threads:
-                thread.join()
+            if party == THREAD:
+                looking.join()
+
+        def second(path: Path = path, ended: int = ended) -> None:
+            spend(path, lambda: b"")
+            os.write(ended, b".")
 
         pids = [child(first)]
         os.read(inside, 1)
@@ -85,16 +95,30 @@ def last(folder: Path, count: int) -> tuple[int, list[str]]:
         for thread in others:
             thread.start()
         time.sleep(0.1 if others else 0.0)
-        pids.append(child(lambda path=path: spend(path, lambda: b"")))  # type: ignore[misc]
+        pids.append(child(second))
         ends = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
         for thread in others:
             thread.join()
-        os.close(inside)
-        os.close(entered)
+        for descriptor in (inside, entered, over, ended):
+            os.close(descriptor)
         with opened(path, LAST) as ledger:
             if ends != [0, 3] or ledger.status().lifetime != COST or len(ledger.pending()) != 1:
                 wrong.append(f"{party}: exits {ends}, spent {ledger.status().lifetime}")
     return count, wrong
+
+
+def look_in_turn(path: Path, connected: threading.Event) -> None:
+    """Look, and say when the file was opened: the transaction of the other thread is still going on."""
+    connect = sqlite3.connect
+
+    def connecting(*values: Any, **options: Any) -> sqlite3.Connection:
+        try:
+            return connect(*values, **options)
+        finally:
+            connected.set()
+
+    sqlite3.connect = connecting  # type: ignore[assignment]
+    look(path, LAST)
 
 
 def spend(path: Path, make: Callable[[], bytes]) -> None:
