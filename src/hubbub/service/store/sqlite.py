@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -11,7 +12,7 @@ from typing import Any, TypeAlias
 from hubbub.core.errors import InvalidValue
 from hubbub.core.private_file import make_private_file
 from hubbub.core.random import Random
-from hubbub.service.store.base import StoreFailed
+from hubbub.service.store.base import Changes, StoreFailed
 from hubbub.service.store.sql import SqlStore
 
 __all__ = ["SqliteStore"]
@@ -21,6 +22,7 @@ _PRAGMAS = (
     "journal_mode = WAL",
     "synchronous = FULL",  # a commit is on the disk before it is acknowledged
     "fullfsync = ON",  # macOS: through the disk's own cache
+    "secure_delete = ON",  # what is deleted is overwritten
 )
 
 
@@ -44,6 +46,7 @@ class SqliteStore(SqlStore):
         if not self._path:
             raise InvalidValue("store", path, "a file, or ':memory:'")
         self._opened: list[_Identity] | None = None
+        self._leftovers = False
         self._writer = _connect(self._path)
         for pragma in _PRAGMAS:
             self._write(f"PRAGMA {pragma}")
@@ -51,6 +54,26 @@ class SqliteStore(SqlStore):
         # A database in memory belongs to its connection.
         self._reader = self._writer if self._path == ":memory:" else _connect(self._path)
         self._opened = self._files()
+
+    def commit(self, changes: Changes) -> Counter[tuple[str, str]]:
+        """Make all of the changes, or none; what was deleted is in no file any more."""
+        with self._writing:
+            deleted = super().commit(changes)
+            self._leftovers |= bool(deleted)
+            if self._leftovers and self._path != ":memory:":
+                self._leftovers = not self._empty_log()
+        return deleted
+
+    def _empty_log(self) -> bool:
+        """Write the log into the database and cut it: pages as they were before a deletion stay in it otherwise.
+
+        Whether it was done: while someone else reads, such as a backup, it cannot be, and is tried at the next commit.
+        """
+        with self._reading:
+            self._write("PRAGMA busy_timeout = 0")
+            ((busy, _, _),) = self._write("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._write(f"PRAGMA busy_timeout = {round(1000 * _PATIENCE)}")
+        return not busy
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
