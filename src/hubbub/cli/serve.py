@@ -57,9 +57,9 @@ def serve(
     limits = Limits(rate=quota, burst=max(1, round(2 * quota)))
     files = reports or beside(store)
     keeps = any(question.keep_reports for one in loaded for question in one.questions.values())
+    set_up()
     archive = Archive(files) if keeps or files.exists() else None
     collector = Collector(loaded, open_store(store), clock=SystemClock(), keys=signing, limits=limits, archive=archive)
-    set_up()
 
     def ready() -> None:
         shown = f"[{host}]" if ":" in host else host
