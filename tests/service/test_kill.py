@@ -7,6 +7,9 @@ database that someone else has open must not be able to take anything away.
 from __future__ import annotations
 
 import random
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +21,8 @@ from process import Process, exact_process
 from third_parties import TOUCHES
 
 TAKEOVER = "takeover"
-PARTIES = [*TOUCHES, TAKEOVER]
+BACKUP = "hubbub backup"
+PARTIES = [*TOUCHES, BACKUP, TAKEOVER]
 
 
 def kill_often(store: str, folder: Path, times: int, parties: Sequence[str] = (), plant: str = "") -> None:
@@ -55,6 +59,11 @@ def kill_often(store: str, folder: Path, times: int, parties: Sequence[str] = ()
 
 def touched(party: str, process: Process, fleet: Fleet, store: str, folder: Path, plant: str) -> Process:
     """Let a third party at the store; the process that serves it then."""
+    if party == BACKUP:
+        shutil.rmtree(folder / "backup", ignore_errors=True)
+        command = [sys.executable, "-c", "from hubbub.cli import main; main()", "backup", str(folder / "backup")]
+        subprocess.run([*command, "--store", store], check=True, capture_output=True, timeout=120)
+        return process
     if party != TAKEOVER:
         TOUCHES[party](Path(store.removeprefix("sqlite:///")), folder)
         return process
