@@ -219,8 +219,9 @@ def test_files_of_others_are_left_alone(tmp_path: Path):
     (tmp_path / "letter.parquet").write_text("mine")
     archive.write(name := archive.name("q", 3, "0" * 32, "1" * 32), Reports("0" * 32, private={"v": np.uint8([1])}))
     (tmp_path / f"{name}.part").write_text("half")
-    assert archive.keep_only([name]) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["letter.parquet", "letter.txt", name]
+    assert archive.sweep([name], []) == ([], [f"{name}.part"])
+    assert archive.sweep([name], []) == ([], [])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["letter.parquet", "letter.txt", name, "set-aside"]
 
 
 def die(folder: Path, stride: int, *urls: str) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hubbub.cli import audit, check, client, data, demo, estimate, plan, reproduce, serve, watch
+from hubbub.cli import audit, backup, check, client, data, demo, estimate, plan, reproduce, restore, serve, watch
 from hubbub.core.errors import HubbubError
 
 __all__ = ["app"]
@@ -82,6 +82,8 @@ app.command()(demo.demo)
 app.command()(plan.plan)
 app.command()(check.check)
 app.command()(serve.serve)
+app.command()(backup.backup)
+app.command()(restore.restore)
 app.command()(audit.audit)
 app.command()(estimate.estimate)
 app.command()(watch.watch)

@@ -1,15 +1,15 @@
 """Single reports in Parquet files, one file an ask, beside the store.
 
-The store says which files count: a file that it does not name is left over from a crash, and is deleted. So a crash
-between writing a file and saying so loses nothing and counts nothing twice: the reports are still in the store, and the
-file is written again.
+The store says which files count. So a crash between writing a file and saying so loses nothing and counts nothing
+twice: the reports are still in the store, and the file is written again. A file that the store does not name is set
+aside (`quarantine.py`).
 """
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import MissingDependency
+from hubbub.core.errors import HubbubError, MissingDependency
 from hubbub.core.reports import Reports
+from hubbub.service.quarantine import Swept, set_aside, sweep
+from hubbub.service.store.base import Expiry
 
-__all__ = ["Archive", "beside"]
+__all__ = ["Archive", "ReportsMissing", "beside"]
 
 _KEY = b"hubbub"
-_OURS = re.compile(r"[a-z0-9_-]+-[0-9]+-[0-9a-f]{8}-[0-9a-f]{16}\.parquet(\.part)?")
+
+
+class ReportsMissing(HubbubError):
+    """Single reports that the store names are not there: what would be told without them would be wrong."""
 
 
 class Archive:
@@ -36,8 +41,8 @@ class Archive:
         >>> archive.write(name, Reports("0" * 32, private={"value": np.uint16([9, 4])}))
         >>> archive.read(name).private["value"].tolist()
         [4, 9]
-        >>> archive.keep_only([])
-        1
+        >>> archive.missing([name, "popular-8-00000000-1111111111111111.parquet"])
+        ['popular-8-00000000-1111111111111111.parquet']
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,7 +59,7 @@ class Archive:
         return f"{question}-{step}-{collection[:8]}-{ask[:16]}.parquet"
 
     def write(self, name: str, reports: Reports) -> None:
-        """Write a file, whole and on the disk; one of this name is replaced."""
+        """Write a file, whole and on the disk. One of this name with other reports is set aside, never replaced."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -72,14 +77,22 @@ class Archive:
             pq.write_table(table, file, compression="zstd")
             file.flush()
             os.fsync(file.fileno())
+        if path.exists() and not filecmp.cmp(path, made, shallow=False):
+            set_aside(path)
         os.replace(made, path)
         self._sync()
 
     def read(self, name: str) -> Reports:
-        """The reports of a file."""
+        """The reports of a file; `ReportsMissing` if it is not there, or not one."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        table = pq.read_table(self.folder / name)
+        try:
+            table = pq.read_table(self.folder / name)
+        except FileNotFoundError:
+            raise ReportsMissing(f"{name} is not in the folder of reports") from None
+        except (OSError, pa.ArrowInvalid) as error:
+            raise ReportsMissing(f"{name} cannot be read: {type(error).__name__}") from error
         about = json.loads(table.schema.metadata[_KEY])
         parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
         for part, key, dtype, shape in about["columns"]:
@@ -92,15 +105,16 @@ class Archive:
             parts[part][key] = column.astype(np.dtype(dtype).newbyteorder("="), copy=False)
         return Reports(about["spec_id"], public=parts["public"], private=parts["private"])
 
-    def keep_only(self, names: Iterable[str]) -> int:
-        """Delete every other file that was made here; how many there were."""
-        known = set(names)
-        others = [path for path in self.folder.iterdir() if _OURS.fullmatch(path.name) and path.name not in known]
-        for path in others:
-            path.unlink()
-        if others:
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """Those of some files that are not there."""
+        return sorted(name for name in names if not (self.folder / name).is_file())
+
+    def sweep(self, named: Iterable[str], expired: Iterable[Expiry]) -> Swept:
+        """Delete what is not named and expired; set aside whatever else is not named."""
+        swept = sweep(self.folder, named, expired)
+        if swept.deleted or swept.set_aside:
             self._sync()
-        return len(others)
+        return swept
 
     def _sync(self) -> None:
         descriptor = os.open(self.folder, os.O_RDONLY)

@@ -17,13 +17,16 @@ from hubbub.service.frames import Frame, Refused, Served, read_frame
 from hubbub.service.ingest import draft, refusal
 from hubbub.service.kept import moved
 from hubbub.service.logs import log
+from hubbub.service.quarantine import SET_ASIDE
 from hubbub.service.quota import Quota
 from hubbub.service.receipt import Receipt
 from hubbub.service.rounds import Rounds
-from hubbub.service.store.base import Changes, ReleaseRow, Store, StoreFailed
+from hubbub.service.store.base import Changes, Expiry, ReleaseRow, Store, StoreFailed
 from hubbub.service.versions import as_served, register
 
 __all__ = ["Collector", "Limits"]
+
+_MOST_LOGGED = 20
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,8 @@ class Collector:
         self._pending: Counter[tuple[str, str]] = Counter()
         self.deleted: Counter[tuple[str, str]] = Counter()
         """What was deleted since the start, by collection id and kind."""
+        self.missing: list[str] = []
+        """The files of single reports that the store names and that are not there."""
         self._quota = Quota(rate=self.limits.rate, burst=self.limits.burst, clock=clock)
         collections = as_served(collections, store)
         added, outdated = register(collections, store)
@@ -143,10 +148,10 @@ class Collector:
         now = self.clock.now()
         changes = self._rounds.tick(now)
         self._commit(changes)
-        if changes.expired and self.archive is not None:
-            self.archive.keep_only(self.store.archive_names())
         if changes.finals:
             self._move()
+        if changes.expired:
+            self._tidy(changes.expired)
         until = self._rounds.next_event(now)
         for name, collection in self.collections.items():
             self._publish(name, collection, now, until)
@@ -166,6 +171,19 @@ class Collector:
         if self.archive is not None:
             for key, question, step in self.store.to_archive():
                 self._commit(Changes(archives=[moved(self.store, self.archive, key, question, step)]))
+
+    def _tidy(self, expired: Sequence[Expiry]) -> None:
+        """Delete files whose retention is over, set aside those that the store does not name, see what is missing."""
+        names = sorted(self.store.archive_names())
+        missing = names if self.archive is None else self.archive.missing(names)
+        if self.archive is not None:
+            swept = self.archive.sweep(names, expired)
+            if swept.set_aside:
+                folder = str(self.archive.folder / SET_ASIDE)
+                log("set aside", level=logging.WARNING, folder=folder, files=swept.set_aside)
+        if missing and missing != self.missing:
+            log("reports missing", level=logging.ERROR, count=len(missing), files=missing[:_MOST_LOGGED])
+        self.missing = missing
 
     def _publish(self, name: str, collection: Collection, now: float, until: float) -> None:
         windows = self.board.open(collection.collection_id, now)

@@ -10,7 +10,7 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.service.archive import Archive
+from hubbub.service.archive import Archive, ReportsMissing
 from hubbub.service.store.base import ArchiveRow, AskKey, Store
 
 __all__ = ["estimate_candidates", "kept_reports", "moved", "pack", "unpack"]
@@ -51,7 +51,7 @@ def kept_reports(
 ) -> Iterator[tuple[int, Reports]]:
     """The single reports of a question's closed asks from one step to another, with their steps.
 
-    Each report is there once, wherever it is at the moment.
+    Each report is there once, wherever it is at the moment; `ReportsMissing` if some are not where they should be.
 
     Example:
         >>> from hubbub.service.example import example_collector
@@ -66,11 +66,23 @@ def kept_reports(
         row = None if segments else store.archived(key)
         if segments:
             yield step, Reports.concat(map(unpack, segments))
-        elif row is not None and archive is not None:
+        elif row is not None:
             try:
-                yield step, archive.read(row.name)
-            except FileNotFoundError:  # the retention has ended meanwhile
-                continue
+                reports = _read(archive, row)
+            except ReportsMissing:
+                if store.archived(key) is None:  # the retention has ended meanwhile
+                    continue
+                raise
+            yield step, reports
+
+
+def _read(archive: Archive | None, row: ArchiveRow) -> Reports:
+    if archive is None:
+        raise ReportsMissing(f"{row.name} is missing: there is no folder of reports")
+    reports = archive.read(row.name)
+    if len(reports) != row.n:
+        raise ReportsMissing(f"{row.name} holds {len(reports):,} reports instead of {row.n:,}")
+    return reports
 
 
 def estimate_candidates(mechanism: Mechanism, batches: Iterable[Reports], candidates: Sequence[Any]) -> Estimate | None:

@@ -57,6 +57,7 @@ def metrics_text(service: Service) -> str:
             _metric("waiting_reports", "gauge", "Reports that wait for a commit.", [({}, writer.waiting)]),
             _metric("open_asks", "gauge", "Asks that take reports.", [({}, sum(not each.final for each in windows))]),
             _metric("held_ids", "gauge", "Report ids in memory.", [({}, sum(len(each.seen) for each in windows))]),
+            _metric("missing_files", "gauge", "Files of reports that are missing.", [({}, len(collector.missing))]),
             _metric("listeners", "gauge", "Listeners to events.", [({}, len(service.hub))]),
             _metric("ready", "gauge", "1 while reports are taken.", [({}, int(service.ready))]),
         ]

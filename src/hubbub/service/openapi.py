@@ -115,7 +115,11 @@ def _paths() -> dict[str, Any]:
         ),
         f"{one}/questions/{{question}}/candidates": _get(
             "The shares of any candidates, of a question whose single reports are kept.",
-            {"200": _answer("Candidates", "With intervals."), **wrong},
+            {
+                "200": _answer("Candidates", "With intervals."),
+                **wrong,
+                "409": _problem("Reports that it needs are missing."),
+            },
             (_NAME, _QUESTION, _CANDIDATES, _query("from", "The first step."), _query("to", "The last."), _LEVEL),
             token=True,
         ),

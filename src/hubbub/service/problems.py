@@ -41,6 +41,7 @@ _TITLES = {
     "stopping": "The collector is stopping.",
     "no_store": "The store does not answer.",
     "not_found": "There is nothing here.",
+    "reports_missing": "Single reports that this needs are not where they should be.",
     "not_allowed": "This method is not allowed here.",
     "no_token": "This needs a token.",
     "invalid_parameter": "A parameter has a value that is not allowed.",

@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
+from hubbub.service.archive import ReportsMissing
 from hubbub.service.auth import Tokens
 from hubbub.service.bulletin import Bulletin
 from hubbub.service.candidates import ask_kept
@@ -117,16 +118,19 @@ class Queries:
         collection, question = self._asked(request)
         if not collection.questions[question].keep_reports:
             raise Problem(404, "not_found", f"the reports of {question} are not kept")
-        answer = ask_kept(
-            self._collector.store,
-            self._collector.archive,
-            collection,
-            question,
-            request.query_params.getlist("candidate"),
-            first=_integer(request, "from", 0),
-            last=_integer(request, "to", _FARTHEST),
-            level=_level(request),
-        )
+        try:
+            answer = ask_kept(
+                self._collector.store,
+                self._collector.archive,
+                collection,
+                question,
+                request.query_params.getlist("candidate"),
+                first=_integer(request, "from", 0),
+                last=_integer(request, "to", _FARTHEST),
+                level=_level(request),
+            )
+        except ReportsMissing as error:
+            raise Problem(409, "reports_missing", str(error)) from error
         return JSONResponse(answer)
 
     async def counts(self, request: Request) -> Response:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hubbub.core.errors import InvalidValue
 from hubbub.service.store.base import Store
 
-__all__ = ["Store", "open_store"]
+__all__ = ["Store", "open_store", "sqlite_path"]
 
 
 def open_store(url: str) -> Store:
@@ -19,13 +21,26 @@ def open_store(url: str) -> Store:
             ...
         hubbub.core.errors.InvalidValue: store: got 'mysql://...'; allowed: sqlite:///path or postgresql://...
     """
-    scheme, _, rest = url.partition("://")
-    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+    path = sqlite_path(url)
+    if path is not None:
         from hubbub.service.store.sqlite import SqliteStore
 
-        return SqliteStore(rest[1:])
-    if scheme in ("postgresql", "postgres"):
-        from hubbub.service.store.postgres import PostgresStore
+        return SqliteStore(path)
+    from hubbub.service.store.postgres import PostgresStore
 
-        return PostgresStore(url)
+    return PostgresStore(url)
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file of the SQLite store that a URL names; None for PostgreSQL.
+
+    Example:
+        >>> str(sqlite_path("sqlite:///hubbub.db")), sqlite_path("postgresql://host/name")
+        ('hubbub.db', None)
+    """
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+        return Path(rest[1:])
+    if scheme in ("postgresql", "postgres"):
+        return None
     raise InvalidValue("store", f"{scheme}://...", "sqlite:///path or postgresql://...")

@@ -1,0 +1,1 @@
+"""Backups: the database and the folder of kept reports, consistent with each other, from either store."""

@@ -1,0 +1,102 @@
+"""Making a backup, while a collector is at work or not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from hubbub import __version__
+from hubbub.service.backup.copy_postgres import copy_postgres
+from hubbub.service.backup.copy_sqlite import copy_sqlite
+from hubbub.service.backup.manifest import DATABASE, REPORTS, BackupFile, BackupRefused, Manifest, copy_file, sha256_of
+from hubbub.service.store import sqlite_path
+
+__all__ = ["make_backup"]
+
+_TIMES = 3
+
+
+def make_backup(store: str, reports: Path, target: Path) -> Manifest:
+    """Copy a store and the files of reports that it names into a new folder; the folder appears once it is whole.
+
+    The database is copied first, as it is at one moment, then the files that it names: they never change, and only
+    retention takes them away. If it did so meanwhile, all is done again.
+
+    Parameters
+    ----------
+    store
+        The URL of the store.
+    reports
+        The folder of its single reports; need not exist if it names none.
+    target
+        The new folder.
+
+    Example:
+        >>> import tempfile
+        >>> from hubbub.service.store import open_store
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> open_store(f"sqlite:///{folder / 'hubbub.db'}").close()
+        >>> made = make_backup(f"sqlite:///{folder / 'hubbub.db'}", folder / "hubbub.db.reports", folder / "backup")
+        >>> [file.name for file in made.files], sorted(path.name for path in (folder / "backup").iterdir())
+        (['store.db'], ['manifest.json', 'reports', 'store.db'])
+    """
+    if os.path.lexists(target):
+        raise BackupRefused(f"{target}: there already; a backup is a new folder")
+    target.absolute().parent.mkdir(parents=True, exist_ok=True)
+    for _ in range(_TIMES):
+        part = Path(tempfile.mkdtemp(prefix=f"{target.name}.", suffix=".part", dir=target.absolute().parent))
+        try:
+            made, missing = _copy(store, reports, part)
+            if not missing:
+                _sync(part / REPORTS, part)
+                os.rename(part, target)
+                _sync(target.absolute().parent)
+                return made
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    raise BackupRefused(f"{reports}: {len(missing):,} files are missing that the store names, such as {missing[0]}")
+
+
+def _copy(store: str, reports: Path, part: Path) -> tuple[Manifest, list[str]]:
+    (part / REPORTS).mkdir(mode=0o700)
+    began, path, database = time.time(), sqlite_path(store), part / DATABASE
+    missing: list[str] = []
+    if path is None:
+        copy_postgres(store, database)
+    else:
+        copy_sqlite(path, database)
+    files = [BackupFile(DATABASE, database.stat().st_size, sha256_of(database))]
+    for name in _named(database):
+        try:
+            copied = copy_file(reports / name, part / REPORTS / name)
+        except FileNotFoundError:
+            missing.append(name)
+            continue
+        files.append(replace(copied, name=f"{REPORTS}/{name}"))
+    made = Manifest(began, __version__, "postgresql" if path is None else "sqlite", tuple(files))
+    made.write(part)
+    return made, missing
+
+
+def _named(database: Path) -> list[str]:
+    """The files of reports that a copied store names."""
+    try:
+        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as copy:
+            return [name for (name,) in copy.execute("SELECT name FROM archives ORDER BY name")]
+    except sqlite3.Error as error:
+        raise BackupRefused(f"not a store of hubbub: {error}") from error
+
+
+def _sync(*folders: Path) -> None:
+    for folder in folders:
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

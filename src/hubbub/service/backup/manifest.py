@@ -1,0 +1,129 @@
+"""What a backup says of itself: its files, their sizes and their checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from hubbub.core.errors import HubbubError
+
+__all__ = ["DATABASE", "MANIFEST", "REPORTS", "BackupFile", "BackupRefused", "Manifest", "copy_file", "sha256_of"]
+
+MANIFEST = "manifest.json"
+DATABASE = "store.db"
+REPORTS = "reports"
+_FORMAT = 1
+_CHUNK = 1 << 20
+_NAME = re.compile(rf"{re.escape(DATABASE)}|{REPORTS}/[a-z0-9_-]+\.parquet")
+
+
+class BackupRefused(HubbubError):
+    """A backup was not made, is not whole, or may not be put where it was to go. Nothing was changed."""
+
+
+@dataclass(frozen=True)
+class BackupFile:
+    """A file of a backup."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All of a backup: when it was made and from what, and its files, the database first.
+
+    Example:
+        >>> import tempfile
+        >>> made = Manifest(1.5, "0.1.0", "sqlite", (BackupFile(DATABASE, 3, "0" * 64),))
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> made.write(folder)
+        >>> Manifest.read(folder) == made
+        True
+    """
+
+    made: float
+    hubbub: str
+    store: str
+    files: tuple[BackupFile, ...]
+
+    @property
+    def reports(self) -> list[str]:
+        """The names of its files of single reports."""
+        return [Path(file.name).name for file in self.files if file.name != DATABASE]
+
+    def write(self, folder: Path) -> None:
+        """Write it, on the disk: a backup is one once it has this file."""
+        document = {
+            "format": _FORMAT,
+            "made": self.made,
+            "hubbub": self.hubbub,
+            "store": self.store,
+            "files": [vars(file) for file in self.files],
+        }
+        descriptor = os.open(folder / MANIFEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """Read it, or refuse it."""
+        try:
+            document = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            if document["format"] != _FORMAT:
+                raise BackupRefused(f"{folder}: of format {document['format']}; this version reads {_FORMAT}")
+            files = tuple(BackupFile(str(one["name"]), int(one["bytes"]), one["sha256"]) for one in document["files"])
+            made = cls(float(document["made"]), str(document["hubbub"]), str(document["store"]), files)
+        except FileNotFoundError:
+            raise BackupRefused(f"{folder}: not a backup, or one that was not finished: no {MANIFEST}") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise BackupRefused(f"{folder}: {MANIFEST} cannot be read: {error}") from error
+        # The names become paths: none may lead elsewhere.
+        names = [file.name for file in files]
+        if names[:1] != [DATABASE] or len(set(names)) < len(names) or not all(map(_NAME.fullmatch, names)):
+            raise BackupRefused(f"{folder}: {MANIFEST} names files that no backup has")
+        return made
+
+
+def copy_file(source: Path, target: Path) -> BackupFile:
+    """Copy a file to a new one for its owner alone, onto the disk; its size and checksum, under the target's name.
+
+    Never of a database that this process has open: closing the source would drop its locks.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "a").write_bytes(b"abc")
+        >>> copied = copy_file(folder / "a", folder / "b")
+        >>> copied.name, copied.bytes, copied.sha256 == sha256_of(folder / "b")
+        ('b', 3, True)
+    """
+    digest, size = hashlib.sha256(), 0
+    with source.open("rb") as given, open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        while chunk := given.read(_CHUNK):
+            digest.update(chunk)
+            size += file.write(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+    return BackupFile(target.name, size, digest.hexdigest())
+
+
+def sha256_of(path: Path) -> str:
+    """The checksum of a file.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "a"
+        >>> _ = path.write_bytes(b"abc")
+        >>> sha256_of(path)[:8]
+        'ba7816bf'
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,92 @@
+"""Putting a backup back, where there is no store yet."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from hubbub.service.backup.check import check_backup
+from hubbub.service.backup.copy_postgres import fill_postgres, postgres_in_use
+from hubbub.service.backup.copy_sqlite import sqlite_files
+from hubbub.service.backup.manifest import DATABASE, REPORTS, BackupRefused, Manifest, copy_file
+from hubbub.service.store import sqlite_path
+
+__all__ = ["restore_backup"]
+
+
+def restore_backup(backup: Path, store: str, reports: Path) -> Manifest:
+    """Check a backup, then make a store of it and a folder of its files of reports. Nothing is written over.
+
+    The files come first and the store last: a store that is there is whole.
+
+    Parameters
+    ----------
+    backup
+        The folder of the backup; it stays as it is.
+    store
+        The URL of the new store, of either kind, whichever the backup was made of.
+    reports
+        The folder for single reports: one that does not exist, or is empty.
+
+    Example:
+        >>> import tempfile
+        >>> from hubbub.service.backup.make import make_backup
+        >>> from hubbub.service.store import open_store
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> open_store(f"sqlite:///{folder / 'hubbub.db'}").close()
+        >>> _ = make_backup(f"sqlite:///{folder / 'hubbub.db'}", folder / "hubbub.db.reports", folder / "backup")
+        >>> _ = restore_backup(folder / "backup", f"sqlite:///{folder / 'again.db'}", folder / "again.db.reports")
+        >>> open_store(f"sqlite:///{folder / 'again.db'}").collections()
+        []
+    """
+    manifest = check_backup(backup)
+    path = sqlite_path(store)
+    _check_free(store, path, reports)
+    _restore_reports(backup, manifest, reports)
+    if path is None:
+        fill_postgres(backup / DATABASE, store)
+    else:
+        _restore_database(backup / DATABASE, path)
+    return manifest
+
+
+def _check_free(store: str, path: Path | None, reports: Path) -> None:
+    # A log of another database would be taken for this one's.
+    for there in sqlite_files(path) if path is not None else []:
+        if os.path.lexists(there):
+            raise BackupRefused(f"{there}: there already; a backup is restored where no store is")
+    if path is None and postgres_in_use(store):
+        raise BackupRefused("the database holds a store already; a backup is restored where none is")
+    if os.path.lexists(reports) and not (reports.is_dir() and not any(reports.iterdir())):
+        raise BackupRefused(f"{reports}: there already, and not empty")
+
+
+def _restore_reports(backup: Path, manifest: Manifest, reports: Path) -> None:
+    if not manifest.reports:
+        return
+    reports.absolute().parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f"{reports.name}.", suffix=".part", dir=reports.absolute().parent))
+    try:
+        for name in manifest.reports:
+            copy_file(backup / REPORTS / name, part / name)
+        os.rename(part, reports)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _restore_database(source: Path, path: Path) -> None:
+    path.absolute().parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.urandom(8).hex()}.part")
+    try:
+        copy_file(source, part)
+        try:
+            os.link(part, path)  # unlike a renaming, never over another
+        except OSError as error:
+            if error.errno == errno.EEXIST:
+                raise BackupRefused(f"{path}: there already") from None
+            os.rename(part, path)  # a disk without links
+    finally:
+        part.unlink(missing_ok=True)

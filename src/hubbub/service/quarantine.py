@@ -1,0 +1,92 @@
+"""Files of single reports that the store does not name: set aside, and deleted only when their retention is over.
+
+An older copy of the database, restored beside newer files, does not name them. They may be the only copy of what they
+hold, so nothing but retention deletes them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+from hubbub.service.store.base import Expiry
+
+__all__ = ["SET_ASIDE", "Swept", "set_aside", "sweep"]
+
+SET_ASIDE = "set-aside"
+"""The folder within the folder of reports."""
+
+_OURS = re.compile(
+    r"(?P<question>[a-z0-9_-]+)-(?P<step>[0-9]+)-(?P<collection>[0-9a-f]{8})-[0-9a-f]{16}\.parquet(\.part)?(\.[0-9]+)?"
+)
+
+
+class Swept(NamedTuple):
+    """The names of the files that were deleted, and of those that were set aside."""
+
+    deleted: list[str]
+    set_aside: list[str]
+
+
+def sweep(folder: Path, named: Iterable[str], expired: Iterable[Expiry]) -> Swept:
+    """Deal with every file of reports that is not named: delete it if its retention is over, else set it aside.
+
+    Files that were set aside are deleted when their retention is over; files of others are left alone.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> for step in (3, 7, 8):
+        ...     (folder / f"popular-{step}-{'0' * 8}-{'1' * 16}.parquet").touch()
+        >>> named = [f"popular-8-{'0' * 8}-{'1' * 16}.parquet"]
+        >>> swept = sweep(folder, named, [Expiry("0" * 32, "popular", below=5)])
+        >>> swept.deleted, swept.set_aside
+        (['popular-3-00000000-1111111111111111.parquet'], ['popular-7-00000000-1111111111111111.parquet'])
+        >>> sorted(path.name for path in folder.iterdir())
+        ['popular-8-00000000-1111111111111111.parquet', 'set-aside']
+    """
+    known = set(named)
+    kept_from = {(expiry.collection[:8], expiry.question): expiry.below for expiry in expired}
+    swept = Swept([], [])
+    aside = folder / SET_ASIDE
+    for path in sorted([*_files(folder), *_files(aside)]):
+        match = _OURS.fullmatch(path.name)
+        if match is None or (path.parent == folder and path.name in known):
+            continue
+        if int(match["step"]) < kept_from.get((match["collection"], match["question"]), 0):
+            path.unlink()
+            swept.deleted.append(path.name)
+        elif path.parent == folder:
+            set_aside(path)
+            swept.set_aside.append(path.name)
+    if swept.deleted and aside.exists() and not any(aside.iterdir()):
+        aside.rmdir()
+    return swept
+
+
+def set_aside(path: Path) -> Path:
+    """Move a file into the folder beside it where such files are kept; where it is then.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "file"
+        >>> for _ in range(2):
+        ...     path.touch()
+        ...     set_aside(path).name
+        'file'
+        'file.1'
+    """
+    aside = path.parent / SET_ASIDE
+    aside.mkdir(mode=0o700, exist_ok=True)
+    names = (path.name if number == 0 else f"{path.name}.{number}" for number in count())
+    target = next(aside / name for name in names if not (aside / name).exists())
+    os.rename(path, target)
+    return target
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []

@@ -1,0 +1,316 @@
+"""Backups of both stores: consistent, checked, restored only where nothing is, and what was there is there again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_kept import CROWD, WORDS, asked, collector, fill
+
+from hubbub.collection import ManualClock
+from hubbub.service.archive import Archive
+from hubbub.service.backup import make
+from hubbub.service.backup.check import check_backup
+from hubbub.service.backup.make import make_backup
+from hubbub.service.backup.manifest import MANIFEST, BackupFile, BackupRefused, Manifest, copy_file, sha256_of
+from hubbub.service.backup.restore import restore_backup
+from hubbub.service.collector import Collector
+from hubbub.service.releases import shown
+from hubbub.service.store import open_store
+
+DAY = 86400
+Databases = Callable[[], str]
+
+
+def opened(url: str, reports: Path, clock: ManualClock) -> Collector:
+    return collector(open_store(url), clock, Archive(reports))
+
+
+def some_steps(one: Collector, clock: ManualClock, seeds: range) -> None:
+    for seed in seeds:
+        fill(one, seed)
+        clock.advance(100)
+        one.tick()
+
+
+def told(one: Collector) -> list[Any]:
+    """All that can be asked of it."""
+    releases = [one.releases("words", name, first=0, last=1 << 40, most=99) for name in WORDS.questions]
+    candidates = [asked(one, "words", ["maybe", "yes"]), asked(one, "ages", ["7", "9"])]
+    return [[shown(row) for rows in releases for row in rows], candidates, one.counts()]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'hubbub.db'}"
+    return str(request.getfixturevalue("postgres")())
+
+
+@pytest.mark.parametrize("target", ["sqlite", "postgresql"])
+def test_what_was_there_is_there_again_in_either_store(store: str, target: str, tmp_path: Path, postgres: Databases):
+    clock = ManualClock(1000.0)
+    one = opened(store, tmp_path / "reports", clock)
+    some_steps(one, clock, range(3))
+    fill(one, 3)  # an ask that is open: its reports are in the database
+    before, now = told(one), clock.now()
+    made = make_backup(store, tmp_path / "reports", tmp_path / "backup")  # while it is at work
+    assert len(made.reports) == 4
+    some_steps(one, clock, range(4, 6))
+    one.store.close()
+
+    again = f"sqlite:///{tmp_path / 'elsewhere' / 'hubbub.db'}" if target == "sqlite" else postgres()
+    restore_backup(tmp_path / "backup", again, tmp_path / "elsewhere" / "reports")
+    clock = ManualClock(now)
+    one = opened(again, tmp_path / "elsewhere" / "reports", clock)
+    assert told(one) == before
+    assert one.missing == []
+    assert not (tmp_path / "elsewhere" / "reports" / "set-aside").exists()
+    # It goes on: ids of before are known, and what is new is counted.
+    with pytest.raises(AssertionError):
+        fill(one, 3)
+    some_steps(one, clock, range(4, 6))
+    assert asked(one, "ages", ["7"])["n"] == 5 * CROWD
+    one.store.close()
+
+
+def test_everything_in_it_is_for_its_owner_alone(store: str, tmp_path: Path):
+    clock = ManualClock(1000.0)
+    one = opened(store, tmp_path / "reports", clock)
+    some_steps(one, clock, range(2))
+    make_backup(store, tmp_path / "reports", tmp_path / "backup")
+    one.store.close()
+    again = tmp_path / "again"
+    again.mkdir()
+    restore_backup(tmp_path / "backup", f"sqlite:///{again / 'hubbub.db'}", again / "reports")
+    for path in [tmp_path / "backup", again / "reports", *(tmp_path / "backup").rglob("*"), *again.rglob("*")]:
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+    assert sorted(path.name for path in again.iterdir()) == ["hubbub.db", "reports"]
+
+
+@pytest.fixture
+def backup(tmp_path: Path) -> Path:
+    """A backup with two files of reports."""
+    clock, url = ManualClock(1000.0), f"sqlite:///{tmp_path / 'hubbub.db'}"
+    one = opened(url, tmp_path / "reports", clock)
+    some_steps(one, clock, range(2))
+    one.store.close()
+    make_backup(url, tmp_path / "reports", tmp_path / "backup")
+    return tmp_path / "backup"
+
+
+def some_file(backup: Path) -> Path:
+    return sorted((backup / "reports").iterdir())[0]
+
+
+def again_manifest(backup: Path, **changes: Any) -> None:
+    """The manifest, as someone would write it who does not know what a backup is."""
+    known = Manifest.read(backup)
+    files = [
+        vars(BackupFile(file.name, (backup / file.name).stat().st_size, sha256_of(backup / file.name)))
+        for file in known.files
+        if (backup / file.name).exists()
+    ]
+    document = {"format": 1, "made": known.made, "hubbub": "0", "store": "sqlite", "files": files, **changes}
+    (backup / MANIFEST).write_text(json.dumps(document))
+
+
+def lose(backup: Path) -> None:
+    some_file(backup).unlink()
+
+
+def cut(backup: Path) -> None:
+    some_file(backup).write_bytes(some_file(backup).read_bytes()[:-1])
+
+
+def flip(backup: Path) -> None:
+    content = bytearray(some_file(backup).read_bytes())
+    content[len(content) // 2] ^= 1
+    some_file(backup).write_bytes(content)
+
+
+def flip_database(backup: Path) -> None:
+    path = backup / "store.db"
+    content = bytearray(path.read_bytes())
+    for place in range(4096, len(content), 512):
+        content[place] ^= 0xFF
+    path.write_bytes(content)
+    again_manifest(backup)
+
+
+def newer(backup: Path) -> None:
+    with sqlite3.connect(backup / "store.db") as database:
+        database.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
+    database.close()
+    again_manifest(backup)
+
+
+def other_database(backup: Path) -> None:
+    with sqlite3.connect(backup / "store.db") as database:
+        database.execute("UPDATE archives SET name = 'ages-99-' || substr(name, 9)")
+    database.close()
+    again_manifest(backup)
+
+
+def no_database(backup: Path) -> None:
+    (backup / "store.db").write_bytes(b"")
+    again_manifest(backup)
+
+
+def lead_elsewhere(backup: Path) -> None:
+    (backup.parent / "secret.parquet").write_bytes(b"")
+    names = ["store.db", "reports/../../secret.parquet"]
+    again_manifest(backup, files=[vars(BackupFile(name, 0, sha256_of(backup / name))) for name in names])
+
+
+def later_format(backup: Path) -> None:
+    again_manifest(backup, format=2)
+
+
+def unfinished(backup: Path) -> None:
+    (backup / MANIFEST).unlink()
+
+
+def half_a_manifest(backup: Path) -> None:
+    (backup / MANIFEST).write_text((backup / MANIFEST).read_text()[:50])
+
+
+DAMAGE = {
+    lose: "damaged: 1 missing",
+    cut: "damaged: 1 of another size",
+    flip: "damaged: 1 changed",
+    flip_database: "damaged|malformed|not a database",
+    newer: "tables of version 99",
+    other_database: "does not belong to these files",
+    no_database: "no such table",
+    lead_elsewhere: "names files that no backup has",
+    later_format: "of format 2",
+    unfinished: "not a backup, or one that was not finished",
+    half_a_manifest: "cannot be read",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_made(
+    backup: Path, tmp_path: Path, damage: Callable[[Path], None]
+):
+    damage(backup)
+    target = tmp_path / "target"
+    target.mkdir()
+    for act in (
+        lambda: check_backup(backup),
+        lambda: restore_backup(backup, f"sqlite:///{target / 'hubbub.db'}", target / "reports"),
+    ):
+        with pytest.raises(BackupRefused, match=DAMAGE[damage]):
+            act()
+    assert list(target.iterdir()) == []
+
+
+@pytest.mark.parametrize("there", ["hubbub.db", "hubbub.db-wal", "hubbub.db-journal", "reports", "link"])
+def test_nothing_is_written_over(backup: Path, tmp_path: Path, there: str):
+    target = tmp_path / "target"
+    target.mkdir()
+    if there == "reports":
+        (target / "reports").mkdir()
+        (target / "reports" / "mine").write_bytes(b"mine")
+    elif there == "link":
+        (target / "hubbub.db").symlink_to(tmp_path / "nowhere")
+    else:
+        (target / there).write_bytes(b"mine")
+    before = sorted(target.rglob("*"))
+    with pytest.raises(BackupRefused, match="there already"):
+        restore_backup(backup, f"sqlite:///{target / 'hubbub.db'}", target / "reports")
+    assert sorted(target.rglob("*")) == before
+    assert all(path.read_bytes() == b"mine" for path in before if path.is_file())
+
+
+def test_a_database_of_postgresql_that_is_in_use_is_left_alone(backup: Path, tmp_path: Path, postgres: Databases):
+    url = postgres()
+    collector(open_store(url), ManualClock(500.0), None).store.close()
+    with pytest.raises(BackupRefused, match="holds a store already"):
+        restore_backup(backup, url, tmp_path / "target")
+    assert not (tmp_path / "target").exists()
+    again = open_store(url)
+    assert again.counts() == {}
+    assert len(again.collections()) == 1
+    again.close()
+
+
+def test_a_folder_that_is_there_is_not_backed_up_into(backup: Path, tmp_path: Path):
+    before = {path: path.read_bytes() for path in backup.rglob("*") if path.is_file()}
+    with pytest.raises(BackupRefused, match="there already"):
+        make_backup(f"sqlite:///{tmp_path / 'hubbub.db'}", tmp_path / "reports", backup)
+    assert {path: path.read_bytes() for path in backup.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("url", ["sqlite:///nowhere.db", "sqlite:///:memory:", "postgresql://127.0.0.1:1/nothing"])
+def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BackupRefused):
+        make_backup(url, tmp_path / "reports", tmp_path / "backup")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_lacks_a_file_is_not_backed_up_as_if_it_were_whole(tmp_path: Path):
+    clock, url = ManualClock(1000.0), f"sqlite:///{tmp_path / 'hubbub.db'}"
+    one = opened(url, tmp_path / "reports", clock)
+    some_steps(one, clock, range(2))
+    name = sorted(path.name for path in (tmp_path / "reports").iterdir())[0]
+    (tmp_path / "reports" / name).unlink()
+    with pytest.raises(BackupRefused, match=f"1 files are missing that the store names, such as {name}"):
+        make_backup(url, tmp_path / "reports", tmp_path / "backup")
+    one.store.close()
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("backup")]
+
+
+def test_when_retention_deletes_files_meanwhile_it_is_done_again(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    clock = ManualClock(1000.0)
+    one = opened(store, tmp_path / "reports", clock)
+    some_steps(one, clock, range(3))
+    copied: list[str] = []
+
+    def meanwhile(source: Path, target: Path) -> BackupFile:
+        if not copied:  # the database was copied, and names the files that now go
+            clock.set(1200.0 + DAY + 3600)
+            one.tick()
+            fill(one, 9)
+            clock.advance(200)
+            one.tick()
+        copied.append(source.name)
+        return copy_file(source, target)
+
+    monkeypatch.setattr(make, "copy_file", meanwhile)
+    made = make_backup(store, tmp_path / "reports", tmp_path / "backup")
+    one.store.close()
+    check_backup(tmp_path / "backup")
+    assert len(made.reports) == 2
+    assert copied[-2:] == made.reports
+    assert len(copied) > 2
+
+
+def test_a_store_after_a_crash_is_backed_up_with_its_log(tmp_path: Path):
+    """The log beside a database is a part of it."""
+    clock, url = ManualClock(1000.0), f"sqlite:///{tmp_path / 'hubbub.db'}"
+    one = opened(url, tmp_path / "reports", clock)
+    some_steps(one, clock, range(2))
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    for path in tmp_path.glob("hubbub.db*"):
+        shutil.copy(path, crashed)  # as a kill would leave them
+    counts = one.counts()
+    one.store.close()
+    assert (crashed / "hubbub.db-wal").stat().st_size > 0
+    make_backup(f"sqlite:///{crashed / 'hubbub.db'}", tmp_path / "reports", tmp_path / "backup")
+    restore_backup(tmp_path / "backup", f"sqlite:///{tmp_path / 'again.db'}", tmp_path / "again")
+    store = open_store(f"sqlite:///{tmp_path / 'again.db'}")
+    assert store.counts() == counts
+    assert counts[WORDS.collection_id, "accepted"] == 6 * CROWD
+    store.close()
