@@ -30,7 +30,7 @@ def fill(web: Web, count: int = 40) -> None:
     """One step's worth of reports, and a release."""
     ask = web.ask()
     reports = ask.mechanism.randomize([0, 1] * (count // 2), web.draw)
-    frame = encode_batch(web.collection.collection_id, ask.ask_id, web.draw.bytes(16 * count), reports)
+    frame = encode_batch("themes", 2, web.name(ask), web.draw.bytes(16 * count), reports)
     assert web.post(BATCH_TYPE, frame).json()["accepted"] == count
     web.wait_until(1110.0)
 

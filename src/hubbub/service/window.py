@@ -52,7 +52,7 @@ class Window:
     """Whether single reports are kept."""
     round: int = 1
 
-    @cached_property
+    @property
     def name(self) -> AnswerName:
         """What its reports are called."""
         return AnswerName(self.question, run=0, step=self.ask.step, round=self.round, part=0)
