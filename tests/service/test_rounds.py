@@ -380,7 +380,7 @@ def test_the_documents_say_what_is_open():
     assert (document["collection"], document["version"]) == ("exact", 1)
     assert (document["step"], document["closes"]) == (10, 1100)
     (asked,) = document["asks"]
-    assert Ask.from_spec(asked.pop("ask")) == open_now(one)[0].ask
+    assert asked.pop("ask")["step"] == 10
     assert asked == {"question": "all", "run": 0, "round": 1, "part": 0}
     first = one.asks["exact"]
     at(one, 1040.0)

@@ -64,7 +64,7 @@ def test_a_collection_is_sealed_and_may_be_kept(web: Web):
 def test_asks_are_sealed_and_may_be_kept_until_they_close(web: Web):
     answer = web.client.get("/v1/collections/themes/asks")
     document = open_sealed(answer.json(), KEYS.public)
-    assert document["collection_id"] == web.collection.collection_id
+    assert (document["collection"], document["version"]) == ("themes", 2)
     assert (document["step"], document["closes"]) == (10, 1100)
     asks = {one["question"]: Ask.from_spec(one["ask"]) for one in document["asks"]}
     assert asks == {"old": web.ask("old"), "popular": web.ask("popular")}
