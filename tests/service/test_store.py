@@ -123,7 +123,7 @@ def test_another_version_of_the_tables_is_refused(tmp_path: Path):
     with sqlite3.connect(tmp_path / "store.db") as database:
         database.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
     database.close()
-    with pytest.raises(InvalidValue, match="version 99"):
+    with pytest.raises(InvalidValue, match="format 99"):
         SqliteStore(tmp_path / "store.db")
 
 

@@ -48,6 +48,7 @@ def serve(
     from hubbub.service.server import KeyFolder, bind, run
     from hubbub.service.store import open_store
 
+    set_up()
     loaded = [load_collection(path) for path in collections]
     folder = KeyFolder(keys)
     signing, token = folder.keys(), folder.token()
@@ -60,7 +61,6 @@ def serve(
     keeps = any(question.keep_reports for one in loaded for question in one.questions.values())
     archive = Archive(files) if keeps or files.exists() else None
     collector = Collector(loaded, open_store(store), clock=SystemClock(), keys=signing, limits=limits, archive=archive)
-    set_up()
 
     def ready() -> None:
         shown = f"[{host}]" if ":" in host else host

@@ -19,7 +19,9 @@ from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.steady import ARITHMETIC as STEADY_ARITHMETIC
 from hubbub.protocols.steady import steady
+from hubbub.protocols.symbol_stream import ARITHMETIC as CHANGES_ARITHMETIC
 from hubbub.protocols.symbol_stream import symbol_stream
 from hubbub.protocols.window import METHODS, BudgetDivision, Question, window_stream
 
@@ -136,6 +138,18 @@ class QuestionSpec:
             True
         """
         return self.kind == "stream" and METHODS[str(self.method)].decide.__name__ not in _ONE_ASK
+
+    @property
+    def arithmetic(self) -> int:
+        """The version of its protocol's arithmetic: a server does not go on with another than it began with.
+
+        Example:
+            >>> QuestionSpec(kind="histogram", field="theme", epsilon=1.0).arithmetic
+            1
+        """
+        if self.kind == "stream":
+            return METHODS[str(self.method)].arithmetic
+        return CHANGES_ARITHMETIC if self.kind == "changes" else STEADY_ARITHMETIC
 
     @property
     def everyone(self) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import Event
+from hubbub.core.migrations import Format
 from hubbub.core.spec import Json
 from hubbub.privacy.budget import Budget, BudgetExceeded, Window
 from hubbub.privacy.clock import Clock, Observation, StepClock, StepRefused
@@ -36,7 +37,8 @@ __all__ = [
 
 Value = TypeVar("Value", int, bytes)
 
-_VERSION = 1
+FORMAT = Format("version", 1)
+"""The version of a ledger's file; a change of its tables or of what they mean is a migration to the next."""
 
 
 class Ledger:
@@ -96,12 +98,11 @@ class Ledger:
         self._clock = clock
         self._rng = rng
         terms: dict[str, Json] = {
-            "version": _VERSION,
             "budget": budget.spec(),
             "clock": clock.spec(),
             "collection": collection,
         }
-        self._file = LedgerFile(path, terms, TABLES)
+        self._file = LedgerFile(path, terms, TABLES, FORMAT)
         self._store = LedgerStore(self._file)
 
     def answer(self, ask_id: str, step: int, event: Event, make: Callable[[], bytes]) -> Entry:

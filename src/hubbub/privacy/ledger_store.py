@@ -53,7 +53,8 @@ class LedgerStore:
         The file, made with `TABLES`.
 
     Example:
-        >>> file = LedgerFile(":memory:", {}, TABLES)
+        >>> from hubbub.core.migrations import Format
+        >>> file = LedgerFile(":memory:", {}, TABLES, Format("version", 1))
         >>> with file.transaction():
         ...     LedgerStore(file).account()
         Account(lifetime=0, latest=-1, seen=None)

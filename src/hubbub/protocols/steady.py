@@ -14,7 +14,10 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.question import Question
 
-__all__ = ["steady"]
+__all__ = ["ARITHMETIC", "steady"]
+
+ARITHMETIC = 1
+"""Goes up with every change of what is asked or released: a collector then begins a new era."""
 
 
 @dataclass

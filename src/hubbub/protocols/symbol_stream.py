@@ -15,7 +15,10 @@ from hubbub.protocols.sao2.answers import Answers
 from hubbub.protocols.symbols import Symbols
 from hubbub.protocols.view import View, Whole
 
-__all__ = ["symbol_stream"]
+__all__ = ["ARITHMETIC", "symbol_stream"]
+
+ARITHMETIC = 1
+"""Goes up with every change of what is asked, released or remembered: a collector then begins a new era."""
 
 Integers = NDArray[np.int64]
 

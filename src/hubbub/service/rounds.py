@@ -8,6 +8,7 @@ or release follows.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from hubbub.collection import Collection
@@ -17,10 +18,11 @@ from hubbub.core.sketch import Sketch
 from hubbub.core.spec import canonical
 from hubbub.protocols.ask import Ask, Release
 from hubbub.service.ids import Ids
+from hubbub.service.logs import log
 from hubbub.service.retention import expired_of_others, expired_step
 from hubbub.service.seen import Seen
 from hubbub.service.store.base import AskRow, Changes, EraRow, Expiry, SnapshotRow, Store
-from hubbub.service.talk import Talk
+from hubbub.service.talk import ReplayMismatch, Talk
 from hubbub.service.window import Board, Window
 
 __all__ = ["LONGEST_GAP", "MARGIN", "SWEEP", "Rounds"]
@@ -55,17 +57,15 @@ class Rounds:
         self._store = store
         self._rng = rng
         self._talks: list[Talk] = []
-        self._unbegun: list[tuple[Collection, str]] = []
+        self._unbegun: list[tuple[Collection, str, str | None]] = []
+        self._recognised: list[EraRow] = []
         for collection in collections:
             for question in collection.questions:
                 era = store.era(collection.collection_id, question)
                 if era is None:
-                    self._unbegun.append((collection, question))
-                    continue
-                talk = Talk(collection, era, store.snapshots(era))
-                for row, ask in talk.replay(store):
-                    self._restore(talk, row, ask)
-                self._talks.append(talk)
+                    self._unbegun.append((collection, question, None))
+                elif (why := self._resume(collection, era)) is not None:
+                    self._unbegun.append((collection, question, why))
         self._served = frozenset(collection.collection_id for collection in collections)
         self._swept: float | None = None
         # What an earlier version, or an earlier era, left open is over; what is not served now may be again.
@@ -80,6 +80,7 @@ class Rounds:
         changes.finals += [key for key, final in self._left_over if not final]
         changes.forgotten += [key for key, _ in self._left_over]
         self._left_over = []
+        changes.recognised, self._recognised = self._recognised, []
         self._talks += [self._begin(*place, now, changes) for place in self._unbegun]
         self._unbegun = []
         self.board.expected.clear()
@@ -119,13 +120,47 @@ class Rounds:
             times.append(talk.collection.opens(talk.said.step))
         return min((time for time in times if time > now), default=now + 1.0)
 
-    def _begin(self, collection: Collection, question: str, now: float, changes: Changes) -> Talk:
-        """A new era, in the first step whose first ask is not over yet."""
+    def _resume(self, collection: Collection, era: EraRow) -> str | None:
+        """Go on with an era from what is stored; or why it is over, if this code would not have said the same.
+
+        An era whose arithmetic was never written down is gone on with if all that is stored of it is reproduced.
+        """
+        own = collection.questions[era.question].arithmetic
+        if era.arithmetic not in (0, own):
+            return f"arithmetic {own}, and it was begun with {era.arithmetic}"
+        try:
+            talk = Talk(collection, era, self._store.snapshots(era))
+            restored = talk.replay(self._store)
+        except ReplayMismatch as error:
+            if era.arithmetic:
+                raise
+            return f"arithmetic {own}, and it was begun with an older one: {error.what}"
+        if not era.arithmetic:
+            self._recognised.append(era._replace(arithmetic=own))
+        for row, ask in restored:
+            self._restore(talk, row, ask)
+        self._talks.append(talk)
+        return None
+
+    def _begin(self, collection: Collection, question: str, why: str | None, now: float, changes: Changes) -> Talk:
+        """A new era, in the first step whose first ask is not over yet, and that was never asked in another era.
+
+        `why` is what ended the one before, if there was any.
+        """
+        spec = collection.questions[question]
         step = max(collection.step_at(now), 0)
         step += now >= collection.closes(step, question=question, phase=1)
-        era = EraRow(collection.collection_id, question, step)
+        last = self._store.last_step(collection.collection_id, question)
+        if last is not None:
+            step = max(step, last + 1)
+            if spec.steps is not None and last // spec.steps == step // spec.steps:
+                # Devices say once a horizon that they are there, and did.
+                step = (step // spec.steps + 1) * spec.steps
+        if why is not None:
+            log("new era", level=logging.WARNING, collection=collection.name, question=question, first=step, why=why)
+        era = EraRow(collection.collection_id, question, step, spec.arithmetic)
         changes.eras.append(era)
-        changes.snapshots.append((SnapshotRow(*era, step, "null"), step))
+        changes.snapshots.append((SnapshotRow(*era.key, step, "null"), step))
         return Talk(collection, era)
 
     def _advance(self, talk: Talk, now: float, changes: Changes) -> Talk:
@@ -133,7 +168,8 @@ class Rounds:
             said = talk.said
             window = self._window(talk, said) if isinstance(said, Ask) else None
             if window is None and _is_lost(talk, now):
-                talk = self._begin(talk.collection, talk.era.question, now, changes)
+                why = f"the last step was {talk.said.step}, too long ago to catch up"
+                talk = self._begin(talk.collection, talk.era.question, why, now, changes)
                 continue
             if window is None and now < talk.collection.opens(said.step):
                 if isinstance(said, Ask):

@@ -15,7 +15,7 @@ from hubbub.protocols.driver import Conversation
 from hubbub.protocols.memory import Memory
 from hubbub.service.releases import alike, row_of, same
 from hubbub.service.retention import snapshot_steps
-from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, SnapshotRow, Store
+from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, SnapshotRow, Store, StoreFailed
 from hubbub.service.window import AnswerPlace
 
 __all__ = ["ReplayMismatch", "Talk"]
@@ -23,6 +23,17 @@ __all__ = ["ReplayMismatch", "Talk"]
 
 class ReplayMismatch(HubbubError, RuntimeError):
     """What is stored is not what the protocol says: nothing goes on until a person has looked."""
+
+    def __init__(self, question: str, what: str) -> None:
+        self.question, self.what = question, what
+        super().__init__(
+            f"{question}: {what}: the store is damaged, or this is not the hubbub that wrote it. Nothing was changed: "
+            "restore a backup, run the hubbub that wrote it, or serve the collection with a higher version, which "
+            "begins anew"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.question, self.what)
 
 
 class Talk:
@@ -60,10 +71,10 @@ class Talk:
         self._memory = Memory(json.loads(snapshots[0].state) if snapshots else None)
         try:
             self._conversation = Conversation(collection.protocol(era.question, self._memory, first=era.first))
-        except InvalidValue as error:
+        except (InvalidValue, TypeError, KeyError) as error:
             if not snapshots:
                 raise
-            raise ReplayMismatch(f"{era.question}: the snapshot of step {self.kept[0]} is of another kind") from error
+            raise ReplayMismatch(era.question, f"the snapshot of step {self.kept[0]} is of another kind") from error
         self._listen()
 
     def key(self, ask: Ask) -> AskKey:
@@ -97,9 +108,8 @@ class Talk:
         expected, self.next_ask, self.phase = self.next_ask, None, 1
         self._listen()
         if expected is not None and self.said != expected:
-            raise ReplayMismatch(
-                f"{self.era.question}: the ask that was known ahead has changed in step {expected.step}"
-            )
+            what = f"the ask that was known ahead has changed in step {expected.step}"
+            raise ReplayMismatch(self.era.question, what)
         return row
 
     def replay(self, store: Store) -> list[tuple[AskRow, Ask]]:
@@ -107,6 +117,14 @@ class Talk:
 
         The protocol must ask, release and remember what is stored, or `ReplayMismatch` is raised.
         """
+        try:
+            return self._replay(store)
+        except (ReplayMismatch, StoreFailed):
+            raise
+        except Exception as error:  # whatever the protocol cannot make of what is stored
+            raise ReplayMismatch(self.era.question, f"what is stored cannot be replayed ({error})") from error
+
+    def _replay(self, store: Store) -> list[tuple[AskRow, Ask]]:
         held: list[tuple[AskRow, Ask]] = []
         waits = False
         for row in store.asks(self.era, self.kept[0]):
@@ -115,7 +133,7 @@ class Talk:
             # Beyond an open ask there may be one more, published ahead.
             said = self.next_ask if waits else self.said
             if not isinstance(said, Ask) or row.ask != said.ask_id:
-                raise ReplayMismatch(f"{self.era.question}: the ask of step {row.step} is not reproduced")
+                raise ReplayMismatch(self.era.question, f"the ask of step {row.step} is not reproduced")
             if not row.forgotten:
                 held.append((row, said))
             if row.final:
@@ -131,7 +149,7 @@ class Talk:
             if not stored:
                 return
             if not same(stored[0], self.release(time=stored[0].time)):
-                raise ReplayMismatch(f"{self.era.question}: the release of step {said.step} is not reproduced")
+                raise ReplayMismatch(self.era.question, f"the release of step {said.step} is not reproduced")
 
     def forget(self, below: int) -> int:
         """Let go of the snapshots before a step, as far as it goes; all before the step returned may be deleted."""
@@ -143,10 +161,10 @@ class Talk:
         step = self.era.first + release.step
         if step % self._every:
             return None
-        made = SnapshotRow(*self.era, step, json.dumps(self._memory.state()))
+        made = SnapshotRow(*self.era.key, step, json.dumps(self._memory.state()))
         stored = self._stored.get(step)
         if stored is not None and not alike(json.loads(stored.state), json.loads(made.state)):
-            raise ReplayMismatch(f"{self.era.question}: the snapshot of step {step} is not reproduced")
+            raise ReplayMismatch(self.era.question, f"the snapshot of step {step} is not reproduced")
         return made
 
     def _listen(self) -> None:

@@ -22,6 +22,7 @@ def main() -> int:
     from hubbub.service.server import KeyFolder, bind, run
     from hubbub.service.store import open_store
 
+    set_up()
     settings = json.loads(sys.stdin.readline())
     folder = Path(settings["folder"])
     secrets = KeyFolder(folder / "keys")
@@ -33,7 +34,6 @@ def main() -> int:
         return 1
     collections = [Collection.from_spec(spec) for spec in settings["collections"]]
     collector = Collector(collections, open_store(f"sqlite:///{folder / 'hubbub.db'}"), clock=SystemClock(), keys=keys)
-    set_up()
 
     def ready() -> None:
         # From here on a signal is a request to stop; whoever started this need not live to send it.

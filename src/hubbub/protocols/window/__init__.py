@@ -32,10 +32,15 @@ __all__ = [
 
 
 class Method(NamedTuple):
-    """A method of the paper: how it decides, and what it divides."""
+    """A method of the paper: how it decides, what it divides, and the version of its arithmetic.
+
+    The number goes up with every change of what it asks, releases or remembers: a collector then begins a new era
+    instead of going on from numbers that it would not have made.
+    """
 
     decide: Callable[..., Protocol]
     division: type[Division]
+    arithmetic: int = 1
 
 
 METHODS: dict[str, Method] = {
@@ -82,7 +87,6 @@ def window_stream(
     """
     if method not in METHODS:
         raise InvalidValue("method", method, f"one of {', '.join(METHODS)}")
-    decide, division = METHODS[method]
-    memory = memory or Memory()
-    account = memory.keep("division", division(question, epsilon=epsilon, w=w))
-    return decide(account, memory=memory, **options)
+    chosen, memory = METHODS[method], memory or Memory()
+    account = memory.keep("division", chosen.division(question, epsilon=epsilon, w=w))
+    return chosen.decide(account, memory=memory, **options)

@@ -105,7 +105,7 @@ def clipped_means(
     view = Binned(first=first, factor=(most / first) ** (1 / (cells - 1)), cells=cells)
     where = Frequencies(cells, view=view)
     edges = np.array([0.0, *view.borders, most])
-    decide, division = METHODS[method]
+    decide, division = METHODS[method].decide, METHODS[method].division
     memory = memory or Memory()
     account = memory.keep("division", division(Means(0.0, most), epsilon=epsilon, w=w, aside=search))
     seen = memory.keep("seen", _Seen(np.zeros(cells), np.zeros(cells), 0.0, most))

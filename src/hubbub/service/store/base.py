@@ -40,11 +40,24 @@ class CollectionRow(NamedTuple):
 
 
 class EraRow(NamedTuple):
-    """A question's conversation, and the step of the collection that its first step is."""
+    """A question's conversation, the step of the collection that its first step is, and the version of its arithmetic.
+
+    Arithmetic 0 is not known: the era was begun before it was written down.
+
+    Example:
+        >>> EraRow("0" * 32, "popular", 40, 1).key
+        ('00000000000000000000000000000000', 'popular', 40)
+    """
 
     collection: str
     question: str
     first: int
+    arithmetic: int = 0
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Which era it is."""
+        return self[:3]
 
 
 class SnapshotRow(NamedTuple):
@@ -141,6 +154,8 @@ class Changes:
 
     collections: list[CollectionRow] = field(default_factory=list)
     eras: list[EraRow] = field(default_factory=list)
+    recognised: list[EraRow] = field(default_factory=list)
+    """Eras whose arithmetic was not known, and is now: all that is stored of them was reproduced with it."""
     snapshots: list[tuple[SnapshotRow, int]] = field(default_factory=list)
     """Each with the step of the oldest one that is still kept beside it."""
     asks: list[AskRow] = field(default_factory=list)
@@ -183,6 +198,10 @@ class Store(Protocol):
 
     def era(self, collection: str, question: str) -> EraRow | None:
         """The latest conversation of a question."""
+        ...
+
+    def last_step(self, collection: str, question: str) -> int | None:
+        """The last step that was ever begun, asked or released, in any era of a question."""
         ...
 
     def snapshots(self, era: EraRow) -> list[SnapshotRow]:

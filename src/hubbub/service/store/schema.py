@@ -1,19 +1,19 @@
-"""The tables, in the SQL that SQLite and PostgreSQL share."""
+"""The tables as they are today, in the SQL that SQLite and PostgreSQL share; `migrations` makes older ones so."""
 
 from __future__ import annotations
 
-__all__ = ["VERSION", "tables"]
+__all__ = ["META", "tables"]
 
-VERSION = 1
+META = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
+"""The one table that is there before it is known which version a store has."""
 
 _TABLES = (
-    "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """CREATE TABLE IF NOT EXISTS collections (
         id TEXT PRIMARY KEY, name TEXT NOT NULL, version INTEGER NOT NULL, spec TEXT NOT NULL, UNIQUE (name, version)
     )""",
     """CREATE TABLE IF NOT EXISTS eras (
         collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL,
-        PRIMARY KEY (collection, question, first)
+        arithmetic INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (collection, question, first)
     )""",
     """CREATE TABLE IF NOT EXISTS asks (
         collection TEXT NOT NULL, ask TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL,
@@ -58,10 +58,10 @@ _TABLES = (
 
 
 def tables(*, real: str, bytes: str, serial: str) -> list[str]:
-    """The statements that make the tables, with the names of a database's own types.
+    """The statements that make all other tables, with the names of a database's own types.
 
     Example:
         >>> len(tables(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY"))
-        15
+        14
     """
     return [statement.format(real=real, bytes=bytes, serial=serial) for statement in _TABLES]

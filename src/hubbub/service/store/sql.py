@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 from hubbub.collection.wire import AnswerName
-from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.service.ids import ENTRY_BYTES
 from hubbub.service.reasons import REASONS
@@ -27,7 +26,8 @@ from hubbub.service.store.base import (
     SnapshotRow,
     StoreFailed,
 )
-from hubbub.service.store.schema import VERSION, tables
+from hubbub.service.store.migrations import store_format
+from hubbub.service.store.schema import META, tables
 
 __all__ = ["SqlStore"]
 
@@ -52,18 +52,23 @@ class SqlStore(ABC):
         self._writing = threading.RLock()
         self._reading = threading.RLock()
         with self._transaction():
+            self._bring_up_to_date()
+            self._write(_META, "owner", self._owner)
+
+    def _bring_up_to_date(self) -> None:
+        """Make the tables, or migrate those of an older version, in the transaction that takes the store over."""
+        self._write(META)
+        # Locked before it is read: of two collectors that begin at once, one migrates, and the other finds it done.
+        self._write("UPDATE meta SET value = value WHERE key = 'version'")
+        stored = self._write("SELECT value FROM meta WHERE key = 'version'")
+        format = store_format(**self.types)
+        if stored:
+            ((text,),) = stored
+            format.migrate(int(text) if text.isdecimal() else text, self._write)
+        else:
             for statement in tables(**self.types):
                 self._write(statement)
-            self._write("INSERT INTO meta VALUES ('version', ?) ON CONFLICT DO NOTHING", str(VERSION))
-            ((version,),) = self._write("SELECT value FROM meta WHERE key = 'version'")
-            if version != str(VERSION):
-                raise InvalidValue(
-                    "store", f"version {version}", f"version {VERSION}, which is all that this one reads"
-                )
-            self._write(
-                "INSERT INTO meta VALUES ('owner', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                self._owner,
-            )
+        self._write(_META, "version", str(format.version))
 
     # -- what a database answers ------------------------------------------------------------------------------
 
@@ -98,7 +103,9 @@ class SqlStore(ABC):
             for collection in changes.collections:
                 self._write("INSERT INTO collections VALUES (?, ?, ?, ?)", *collection)
             for era in changes.eras:
-                self._write("INSERT INTO eras VALUES (?, ?, ?)", *era)
+                self._write("INSERT INTO eras (collection, question, first, arithmetic) VALUES (?, ?, ?, ?)", *era)
+            for era in changes.recognised:
+                self._one(_RECOGNISED, era.arithmetic, *era.key)
             for snapshot, oldest in changes.snapshots:
                 self._write("INSERT INTO snapshots VALUES (?, ?, ?, ?, ?)", *snapshot)
                 self._write(_OLD_SNAPSHOTS, *snapshot[:3], oldest)
@@ -174,15 +181,28 @@ class SqlStore(ABC):
 
     def era(self, collection: str, question: str) -> EraRow | None:
         """The latest conversation of a question."""
-        rows = self._read("SELECT MAX(first) FROM eras WHERE collection = ? AND question = ?", collection, question)
-        return EraRow(collection, question, rows[0][0]) if rows[0][0] is not None else None
+        rows = self._read(
+            "SELECT collection, question, first, arithmetic FROM eras WHERE collection = ? AND question = ? "
+            "ORDER BY first DESC LIMIT 1",
+            collection,
+            question,
+        )
+        return EraRow(*rows[0]) if rows else None
+
+    def last_step(self, collection: str, question: str) -> int | None:
+        """The last step that was ever begun, asked or released, in any era of a question."""
+        found = [
+            self._read(f"SELECT MAX({step}) FROM {table} WHERE collection = ? AND question = ?", collection, question)  # noqa: S608
+            for table, step in (("eras", "first"), ("asks", "step"), ("releases", "step"))
+        ]
+        return max((rows[0][0] for rows in found if rows[0][0] is not None), default=None)
 
     def snapshots(self, era: EraRow) -> list[SnapshotRow]:
         """The snapshots of an era, oldest first."""
         rows = self._read(
             "SELECT collection, question, first, step, state FROM snapshots "
             "WHERE collection = ? AND question = ? AND first = ? ORDER BY step",
-            *era,
+            *era.key,
         )
         return [SnapshotRow(*row) for row in rows]
 
@@ -194,7 +214,7 @@ class SqlStore(ABC):
                 f"SELECT {_ASK} FROM asks JOIN sketches USING (collection, ask) "  # noqa: S608 - constants
                 "WHERE collection = ? AND question = ? AND first = ? AND (step, phase) > (?, ?) "
                 "ORDER BY step, phase LIMIT ?",
-                *era,
+                *era.key,
                 step,
                 phase,
                 _CHUNK,
@@ -302,6 +322,8 @@ _SKETCH = """UPDATE sketches SET data = ? WHERE collection = ? AND ask = ?
 # By way of the eras: asks are found by their era first.
 _NAMED = """SELECT 1 FROM asks WHERE collection = ? AND question = ?
     AND first IN (SELECT first FROM eras WHERE collection = ? AND question = ?) AND step = ? AND phase = ?"""
+_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+_RECOGNISED = "UPDATE eras SET arithmetic = ? WHERE collection = ? AND question = ? AND first = ? AND arithmetic = 0"
 _OLD_SNAPSHOTS = "DELETE FROM snapshots WHERE collection = ? AND question = ? AND (first <> ? OR step < ?)"
 _EXPIRED = """DELETE FROM {} WHERE collection = ? AND ask IN
     (SELECT ask FROM asks WHERE collection = ? AND question = ? AND step < ?)"""

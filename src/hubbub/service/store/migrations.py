@@ -1,0 +1,49 @@
+"""How stores of older formats become those of the present: one migration a version, for both databases.
+
+A change of the tables in `schema`, or of what they mean, is a new version and a migration here. Migrations are never
+changed once a version was in use, and say in full what they make: the tables of `schema` are those of today.
+"""
+
+from __future__ import annotations
+
+from hubbub.core.migrations import Format, Migration
+
+__all__ = ["VERSION", "store_format"]
+
+VERSION = 2
+
+_TO_2 = (
+    # Stores of version 1 got these tables when a newer hubbub first opened them.
+    """CREATE TABLE IF NOT EXISTS snapshots (
+        collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, step BIGINT NOT NULL,
+        state TEXT NOT NULL, PRIMARY KEY (collection, question, first, step)
+    )""",
+    """CREATE TABLE IF NOT EXISTS reports (
+        number {serial}, collection TEXT NOT NULL, ask TEXT NOT NULL, n BIGINT NOT NULL, data {bytes} NOT NULL
+    )""",
+    "CREATE INDEX IF NOT EXISTS reports_of_asks ON reports (collection, ask, number)",
+    """CREATE TABLE IF NOT EXISTS archives (
+        collection TEXT NOT NULL, ask TEXT NOT NULL, name TEXT NOT NULL, n BIGINT NOT NULL,
+        PRIMARY KEY (collection, ask)
+    )""",
+    """CREATE TABLE IF NOT EXISTS rates (
+        collection TEXT NOT NULL, minute BIGINT NOT NULL, accepted BIGINT NOT NULL, rejected BIGINT NOT NULL,
+        PRIMARY KEY (collection, minute)
+    )""",
+    # 0: nobody knows with which arithmetic an era of version 1 was begun.
+    "ALTER TABLE eras ADD COLUMN arithmetic INTEGER NOT NULL DEFAULT 0",
+)
+_MIGRATIONS = {1: _TO_2}
+
+
+def store_format(*, real: str, bytes: str, serial: str) -> Format:
+    """The versions of a store, with the names of a database's own types.
+
+    Example:
+        >>> store_format(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY").version
+        2
+    """
+    migrations: dict[int, Migration] = {}
+    for number, statements in _MIGRATIONS.items():
+        migrations[number] = tuple(one.format(real=real, bytes=bytes, serial=serial) for one in statements)
+    return Format("store", VERSION, migrations)

@@ -1,0 +1,184 @@
+"""Makes a golden file of a collector's store, in the format of the code that it is run with.
+
+    python tests/golden/make_store.py streams FOLDER
+    python tests/golden/make_store.py whole FOLDER
+
+The collector serves a collection for nine steps, or as many as a third argument says, on a clock that is moved by
+hand. It stops in the second half of the last, with reports that wait for the step to end. "streams" uses nothing that
+the oldest stores lack, so that it can be run with older code, too: `PYTHONPATH=older/src`.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Any
+
+from hubbub.collection import Collection, Keys, ManualClock, load_collection
+from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.service.collector import Collector
+from hubbub.service.store import open_store
+
+KEYS = Keys(b"k" * 32)
+HOUR = 3600
+FIRST, STEPS, HALF = 24, 9, 4
+PEOPLE = 80
+STREAMS = """
+name = "survey"
+version = 1
+title = "A survey"
+
+[schedule]
+step = "1h"
+lateness = "10m"
+retention = "1d"
+
+[privacy]
+user = 500.0
+minimum_batch = 20
+
+[fields.theme]
+kind = "categorical"
+names = ["light", "dark", "blue"]
+
+[questions.flow]
+kind = "stream"
+method = "LPA"
+field = "theme"
+epsilon = 2.0
+w = 4
+
+[questions.trend]
+kind = "stream"
+method = "LBD"
+field = "theme"
+epsilon = 2.0
+w = 4
+
+[questions.popular]
+kind = "histogram"
+field = "theme"
+epsilon = 0.5
+
+[questions.page]
+kind = "memo"
+field = "theme"
+epsilon = 1.0
+permanent = 2.0
+"""
+WHOLE = (
+    STREAMS
+    + """
+[questions.kept]
+kind = "histogram"
+field = "theme"
+epsilon = 1.0
+mechanism = "OLH"
+keep_reports = true
+
+[questions.places]
+kind = "changes"
+field = "theme"
+epsilon = 2.0
+steps = 8
+changes = 3
+"""
+)
+TEXTS = {"streams": STREAMS, "whole": WHOLE}
+
+
+class World:
+    """A collector over a store, and the people who answer it."""
+
+    def __init__(self, text: str, path: Path, now: float) -> None:
+        self.collection: Collection = load_collection(text)
+        self.clock = ManualClock(now)
+        self.store = self.open(path)
+        given: dict[str, Any] = {}
+        if "keep_reports" in text:
+            from hubbub.service.archive import Archive
+
+            given["archive"] = Archive(path.parent / "reports")
+        self.collector = Collector(
+            [self.collection], self.store, clock=self.clock, keys=KEYS, rng=Random(seed=1), **given
+        )
+        self.states: dict[int, Any] = {}
+        self.answered: set[Any] = set()
+
+    def open(self, path: Path) -> Any:
+        """The store."""
+        return open_store(f"sqlite:///{path}")
+
+    def step(self, step: int) -> None:
+        """Live through a step: everyone who is asked answers, in both halves."""
+        for part in (0.1, 0.7):
+            self.clock.set((step + part) * HOUR)
+            self.collector.tick()
+            self.answer(step)
+
+    def answer(self, step: int) -> None:
+        """Answer every open ask that was not."""
+        for window in self.collector.board.open(self.collection.collection_id, self.clock.now()):
+            if window.key in self.answered:
+                continue
+            self.answered.add(window.key)
+            rng = Random(seed=f"{window.question} {step} {len(self.answered)}")
+            reports = self.reports(window.question, window.ask, step, rng)
+            if not len(reports):
+                continue
+            body = encode_batch(
+                self.collection.name, self.collection.version, window.name, rng.bytes(16 * len(reports)), reports
+            )
+            (receipt,) = self.collector.ingest([self.collector.admit(BATCH_TYPE, body)])
+            assert receipt.accepted == len(reports), receipt
+
+    def reports(self, question: str, ask: Any, step: int, rng: Random) -> Reports:
+        """What the people of an ask's cohort say: themes that move half way."""
+        dark = 3 if step < FIRST + HALF else 7
+        values = [int(person % 10 < dark) for person in range(PEOPLE)]
+        if question == "places":
+            said = []
+            for person in range(50 if step % 4 == 3 else 60):  # some are away
+                state, new = self.states.get(person), person not in self.states or step % 8 == 0
+                state, signs = ask.mechanism.step(
+                    ask.mechanism.enroll(rng) if new else state, step, [values[person]], rng
+                )
+                self.states[person] = state
+                if new or signs is not None:
+                    said.append(ask.mechanism.report(state.level, signs, new=new))
+            return Reports.concat(said)
+        share = ask.cohort.length / 2**32
+        return ask.mechanism.randomize(ask.view(values[: round(PEOPLE * share)]), rng)
+
+    def stored(self) -> dict[str, Any]:
+        """What must be read back, whatever becomes of the format: releases and counters."""
+        name, releases = self.collection.name, {}
+        for question in self.collection.questions:
+            rows = self.collector.releases(name, question, first=0, last=1 << 40, most=1 << 20)
+            releases[question] = [[row.step, row.withheld, json.loads(row.payload)] for row in rows]
+        counts = {outcome: count for (_, outcome), count in sorted(self.collector.counts().items()) if count}
+        return {"now": self.clock.now(), "releases": releases, "counts": counts}
+
+
+def make(kind: str, folder: Path, steps: int = STEPS) -> None:
+    """All steps but the end of the last."""
+    folder.mkdir(parents=True)
+    world = World(TEXTS[kind], folder / "store.sqlite", (FIRST + 0.05) * HOUR)
+    for step in range(FIRST, FIRST + steps):
+        world.step(step)
+    (folder / "collection.toml").write_text(TEXTS[kind])
+    (folder / "expected.json").write_text(json.dumps(world.stored(), separators=(",", ":"), sort_keys=True) + "\n")
+    world.store.close()
+    database = sqlite3.connect(folder / "store.sqlite")
+    for pragma in ("journal_mode = DELETE", "page_size = 1024"):  # small: the next collector has its own settings
+        database.execute(f"PRAGMA {pragma}")
+    database.execute("VACUUM")
+    database.close()
+
+
+if __name__ == "__main__":
+    make(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:]))

@@ -1,0 +1,224 @@
+"""Makes the transcripts of every protocol: the sketches it heard, what it asked and released, what it remembered.
+
+    python tests/golden/make_transcripts.py
+
+One file a question and number of its arithmetic, in `tests/golden/transcripts`; a file that is there is left as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hubbub.collection.spec import Collection
+from hubbub.collection.toml import read_collection
+from hubbub.core.random import Random
+from hubbub.core.sketch import Sketch
+from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.driver import Conversation
+from hubbub.protocols.memory import Memory
+from hubbub.protocols.symbols import Symbols
+from hubbub.protocols.window import METHODS
+from hubbub.service.releases import row_of
+
+FOLDER = Path(__file__).parent / "transcripts"
+STEPS, SNAPSHOT, FIRST = 11, 7, 16
+PEOPLE = 600
+HEAD = """
+name = "golden"
+version = 1
+title = "Every protocol"
+
+[schedule]
+step = "1h"
+lateness = "10m"
+
+[privacy]
+user = 1000.0
+
+[fields.theme]
+kind = "categorical"
+names = ["light", "dark", "blue"]
+
+[fields.page]
+kind = "ordinal"
+size = 40
+
+[fields.age]
+kind = "numeric"
+low = 0.0
+high = 100.0
+cells = 4
+
+[fields.word]
+kind = "strings"
+longest = 8
+
+[fields.rating]
+kind = "keyvalue"
+keys = ["a", "b", "c", "d"]
+low = -1.0
+high = 1.0
+most = 2
+
+[questions.grr]
+kind = "histogram"
+field = "theme"
+epsilon = 1.0
+
+[questions.large]
+kind = "histogram"
+field = "page"
+epsilon = 1.0
+
+[questions.mean]
+kind = "mean"
+field = "age"
+epsilon = 1.0
+
+[questions.memo]
+kind = "memo"
+field = "theme"
+epsilon = 1.0
+permanent = 2.0
+
+[questions.loloha]
+kind = "memo"
+field = "page"
+epsilon = 1.0
+permanent = 2.0
+mechanism = "Loloha"
+
+[questions.words]
+kind = "histogram"
+field = "word"
+epsilon = 2.0
+candidates = ["yes", "no"]
+
+[questions.ratings]
+kind = "keyvalue"
+field = "rating"
+epsilon = 1.0
+
+[questions.changes]
+kind = "changes"
+field = "theme"
+epsilon = 2.0
+steps = 8
+changes = 3
+"""
+STREAM = """
+[questions.{name}]
+kind = "stream"
+field = "{field}"
+epsilon = 2.0
+method = "{method}"
+w = 4
+"""
+
+
+def golden_collection() -> Collection:
+    """Every kind of question, and every method for shares and for means."""
+    text = HEAD
+    for method in METHODS:
+        for field in ("theme", "age"):
+            text += STREAM.format(name=f"{method.lower()}-{field}", field=field, method=method)
+    return read_collection(text)
+
+
+def transcript(
+    collection: Collection, question: str, hear: Callable[[Ask], Sketch], steps: int = STEPS
+) -> dict[str, Any]:
+    """What a protocol says to what it hears."""
+    memory = Memory()
+    talk = Conversation(collection.protocol(question, memory, first=FIRST))
+    said: list[dict[str, Any]] = []
+    state: dict[str, Any] = {}
+    told = 0
+    while told < steps:
+        if isinstance(talk.said, Release) and told + 1 == SNAPSHOT:
+            state = json.loads(json.dumps(memory.state()))
+        heard = talk.listen()
+        if isinstance(heard, Ask):
+            sketch = hear(heard)
+            said.append({"ask": heard.ask_id, "n": sketch.n, "counts": sketch.counts.tolist()})
+            talk.reply(heard.ask_id, sketch)
+        else:
+            told += 1
+            said.append(released(heard))
+    return {"said": said, "snapshot": state}
+
+
+def released(release: Release) -> dict[str, Any]:
+    """A release as it is stored."""
+    row = row_of(release, collection="", question="", time=0.0, minimum_batch=1)
+    return {"release": json.loads(row.payload)}
+
+
+class Crowd:
+    """People who answer; what they do changes half way."""
+
+    def __init__(self) -> None:
+        self.states: dict[int, Any] = {}
+
+    def __call__(self, ask: Ask) -> Sketch:
+        """The sketch of everyone who is asked."""
+        mechanism, rng = ask.mechanism, Random(seed=f"golden {ask.ask_id}")
+        dark = 2 if ask.step < 6 else 7
+        share = ask.cohort.length / 2**32
+        people = range(round(PEOPLE * share))
+        if isinstance(mechanism, Symbols):
+            return self.symbols(mechanism, ask.step, [int(person % 10 < dark) for person in range(60)], rng)
+        name = type(mechanism).__name__
+        if name == "Rappor":
+            values: list[Any] = ["yes" if person % 10 < dark else "no" for person in people]
+        elif hasattr(mechanism, "low") or ask.view.spec().get("view") == "Clipped":
+            values = [10.0 * dark + person % 10 for person in people]
+        elif name in ("Collision", "CoCo", "ExSub"):
+            values = [((0, 0.5), (1 + person % 3, -0.5)) if person % 10 < dark else ((2, 1.0),) for person in people]
+        else:
+            values = [int(person % 10 < dark) for person in people]
+        return mechanism.accumulate(mechanism.randomize(ask.view(values), rng))
+
+    def symbols(self, symbols: Symbols, step: int, values: list[int], rng: Random) -> Sketch:
+        """Sixty devices, of which ten are away in every fourth step."""
+        counted = symbols.empty()
+        at = FIRST + step - 1
+        for person in range(50 if step % 4 == 3 else 60):
+            new = person not in self.states or symbols.place(at)[1] == 1
+            state = symbols.enroll(rng) if new else self.states[person]
+            self.states[person], said = symbols.step(state, at, [values[person]], rng)
+            if new or said is not None:
+                counted = counted + symbols.accumulate(symbols.report(state.level, said, new=new))
+        return counted
+
+
+def replayed(collection: Collection, question: str, kept: dict[str, Any]) -> dict[str, Any]:
+    """What a protocol says to the sketches of a transcript."""
+    heard = iter([one for one in kept["said"] if "ask" in one])
+
+    return transcript(collection, question, lambda ask: sketch_of(ask, next(heard)))
+
+
+def sketch_of(ask: Ask, kept: dict[str, Any]) -> Sketch:
+    """The sketch that an ask of a transcript was answered with."""
+    counts = np.array(kept["counts"], dtype=np.int64).reshape(ask.mechanism.sketch_shape)
+    return Sketch(ask.mechanism.spec_id, kept["n"], counts)
+
+
+def path_of(collection: Collection, question: str) -> Path:
+    """The file of a question's transcript."""
+    return FOLDER / f"{question}-{collection.questions[question].arithmetic}.json"
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    collection = golden_collection()
+    for question in collection.questions:
+        path = path_of(collection, question)
+        if not path.exists():
+            path.write_text(json.dumps(transcript(collection, question, Crowd()), separators=(",", ":")) + "\n")

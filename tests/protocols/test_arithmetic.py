@@ -1,0 +1,98 @@
+"""The arithmetic of every protocol, beside its number: fixed sketches in, the same asks, releases and snapshots out.
+
+A collector that is upgraded goes on from what an older one stored, unless the number of a protocol's arithmetic says
+that it cannot. So whoever changes what a protocol asks, releases or remembers increases the number.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
+
+from make_transcripts import (
+    FIRST,
+    SNAPSHOT,
+    golden_collection,
+    path_of,
+    released,
+    replayed,
+    sketch_of,
+)
+
+from hubbub.collection.question import Kind
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.driver import Conversation
+from hubbub.protocols.memory import Memory
+from hubbub.protocols.window import METHODS, absorption
+from hubbub.protocols.window.last import dissimilarity
+from hubbub.service.releases import alike
+
+COLLECTION = golden_collection()
+QUESTIONS = sorted(COLLECTION.questions)
+
+
+def kept_of(question: str) -> dict[str, Any]:
+    path = path_of(COLLECTION, question)
+    assert path.exists(), f"{path.name} is missing: run tests/golden/make_transcripts.py, and add what it makes"
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def reproduces(question: str) -> bool:
+    kept = kept_of(question)
+    try:
+        return alike(kept["said"], (made := replayed(COLLECTION, question, kept))["said"]) and alike(
+            kept["snapshot"], made["snapshot"]
+        )
+    except StopIteration:  # it asks more often
+        return False
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_changed_arithmetic_has_a_higher_number(question: str) -> None:
+    number = COLLECTION.questions[question].arithmetic
+    assert reproduces(question), (
+        f"{question}: what its protocol asks, releases or remembers has changed. If that is meant, increase the number "
+        f"of its arithmetic, {number}: of a method in hubbub.protocols.window.METHODS, else ARITHMETIC in "
+        "hubbub.protocols.steady or .symbol_stream. Then run tests/golden/make_transcripts.py."
+    )
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_it_goes_on_from_the_golden_snapshot(question: str) -> None:
+    kept = kept_of(question)
+    ends = [place for place, one in enumerate(kept["said"]) if "release" in one]
+    memory = Memory(kept["snapshot"])
+    talk = Conversation(COLLECTION.protocol(question, memory, first=FIRST))
+    for one in kept["said"][ends[SNAPSHOT - 1] + 1 :]:
+        said = talk.listen()
+        if isinstance(said, Ask):
+            assert said.ask_id == one["ask"]
+            talk.reply(said.ask_id, sketch_of(said, one))
+        else:
+            assert alike(released(said), one)
+
+
+def test_every_kind_and_method_has_a_transcript() -> None:
+    questions = COLLECTION.questions.values()
+    assert {question.kind for question in questions} == set(get_args(Kind))
+    assert {question.method for question in questions} - {None} == set(METHODS)
+
+
+def test_a_small_change_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a distance that decides, or in the variance of a release alone."""
+    from hubbub.core.estimate import Estimate
+
+    monkeypatch.setattr(sys.modules[absorption.__module__], "dissimilarity", lambda *given: dissimilarity(*given) + 1)
+    assert not reproduces("lpa-theme")
+    monkeypatch.undo()
+    assert reproduces("lpa-theme")
+    whole = Estimate.of_population
+    monkeypatch.setattr(Estimate, "of_population", lambda self, n: whole(self, n + n // 100))
+    assert not reproduces("lpa-theme")

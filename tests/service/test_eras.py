@@ -1,0 +1,232 @@
+"""Eras: changed arithmetic begins a new one, at a step that was never asked; any other difference is a stop."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import random
+from typing import Any
+
+import pytest
+from exact_world import batch_frame, exact_collection
+
+from hubbub import Random
+from hubbub.collection import Collection, Keys, ManualClock, load_collection
+from hubbub.protocols import window
+from hubbub.service import retention, rounds
+from hubbub.service.collector import Collector
+from hubbub.service.store.base import EraRow
+from hubbub.service.store.sqlite import SqliteStore
+from hubbub.service.talk import ReplayMismatch
+
+KEYS = Keys(b"k" * 32)
+CHANGES = """
+name = "exact"
+version = 1
+title = "Where people are"
+
+[schedule]
+step = "100s"
+lateness = "10s"
+
+[privacy]
+user = 4.0
+
+[fields.place]
+kind = "categorical"
+names = ["home", "away"]
+
+[questions.all]
+kind = "changes"
+field = "place"
+epsilon = 1.0
+steps = 8
+changes = 3
+"""
+
+
+def collector(collection: Collection, clock: ManualClock, store: SqliteStore) -> Collector:
+    return Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1))
+
+
+def number(monkeypatch: pytest.MonkeyPatch, arithmetic: int) -> None:
+    """Give LPA another number, as whoever changes its arithmetic does."""
+    monkeypatch.setitem(window.METHODS, "LPA", window.METHODS["LPA"]._replace(arithmetic=arithmetic))
+
+
+def asked(store: SqliteStore) -> list[tuple[int, int]]:
+    """Step and era of every ask."""
+    return sorted(set(store._read("SELECT step, first FROM asks")))
+
+
+def eras(store: SqliteStore) -> list[tuple[int, int]]:
+    return [(row[0], row[1]) for row in store._read("SELECT first, arithmetic FROM eras ORDER BY first")]
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Any:
+    caplog.set_level(logging.WARNING, "hubbub.service")
+
+    def found() -> list[dict[str, Any]]:
+        return [record.fields for record in caplog.records if record.getMessage() == "new era"]  # type: ignore[attr-defined]
+
+    return found
+
+
+@pytest.mark.parametrize("offset", [0.0, 30.0, 50.0, 65.0, 99.0])
+def test_changed_arithmetic_begins_a_new_era_at_a_step_never_asked(
+    monkeypatch: pytest.MonkeyPatch, lines: Any, offset: float
+) -> None:
+    """Whatever moment of a step the collector was stopped at; and what is counted already stays counted."""
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    collection = exact_collection(adaptive=True, step=100, lateness=10)
+    one = collector(collection, clock, store)
+    for now in range(1000, 1301, 10):
+        clock.set(float(now))
+        one.tick()
+    clock.set(1300.0 + offset)
+    one.tick()
+    opened = one.board.open(collection.collection_id, clock.now())
+    frames = [batch_frame(collection, found.ask, [bytes(16)], [5]) for found in opened]
+    for frame in frames:
+        assert one.ingest([frame])[0].accepted == 1
+    told = store.releases(collection.collection_id, "all", 0, 99, 99)
+    number(monkeypatch, 7)
+    again = collector(collection, clock, store)
+    (line,) = lines()
+    assert (line["collection"], line["question"], line["first"]) == ("exact", "all", 14)
+    assert line["why"] == "arithmetic 7, and it was begun with 1"
+    assert eras(store) == [(10, 1), (14, 7)]
+    assert store.releases(collection.collection_id, "all", 0, 99, 99) == told
+    assert [key for key, _ in store.held()] == list(again.board.windows)
+    for frame in frames:  # a device that did not hear the answer is told that it is too late, and nothing breaks
+        assert again.ingest([frame])[0].rejected[0][1] == "late"
+    for now in range(1400, 1700, 10):
+        clock.set(float(now))
+        again.tick()
+    assert {step for step, first in asked(store) if first == 14} == {14, 15, 16}
+    assert max(step for step, first in asked(store) if first == 10) == 13
+    assert [row.step for row in store.releases(collection.collection_id, "all", 14, 99, 99)] == [14, 15]
+    collector(collection, clock, store)
+    assert len(lines()) == 1
+
+
+def test_going_back_to_the_older_code_begins_another_era(monkeypatch: pytest.MonkeyPatch, lines: Any) -> None:
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    collection = exact_collection(adaptive=True)
+    for arithmetic in (1, 2, 1, 2):
+        number(monkeypatch, arithmetic)
+        collector(collection, clock, store)
+    assert eras(store) == [(10, 1), (11, 2), (12, 1), (13, 2)]  # 11 to 13 were begun, if never asked
+    assert len(lines()) == 3
+
+
+def test_no_step_is_asked_in_two_eras(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over 300 moments: restarts, changed arithmetic, absences that are too long, a clock that is set back."""
+    monkeypatch.setattr(rounds, "LONGEST_GAP", 3)
+    monkeypatch.setattr(retention, "_SNAPSHOT_STEPS", 2)
+    chance = random.Random(5)
+    store, now = SqliteStore(":memory:"), 1000.0
+    clock, collection, arithmetic = ManualClock(now), exact_collection(adaptive=True), 1
+    one = collector(collection, clock, store)
+    for _ in range(300):
+        now = max(1000.0, now + chance.choice([5, 15, 30, 30, 60, 120, 700, -80]))
+        clock.set(now)
+        what = chance.random()
+        if what < 0.15:
+            arithmetic += 1
+            number(monkeypatch, arithmetic)
+        if what < 0.4:
+            one = collector(collection, clock, store)
+        one.tick()
+    steps = [step for step, _ in asked(store)]
+    assert len(steps) == len(set(steps)) > 60
+    assert len(eras(store)) > 30
+
+
+def test_a_stream_of_changes_begins_with_a_horizon(monkeypatch: pytest.MonkeyPatch, lines: Any) -> None:
+    """Devices say once a horizon that they are there: in the middle of one, nobody would be counted."""
+    from hubbub.collection import question
+
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    collection = load_collection(CHANGES)
+    collector(collection, clock, store)
+    monkeypatch.setattr(question, "CHANGES_ARITHMETIC", 2)
+    one = collector(collection, clock, store)
+    assert [line["first"] for line in lines()] == [16]
+    assert eras(store) == [(10, 1), (16, 2)]
+    clock.set(1550.0)
+    one.tick()
+    assert one.board.open(collection.collection_id, clock.now()) == []
+    clock.set(1600.0)
+    one.tick()
+    assert [found.ask.step for found in one.board.open(collection.collection_id, clock.now())] == [16]
+
+
+def run(store: SqliteStore, clock: ManualClock, collection: Collection) -> None:
+    one = collector(collection, clock, store)
+    for now in range(1000, 1901, 50):
+        clock.set(float(now))
+        one.tick()
+
+
+SPOILT = {
+    "an ask": ("UPDATE asks SET ask = 'f' || ask", "UPDATE sketches SET ask = 'f' || ask"),
+    "a release": ("UPDATE releases SET payload = replace(payload, '\"n\": 0', '\"n\": 3')",),
+    "a snapshot": ('UPDATE snapshots SET state = \'{"place": {"step": 3}}\' WHERE step > 14',),
+    "a snapshot of another kind": ("UPDATE snapshots SET state = '{\"other\": 1}'",),
+    "a sketch": ("UPDATE sketches SET data = x'00'",),
+}
+
+
+@pytest.mark.parametrize("what", SPOILT)
+def test_with_the_same_arithmetic_a_mismatch_is_a_stop_that_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, lines: Any, what: str
+) -> None:
+    monkeypatch.setattr(retention, "_SNAPSHOT_STEPS", 2)
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    collection = exact_collection(adaptive=True)
+    run(store, clock, collection)
+    for statement in SPOILT[what]:
+        store._write(statement)
+    with pytest.raises(ReplayMismatch, match=r"restore a backup, .* or serve the collection with a higher version"):
+        collector(collection, clock, store)
+    assert lines() == []
+    assert len(eras(store)) == 1
+    collector(exact_collection(adaptive=True, version=2), clock, store)  # as it says
+
+
+@pytest.mark.parametrize("what", SPOILT)
+def test_an_era_of_unknown_arithmetic_is_left_where_it_is_not_reproduced(
+    monkeypatch: pytest.MonkeyPatch, lines: Any, what: str
+) -> None:
+    monkeypatch.setattr(retention, "_SNAPSHOT_STEPS", 2)
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    collection = exact_collection(adaptive=True)
+    run(store, clock, collection)
+    store._write("UPDATE eras SET arithmetic = 0")  # as a migration leaves it
+    for statement in SPOILT[what]:
+        store._write(statement)
+    collector(collection, clock, store)
+    (line,) = lines()
+    assert line["why"].startswith("arithmetic 1, and it was begun with an older one: ")
+    assert eras(store) == [(10, 0), (20, 1)]
+
+
+def test_an_era_of_unknown_arithmetic_goes_on_where_it_is_reproduced(lines: Any) -> None:
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    collection = exact_collection(adaptive=True)
+    run(store, clock, collection)
+    store._write("UPDATE eras SET arithmetic = 0")
+    collector(collection, clock, store)
+    assert lines() == []
+    assert eras(store) == [(10, 1)]
+    assert store.era(collection.collection_id, "all") == EraRow(collection.collection_id, "all", 10, 1)
+    store._write("UPDATE releases SET payload = replace(payload, '\"n\": 0', '\"n\": 3')")
+    with pytest.raises(ReplayMismatch):  # from now on it is known
+        collector(collection, clock, store)
+
+
+def test_the_stop_can_be_told_to_another_process() -> None:
+    stop = pickle.loads(pickle.dumps(ReplayMismatch("all", "the release of step 7 is not reproduced")))
+    assert str(stop).startswith("all: the release of step 7 is not reproduced: the store is damaged")

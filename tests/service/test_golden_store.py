@@ -1,0 +1,234 @@
+"""Stores of older formats, and of older arithmetic, are opened, lose nothing that was released, and go on."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parents[1] / "golden"
+sys.path.insert(0, str(HERE))
+
+from make_store import HOUR, World  # noqa: E402
+
+from hubbub.service.store.base import Store  # noqa: E402
+from hubbub.service.store.migrations import VERSION  # noqa: E402
+from hubbub.service.store.postgres import PostgresStore  # noqa: E402
+from hubbub.service.store.sqlite import SqliteStore  # noqa: E402
+
+STORES = sorted(path.name for path in HERE.glob("store-*"))
+ENDED = {  # the questions that must begin anew: what they once said is not what they would say
+    "store-1-first": {"flow", "trend"},
+    "store-1-snapshots": {"flow", "trend"},
+    "store-1-changes": {"places"},
+}
+
+
+class Copied(World):
+    """A collector over a copy of a golden store."""
+
+    def __init__(self, folder: Path, now: float, store: Store | None = None) -> None:
+        self.given = store
+        super().__init__((folder / "collection.toml").read_text(), folder / "store.sqlite", now)
+
+    def open(self, path: Path) -> Store:
+        return self.given or super().open(path)
+
+
+def golden(name: str, place: Path) -> tuple[Path, dict[str, Any]]:
+    """A copy of golden files, and what is expected of them."""
+    folder = place / name
+    shutil.copytree(HERE / name, folder)
+    return folder, json.loads((folder / "expected.json").read_text())
+
+
+def eras(world: World) -> dict[str, list[tuple[int, int]]]:
+    """First step and arithmetic of every era, by question."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    rows = world.store._read("SELECT question, first, arithmetic FROM eras ORDER BY question, first")  # type: ignore[attr-defined]
+    for question, first, arithmetic in rows:
+        found.setdefault(question, []).append((first, arithmetic))
+    return found
+
+
+def new_eras(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    return [record.fields for record in caplog.records if record.getMessage() == "new era"]  # type: ignore[attr-defined]
+
+
+def check(
+    folder: Path, expected: dict[str, Any], name: str, caplog: pytest.LogCaptureFixture, store: Store | None = None
+) -> None:
+    world = Copied(folder, expected["now"], store)
+    old = eras(world)
+    assert world.stored()["releases"] == expected["releases"]
+    ended = ENDED.get(name, set())
+    assert {line["question"] for line in new_eras(caplog)} == ended
+    assert len(new_eras(caplog)) == len(ended)
+    now = int(expected["now"] // HOUR)
+    for question, spec in world.collection.questions.items():
+        assert len(old[question]) == 1 + (question in ended)
+        first, arithmetic = old[question][-1]
+        assert arithmetic == spec.arithmetic
+        if question in ended:
+            assert first == (32 if question == "places" else now + 1)
+    held = {key for key, _ in world.store.held()}
+    assert held == set(world.collector.board.windows)  # what the ended eras left open is closed and forgotten
+    for step in range(now + 1, now + 9):
+        world.step(step)
+    for question in world.collection.questions:
+        rows = world.collector.releases("survey", question, first=0, last=1 << 40, most=1 << 20)
+        steps = [row.step for row in rows]
+        told = [step for step, *_ in expected["releases"][question]]
+        assert steps[: len(told)] == told
+        assert len(steps) > len(told)
+        if question not in ended:
+            assert steps == list(range(steps[0], steps[-1] + 1))
+    asked = world.store._read("SELECT DISTINCT question, step, first FROM asks")  # type: ignore[attr-defined]
+    assert max(Counter((question, step) for question, step, _ in asked).values()) == 1
+    world.store.close()
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_an_older_store_goes_on(tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "hubbub.service")
+    folder, expected = golden(name, tmp_path)
+    check(folder, expected, name, caplog)
+    caplog.clear()
+    now = expected["now"] + 9 * HOUR
+    again = Copied(folder, now)  # and is then like any other
+    assert new_eras(caplog) == []
+    again.store.close()
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_an_older_store_in_postgresql_goes_on(
+    tmp_path: Path, name: str, postgres: Callable[[], str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "hubbub.service")
+    folder, expected = golden(name, tmp_path)
+    url = postgres()
+    copy_to_postgres(folder / "store.sqlite", url)
+    check(folder, expected, name, caplog, PostgresStore(url))
+
+
+def copy_to_postgres(path: Path, url: str) -> None:
+    """The same tables with the same rows, in the types that PostgreSQL stores always had."""
+    import psycopg
+
+    source = sqlite3.connect(path)
+    with psycopg.connect(url, autocommit=True) as target:
+        for kind, table, sql in source.execute(
+            "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+        ).fetchall():
+            for plain, own in PostgresStore.types.items():
+                sql = re.sub(rf"\b{SqliteStore.types[plain]}\b", own, sql)
+            target.execute(sql.encode())
+            if kind == "table":
+                for row in source.execute(f"SELECT * FROM {table}").fetchall():
+                    marks = ", ".join(["%s"] * len(row))
+                    target.execute(f"INSERT INTO {table} VALUES ({marks})".encode(), row)
+                if "BIGSERIAL" in sql:
+                    target.execute(
+                        f"SELECT setval('{table}_number_seq', (SELECT MAX(number) + 1 FROM {table}))".encode()
+                    )
+    source.close()
+
+
+def columns(path: Path) -> dict[str, Any]:
+    database = sqlite3.connect(path)
+    names = database.execute("SELECT name, type FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'").fetchall()
+    found = {
+        name: [row[1:] for row in database.execute(f"PRAGMA {'table' if kind == 'table' else 'index'}_info({name})")]
+        for name, kind in names
+    }
+    database.close()
+    return found
+
+
+def named(found: dict[str, Any]) -> dict[str, Any]:
+    """Without the order of columns, which a migration cannot choose."""
+    return {name: sorted(rows, key=str) for name, rows in found.items()}
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_a_migrated_store_has_the_tables_of_a_new_one(tmp_path: Path, name: str) -> None:
+    folder, _ = golden(name, tmp_path)
+    SqliteStore(folder / "store.sqlite").close()
+    SqliteStore(tmp_path / "new.sqlite").close()
+    assert named(columns(folder / "store.sqlite")) == named(columns(tmp_path / "new.sqlite"))
+
+
+def test_the_tables_are_those_of_the_golden_store_of_this_version(tmp_path: Path) -> None:
+    """If this fails, the tables have changed: increase the number in `store/migrations.py`, and write a migration."""
+    SqliteStore(tmp_path / "new.sqlite").close()
+    assert columns(tmp_path / "new.sqlite") == columns(HERE / f"store-{VERSION}" / "store.sqlite")
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hubbub.service.store import migrations
+    from hubbub.service.store.base import StoreFailed
+
+    folder, expected = golden("store-1", tmp_path)
+    path = folder / "store.sqlite"
+    before = dump(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "_MIGRATIONS", {1: (*migrations._TO_2, "INSERT INTO nowhere VALUES (1)")})
+        with pytest.raises(StoreFailed, match="nowhere"):
+            SqliteStore(path)
+    assert dump(path) == before
+    Copied(folder, expected["now"]).store.close()
+
+
+def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    from hubbub.core.migrations import UnknownFormat
+
+    folder, _ = golden("store-1", tmp_path)
+    path = folder / "store.sqlite"
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
+    database.close()
+    before = dump(path)
+    with pytest.raises(UnknownFormat, match=r"format 99.*a newer one wrote it"):
+        SqliteStore(path)
+    assert dump(path) == before  # whoever has it open is not thrown out
+
+
+def dump(path: Path) -> list[str]:
+    database = sqlite3.connect(path)
+    lines = list(database.iterdump())
+    database.close()
+    return lines
+
+
+def test_hubbub_serve_opens_a_store_of_the_first_commit_and_says_what_began_anew(tmp_path: Path) -> None:
+    folder, _ = golden("store-1-first", tmp_path)
+    command = [sys.executable, "-c", "from hubbub.cli import main; main()", "serve", "collection.toml", "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "--store", "sqlite:///store.sqlite"], cwd=folder, stderr=subprocess.PIPE, text=True
+    )
+    said: list[str] = []
+    try:
+        assert process.stderr is not None
+        while not said or "token in" not in said[-1]:
+            said.append(process.stderr.readline())
+            assert said[-1], said
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    lines = [json.loads(line) for line in said if line.startswith("{")]
+    whys = {
+        line["question"]: line["why"] for line in lines if line["event"] == "new era" and "older one" in line["why"]
+    }
+    assert set(whys) == {"flow", "trend"}
+    assert "arithmetic 1, and it was begun with an older one" in whys["flow"]
+    assert process.returncode == 0
