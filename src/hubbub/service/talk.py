@@ -40,7 +40,8 @@ class Talk:
     """A protocol, whose step k is the collection's step first + k - 1.
 
     `said` is where it is: an ask to be answered with its final sketch, or a release to be told. An ask has a `phase`
-    within its step, 1 or 2. With snapshots it begins at the oldest of them, instead of at its first step.
+    within its step, 1 or 2. With snapshots it begins at the oldest of them, instead of at its first step; it makes
+    one `every` so many steps, of which the collection says how many if nobody else does.
 
     Example:
         >>> from hubbub.collection.toml import EXAMPLE, load_collection
@@ -55,7 +56,9 @@ class Talk:
         41
     """
 
-    def __init__(self, collection: Collection, era: EraRow, snapshots: Sequence[SnapshotRow] = ()) -> None:
+    def __init__(
+        self, collection: Collection, era: EraRow, snapshots: Sequence[SnapshotRow] = (), *, every: int | None = None
+    ) -> None:
         check_schedule(collection, era.question)
         self.collection = collection
         self.era = era
@@ -66,7 +69,9 @@ class Talk:
         """The steps of the snapshots: the last two, the older of which the newer is checked against."""
         self.snapshot: SnapshotRow | None = None
         """To be stored together with the release that it is at."""
-        self._every = snapshot_steps(collection)
+        self.remembered = (self.kept[0], snapshots[0].state if snapshots else "null")
+        """The step and the state of the latest snapshot that was read or made."""
+        self._every = every or snapshot_steps(collection)
         self._stored = {row.step: row for row in snapshots}
         self._memory = Memory(json.loads(snapshots[0].state) if snapshots else None)
         try:
@@ -162,6 +167,7 @@ class Talk:
         if step % self._every:
             return None
         made = SnapshotRow(*self.era.key, step, json.dumps(self._memory.state()))
+        self.remembered = (step, made.state)
         stored = self._stored.get(step)
         if stored is not None and not alike(json.loads(stored.state), json.loads(made.state)):
             raise ReplayMismatch(self.era.question, f"the snapshot of step {step} is not reproduced")

@@ -204,6 +204,10 @@ class Store(Protocol):
         """The last step that was ever begun, asked or released, in any era of a question."""
         ...
 
+    def asked(self, collection: str, question: str, step: int) -> bool:
+        """Whether a step is one of those from the first that a question was asked in to the last."""
+        ...
+
     def snapshots(self, era: EraRow) -> list[SnapshotRow]:
         """The snapshots of an era, oldest first."""
         ...

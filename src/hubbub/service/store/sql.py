@@ -197,6 +197,14 @@ class SqlStore(ABC):
         ]
         return max((rows[0][0] for rows in found if rows[0][0] is not None), default=None)
 
+    def asked(self, collection: str, question: str, step: int) -> bool:
+        """Whether a step is one of those from the first that a question was asked in to the last."""
+        rows = self._read(
+            "SELECT MIN(step), MAX(step) FROM asks WHERE collection = ? AND question = ?", collection, question
+        )
+        first, last = rows[0]
+        return first is not None and bool(first <= step <= last)
+
     def snapshots(self, era: EraRow) -> list[SnapshotRow]:
         """The snapshots of an era, oldest first."""
         rows = self._read(
