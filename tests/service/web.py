@@ -125,8 +125,9 @@ def themes() -> Collection:
 
 @contextmanager
 def website(limits: Limits | None = None) -> Iterator[Web]:
-    clock, store = ManualClock(1000.0), SqliteStore(":memory:")
+    clock, store = ManualClock(900.0), SqliteStore(":memory:")
     Collector([load_collection(THEMES.replace("version = 2", "version = 1"))], store, clock=clock, keys=KEYS)
+    clock.set(1000.0)  # step 9 was the earlier version's
     collector = Collector([themes()], store, clock=clock, keys=KEYS, limits=limits)
     service = Service(collector)
     with running(create_app(service, Tokens([TOKEN]))) as client:
