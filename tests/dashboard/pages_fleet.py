@@ -17,6 +17,7 @@ from hubbub.data import emoji
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Refused
 from hubbub.service.store import open_store
+from hubbub.service.window import Window
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CHUNK = 5000
@@ -40,11 +41,12 @@ class Fleet:
             if window.key in self._answered:
                 continue
             self._answered.add(window.key)
-            for body in self.bodies(window.question, window.ask):
+            for body in self.bodies(window):
                 collector.ingest([collector.admit(BATCH_TYPE, body)])
 
-    def bodies(self, question: str, ask: Any) -> list[bytes]:
+    def bodies(self, window: Window) -> list[bytes]:
         """What the devices on the ask's arc send."""
+        question, ask = window.question, window.ask
         asked = np.flatnonzero(ask.cohort.holds(self._places))
         held = self._values(ask.step)[self.collection.questions[question].field]
         made = []
@@ -53,7 +55,7 @@ class Fleet:
             inputs = ask.view([held[i] for i in part] if isinstance(held, list) else held[part])
             reports = ask.mechanism.randomize(inputs, self._rng)
             ids = self._rng.bytes(16 * len(reports))
-            made.append(encode_batch(self.collection.collection_id, ask.ask_id, ids, reports))
+            made.append(encode_batch(self.collection.name, self.collection.version, window.name, ids, reports))
         return made
 
 
@@ -136,16 +138,15 @@ def _uniform(rng: Random, n: int) -> Any:
 def trouble(collector: Collector, fleet: Fleet) -> None:
     """Reports that are turned away, for several reasons."""
     window = collector.board.open(fleet.collection.collection_id, collector.clock.now())[0]
-    body, *_ = fleet.bodies(window.question, window.ask)
+    body, *_ = fleet.bodies(window)
     for _ in range(2):
         collector.ingest([collector.admit(BATCH_TYPE, body)])
-    stranger = replace(window.ask, step=window.ask.step + 999)
+    place = fleet.collection.name, fleet.collection.version
+    stranger = window.name._replace(step=window.name.step + 999)
     ids = bytes(range(16)) * 7
     reports = window.ask.mechanism.randomize([0] * 7, Random(seed=3))
-    collector.ingest(
-        [collector.admit(BATCH_TYPE, encode_batch(fleet.collection.collection_id, stranger.ask_id, ids, reports))]
-    )
-    for hostile in (b"hostile", encode_batch("0" * 32, window.ask.ask_id, ids, reports), bytes(5 << 20)):
+    collector.ingest([collector.admit(BATCH_TYPE, encode_batch(*place, stranger, ids, reports))])
+    for hostile in (b"hostile", encode_batch("nobody", 1, window.name, ids, reports), bytes(5 << 20)):
         try:
             collector.admit(BATCH_TYPE, hostile)
         except Refused:

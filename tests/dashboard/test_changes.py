@@ -39,7 +39,7 @@ def day(n: int, steps: int) -> Collector:
             if len(rows) and (said is not None or step == 2400):
                 reports = symbols.report(level, rows, new=step == 2400)
                 ids = rng.bytes(16 * len(reports))
-                body = encode_batch(collection.collection_id, window.ask.ask_id, ids, reports)
+                body = encode_batch(collection.name, collection.version, window.name, ids, reports)
                 made.ingest([made.admit(BATCH_TYPE, body)])
     clock.set(collection.opens(2400 + steps) + 1000.0)
     made.tick()

@@ -130,7 +130,9 @@ class World:
             reports = self.reports(window.question, window.ask, step, rng)
             if not len(reports):
                 continue
-            body = encode_batch(self.collection.collection_id, window.ask.ask_id, rng.bytes(16 * len(reports)), reports)
+            body = encode_batch(
+                self.collection.name, self.collection.version, window.name, rng.bytes(16 * len(reports)), reports
+            )
             (receipt,) = self.collector.ingest([self.collector.admit(BATCH_TYPE, body)])
             assert receipt.accepted == len(reports), receipt
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from hubbub import Categorical, Estimate, Random, Reports, Sketch
 from hubbub.collection import Collection, QuestionSpec
-from hubbub.collection.wire import Batch, Entry
+from hubbub.collection.wire import AnswerName, Batch, Entry
 from hubbub.mechanisms.base import ColumnSpec, Mechanism
 from hubbub.privacy.ledger import Budget
 from hubbub.protocols.ask import Ask, Release
-from hubbub.protocols.cohort import Arc
+from hubbub.protocols.cohort import EVERYONE, Arc
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.service.frames import Frame
@@ -120,15 +120,20 @@ def exact_reports(mechanism: Mechanism, values: list[int]) -> Reports:
     return mechanism.randomize(values, Random(seed=0))
 
 
+def name_of(ask: Ask) -> AnswerName:
+    """What the answers to an ask of an `ExactCollection` are called: only a second round asks a part of the devices."""
+    return AnswerName("all", run=0, step=ask.step, round=1 if ask.cohort == EVERYONE else 2, part=0)
+
+
 def batch_frame(collection: Collection, ask: Ask, ids: list[bytes], values: list[int]) -> Frame:
     reports = exact_reports(ask.mechanism, values)
-    batch = Batch(collection.collection_id, ask.ask_id, b"".join(ids), reports)
+    batch = Batch(collection.name, collection.version, name_of(ask), b"".join(ids), reports.to_bare())
     return Frame(collection.collection_id, batch=batch)
 
 
 def upload_frame(collection: Collection, ask: Ask, ids: list[bytes], values: list[int]) -> Frame:
     entries = [
-        Entry(ask.ask_id, report_id, exact_reports(ask.mechanism, [value]).to_bytes())
+        Entry(*name_of(ask), report_id, exact_reports(ask.mechanism, [value]).to_bare())
         for report_id, value in zip(ids, values, strict=True)
     ]
     return Frame(collection.collection_id, entries)

@@ -14,8 +14,7 @@ from process import Process
 
 from hubbub import Random, Reports, Sketch
 from hubbub.collection import open_sealed
-from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, Entry, encode_batch, encode_upload
-from hubbub.core.spec import spec_id
+from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, AnswerName, Entry, encode_batch, encode_upload
 from hubbub.service.store import open_store
 
 COLLECTION = exact_collection(step=86400, lateness=3600)
@@ -28,7 +27,7 @@ class Fleet:
 
     def __init__(self) -> None:
         self.port = 0
-        self.ask = ""
+        self.ask = AnswerName("all", 0, 0, 1, 0)
         self.stopped, self.given_up = threading.Event(), threading.Event()
         self.acknowledged = np.zeros(SIZE, dtype=np.int64)
         self.retries = 0
@@ -63,9 +62,9 @@ class Fleet:
     def _frame(self, ids: list[bytes], values: list[int]) -> tuple[str, bytes]:
         reports: Reports = EXACT.randomize(values, Random(seed=0))
         if len(values) == 1:
-            entry = Entry(self.ask, ids[0], reports.to_bytes())
-            return UPLOAD_TYPE, encode_upload(COLLECTION.collection_id, [entry], COLLECTION.frame_bytes)
-        return BATCH_TYPE, encode_batch(COLLECTION.collection_id, self.ask, b"".join(ids), reports)
+            entry = Entry(*self.ask, ids[0], reports.to_bare())
+            return UPLOAD_TYPE, encode_upload(COLLECTION.name, 1, [entry], COLLECTION.frame_bytes)
+        return BATCH_TYPE, encode_batch(COLLECTION.name, 1, self.ask, b"".join(ids), reports)
 
     def _post(self, kind: str, frame: bytes, count: int) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
@@ -86,10 +85,10 @@ class Fleet:
         return True
 
 
-def ask_of(process: Process) -> str:
+def ask_of(process: Process) -> AnswerName:
     document = process.get("/v1/collections/exact/asks")
     (ask,) = open_sealed(document, bytes.fromhex(document["key"]))["asks"]
-    return spec_id({**ask["ask"], "mechanism": EXACT.spec_id})
+    return AnswerName(ask["question"], ask["run"], int(ask["ask"]["step"]), ask["round"], ask["part"])
 
 
 def stored(url: str) -> Sketch:

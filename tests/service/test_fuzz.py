@@ -45,16 +45,14 @@ def seeds(collection: Collection, collector: Collector, rng: Random) -> list[tup
     for window in collector.board.windows.values():
         mechanism, values = window.ask.mechanism, window.ask.mechanism.example_values(3)
         reports = mechanism.randomize(values, rng)
-        entries = [
-            Entry(window.ask.ask_id, rng.bytes(16), reports[row : row + 1].to_bytes()) for row in range(len(values))
-        ][:2]
+        entries = [Entry(*window.name, rng.bytes(16), reports[row : row + 1].to_bare()) for row in range(len(values))][
+            :2
+        ]
+        place = collection.name, collection.version
         made += [
-            (UPLOAD_TYPE, encode_upload(collection.collection_id, entries, collection.frame_bytes)),
-            (JSON_TYPE, encode_upload_json(collection.collection_id, entries, collection.frame_bytes)),
-            (
-                BATCH_TYPE,
-                encode_batch(collection.collection_id, window.ask.ask_id, rng.bytes(16 * len(values)), reports),
-            ),
+            (UPLOAD_TYPE, encode_upload(*place, entries, collection.frame_bytes)),
+            (JSON_TYPE, encode_upload_json(*place, entries, collection.frame_bytes)),
+            (BATCH_TYPE, encode_batch(*place, window.name, rng.bytes(16 * len(values)), reports)),
         ]
     return made
 

@@ -82,7 +82,7 @@ def fill(one: Collector, seed: int) -> None:
         values = [often] * (2 * CROWD // 5) + [rest] * (3 * CROWD // 5)
         rng = Random(seed=seed)
         reports = window.ask.mechanism.randomize(values, rng)
-        batch = Batch(WORDS.collection_id, window.ask.ask_id, rng.bytes(16 * CROWD), reports)
+        batch = Batch(WORDS.name, WORDS.version, window.name, rng.bytes(16 * CROWD), reports.to_bare())
         assert one.ingest([Frame(WORDS.collection_id, batch=batch)])[0].accepted == CROWD
 
 
@@ -164,7 +164,7 @@ def test_only_fresh_reports_are_kept_and_only_where_it_is_said(reopen: Callable[
     rng = Random(seed=1)
     reports = ages.ask.mechanism.randomize([7] * (2 * CROWD // 5) + [9] * (3 * CROWD // 5), rng)
     ids = rng.bytes(16 * CROWD)
-    batch = Batch(WORDS.collection_id, ages.ask.ask_id, ids[:-16] + bytes(16), reports)
+    batch = Batch(WORDS.name, WORDS.version, ages.name, ids[:-16] + bytes(16), reports.to_bare())
     (receipt,) = one.ingest([Frame(WORDS.collection_id, batch=batch)])
     assert (receipt.accepted, receipt.duplicates) == (1, CROWD - 1)
     assert [len(unpack(segment)) for segment in one.store.kept_segments(ages.key)] == [CROWD, 1]

@@ -41,7 +41,7 @@ def published(one: Collector, name: str = "exact") -> list[tuple[str, int]]:
 
 
 def open_now(one: Collector) -> list[Window]:
-    return one.board.open(next(iter(one.served.current)), one.clock.now())
+    return one.board.open(next(iter(one.collections.values())).collection_id, one.clock.now())
 
 
 def send(one: Collector, window: Window, values: list[int], seed: int = 0) -> Receipt:
@@ -259,7 +259,7 @@ def test_a_changed_collection_needs_a_new_version_which_ends_the_old_one():
     with pytest.raises(InvalidValue, match="a change is a new version"):
         collector(exact_collection(lateness=5), clock, store)
     newer = collector(exact_collection(lateness=5, version=2), clock, store)
-    assert newer.served.outdated == {one.collections["exact"].collection_id}
+    assert newer.served.outdated == {("exact", 1): one.collections["exact"].collection_id}
     assert first.key not in newer.board.windows
     assert list(store.segments(first.key)) == []
     with pytest.raises(InvalidValue, match="a change is a new version"):
@@ -324,7 +324,8 @@ def test_every_stream_says_in_real_time_what_it_says_in_a_simulation(
             dark = round(size * (0.2 if ask.step % 9 < 5 else 0.7))
             seed = int(ask.ask_id[:12], 16)
             reports = ask.mechanism.randomize([1] * dark + [0] * (size - dark), Random(seed=seed))
-            batch = Batch(collection.collection_id, ask.ask_id, Random(seed=seed).bytes(16 * size), reports)
+            ids = Random(seed=seed).bytes(16 * size)
+            batch = Batch(collection.name, 1, window.name, ids, reports.to_bare())
             (receipt,) = one.ingest([Frame(collection.collection_id, batch=batch)])
             assert receipt.accepted == size
     got = released(one, "trend")
@@ -375,8 +376,12 @@ def test_the_documents_say_what_is_open():
     one = collector(exact_collection(), ManualClock(1030.0))
     assert published(one) == [("all", 10)]
     document = open_sealed(json.loads(one.asks["exact"].body), KEYS.public)
-    assert set(document) == {"collection_id", "step", "asks", "closes"}
+    assert set(document) == {"collection", "version", "step", "asks", "closes"}
+    assert (document["collection"], document["version"]) == ("exact", 1)
     assert (document["step"], document["closes"]) == (10, 1100)
+    (asked,) = document["asks"]
+    assert asked.pop("ask")["step"] == 10
+    assert asked == {"question": "all", "run": 0, "round": 1, "part": 0}
     first = one.asks["exact"]
     at(one, 1040.0)
     assert one.asks["exact"] is first
@@ -416,7 +421,8 @@ def test_what_does_not_depend_on_late_answers_is_asked_on_time(method: str):
                 size = round(3000 * ask.cohort.share)
                 dark = round(size * (0.2 if ask.step % 9 < 5 else 0.7))
                 reports = ask.mechanism.randomize([1] * dark + [0] * (size - dark), Random(seed=seed))
-                batch = Batch(collection.collection_id, ask.ask_id, Random(seed=seed).bytes(16 * size), reports)
+                ids = Random(seed=seed).bytes(16 * size)
+                batch = Batch(collection.name, 1, window.name, ids, reports.to_bare())
                 one.ingest([Frame(collection.collection_id, batch=batch)])
     assert waited > 1, "no step waited for the late: nothing was tried"
 

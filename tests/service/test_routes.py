@@ -30,7 +30,7 @@ def fill(web: Web, count: int = 40) -> None:
     """One step's worth of reports, and a release."""
     ask = web.ask()
     reports = ask.mechanism.randomize([0, 1] * (count // 2), web.draw)
-    frame = encode_batch(web.collection.collection_id, ask.ask_id, web.draw.bytes(16 * count), reports)
+    frame = encode_batch("themes", 2, web.name(ask), web.draw.bytes(16 * count), reports)
     assert web.post(BATCH_TYPE, frame).json()["accepted"] == count
     web.wait_until(1110.0)
 
@@ -64,7 +64,7 @@ def test_a_collection_is_sealed_and_may_be_kept(web: Web):
 def test_asks_are_sealed_and_may_be_kept_until_they_close(web: Web):
     answer = web.client.get("/v1/collections/themes/asks")
     document = open_sealed(answer.json(), KEYS.public)
-    assert document["collection_id"] == web.collection.collection_id
+    assert (document["collection"], document["version"]) == ("themes", 2)
     assert (document["step"], document["closes"]) == (10, 1100)
     asks = {one["question"]: Ask.from_spec(one["ask"]) for one in document["asks"]}
     assert asks == {"old": web.ask("old"), "popular": web.ask("popular")}

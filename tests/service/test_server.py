@@ -24,7 +24,7 @@ from web import THEMES
 
 from hubbub import Random
 from hubbub.collection import open_sealed
-from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, Entry, encode_batch, encode_upload
+from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, AnswerName, Entry, encode_batch, encode_upload
 from hubbub.protocols.ask import Ask
 
 HUBBUB = [sys.executable, "-c", "from hubbub.cli import main; main()"]
@@ -84,9 +84,11 @@ def answer_once(served: Served, key: bytes) -> Ask:
     """Sixty answers to one ask; on a busy machine the first try may come too late."""
     while True:
         document = open_sealed(json.loads(served.get("/v1/collections/themes/asks")[1]), key)
-        ask = next(Ask.from_spec(one["ask"]) for one in document["asks"] if one["question"] == "popular")
+        asked = next(one for one in document["asks"] if one["question"] == "popular")
+        ask = Ask.from_spec(asked["ask"])
+        name = AnswerName("popular", asked["run"], ask.step, asked["round"], asked["part"])
         reports = ask.mechanism.randomize([0] * 30 + [1] * 30, Random())
-        frame = encode_batch(document["collection_id"], ask.ask_id, Random().bytes(16 * 60), reports)
+        frame = encode_batch(document["collection"], document["version"], name, Random().bytes(16 * 60), reports)
         connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
         connection.request("POST", "/v1/reports", frame, {"Content-Type": BATCH_TYPE})
         told = json.loads(connection.getresponse().read())
@@ -170,9 +172,9 @@ def test_a_port_that_is_taken_is_said_and_the_store_is_not_touched(tmp_path: Pat
 # -- an orderly end, and a disorderly one ----------------------------------------------------------------------
 
 
-def frame(ask: str, number: int) -> bytes:
-    entry = Entry(ask, number.to_bytes(16, "big"), EXACT.randomize([number % 100], Random(seed=0)).to_bytes())
-    return encode_upload(COLLECTION.collection_id, [entry], COLLECTION.frame_bytes)
+def frame(ask: AnswerName, number: int) -> bytes:
+    entry = Entry(*ask, number.to_bytes(16, "big"), EXACT.randomize([number % 100], Random(seed=0)).to_bare())
+    return encode_upload(COLLECTION.name, COLLECTION.version, [entry], COLLECTION.frame_bytes)
 
 
 def test_told_to_stop_it_answers_what_it_has_begun(tmp_path: Path):

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import InvalidValue
 from hubbub.service.store import open_store
-from hubbub.service.store.base import AskKey, AskRow, Changes, CollectionRow, EraRow, ReleaseRow, Store, StoreFailed
+from hubbub.service.store.base import AskRow, Changes, CollectionRow, EraRow, ReleaseRow, Store, StoreFailed
 from hubbub.service.store.sqlite import SqliteStore
 
 Reopen = Callable[[], Store]
@@ -33,6 +34,10 @@ def filled() -> Changes:
     return changes
 
 
+def name(step: int, number: int = 1) -> AnswerName:
+    return AnswerName("q", run=0, step=step, round=number, part=0)
+
+
 def test_everything_comes_back(reopen: Reopen):
     reopen().commit(filled())
     store = reopen()
@@ -45,8 +50,16 @@ def test_everything_comes_back(reopen: Reopen):
     assert [row.step for row in store.releases("c" * 32, "q", 0, 99, 1)] == [6]
     assert store.releases("c" * 32, "q", 6, 6, 10) == filled().releases[1:]
     assert store.counts() == {("c" * 32, "late"): 3}
-    assert store.knows(ask(5).key)
-    assert not store.knows(AskKey("c" * 32, "f" * 32))
+    for step, number in ((5, 1), (6, 1), (6, 2)):
+        assert store.knows("c" * 32, name(step, number))
+        assert not store.knows("d" * 32, name(step, number))
+        assert not store.knows("c" * 32, name(step, number)._replace(question="other"))
+        assert not store.knows("c" * 32, name(step, number)._replace(run=1))
+        assert not store.knows("c" * 32, name(step, number)._replace(part=1))
+    for step, number in ((4, 1), (5, 2), (7, 1), ((1 << 53) - 1, (1 << 31) - 1)):
+        assert not store.knows("c" * 32, name(step, number))
+    assert [store.asked("c" * 32, "q", step) for step in (4, 5, 6, 7)] == [False, True, True, False]
+    assert not store.asked("c" * 32, "other", 5)
 
 
 def test_counters_add_up(reopen: Reopen):
@@ -74,7 +87,7 @@ def test_a_change_that_fails_leaves_nothing_behind(reopen: Reopen):
     with pytest.raises(StoreFailed):
         store.commit(again)
     assert list(store.segments(ask(5).key)) == [b"one", b"two"]
-    assert not store.knows(ask(7).key)
+    assert not store.knows("c" * 32, name(7))
     assert store.counts() == {("c" * 32, "late"): 3}
     store.commit(Changes(segments=[(ask(5).key, b"kept")]))  # and it goes on
     assert list(store.segments(ask(5).key))[-1] == b"kept"
@@ -103,7 +116,7 @@ def test_only_closed_asks_are_forgotten(reopen: Reopen):
     assert list(store.segments(ask(5).key)) == []
     assert list(store.segments(ask(6).key)) == [b"three"]
     assert sorted(store.held()) == [(ask(6).key, False), (ask(6, 2).key, False)]
-    assert store.knows(ask(5).key)
+    assert store.knows("c" * 32, name(5))
 
 
 def test_a_newer_collector_takes_over_and_the_older_can_change_nothing(reopen: Reopen):

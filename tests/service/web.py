@@ -12,7 +12,7 @@ from loopback import Loopback, running
 
 from hubbub import Random
 from hubbub.collection import Collection, Keys, ManualClock, load_collection
-from hubbub.collection.wire import Entry, encode_upload
+from hubbub.collection.wire import AnswerName, Entry, encode_upload
 from hubbub.protocols.ask import Ask
 from hubbub.service.app import create_app
 from hubbub.service.auth import Tokens
@@ -76,11 +76,17 @@ class Web:
 
     def entry(self, value: int = 1, ask: Ask | None = None) -> Entry:
         ask = ask or self.ask()
-        report = ask.mechanism.randomize([value], self.draw).to_bytes()
-        return Entry(ask.ask_id, self.draw.bytes(16), report)
+        report = ask.mechanism.randomize([value], self.draw).to_bare()
+        return Entry(*self.name(ask), self.draw.bytes(16), report)
+
+    def name(self, ask: Ask | None = None) -> AnswerName:
+        """What the answers to an ask are called: both questions have one round a step."""
+        ask = ask or self.ask()
+        question = "popular" if ask.mechanism == self.ask().mechanism else "old"
+        return AnswerName(question, 0, ask.step, 1, 0)
 
     def frame(self, *entries: Entry) -> bytes:
-        return encode_upload(self.collection.collection_id, list(entries), self.collection.frame_bytes)
+        return encode_upload(self.collection.name, self.collection.version, list(entries), self.collection.frame_bytes)
 
     def post(self, kind: str, body: Any, **headers: str) -> Any:
         given = {"Content-Type": kind, **headers} if kind else headers
@@ -119,8 +125,9 @@ def themes() -> Collection:
 
 @contextmanager
 def website(limits: Limits | None = None) -> Iterator[Web]:
-    clock, store = ManualClock(1000.0), SqliteStore(":memory:")
+    clock, store = ManualClock(900.0), SqliteStore(":memory:")
     Collector([load_collection(THEMES.replace("version = 2", "version = 1"))], store, clock=clock, keys=KEYS)
+    clock.set(1000.0)  # step 9 was the earlier version's
     collector = Collector([themes()], store, clock=clock, keys=KEYS, limits=limits)
     service = Service(collector)
     with running(create_app(service, Tokens([TOKEN]))) as client:

@@ -50,5 +50,5 @@ class DocumentFormat(Versions[Upgrade]):
 COLLECTION = DocumentFormat("collection", 1)
 """Collections, as they are signed and stored."""
 
-ASKS = DocumentFormat("asks", 1)
-"""The asks of a moment; format 1 carries no number."""
+ASKS = DocumentFormat("asks", 2)
+"""The asks of a moment. Format 1 named no rounds, and is over: a device fetches anew."""

@@ -97,7 +97,8 @@ class Collector:
         collections = as_served(collections, store)
         added, outdated = register(collections, store)
         self.collections: Mapping[str, Collection] = MappingProxyType({one.name: one for one in collections})
-        self.served = Served({one.collection_id: one for one in collections}, outdated)
+        over = {(row.name, row.version): row.id for row in store.collections() if row.id in outdated}
+        self.served = Served(self.collections, over)
         self.specs = {one.name: collection_bulletin(one, keys.private) for one in collections}
         self.asks: dict[str, Bulletin] = {}
         self._counts = store.counts()

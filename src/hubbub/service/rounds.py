@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
@@ -22,6 +23,7 @@ from hubbub.service.logs import log
 from hubbub.service.retention import expired_of_others, expired_step
 from hubbub.service.seen import Seen
 from hubbub.service.store.base import AskRow, Changes, EraRow, Expiry, SnapshotRow, Store
+from hubbub.service.takeover import TakenOver, first_unasked, take_over
 from hubbub.service.talk import ReplayMismatch, Talk
 from hubbub.service.window import Board, Window
 
@@ -81,13 +83,13 @@ class Rounds:
         changes.forgotten += [key for key, _ in self._left_over]
         self._left_over = []
         changes.recognised, self._recognised = self._recognised, []
-        self._talks += [self._begin(*place, now, changes) for place in self._unbegun]
+        self._talks += [self._take_over(*place, now, changes) for place in self._unbegun]
         self._unbegun = []
         self.board.expected.clear()
         self._talks = [self._advance(talk, now, changes) for talk in self._talks]
         for key, window in list(self.board.windows.items()):
             if window.final and now >= window.until + MARGIN:
-                del self.board.windows[key]
+                self.board.drop(key)
                 changes.forgotten.append(key)
         if self._swept is None or not 0 <= now - self._swept < SWEEP:
             self._swept = now
@@ -142,20 +144,30 @@ class Rounds:
         self._talks.append(talk)
         return None
 
+    def _take_over(self, collection: Collection, question: str, why: str | None, now: float, changes: Changes) -> Talk:
+        """Go on with what an earlier version of the collection asked; where that cannot be, a new era."""
+        taken = take_over(self._store, collection, question, now) if why is None else None
+        if not isinstance(taken, TakenOver):
+            return self._begin(collection, question, taken or why, now, changes)
+        place: dict[str, Any] = {"collection": collection.name, "question": question}
+        log("version goes on", **place, earlier=taken.version, version=collection.version, step=taken.snapshot.step)
+        changes.releases += taken.releases
+        changes.eras.append(taken.era)
+        changes.snapshots.append((taken.snapshot, taken.snapshot.step))
+        return Talk(collection, taken.era, [taken.snapshot])
+
     def _begin(self, collection: Collection, question: str, why: str | None, now: float, changes: Changes) -> Talk:
-        """A new era, in the first step whose first ask is not over yet, and that was never asked in another era.
+        """A new era, in the first step whose first ask is not over yet, and that no era of any version asked.
 
         `why` is what ended the one before, if there was any.
         """
         spec = collection.questions[question]
         step = max(collection.step_at(now), 0)
         step += now >= collection.closes(step, question=question, phase=1)
-        last = self._store.last_step(collection.collection_id, question)
-        if last is not None:
-            step = max(step, last + 1)
-            if spec.steps is not None and last // spec.steps == step // spec.steps:
-                # Devices say once a horizon that they are there, and did.
-                step = (step // spec.steps + 1) * spec.steps
+        step, last = first_unasked(self._store, collection, question, step)
+        if last is not None and spec.steps is not None and last // spec.steps == step // spec.steps:
+            # Devices say once a horizon that they are there, and did.
+            step = (step // spec.steps + 1) * spec.steps
         if why is not None:
             log("new era", level=logging.WARNING, collection=collection.name, question=question, first=step, why=why)
         era = EraRow(collection.collection_id, question, step, spec.arithmetic)
@@ -173,7 +185,7 @@ class Rounds:
                 continue
             if window is None and now < talk.collection.opens(said.step):
                 if isinstance(said, Ask):
-                    self.board.expected[talk.key(said)] = talk.collection.opens(said.step)
+                    self.board.expected[talk.place(said)] = talk.collection.opens(said.step)
                 break
             if isinstance(said, Release):
                 snapshot = talk.snapshot
@@ -198,7 +210,7 @@ class Rounds:
             return
         opens = talk.collection.opens(ask.step)
         if now < opens:
-            self.board.expected[talk.key(ask)] = opens
+            self.board.expected[talk.place(ask)] = opens
         else:
             self._publish(talk, ask, 1, now, changes)
 
@@ -231,13 +243,13 @@ class Rounds:
         changes.asks.append(row)
         window = _window_of(talk, row, ask, Seen(self._rng))
         if not missed:
-            self.board.windows[row.key] = window
+            self.board.add(window)
         return window
 
     def _restore(self, talk: Talk, row: AskRow, ask: Ask) -> None:
         seen = Seen(self._rng)
         seen.add(Ids.concat(Ids.from_bytes(segment) for segment in self._store.segments(row.key)))
-        self.board.windows[row.key] = _window_of(talk, row, ask, seen)
+        self.board.add(_window_of(talk, row, ask, seen))
 
 
 def _window_of(talk: Talk, row: AskRow, ask: Ask, seen: Seen) -> Window:
@@ -252,6 +264,7 @@ def _window_of(talk: Talk, row: AskRow, ask: Ask, seen: Seen) -> Window:
         seen=seen,
         final=row.final,
         keeps=talk.collection.questions[row.question].keep_reports,
+        round=row.phase,
     )
 
 

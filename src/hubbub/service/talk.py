@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hubbub.collection import Collection
+from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask, Release
@@ -15,6 +16,7 @@ from hubbub.protocols.memory import Memory
 from hubbub.service.releases import alike, row_of, same
 from hubbub.service.retention import snapshot_steps
 from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, SnapshotRow, Store, StoreFailed
+from hubbub.service.window import AnswerPlace
 
 __all__ = ["ReplayMismatch", "Talk"]
 
@@ -38,7 +40,8 @@ class Talk:
     """A protocol, whose step k is the collection's step first + k - 1.
 
     `said` is where it is: an ask to be answered with its final sketch, or a release to be told. An ask has a `phase`
-    within its step, 1 or 2. With snapshots it begins at the oldest of them, instead of at its first step.
+    within its step, 1 or 2. With snapshots it begins at the oldest of them, instead of at its first step; it makes
+    one `every` so many steps, of which the collection says how many if nobody else does.
 
     Example:
         >>> from hubbub.collection.toml import EXAMPLE, load_collection
@@ -53,7 +56,9 @@ class Talk:
         41
     """
 
-    def __init__(self, collection: Collection, era: EraRow, snapshots: Sequence[SnapshotRow] = ()) -> None:
+    def __init__(
+        self, collection: Collection, era: EraRow, snapshots: Sequence[SnapshotRow] = (), *, every: int | None = None
+    ) -> None:
         check_schedule(collection, era.question)
         self.collection = collection
         self.era = era
@@ -64,7 +69,9 @@ class Talk:
         """The steps of the snapshots: the last two, the older of which the newer is checked against."""
         self.snapshot: SnapshotRow | None = None
         """To be stored together with the release that it is at."""
-        self._every = snapshot_steps(collection)
+        self.remembered = (self.kept[0], snapshots[0].state if snapshots else "null")
+        """The step and the state of the latest snapshot that was read or made."""
+        self._every = every or snapshot_steps(collection)
         self._stored = {row.step: row for row in snapshots}
         self._memory = Memory(json.loads(snapshots[0].state) if snapshots else None)
         try:
@@ -78,6 +85,11 @@ class Talk:
     def key(self, ask: Ask) -> AskKey:
         """The name of an ask in the store."""
         return AskKey(self.collection.collection_id, ask.ask_id)
+
+    def place(self, ask: Ask) -> AnswerPlace:
+        """What the answers to a step's first ask are called."""
+        name = AnswerName(self.era.question, run=0, step=ask.step, round=1, part=0)
+        return AnswerPlace(self.collection.collection_id, name)
 
     def answer(self, sketch: Sketch) -> None:
         """Answer the ask that it is at."""
@@ -155,6 +167,7 @@ class Talk:
         if step % self._every:
             return None
         made = SnapshotRow(*self.era.key, step, json.dumps(self._memory.state()))
+        self.remembered = (step, made.state)
         stored = self._stored.get(step)
         if stored is not None and not alike(json.loads(stored.state), json.loads(made.state)):
             raise ReplayMismatch(self.era.question, f"the snapshot of step {step} is not reproduced")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
+from hubbub.collection.wire import AnswerName
 from hubbub.core.random import Random
 from hubbub.service.ids import ENTRY_BYTES
 from hubbub.service.reasons import REASONS
@@ -196,6 +197,14 @@ class SqlStore(ABC):
         ]
         return max((rows[0][0] for rows in found if rows[0][0] is not None), default=None)
 
+    def asked(self, collection: str, question: str, step: int) -> bool:
+        """Whether a step is one of those from the first that a question was asked in to the last."""
+        rows = self._read(
+            "SELECT MIN(step), MAX(step) FROM asks WHERE collection = ? AND question = ?", collection, question
+        )
+        first, last = rows[0]
+        return first is not None and bool(first <= step <= last)
+
     def snapshots(self, era: EraRow) -> list[SnapshotRow]:
         """The snapshots of an era, oldest first."""
         rows = self._read(
@@ -224,9 +233,12 @@ class SqlStore(ABC):
                 yield AskRow(*row)._replace(final=bool(row[9]), forgotten=bool(row[10]), sketch=bytes(row[11]))
             step, phase = rows[-1][4:6]
 
-    def knows(self, key: AskKey) -> bool:
-        """Whether an ask was ever published."""
-        return bool(self._read("SELECT 1 FROM asks WHERE collection = ? AND ask = ?", *key))
+    def knows(self, collection: str, name: AnswerName) -> bool:
+        """Whether an ask whose answers are called so was ever published."""
+        if name.run or name.part:
+            return False
+        place = (collection, name.question)
+        return bool(self._read(_NAMED, *place, *place, name.step, name.round))
 
     def held(self) -> list[tuple[AskKey, bool]]:
         """The asks whose ids are held, and whether they are final."""
@@ -315,6 +327,9 @@ class SqlStore(ABC):
 # A closed ask's sketch never changes again, whoever asks for it.
 _SKETCH = """UPDATE sketches SET data = ? WHERE collection = ? AND ask = ?
     AND (SELECT final FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask) = 0"""
+# By way of the eras: asks are found by their era first.
+_NAMED = """SELECT 1 FROM asks WHERE collection = ? AND question = ?
+    AND first IN (SELECT first FROM eras WHERE collection = ? AND question = ?) AND step = ? AND phase = ?"""
 _META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 _RECOGNISED = "UPDATE eras SET arithmetic = ? WHERE collection = ? AND question = ? AND first = ? AND arithmetic = 0"
 _OLD_SNAPSHOTS = "DELETE FROM snapshots WHERE collection = ? AND question = ? AND (first <> ? OR step < ?)"

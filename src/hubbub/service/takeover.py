@@ -1,0 +1,135 @@
+"""A new version of a collection takes over the conversations of the questions that it leaves as they are.
+
+The earlier version's conversation is brought to an end: what is open is closed with what it has, and released. The new
+version goes on from what it remembered then, at the next step, which was never asked: a window stream keeps its place
+on the circle and its account, and devices that enrolled in a stream of changes need not enrol again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from hubbub.collection import Collection
+from hubbub.core.errors import HubbubError
+from hubbub.core.sketch import Sketch
+from hubbub.protocols.ask import Release
+from hubbub.service.store.base import CollectionRow, EraRow, ReleaseRow, SnapshotRow, Store
+from hubbub.service.talk import Talk
+
+__all__ = ["TakenOver", "first_unasked", "take_over"]
+
+_SILENT = ("title", "keep_reports")
+"""What may change of a question that is still the same one: neither devices nor the protocol look at it."""
+
+
+class TakenOver(NamedTuple):
+    """A conversation of an earlier version, to be gone on with: its last releases, the era and where that begins."""
+
+    version: int
+    releases: list[ReleaseRow]
+    era: EraRow
+    snapshot: SnapshotRow
+
+
+def take_over(store: Store, collection: Collection, question: str, now: float) -> TakenOver | str | None:
+    """What a question goes on from; why it cannot go on; or None if no earlier version asked it.
+
+    Nothing is changed: whoever takes it over stores the releases, the era and the snapshot in one transaction.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from hubbub.service.example import example_collector
+        >>> old = example_collector()
+        >>> newer = replace(old.collections["themes"], version=2)
+        >>> taken = take_over(old.store, newer, "popular", now=7300.0)
+        >>> taken.version, [release.step for release in taken.releases], taken.snapshot.step
+        (1, [2], 3)
+    """
+    for row in _earlier(store, collection):
+        spec = json.loads(row.spec)
+        if question not in spec["questions"] or store.last_step(row.id, question) is None:
+            continue
+        changed = _difference(spec, collection, question)
+        if changed is not None:
+            return f"version {row.version} asked it with another {changed}"
+        era = store.era(row.id, question)
+        own = collection.questions[question].arithmetic
+        if era is None or era.arithmetic not in (0, own):
+            return f"the conversation of version {row.version} cannot be gone on with"
+        try:
+            return _ended(store, Collection.from_spec(spec), era, collection, now)
+        except HubbubError as error:  # what is stored is not what this code says, or reads
+            return f"the conversation of version {row.version} is not reproduced: {error}"
+    return None
+
+
+def first_unasked(store: Store, collection: Collection, question: str, step: int) -> tuple[int, int | None]:
+    """The first step from one on that no version asked, and the last step before it that one did, on the same grid.
+
+    A device gives one answer to a question in a step, whatever the version: what was asked is not asked again.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from hubbub.service.example import example_collector
+        >>> old = example_collector()
+        >>> first_unasked(old.store, replace(old.collections["themes"], version=2), "popular", 2)
+        (3, 2)
+    """
+    last: int | None = None
+    for row in store.collections():
+        known = store.last_step(row.id, question) if row.name == collection.name else None
+        if known is None:
+            continue
+        if _grid(json.loads(row.spec)) == _grid(collection.spec()):
+            last = max(known, known if last is None else last)
+        elif store.asked(row.id, question, step):  # the same number, of another time
+            step = max(step, known + 1)
+    return (step if last is None else max(step, last + 1)), last
+
+
+def _earlier(store: Store, collection: Collection) -> Iterator[CollectionRow]:
+    """The earlier versions, newest first."""
+    rows = [row for row in store.collections() if row.name == collection.name and row.version < collection.version]
+    yield from sorted(rows, key=lambda row: -row.version)
+
+
+def _difference(spec: Any, collection: Collection, question: str) -> str | None:
+    """What is another in the earlier version, if anything is that the conversation or the devices go by."""
+    new = json.loads(json.dumps(collection.spec()))
+    if _grid(spec) != _grid(new):
+        return "grid of steps"
+    before, after = ({**each["questions"][question]} for each in (spec, new))
+    for name in _SILENT:
+        before.pop(name, None)
+        after.pop(name, None)
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            return str(name)
+    field = after["field"]
+    return "domain of the field" if spec["fields"][field] != new["fields"][field] else None
+
+
+def _grid(spec: Any) -> tuple[int, int]:
+    return int(spec["step_seconds"]), int(spec["origin"])
+
+
+def _ended(store: Store, earlier: Collection, era: EraRow, collection: Collection, now: float) -> TakenOver:
+    talk = Talk(earlier, era, store.snapshots(era), every=1)
+    waiting = {row.ask: row for row, _ in talk.replay(store) if not row.final}
+    releases = []
+    while True:
+        said = talk.said
+        if isinstance(said, Release):
+            releases.append(talk.release(time=now))
+        elif said.ask_id in waiting:
+            talk.answer(Sketch.from_bytes(waiting.pop(said.ask_id).sketch))
+        elif talk.phase > 1:  # a second round, which now nobody will be asked
+            talk.answer(said.mechanism.empty())
+        else:
+            break
+    step, state = talk.remembered
+    own = collection.questions[era.question].arithmetic
+    taken = EraRow(collection.collection_id, era.question, era.first, own)
+    return TakenOver(earlier.version, releases, taken, SnapshotRow(*taken.key, step, state))

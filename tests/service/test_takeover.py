@@ -1,0 +1,319 @@
+"""A new version goes on with the questions that it leaves as they are, and asks nothing again."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub import Random, Sketch
+from hubbub.collection import Collection, Keys, ManualClock, load_collection
+from hubbub.collection.wire import Batch
+from hubbub.core.errors import InvalidValue
+from hubbub.core.event import units_of
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.cohort import CIRCLE
+from hubbub.protocols.driver import converse
+from hubbub.protocols.symbols import Symbols
+from hubbub.protocols.window import METHODS
+from hubbub.service.collector import Collector
+from hubbub.service.frames import Frame
+from hubbub.service.releases import shown
+from hubbub.service.store.sqlite import SqliteStore
+from hubbub.service.window import Window
+
+KEYS = Keys(b"k" * 32)
+W = 4
+STREAM = """
+name = "streams"
+version = 1
+title = "Streams"
+
+[schedule]
+step = "100s"
+lateness = "10s"
+
+[privacy]
+event = 2.0
+minimum_batch = 20
+
+[fields.theme]
+kind = "categorical"
+names = ["light", "dark"]
+
+[fields.colour]
+kind = "categorical"
+names = ["red", "green"]
+
+[questions.trend]
+kind = "stream"
+field = "theme"
+epsilon = 1.0
+method = "METHOD"
+w = 4
+"""
+CHANGES = """
+name = "streams"
+version = 1
+title = "Where people are"
+
+[schedule]
+step = "100s"
+lateness = "10s"
+
+[privacy]
+user = 4.0
+minimum_batch = 20
+
+[fields.place]
+kind = "categorical"
+names = ["home", "away"]
+
+[questions.trend]
+kind = "changes"
+field = "place"
+epsilon = 1.0
+steps = 8
+changes = 3
+"""
+
+
+def stream(method: str) -> Collection:
+    return load_collection(STREAM.replace("METHOD", method))
+
+
+def collector(collection: Collection, clock: ManualClock, store: SqliteStore) -> Collector:
+    return Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1))
+
+
+def values_of(ask: Ask) -> list[int]:
+    """What a crowd holds that changes its mind."""
+    size = round(3000 * ask.cohort.share)
+    dark = round(size * (0.2 if ask.step % 9 < 5 else 0.7))
+    return [1] * dark + [0] * (size - dark)
+
+
+def crowd(one: Collector, collection: Collection, window: Window) -> Sketch:
+    """Everyone who is asked answers; the same to the same ask."""
+    ask, seed = window.ask, int(window.ask.ask_id[:12], 16)
+    reports = ask.mechanism.randomize(values_of(ask), Random(seed=seed))
+    ids = Random(seed=seed).bytes(16 * len(reports))
+    batch = Batch(collection.name, collection.version, window.name, ids, reports.to_bare())
+    (receipt,) = one.ingest([Frame(collection.collection_id, batch=batch)])
+    assert receipt.accepted == len(reports)
+    return ask.mechanism.accumulate(reports)
+
+
+def all_asks(store: SqliteStore) -> list[Ask]:
+    """Every ask of every version, by step and round."""
+    rows = store._read("SELECT spec FROM asks ORDER BY step, phase")
+    return [Ask.from_spec(json.loads(spec)) for (spec,) in rows]
+
+
+def all_releases(store: SqliteStore, question: str = "trend") -> list[dict[str, Any]]:
+    """Every release of every version, by step."""
+    ids = [row.id for row in store.collections()]
+    rows = [row for each in ids for row in store.releases(each, question, 0, 1 << 40, 10_000)]
+    return [shown(row) for row in sorted(rows, key=lambda row: row.step)]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_stream_says_with_many_versions_what_it_says_with_one(method: str):
+    """A new version every third step, put in force at the end of one: asks and releases are those of the protocol."""
+    store, clock, steps = SqliteStore(":memory:"), ManualClock(1000.0), 11
+    answered: dict[str, Sketch] = {}
+    for tick in range(5 * steps + 1):
+        clock.set(1000.0 + 20 * tick)
+        version = 1 + tick // 15
+        collection = replace(stream(method), version=version, title=f"Version {version}", minimum_batch=19 + version)
+        one = collector(collection, clock, store)
+        for window in one.board.open(collection.collection_id, clock.now()):
+            if window.ask.ask_id not in answered:
+                answered[window.ask.ask_id] = crowd(one, collection, window)
+    assert len(store.collections()) == 4
+    told = all_releases(store)
+    assert [release["step"] for release in told] == list(range(10, 10 + len(told)))
+    assert len(told) >= steps - 1
+
+    def answer(ask: Ask) -> Sketch:
+        return answered[replace(ask, step=ask.step + 9).ask_id]
+
+    for release, row in zip(converse(collection.protocol("trend"), answer, steps=len(told)), told, strict=True):
+        assert row["published"] == release.published
+        if row["withheld"] is None:
+            assert np.allclose(row["value"], release.estimate.value, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["LBD", "LBA", "LBU", "LPD", "LPA", "LPU"])
+@pytest.mark.parametrize("seed", range(2))
+def test_no_window_is_asked_for_more_than_was_promised_whenever_versions_come(method: str, seed: int):
+    """Versions at any moment of a step: nobody is asked twice in a window, no window sums to more than epsilon."""
+    store, clock, draw = SqliteStore(":memory:"), ManualClock(1000.0), random.Random(seed)
+    version, answered = 1, set()
+    for _ in range(100):
+        clock.set(clock.now() + draw.choice((5, 10, 10, 20)))
+        version += draw.random() < 0.15
+        collection = replace(stream(method), version=version)
+        one = collector(collection, clock, store)
+        for window in one.board.open(collection.collection_id, clock.now()):
+            if window.key not in answered and draw.random() < 0.7:
+                answered.add(window.key)
+                crowd(one, collection, window)
+    assert version > 8
+    asks, places = all_asks(store), np.arange(64) * (CIRCLE // 64) + 12345
+    for last in range(10 + W, max(ask.step for ask in asks)):
+        within = [ask for ask in asks if last - W < ask.step <= last]
+        spent = sum((ask.cohort.holds(places) * ask.mechanism.event().spent for ask in within), np.zeros(64, np.int64))
+        assert spent.max() <= units_of(1.0)
+    names = Counter((step, phase) for step, phase in store._read("SELECT step, phase FROM asks"))
+    assert max(names.values()) == 1, "one name was asked for in two versions"
+
+
+def test_a_population_stream_keeps_its_place_on_the_circle():
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    for step in range(10, 16):
+        clock.set(100.0 * step + 20)
+        collector(replace(stream("LPU"), version=1 + (step > 12)), clock, store)
+    arcs = [ask.cohort for ask in all_asks(store)]
+    # Version 2 began in the middle of step 13, which version 1 had not asked.
+    assert [ask.step for ask in all_asks(store)] == [10, 11, 12, 13, 14, 15]
+    assert all((arc.start + arc.length) % CIRCLE == after.start for arc, after in pairwise(arcs))
+
+
+def test_what_is_open_is_closed_with_what_it_has(caplog: pytest.LogCaptureFixture):
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    first = stream("LBU")
+    one = collector(first, clock, store)
+    (window,) = one.board.open(first.collection_id, clock.now())
+    crowd(one, first, window)
+    clock.set(1050.0)
+    with caplog.at_level(logging.INFO, logger="hubbub"):
+        two = collector(second := replace(first, version=2), clock, store)
+    (said,) = [record for record in caplog.records if record.getMessage() == "version goes on"]
+    assert said.fields == {"collection": "streams", "question": "trend", "earlier": 1, "version": 2, "step": 11}
+    (release,) = store.releases(first.collection_id, "trend", 0, 99, 9)
+    assert (release.step, json.loads(release.payload)["n"]) == (10, 3000)
+    assert store.held() == []
+    assert two.board.open(second.collection_id, clock.now()) == []  # step 10 was asked: what is left of it is silent
+    clock.set(1100.0)
+    two.tick()
+    assert [window.ask.step for window in two.board.open(second.collection_id, clock.now())] == [11]
+    again = collector(second, clock, store)  # and a restart goes on from there
+    assert [window.ask.step for window in again.board.open(second.collection_id, clock.now())] == [11]
+    clock.set(1310.0)
+    again.tick()
+    assert [row.step for row in store.releases(second.collection_id, "trend", 0, 99, 9)] == [11, 12]
+
+
+def test_devices_of_a_stream_of_changes_need_not_enrol_again():
+    """The second version knows how many there are from the first, of whom it hears changes alone."""
+    store, rng = SqliteStore(":memory:"), Random(seed=1)
+    collection = load_collection(CHANGES)
+    clock = ManualClock(collection.opens(16))
+    states, n = {}, 4000
+    for step in range(16, 24):
+        clock.set(collection.opens(step))
+        collection = replace(collection, version=1 + (step >= 19), title=f"At {step >= 19}")
+        one = collector(collection, clock, store)
+        (window,) = one.board.open(collection.collection_id, clock.now())
+        symbols = window.ask.mechanism
+        assert isinstance(symbols, Symbols)
+        for level, portion in enumerate(symbols.plan.portions):
+            device, many = symbols.device(level), int(n * portion)
+            state = device.enroll(many, rng) if step == 16 else states[level]
+            held = np.full(many, int(step >= 20), dtype=np.int64)
+            states[level], spoke = device.step(state, symbols.place(step)[1], held, rng)
+            if spoke is None and step > 16:
+                continue
+            rows = np.zeros((many, symbols.columns[-1].shape[0]), dtype=np.int8) if spoke is None else spoke
+            reports = symbols.report(level, rows, new=step == 16)
+            ids = rng.bytes(16 * len(reports))
+            batch = Batch(collection.name, collection.version, window.name, ids, reports.to_bare())
+            assert one.ingest([Frame(collection.collection_id, batch=batch)])[0].accepted == len(reports)
+        clock.set(collection.opens(step + 1) - 1.0)
+        one.tick()
+    clock.set(collection.opens(24) + 50.0)
+    collector(collection, clock, store)
+    told = all_releases(store)
+    assert [row["step"] for row in told] == list(range(16, 24))
+    assert {round(row["population"]) for row in told} == {round(told[0]["population"])}
+    assert told[0]["population"] > 0.9 * n
+    assert all(row["lost"]["came"] == row["lost"]["due"] for row in told)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"epsilon": 0.5}, "another epsilon"),
+        ({"method": "LPA"}, "another method"),
+        ({"w": 3}, "another w"),
+        ({"field": "colour"}, "another field"),
+    ],
+)
+def test_a_question_that_is_changed_begins_anew_where_nothing_was_asked(
+    change: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
+):
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    first = stream("LBU")
+    collector(first, clock, store)
+    clock.set(1120.0)
+    changed = replace(first.questions["trend"], **change)
+    collector(replace(first, version=2, questions={"trend": changed}), clock, store)
+    (said,) = [record for record in caplog.records if record.getMessage() == "new era"]
+    assert (said.fields["first"], said.fields["why"]) == (11, f"version 1 asked it with {why}")
+    collector(replace(first, version=3), clock, store)  # as it was, but not as it last was: step 11 is asked
+    assert [record.fields["first"] for record in caplog.records if record.getMessage() == "new era"] == [11, 12]
+
+
+def test_another_domain_or_grid_begins_anew(caplog: pytest.LogCaptureFixture):
+    from hubbub import Categorical
+
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    first = stream("LBU")
+    collector(first, clock, store)
+    fields = {**first.fields, "theme": Categorical(["light", "dark", "grey"])}
+    collector(second := replace(first, version=2, fields=fields), clock, store)
+    # Steps of 90 seconds: it is in step 11 of them, whose number was asked for already, of another time.
+    clock.set(1120.0)
+    collector(second, clock, store)
+    clock.set(1050.0)
+    collector(replace(second, version=3, step_seconds=90), clock, store)
+    said = [(record.fields["first"], record.fields["why"]) for record in caplog.records]
+    assert said == [
+        (11, "version 1 asked it with another domain of the field"),
+        (12, "version 2 asked it with another grid of steps"),
+    ]
+
+
+def test_a_version_that_left_a_question_out_does_not_end_it(caplog: pytest.LogCaptureFixture):
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    first = stream("LPU")
+    other = {"other": replace(first.questions["trend"], field="colour")}
+    collector(first, clock, store)
+    clock.set(1120.0)
+    collector(first, clock, store)
+    collector(replace(first, version=2, questions=other), clock, store)
+    clock.set(1350.0)
+    with caplog.at_level(logging.INFO, logger="hubbub"):
+        collector(replace(first, version=3, questions={**first.questions, **other}), clock, store)
+    went = {
+        record.fields["question"]: record.fields["earlier"] for record in caplog.records if "earlier" in record.fields
+    }
+    assert went == {"trend": 1, "other": 2}
+    arcs = {ask.step: ask.cohort for ask in all_asks(store) if ask.cohort.length}
+    assert sorted(row.step for row in store.releases(store.collections()[-1].id, "trend", 0, 99, 9)) == [12]
+    assert len(arcs) >= 4
+
+
+def test_an_older_version_is_not_served_again():
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    collector(replace(stream("LBU"), version=2), clock, store)
+    with pytest.raises(InvalidValue, match="a change is a new version"):
+        collector(stream("LBU"), clock, store)
