@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from hubbub.service.backup.manifest import DATABASE, BackupRefused, Manifest, sha256_of
-from hubbub.service.store.schema import VERSION
+from hubbub.service.store.migrations import VERSION
 
 __all__ = ["check_backup"]
 

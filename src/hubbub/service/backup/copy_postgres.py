@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from hubbub.core.errors import MissingDependency
 from hubbub.service.backup.copy_sqlite import alone
 from hubbub.service.backup.manifest import BackupRefused
+from hubbub.service.store.migrations import VERSION
 from hubbub.service.store.postgres import PostgresStore, connect
-from hubbub.service.store.schema import VERSION
 from hubbub.service.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
