@@ -28,7 +28,10 @@ _STATUS: dict[Reason, int] = {
     "malformed": 400,
     "too_large": 413,
     "over_quota": 429,
+    "over_sender_quota": 429,
+    "over_ceiling": 429,
 }
+_LATER: dict[Reason, int] = {"over_ceiling": 60}
 _TITLES = {
     "unknown_collection": "No such collection is served here.",
     "outdated_version": "This version of the collection is no longer served.",
@@ -37,6 +40,8 @@ _TITLES = {
     "too_large": "The request is too large.",
     "too_slow": "The request did not arrive in time.",
     "over_quota": "More reports than the collection takes.",
+    "over_sender_quota": "More reports than are taken from one sender.",
+    "over_ceiling": "More reports to one ask than are taken.",
     "busy": "Too many reports are waiting.",
     "stopping": "The collector is stopping.",
     "no_store": "The store does not answer.",
@@ -87,8 +92,9 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, Problem):
         return error
     if isinstance(error, Refused):
-        headers = [("Retry-After", "1")] if error.reason == "over_quota" else []
-        return Problem(_STATUS[error.reason], error.reason, error.detail, headers=headers)
+        status = _STATUS[error.reason]
+        headers = [("Retry-After", str(_LATER.get(error.reason, 1)))] if status == 429 else []
+        return Problem(status, error.reason, error.detail, headers=headers)
     if isinstance(error, Busy | Stopped):
         slug = "busy" if isinstance(error, Busy) else "stopping"
         return Problem(503, slug, str(error), headers=[("Retry-After", "1")])

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from hubbub.core.errors import InvalidValue
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.service.seen import Seen
 from hubbub.service.store.base import AskKey
 from hubbub.service.template import Template
 
-__all__ = ["Board", "Window"]
+__all__ = ["Board", "Ceilings", "Window"]
 
 
 @dataclass(eq=False)
@@ -21,7 +22,7 @@ class Window:
     Example:
         >>> from hubbub import GRR, Random
         >>> ask = Ask(mechanism=GRR(epsilon=1.0, domain=2), step=3)
-        >>> key, seen = AskKey("0" * 32, ask.ask_id), Seen(Random(seed=1))
+        >>> key, seen = AskKey("0" * 32, ask.ask_id), Seen(Random(seed=1), lambda numbers: [])
         >>> window = Window(key, "popular", ask, 0.0, 60.0, 70.0, ask.mechanism.empty(), seen)
         >>> window.takes(69.9), window.takes(70.0)
         (True, False)
@@ -49,6 +50,30 @@ class Window:
         return not self.final and self.opens <= now < self.until
 
 
+@dataclass(frozen=True)
+class Ceilings:
+    """How many reports are taken. Memory, disk and the time of a start are bounded by them, whatever is sent.
+
+    Parameters
+    ----------
+    ask
+        Reports to one ask: of a question, in a step. An id takes 24 bytes on the disk and about 6 in memory.
+    kept_ask
+        Reports to one ask of a question that keeps them; all of these are in memory once, when they become a file.
+    held
+        Reports to all asks whose ids are held at a time.
+    """
+
+    ask: int = 50_000_000
+    kept_ask: int = 5_000_000
+    held: int = 100_000_000
+
+    def __post_init__(self) -> None:
+        for name, most in vars(self).items():
+            if not most >= 1:
+                raise InvalidValue(f"ceiling of reports ({name})", most, "at least 1")
+
+
 class Board:
     """The windows whose ids are held, and when asks that are not published yet will be.
 
@@ -57,9 +82,19 @@ class Board:
         {}
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ceilings: Ceilings | None = None) -> None:
         self.windows: dict[AskKey, Window] = {}
         self.expected: dict[AskKey, float] = {}
+        self.ceilings = ceilings or Ceilings()
+
+    def held(self) -> int:
+        """How many ids are held."""
+        return sum(len(window.seen) for window in list(self.windows.values()))
+
+    def room(self, window: Window) -> int:
+        """How many more reports a window takes."""
+        most = self.ceilings.kept_ask if window.keeps else self.ceilings.ask
+        return max(min(most - len(window.seen), self.ceilings.held - self.held()), 0)
 
     def open(self, collection: str, now: float) -> list[Window]:
         """The windows of a collection that devices may answer now, oldest first."""
