@@ -89,7 +89,7 @@ class _Table:
         self.room = _LOAD << bits
         self._shift = np.uint32(32 - bits)
         self._marks: Short = np.zeros((1 << bits, _WIDTH), dtype=np.uint16)
-        self._pages: Short = np.zeros((1 << bits, _WIDTH), dtype=np.uint16)  # less the first one
+        self._pages: Short = np.zeros(_WIDTH << bits, dtype=np.uint16)  # less the first one
         self._fill: NDArray[np.uint8] = np.zeros(1 << bits, dtype=np.uint8)
         self._first, self._empty = 0, True
 
@@ -99,32 +99,42 @@ class _Table:
 
     def find(self, places: NDArray[np.uint32], marks: Short) -> tuple[Rows, Rows]:
         buckets = places >> self._shift
-        same = self._marks.take(buckets, axis=0) == marks[:, None]
-        rows, columns = np.divmod(np.flatnonzero(same), _WIDTH)
-        return rows, self._first + self._pages[buckets[rows], columns].astype(np.int64)
+        same = np.flatnonzero(self._marks.take(buckets, axis=0) == marks[:, None])
+        rows = same // _WIDTH
+        at = buckets[rows].astype(np.int64) * _WIDTH + same % _WIDTH
+        return rows, self._first + self._pages[at].astype(np.int64)
 
     def put(self, places: NDArray[np.uint32], marks: Short, pages: Rows) -> Rows:
         """Take what there is room for; the rows that are left over."""
         if self._empty:
             self._first, self._empty = int(pages.min()), False
-        beyond = np.arange(self.room, len(places))
-        buckets = places[: self.room] >> self._shift
-        order = np.argsort(buckets, kind="stable")
-        buckets = buckets[order]
-        begins = np.ones(len(order), dtype=bool)
-        begins[1:] = buckets[1:] != buckets[:-1]
-        rank = np.arange(len(order)) - np.flatnonzero(begins)[np.cumsum(begins) - 1]
-        columns = self._fill[buckets] + rank
+        count = min(len(places), self.room)
+        order, buckets, columns = self._spread(places[:count])
+        left = np.arange(count, len(places))
         fits = columns < _WIDTH
-        order, left, buckets, columns = order[fits], order[~fits], buckets[fits], columns[fits]
+        if not fits.all():
+            left = np.concatenate([order[~fits], left])
+            order, buckets, columns = order[fits], buckets[fits], columns[fits]
         offsets = pages[order] - self._first
         if len(offsets) and not 0 <= offsets.min() <= offsets.max() < 1 << 16:
             raise OverflowError("pages that are too far apart")  # never: ids would be forgotten
-        self._marks[buckets, columns] = marks[order]
-        self._pages[buckets, columns] = offsets
+        at = buckets * _WIDTH + columns
+        self._marks.reshape(-1)[at] = marks[order]
+        self._pages[at] = offsets
         self._fill[buckets] = columns + 1  # of several in one bucket, the last is written last
         self.room -= len(order)
-        return np.concatenate([left, beyond])
+        return left
+
+    def _spread(self, places: NDArray[np.uint32]) -> tuple[Rows, Rows, Rows]:
+        """The rows in the order of their buckets, their buckets, and the next free columns there."""
+        rows = np.arange(len(places))
+        packed = ((places >> self._shift).astype(np.int64) << 32) | rows
+        packed.sort()  # several times as fast as a sort that gives the order
+        buckets = packed >> 32
+        starts = rows.copy()
+        starts[1:][buckets[1:] == buckets[:-1]] = 0
+        rank = rows - np.maximum.accumulate(starts)
+        return packed & 0xFFFFFFFF, buckets, self._fill[buckets] + rank
 
 
 def _multilinear(words: tuple[Words, ...], keys: Words) -> NDArray[np.uint32]:

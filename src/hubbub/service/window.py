@@ -64,9 +64,9 @@ class Ceilings:
         Reports to all asks whose ids are held at a time.
     """
 
-    ask: int = 50_000_000
+    ask: int = 30_000_000
     kept_ask: int = 5_000_000
-    held: int = 100_000_000
+    held: int = 60_000_000
 
     def __post_init__(self) -> None:
         for name, most in vars(self).items():
