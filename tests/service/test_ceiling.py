@@ -17,11 +17,12 @@ from hubbub.service import rounds
 from hubbub.service.collector import Collector, Limits
 from hubbub.service.frames import Frame
 from hubbub.service.ids import Ids
+from hubbub.service.limits import Ceilings
 from hubbub.service.metrics import metrics_text
 from hubbub.service.service import Service
 from hubbub.service.store.base import Changes, Store
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.window import Ceilings, Window
+from hubbub.service.window import Window
 
 COLLECTION = exact_collection()
 

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from hubbub.collection import Clock, Collection, Keys
@@ -16,25 +15,15 @@ from hubbub.service.bulletin import Bulletin, asks_bulletin, collection_bulletin
 from hubbub.service.frames import Frame, Refused, Served, read_frame
 from hubbub.service.ingest import draft, refusal
 from hubbub.service.kept import moved
+from hubbub.service.limits import Limits
 from hubbub.service.logs import log
 from hubbub.service.quota import Quota
 from hubbub.service.receipt import Receipt
 from hubbub.service.rounds import Rounds
 from hubbub.service.store.base import AskKey, Changes, ReleaseRow, Store, StoreFailed
 from hubbub.service.versions import register
-from hubbub.service.window import Ceilings
 
 __all__ = ["Collector", "Limits"]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a collector takes: bytes of a request; reports a second and at once, of each collection; of each ask."""
-
-    most_bytes: int = 4 << 20
-    rate: float = 500_000.0
-    burst: int = 1_000_000
-    ceilings: Ceilings = field(default_factory=Ceilings)
 
 
 class Collector:
@@ -114,7 +103,7 @@ class Collector:
             wait = self._quota.take(frame.collection, max(frame.count, 1))
             if wait:
                 said = f"more than {self.limits.rate:g} reports a second; try again in {wait:.3g} seconds"
-                raise Refused("over_quota", said, collection=frame.collection, count=max(frame.count, 1))
+                raise Refused("over_quota", said, collection=frame.collection, count=max(frame.count, 1), wait=wait)
         except Refused as refusal:
             self.refuse(refusal)
             raise
@@ -127,7 +116,7 @@ class Collector:
         window = self.board.windows.get(AskKey(frame.collection, frame.batch.ask_id))
         if window is not None and not self.board.room(window):
             said = f"{len(window.seen):,} reports to this ask are all that is taken"
-            raise Refused("over_ceiling", said, collection=frame.collection, count=max(frame.count, 1))
+            raise Refused("over_ceiling", said, collection=frame.collection, count=max(frame.count, 1), wait=60.0)
 
     def refuse(self, refusal: Refused) -> None:
         """Count a request that was refused; with the next commit it is stored."""

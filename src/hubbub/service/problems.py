@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
@@ -31,7 +32,6 @@ _STATUS: dict[Reason, int] = {
     "over_sender_quota": 429,
     "over_ceiling": 429,
 }
-_LATER: dict[Reason, int] = {"over_ceiling": 60}
 _TITLES = {
     "unknown_collection": "No such collection is served here.",
     "outdated_version": "This version of the collection is no longer served.",
@@ -39,6 +39,7 @@ _TITLES = {
     "unsupported_type": "Reports come as an upload, a batch or JSON.",
     "too_large": "The request is too large.",
     "too_slow": "The request did not arrive in time.",
+    "header_too_large": "The header of the request is too large.",
     "over_quota": "More reports than the collection takes.",
     "over_sender_quota": "More reports than are taken from one sender.",
     "over_ceiling": "More reports to one ask than are taken.",
@@ -93,7 +94,7 @@ def problem_of(error: Exception) -> Problem:
         return error
     if isinstance(error, Refused):
         status = _STATUS[error.reason]
-        headers = [("Retry-After", str(_LATER.get(error.reason, 1)))] if status == 429 else []
+        headers = [("Retry-After", str(max(math.ceil(error.wait), 1)))] if status == 429 else []
         return Problem(status, error.reason, error.detail, headers=headers)
     if isinstance(error, Busy | Stopped):
         slug = "busy" if isinstance(error, Busy) else "stopping"

@@ -18,11 +18,12 @@ from hubbub.core.sketch import Sketch
 from hubbub.core.spec import canonical
 from hubbub.protocols.ask import Ask, Release
 from hubbub.service.ids import Ids
+from hubbub.service.limits import Ceilings
 from hubbub.service.retention import expired_of_others, expired_step
 from hubbub.service.seen import Seen
 from hubbub.service.store.base import AskKey, AskRow, Changes, EraRow, Expiry, IdPage, SnapshotRow, Store
 from hubbub.service.talk import Talk
-from hubbub.service.window import Board, Ceilings, Window
+from hubbub.service.window import Board, Window
 
 __all__ = ["FORGET_PAGES", "LONGEST_GAP", "MARGIN", "SWEEP", "Rounds"]
 

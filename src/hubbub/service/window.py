@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from hubbub.core.errors import InvalidValue
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask
+from hubbub.service.limits import Ceilings
 from hubbub.service.seen import Seen
 from hubbub.service.store.base import AskKey
 from hubbub.service.template import Template
 
-__all__ = ["Board", "Ceilings", "Window"]
+__all__ = ["Board", "Window"]
 
 
 @dataclass(eq=False)
@@ -48,30 +48,6 @@ class Window:
     def takes(self, now: float) -> bool:
         """Whether a report that comes now still counts."""
         return not self.final and self.opens <= now < self.until
-
-
-@dataclass(frozen=True)
-class Ceilings:
-    """How many reports are taken. Memory, disk and the time of a start are bounded by them, whatever is sent.
-
-    Parameters
-    ----------
-    ask
-        Reports to one ask: of a question, in a step. An id takes 24 bytes on the disk and about 6 in memory.
-    kept_ask
-        Reports to one ask of a question that keeps them; all of these are in memory once, when they become a file.
-    held
-        Reports to all asks whose ids are held at a time.
-    """
-
-    ask: int = 30_000_000
-    kept_ask: int = 5_000_000
-    held: int = 60_000_000
-
-    def __post_init__(self) -> None:
-        for name, most in vars(self).items():
-            if not most >= 1:
-                raise InvalidValue(f"ceiling of reports ({name})", most, "at least 1")
 
 
 class Board:
