@@ -69,6 +69,7 @@ def empty() -> int:
 
     import uvicorn
 
+    from hubbub.service.guard import Guard
     from hubbub.service.server import _config, _loop_factory
 
     listening = bind("127.0.0.1", 0)
@@ -88,7 +89,7 @@ def empty() -> int:
 
     print(json.dumps({"port": listening.getsockname()[1], "token": ""}), flush=True)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(uvicorn.Server(_config(app)).serve(sockets=[listening]))
+        runner.run(uvicorn.Server(_config(app, Guard())).serve(sockets=[listening]))
     return 0
 
 

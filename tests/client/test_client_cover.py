@@ -134,7 +134,7 @@ def test_cover_changes_nothing_but_its_counter(folder: Path) -> None:
         assert response.body == b'{"accepted": 0, "duplicates": 0, "rejected": []}'
     assert window.sketch.n == 0
     assert dict(server.collector.counts()) == {(collection.collection_id, "cover"): 3}
-    assert list(server.store.segments(window.key)) == []
+    assert list(server.store.id_pages(window.key)) == []
     server.store.close()
 
 

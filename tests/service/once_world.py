@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from exact_world import SIZE, batch_frame, exact_collection, upload_frame
@@ -17,6 +19,7 @@ from exact_world import SIZE, batch_frame, exact_collection, upload_frame
 from hubbub import Random, Sketch
 from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.protocols.ask import Ask
+from hubbub.service import id_filter, rounds, seen
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
 from hubbub.service.kept import unpack
@@ -222,11 +225,23 @@ class World:
             assert np.bincount(kept, minlength=SIZE).tolist() == sketch.counts.tolist(), "kept otherwise than counted"
 
 
+@contextmanager
+def small_pages() -> Iterator[None]:
+    """Pages of three ids, of which two are deleted at a time, and small tables: a world has few reports."""
+    with (
+        patch.object(seen, "PAGE", 3),
+        patch.object(id_filter, "_SMALLEST", 1),
+        patch.object(rounds, "FORGET_PAGES", 2),
+    ):
+        yield
+
+
 def run_worlds(seeds: range) -> tuple[int, int, int]:
     """Run a world for each seed: how many reports there were, how many were acknowledged, how many starts."""
     reports = counted = starts = 0
     for seed in seeds:
-        world = World(seed).run()
+        with small_pages():
+            world = World(seed).run()
         reports += len(world.reports)
         counted += sum("counted" in report.told for report in world.reports)
         starts += world.crashes

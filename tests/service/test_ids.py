@@ -1,4 +1,4 @@
-"""Ids and their table against a plain dictionary; digests that do not depend on the company a report came in."""
+"""Ids and their set against a plain dictionary; digests that do not depend on the company a report came in."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from every_mechanism import all_mechanisms
 from hubbub import Random
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import Mechanism
+from hubbub.service import id_filter
+from hubbub.service import seen as report_ids
 from hubbub.service.ids import Ids, digests_of
 from hubbub.service.seen import DUPLICATE, FRESH, REPLAY, Seen
+from hubbub.service.store.base import StoreFailed
 
 
 def some_ids(rng: Random, count: int) -> Ids:
@@ -33,10 +36,35 @@ def test_digests_are_never_zero():
     assert (Ids.of(bytes(32), np.uint64([0, 2])).digest != 0).all()
 
 
+class Pages:
+    """What the store does for `Seen`."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.pages: dict[int, bytes] = {}
+        self.reads = 0
+
+    def read(self, numbers: list[int]) -> list[bytes]:
+        self.reads += len(numbers)
+        return [self.pages[number] for number in numbers]
+
+    def open(self) -> Seen:
+        seen = Seen(self.rng, self.read)
+        seen.restore(self.pages[number] for number in sorted(self.pages))
+        return seen
+
+    def add(self, seen: Seen, ids: Ids) -> None:
+        self.pages.update(seen.written(ids))
+        seen.add(ids)
+
+
 @pytest.mark.parametrize("seed", range(20))
-def test_the_table_agrees_with_a_dictionary(seed: int):
+def test_the_set_agrees_with_a_dictionary(seed: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(report_ids, "PAGE", [1, 7, 512][seed % 3])
+    monkeypatch.setattr(id_filter, "_SMALLEST", [1, 4, 12][seed % 3])
     rng = Random(seed=seed)
-    seen, held = Seen(rng), {}
+    pages, held = Pages(rng), {}
+    seen = pages.open()
     known = some_ids(rng, 1)
     for _ in range(60):
         count = int(rng.uint64(1)[0] % 400)
@@ -49,26 +77,73 @@ def test_the_table_agrees_with_a_dictionary(seed: int):
             stored = held.get(changed.hex(row))
             wanted = FRESH if stored is None else DUPLICATE if stored == changed.digest[row] else REPLAY
             assert status[row] == wanted
-        seen.add(fresh)
+        pages.add(seen, fresh)
+        if rng.uint64(1)[0] % 4 == 0:  # a restart
+            seen = pages.open()
         held |= {fresh.hex(row): fresh.digest[row] for row in range(count)}
         known = fresh if count else known
         assert len(seen) == len(held)
-    everything = Ids.concat([fresh, known])
+        assert seen.pages == len(pages.pages) == -(-len(held) // report_ids.PAGE)
+    everything = Ids.concat(map(Ids.from_bytes, pages.pages.values()))
+    assert len(everything) == len(held)
     assert (seen.look(everything) == DUPLICATE).all()
 
 
-def test_ids_that_fall_together_are_told_apart():
-    # Whoever knew the secret could send ids that all want the last place of the table: they go round to its beginning.
+def test_ids_that_fall_together_are_told_apart(monkeypatch: pytest.MonkeyPatch):
+    # Whoever knew the keys could send ids that all fall into one bucket with one mark. Without keys all of them do.
     rng = Random(seed=3)
-    seen = Seen(rng)
-    inverse = pow(int(seen._secret[0]), -1, 1 << 64)
-    wanted = [((1 << 64) - 1 - number) * inverse % (1 << 64) for number in range(300)]
-    ids = Ids(np.uint64(wanted), np.zeros(300, np.uint64), np.arange(300, dtype=np.uint64) * 2 + 1)
-    seen.add(ids.take(slice(200)))
-    assert seen.look(ids).tolist() == [DUPLICATE] * 200 + [FRESH] * 100
-    seen.add(ids.take(slice(200, 300)))
-    seen.add(some_ids(rng, 5000))  # the table grows over them
-    assert (seen.look(ids) == DUPLICATE).all()
+    pages = Pages(rng)
+    seen = pages.open()
+    monkeypatch.setattr(seen._index, "_keys", np.zeros(10, np.uint64))
+    ids = some_ids(rng, 200)
+    for start in range(0, 150, 30):
+        pages.add(seen, ids.take(slice(start, start + 30)))
+    assert seen.look(ids).tolist() == [DUPLICATE] * 150 + [FRESH] * 50
+
+
+@pytest.mark.parametrize("shift", [0, 20, 32, 44, 54])
+def test_nobody_can_choose_ids_that_fall_together(shift: int):
+    """Ids of two words that differ in few bits, wherever these are. A multiplication alone keeps such a pattern: half
+    of all pairs with shift 54 would then have one hash. Expected of 10,000 new ids: 10 to 15 look like a held one.
+    """
+    rng = Random(seed=shift)
+    pages = Pages(rng)
+    seen = pages.open()
+    numbers = np.arange(1 << 18, dtype=np.uint64)
+    a, b = ((numbers >> np.uint64(9)) << np.uint64(shift)), ((numbers & np.uint64(511)) << np.uint64(shift))
+    ids = Ids(a, b, numbers * np.uint64(2) + np.uint64(1))
+    held = ids.take(slice(0, None, 2))
+    pages.add(seen, held)
+    rows, _ = seen._index.find(ids.take(slice(1, 20_000, 2)))
+    assert len(rows) < 100
+    assert (seen.look(ids.take(slice(0, 1000))) == np.tile([DUPLICATE, FRESH], 500)).all()
+
+
+def test_memory_is_a_few_bytes_an_id_and_new_ids_seldom_look_at_the_store():
+    rng = Random(seed=6)
+    pages = Pages(rng)
+    seen = pages.open()
+    for _ in range(20):
+        pages.add(seen, some_ids(rng, 100_000))
+    assert seen.memory < 20 * len(seen)  # of which the last two tables are nearly empty
+    assert not pages.reads
+    assert (seen.look(some_ids(rng, 100_000)) == FRESH).all()
+    assert pages.reads < 300  # expected: 12 * 2^-16 of them in each of 6 tables, 110
+    again = pages.open()
+    assert (again.look(Ids.from_bytes(pages.pages[77])) == DUPLICATE).all()
+
+
+def test_a_store_that_lost_ids_is_not_believed():
+    rng = Random(seed=7)
+    pages = Pages(rng)
+    seen = pages.open()
+    ids = some_ids(rng, 2000)
+    pages.add(seen, ids)
+    pages.pages[1] = pages.pages[1][:-24]
+    with pytest.raises(StoreFailed, match="does not hold the ids"):
+        seen.look(ids)
+    with pytest.raises(StoreFailed, match="a page of 511 ids is followed by another"):
+        pages.open()
 
 
 def test_the_first_of_each_id_is_found():

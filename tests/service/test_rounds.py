@@ -125,9 +125,9 @@ def test_ids_are_held_for_the_margin_and_then_deleted():
     send(one, first, [1, 2])
     at(one, 1110.0 + MARGIN - 1)
     assert send(one, first, [1]).duplicates == 1
-    assert len(list(store.segments(first.key))) == 1
+    assert len(list(store.id_pages(first.key))) == 1
     at(one, 1110.0 + MARGIN)
-    assert list(store.segments(first.key)) == []
+    assert list(store.id_pages(first.key)) == []
     assert send(one, first, [1]).rejected[0][1] == "late"
     assert first.key not in one.board.windows
 
@@ -261,7 +261,7 @@ def test_a_changed_collection_needs_a_new_version_which_ends_the_old_one():
     newer = collector(exact_collection(lateness=5, version=2), clock, store)
     assert newer.served.outdated == {("exact", 1): one.collections["exact"].collection_id}
     assert first.key not in newer.board.windows
-    assert list(store.segments(first.key)) == []
+    assert list(store.id_pages(first.key)) == []
     with pytest.raises(InvalidValue, match="a change is a new version"):
         collector(exact_collection(), clock, store)
 
@@ -376,7 +376,7 @@ def test_the_documents_say_what_is_open():
     one = collector(exact_collection(), ManualClock(1030.0))
     assert published(one) == [("all", 10)]
     document = open_sealed(json.loads(one.asks["exact"].body), KEYS.public)
-    assert set(document) == {"collection", "version", "step", "asks", "closes"}
+    assert set(document) == {"format", "collection", "version", "step", "asks", "closes"}
     assert (document["collection"], document["version"]) == ("exact", 1)
     assert (document["step"], document["closes"]) == (10, 1100)
     (asked,) = document["asks"]

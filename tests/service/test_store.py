@@ -11,7 +11,7 @@ import pytest
 from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import InvalidValue
 from hubbub.service.store import open_store
-from hubbub.service.store.base import AskRow, Changes, CollectionRow, EraRow, ReleaseRow, Store, StoreFailed
+from hubbub.service.store.base import AskRow, Changes, CollectionRow, EraRow, IdPage, ReleaseRow, Store, StoreFailed
 from hubbub.service.store.sqlite import SqliteStore
 
 Reopen = Callable[[], Store]
@@ -24,10 +24,14 @@ def ask(step: int, phase: int = 1, *, final: bool = False) -> AskRow:
     return AskRow(*ERA[:1], name, "q", 5, step, phase, "{}", 1.5, 2.5, final, final, b"sketch")
 
 
+def page(step: int, number: int, ids: bytes) -> IdPage:
+    return IdPage(*ask(step).key, number, ids)
+
+
 def filled() -> Changes:
     changes = Changes(eras=[ERA], asks=[ask(5), ask(6, 2), ask(6, 1)])
     changes.collections.append(CollectionRow("c" * 32, "themes", 1, "{}"))
-    changes.segments += [(ask(5).key, b"one"), (ask(5).key, b"two"), (ask(6).key, b"three")]
+    changes.id_pages += [page(5, 0, b"one"), page(5, 1, b"two"), page(6, 0, b"three")]
     changes.releases.append(ReleaseRow("c" * 32, "q", 5, 9.25, '{"n": 1}', None))
     changes.releases.append(ReleaseRow("c" * 32, "q", 6, 9.5, '{"n": 2}', "too few"))
     changes.counts["c" * 32, "late"] += 3
@@ -45,7 +49,7 @@ def test_everything_comes_back(reopen: Reopen):
     assert store.era("c" * 32, "q") == ERA
     assert store.era("c" * 32, "other") is None
     assert list(store.asks(ERA)) == [ask(5), ask(6, 1), ask(6, 2)]
-    assert list(store.segments(ask(5).key)) == [b"one", b"two"]
+    assert list(store.id_pages(ask(5).key)) == [b"one", b"two"]
     assert [row.step for row in store.releases("c" * 32, "q", 0, 99, 10)] == [5, 6]
     assert [row.step for row in store.releases("c" * 32, "q", 0, 99, 1)] == [6]
     assert store.releases("c" * 32, "q", 6, 6, 10) == filled().releases[1:]
@@ -74,23 +78,38 @@ def test_counters_add_up(reopen: Reopen):
 def test_many_rows_are_read_in_order(reopen: Reopen):
     store = reopen()
     store.commit(Changes(eras=[ERA], asks=[ask(step) for step in range(5, 605)]))
-    store.commit(Changes(segments=[(ask(7).key, b"%d" % number) for number in range(600)]))
+    store.commit(Changes(id_pages=[page(7, number, b"%d" % number) for number in reversed(range(600))]))
     assert [row.step for row in store.asks(ERA)] == list(range(5, 605))
-    assert list(store.segments(ask(7).key)) == [b"%d" % number for number in range(600)]
+    assert list(store.id_pages(ask(7).key)) == [b"%d" % number for number in range(600)]
+    assert store.count_id_pages(ask(7).key) == 600
+    wanted = [0, 3, 4, 5, *range(100, 599, 2), 599]
+    assert store.some_id_pages(ask(7).key, wanted) == [b"%d" % number for number in wanted]
+    assert store.some_id_pages(ask(7).key, []) == []
+
+
+def test_the_last_page_of_ids_is_written_again_and_pages_are_deleted_from_the_end(reopen: Reopen):
+    store = reopen()
+    store.commit(filled())
+    store.commit(Changes(id_pages=[page(5, 1, b"two and more"), page(5, 2, b"three")]))
+    assert list(store.id_pages(ask(5).key)) == [b"one", b"two and more", b"three"]
+    store.commit(Changes(trimmed=[(ask(5).key, 1)]))
+    assert list(store.id_pages(ask(5).key)) == [b"one"]
+    assert list(store.id_pages(ask(6).key)) == [b"three"]
+    assert (ask(5).key, False) in store.held()  # not forgotten before all are gone
 
 
 def test_a_change_that_fails_leaves_nothing_behind(reopen: Reopen):
     store = reopen()
     store.commit(filled())
-    again = Changes(segments=[(ask(5).key, b"lost")], asks=[ask(7), ask(5)])  # the second is there already
+    again = Changes(id_pages=[page(5, 1, b"lost")], asks=[ask(7), ask(5)])  # the second is there already
     again.counts["c" * 32, "late"] += 1
     with pytest.raises(StoreFailed):
         store.commit(again)
-    assert list(store.segments(ask(5).key)) == [b"one", b"two"]
+    assert list(store.id_pages(ask(5).key)) == [b"one", b"two"]
     assert not store.knows("c" * 32, name(7))
     assert store.counts() == {("c" * 32, "late"): 3}
-    store.commit(Changes(segments=[(ask(5).key, b"kept")]))  # and it goes on
-    assert list(store.segments(ask(5).key))[-1] == b"kept"
+    store.commit(Changes(id_pages=[page(5, 2, b"kept")]))  # and it goes on
+    assert list(store.id_pages(ask(5).key))[-1] == b"kept"
 
 
 def test_a_closed_sketch_never_changes(reopen: Reopen):
@@ -113,8 +132,8 @@ def test_only_closed_asks_are_forgotten(reopen: Reopen):
     store.commit(Changes(finals=[ask(5).key]))
     assert sorted(store.held()) == [(ask(5).key, True), (ask(6).key, False), (ask(6, 2).key, False)]
     store.commit(Changes(forgotten=[ask(5).key]))
-    assert list(store.segments(ask(5).key)) == []
-    assert list(store.segments(ask(6).key)) == [b"three"]
+    assert list(store.id_pages(ask(5).key)) == []
+    assert list(store.id_pages(ask(6).key)) == [b"three"]
     assert sorted(store.held()) == [(ask(6).key, False), (ask(6, 2).key, False)]
     assert store.knows("c" * 32, name(5))
 
@@ -124,9 +143,9 @@ def test_a_newer_collector_takes_over_and_the_older_can_change_nothing(reopen: R
     older.commit(filled())
     newer = reopen()
     with pytest.raises(StoreFailed, match="another collector has taken over"):
-        older.commit(Changes(segments=[(ask(5).key, b"from the older")]))
-    newer.commit(Changes(segments=[(ask(5).key, b"from the newer")]))
-    assert list(newer.segments(ask(5).key)) == [b"one", b"two", b"from the newer"]
+        older.commit(Changes(id_pages=[page(5, 2, b"from the older")]))
+    newer.commit(Changes(id_pages=[page(5, 2, b"from the newer")]))
+    assert list(newer.id_pages(ask(5).key)) == [b"one", b"two", b"from the newer"]
 
 
 def test_another_version_of_the_tables_is_refused(tmp_path: Path):

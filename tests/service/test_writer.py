@@ -86,7 +86,7 @@ def test_what_waits_is_committed_together():
         working.store.gate.set()
         receipts = await asyncio.gather(first, *others)
         assert [receipt.accepted for receipt in receipts] == [1] * 40
-        groups = [changes for changes in working.store.made if changes.segments]
+        groups = [changes for changes in working.store.made if changes.id_pages]
         assert len(groups) <= 3
         assert working.service.writer.commits == len(groups)
         assert working.service.writer.waiting == 0
@@ -145,7 +145,7 @@ def test_groups_are_bounded(monkeypatch: pytest.MonkeyPatch):
         await asyncio.sleep(0.1)
         working.store.gate.set()
         await asyncio.gather(*waiting)
-        assert all(len(changes.segments[0][1]) <= 24 * 120 for changes in working.store.made if changes.segments)
+        assert all(changes.counts[COLLECTION.collection_id, "accepted"] <= 120 for changes in working.store.made)
 
     scenario(act)
 

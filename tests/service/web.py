@@ -114,7 +114,7 @@ class Web:
         windows = self.collector.board.windows
         return (
             {key: (window.sketch.to_bytes(), len(window.seen), window.final) for key, window in windows.items()},
-            {key: list(store.segments(key)) for key in windows},
+            {key: list(store.id_pages(key)) for key in windows},
             sorted(store.held()),
         )
 

@@ -25,6 +25,17 @@ def serve(
     ),
     reports: ReportsFolder = None,
     quota: Annotated[float, typer.Option("--quota", help="Reports a second that each collection takes.")] = 500_000.0,
+    sender_quota: Annotated[
+        float, typer.Option("--sender-quota", help="Reports a second that are taken from one sender.")
+    ] = 5_000.0,
+    proxy_secret: Annotated[
+        Path | None,
+        typer.Option("--proxy-secret", help="A file with the secret by which a proxy signs X-Hubbub-Sender."),
+    ] = None,
+    ceiling: Annotated[
+        int, typer.Option("--ceiling", help="Reports that are taken to one question in one step.", min=1)
+    ] = 30_000_000,
+    connections: Annotated[int, typer.Option("--connections", help="Connections at a time.", min=1)] = 4096,
 ) -> None:
     """Collect reports over HTTP, and show what they tell at /.
 
@@ -42,12 +53,22 @@ def serve(
     from hubbub.dashboard.app import dashboard
     from hubbub.service.archive import Archive, beside
     from hubbub.service.auth import Tokens
-    from hubbub.service.collector import Collector, Limits
+    from hubbub.service.collector import Collector
+    from hubbub.service.limits import Ceilings, ConnectionLimits, Limits, SenderLimits
     from hubbub.service.logs import set_up
+    from hubbub.service.senders import read_secret
     from hubbub.service.server import KeyFolder, bind, run
     from hubbub.service.store import open_store
 
     set_up()
+    secret = read_secret(proxy_secret) if proxy_secret is not None else None
+    limits = Limits(
+        rate=quota,
+        burst=max(1, round(2 * quota)),
+        ceilings=Ceilings(ask=ceiling, kept_ask=min(ceiling, Ceilings.kept_ask), held=2 * ceiling),
+        senders=SenderLimits(rate=sender_quota, burst=max(1, round(10 * sender_quota)), secret=secret),
+        connections=ConnectionLimits(connections=connections),
+    )
     loaded = [load_collection(path) for path in collections]
     folder = KeyFolder(keys)
     signing, token = folder.keys(), folder.token()
@@ -55,10 +76,8 @@ def serve(
     sockets = [bind(host, port)]
     if metrics_port is not None:
         sockets.append(bind(host, metrics_port))
-    limits = Limits(rate=quota, burst=max(1, round(2 * quota)))
     files = reports or beside(store)
     keeps = any(question.keep_reports for one in loaded for question in one.questions.values())
-    set_up()
     archive = Archive(files) if keeps or files.exists() else None
     collector = Collector(loaded, open_store(store), clock=SystemClock(), keys=signing, limits=limits, archive=archive)
 

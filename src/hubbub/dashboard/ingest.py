@@ -26,6 +26,8 @@ EXPLAINED = {
     "malformed": "Not a report at all, or not of the size that all have. A broken program, or someone trying.",
     "too_large": "Larger than any upload may be.",
     "over_quota": "More at once than the collection takes. Devices wait and try again.",
+    "over_sender_quota": "More at once than is taken from one sender. A relay that needs a higher limit, or a flood.",
+    "over_ceiling": "More reports to one ask than the collector takes. A flood, or a ceiling that is too low.",
 }
 """What each outcome means, and what usually causes it."""
 

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from hubbub.collection import Clock, Collection, Keys
@@ -16,6 +15,7 @@ from hubbub.service.bulletin import Bulletin, asks_bulletin, collection_bulletin
 from hubbub.service.frames import Frame, Refused, Served, read_frame
 from hubbub.service.ingest import draft, refusal
 from hubbub.service.kept import moved
+from hubbub.service.limits import Limits
 from hubbub.service.logs import log
 from hubbub.service.quarantine import SET_ASIDE
 from hubbub.service.quota import Quota
@@ -23,19 +23,11 @@ from hubbub.service.receipt import Receipt
 from hubbub.service.rounds import Rounds
 from hubbub.service.store.base import Changes, Expiry, ReleaseRow, Store, StoreFailed
 from hubbub.service.versions import as_served, register
+from hubbub.service.window import AnswerPlace
 
 __all__ = ["Collector", "Limits"]
 
 _MOST_LOGGED = 20
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a collector takes: bytes of a request; reports a second and at once, of each collection."""
-
-    most_bytes: int = 4 << 20
-    rate: float = 500_000.0
-    burst: int = 1_000_000
 
 
 class Collector:
@@ -103,7 +95,7 @@ class Collector:
         self.asks: dict[str, Bulletin] = {}
         self._counts = store.counts()
         self._posted: dict[str, tuple[object, ...]] = {}
-        self._rounds = Rounds(collections, store, rng or Random(), outdated=outdated)
+        self._rounds = Rounds(collections, store, rng or Random(), outdated=outdated, ceilings=self.limits.ceilings)
         self.board = self._rounds.board
         self._commit(Changes(collections=added))
         self._move()
@@ -115,14 +107,24 @@ class Collector:
             if len(body) > self.limits.most_bytes:
                 raise Refused("too_large", f"{len(body):,} bytes; at most {self.limits.most_bytes:,}")
             frame = read_frame(kind, body, self.served)
+            self._check_ceiling(frame)
             wait = self._quota.take(frame.collection, max(frame.count, 1))
             if wait:
                 said = f"more than {self.limits.rate:g} reports a second; try again in {wait:.3g} seconds"
-                raise Refused("over_quota", said, collection=frame.collection, count=max(frame.count, 1))
+                raise Refused("over_quota", said, collection=frame.collection, count=max(frame.count, 1), wait=wait)
         except Refused as refusal:
             self.refuse(refusal)
             raise
         return frame
+
+    def _check_ceiling(self, frame: Frame) -> None:
+        """Refuse a batch to an ask that takes no more, before anyone looks at its reports one by one."""
+        if frame.batch is None:
+            return
+        window = self.board.find(AnswerPlace(frame.collection, frame.batch.name))
+        if window is not None and not self.board.room(window):
+            said = f"{len(window.seen):,} reports to this ask are all that is taken"
+            raise Refused("over_ceiling", said, collection=frame.collection, count=max(frame.count, 1), wait=60.0)
 
     def refuse(self, refusal: Refused) -> None:
         """Count a request that was refused; with the next commit it is stored."""

@@ -28,7 +28,7 @@ TYPES = (UPLOAD_TYPE, BATCH_TYPE, JSON_TYPE)
 
 
 class Refused(HubbubError):
-    """A whole request is refused; `count` reports were in it, as far as is known.
+    """A whole request is refused; `count` reports were in it, as far as is known; `wait` seconds may mend it.
 
     Example:
         >>> raise Refused("too_large", "5,000,000 bytes; at most 4,194,304")
@@ -37,11 +37,12 @@ class Refused(HubbubError):
         hubbub.service.frames.Refused: too_large: 5,000,000 bytes; at most 4,194,304
     """
 
-    def __init__(self, reason: Reason, detail: str, *, collection: str = "", count: int = 1) -> None:
+    def __init__(self, reason: Reason, detail: str, *, collection: str = "", count: int = 1, wait: float = 0.0) -> None:
         self.reason = reason
         self.detail = detail
         self.collection = collection
         self.count = count
+        self.wait = wait
         super().__init__(f"{reason}: {detail}")
 
 

@@ -17,13 +17,19 @@ from hubbub.service.kept import pack
 from hubbub.service.reasons import Reason
 from hubbub.service.receipt import Receipt
 from hubbub.service.seen import DUPLICATE, FRESH, REPLAY
-from hubbub.service.store.base import Changes
+from hubbub.service.store.base import Changes, IdPage
 from hubbub.service.window import Board, Window
 
 __all__ = ["Draft", "draft", "refusal"]
 
-_LATE, _EARLY, _MALFORMED = 3, 4, 5
-_REASONS: dict[int, Reason] = {REPLAY: "replay", _LATE: "late", _EARLY: "too_early", _MALFORMED: "malformed"}
+_LATE, _EARLY, _MALFORMED, _BEYOND = 3, 4, 5, 6
+_REASONS: dict[int, Reason] = {
+    REPLAY: "replay",
+    _LATE: "late",
+    _EARLY: "too_early",
+    _MALFORMED: "malformed",
+    _BEYOND: "over_ceiling",
+}
 
 Status = NDArray[np.int8]
 
@@ -70,12 +76,12 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
     for key, answers in gather(frames, made.receipts, board, knows).items():
         window = board.windows[key]
         status = _status(window, answers, now)
-        fresh = status == FRESH
-        if fresh.any():
+        _cut(status, answers.ids, board.room(window) - sum(len(ids) for _, _, ids in made.follow))
+        if (status == FRESH).any():
             sketch = _fold(window, answers, status)
             counted = np.flatnonzero(status == FRESH)
             ids = answers.ids.take(counted)
-            made.changes.segments.append((key, ids.to_bytes()))
+            made.changes.id_pages += [IdPage(*key, page, data) for page, data in window.seen.written(ids)]
             if window.keeps:
                 made.changes.reports.append((key, len(counted), pack(answers.reports[counted])))
             made.changes.sketches[key] = sketch.to_bytes()
@@ -117,6 +123,15 @@ def _status(window: Window, answers: Answers, now: float) -> Status:
     again = (status == FRESH) & (first != np.arange(len(ids)))  # twice in one group
     status[again] = np.where(ids.digest[again] == ids.digest[first[again]], DUPLICATE, REPLAY)
     return status
+
+
+def _cut(status: Status, ids: Ids, room: int) -> None:
+    """Of the fresh reports, only as many are taken as there is room for."""
+    fresh = np.flatnonzero(status == FRESH)
+    if len(fresh) <= room:
+        return
+    status[fresh[max(room, 0) :]] = _BEYOND
+    status[status[ids.first_of_each()] == _BEYOND] = _BEYOND  # what repeats them was not counted either
 
 
 def _fold(window: Window, answers: Answers, status: Status) -> Sketch:

@@ -15,6 +15,17 @@ from hubbub.service.service import Service
 __all__ = ["metrics_app", "metrics_text"]
 
 DELETED = ("ids", "releases", "reports", "sketches")
+CLOSED = (
+    "idle",
+    "header",
+    "body",
+    "unread",
+    "refused",
+    "header_too_large",
+    "malformed",
+    "connections",
+    "sender_connections",
+)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -56,7 +67,18 @@ def metrics_text(service: Service) -> str:
             _metric("commit_seconds_total", "counter", "Time spent on them.", [({}, writer.commit_seconds)]),
             _metric("waiting_reports", "gauge", "Reports that wait for a commit.", [({}, writer.waiting)]),
             _metric("open_asks", "gauge", "Asks that take reports.", [({}, sum(not each.final for each in windows))]),
-            _metric("held_ids", "gauge", "Report ids in memory.", [({}, sum(len(each.seen) for each in windows))]),
+            _metric("held_ids", "gauge", "Report ids that are held.", [({}, collector.board.held())]),
+            _metric("id_memory_bytes", "gauge", "Memory for them.", [({}, sum(each.seen.memory for each in windows))]),
+            _metric("shed_total", "counter", "Requests that waited too long.", [({}, writer.shed)]),
+            _metric("connections", "gauge", "Open connections.", [({}, len(service.guard))]),
+            _metric(
+                "closed_total",
+                "counter",
+                "Connections closed by the server, by what they did.",
+                (({"reason": reason}, service.guard.closed[reason]) for reason in CLOSED),
+            ),
+            _metric("unfinished_bytes", "gauge", "Bytes of bodies that arrive.", [({}, service.bodies.total)]),
+            _metric("senders", "gauge", "Senders told apart, by hashes.", [({}, len(service.senders))]),
             _metric("missing_files", "gauge", "Files of reports that are missing.", [({}, len(collector.missing))]),
             _metric("listeners", "gauge", "Listeners to events.", [({}, len(service.hub))]),
             _metric("ready", "gauge", "1 while reports are taken.", [({}, int(service.ready))]),

@@ -62,7 +62,7 @@ def _paths() -> dict[str, Any]:
         "410": "outdated_version",
         "413": "too_large",
         "415": "unsupported_type",
-        "429": "over_quota",
+        "429": "over_quota, over_sender_quota or over_ceiling",
         "503": "busy or stopping",
     }
     post = {

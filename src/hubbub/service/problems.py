@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
@@ -28,6 +29,8 @@ _STATUS: dict[Reason, int] = {
     "malformed": 400,
     "too_large": 413,
     "over_quota": 429,
+    "over_sender_quota": 429,
+    "over_ceiling": 429,
 }
 _TITLES = {
     "unknown_collection": "No such collection is served here.",
@@ -36,7 +39,10 @@ _TITLES = {
     "unsupported_type": "Reports come as an upload, a batch or JSON.",
     "too_large": "The request is too large.",
     "too_slow": "The request did not arrive in time.",
+    "header_too_large": "The header of the request is too large.",
     "over_quota": "More reports than the collection takes.",
+    "over_sender_quota": "More reports than are taken from one sender.",
+    "over_ceiling": "More reports to one ask than are taken.",
     "busy": "Too many reports are waiting.",
     "stopping": "The collector is stopping.",
     "no_store": "The store does not answer.",
@@ -88,8 +94,9 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, Problem):
         return error
     if isinstance(error, Refused):
-        headers = [("Retry-After", "1")] if error.reason == "over_quota" else []
-        return Problem(_STATUS[error.reason], error.reason, error.detail, headers=headers)
+        status = _STATUS[error.reason]
+        headers = [("Retry-After", str(max(math.ceil(error.wait), 1)))] if status == 429 else []
+        return Problem(status, error.reason, error.detail, headers=headers)
     if isinstance(error, Busy | Stopped):
         slug = "busy" if isinstance(error, Busy) else "stopping"
         return Problem(503, slug, str(error), headers=[("Retry-After", "1")])

@@ -1,4 +1,4 @@
-"""Quotas: a token bucket for each collection."""
+"""Quotas: a token bucket for each collection, or for each sender."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ class Quota:
         Reports at once.
     clock
         The time.
+    most
+        How many buckets there are at most: the one that was asked longest ago is forgotten, which fills it.
 
     Example:
         >>> from hubbub.collection import ManualClock
@@ -31,7 +33,7 @@ class Quota:
         0.0
     """
 
-    def __init__(self, *, rate: float, burst: int, clock: Clock) -> None:
+    def __init__(self, *, rate: float, burst: int, clock: Clock, most: int = 1 << 16) -> None:
         if not rate > 0:
             raise InvalidValue("rate", rate, "a number above 0")
         if not burst >= 1:
@@ -39,19 +41,39 @@ class Quota:
         self.rate = rate
         self.burst = burst
         self._clock = clock
+        self._most = most
         self._left: dict[str, tuple[float, float]] = {}
 
-    def take(self, collection: str, count: int) -> float:
+    def __len__(self) -> int:
+        return len(self._left)
+
+    def take(self, name: str, count: int) -> float:
         """Take so many, if they are there: 0. Otherwise nothing is taken: the seconds until they will be.
 
         More than the burst never fit: they are let through when the bucket is full, and leave it in debt.
         """
         now = self._clock.now()
-        left, then = self._left.get(collection, (float(self.burst), now))
-        left = min(self.burst, left + max(now - then, 0.0) * self.rate)
-        wanted = min(count, self.burst)
+        left, wanted = self._there(name, now), min(count, self.burst)
         if left < wanted:
-            self._left[collection] = (left, now)
+            self._put(name, left, now)
             return (wanted - left) / self.rate
-        self._left[collection] = (left - count, now)
+        self._put(name, left - count, now)
         return 0.0
+
+    def owe(self, name: str, count: int) -> None:
+        """Take so many, whether they are there or not: the bucket may be in debt for a while."""
+        now = self._clock.now()
+        self._put(name, self._there(name, now) - count, now)
+
+    def clear(self) -> None:
+        """Forget everyone."""
+        self._left.clear()
+
+    def _there(self, name: str, now: float) -> float:
+        left, then = self._left.pop(name, (float(self.burst), now))
+        return min(self.burst, left + max(now - then, 0.0) * self.rate)
+
+    def _put(self, name: str, left: float, now: float) -> None:
+        if len(self._left) >= self._most:
+            del self._left[next(iter(self._left))]
+        self._left[name] = (left, now)

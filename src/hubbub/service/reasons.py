@@ -16,6 +16,8 @@ Reason = Literal[
     "malformed",
     "too_large",
     "over_quota",
+    "over_sender_quota",
+    "over_ceiling",
 ]
 """A duplicate (the same id with the same bytes) is not among them: it was counted before, which is no fault."""
 

@@ -50,18 +50,27 @@ class ReportsRoute:
         return await _send(send, 200, body, [_JSON, _ANY_ORIGIN])
 
     async def _take(self, scope: Scope, receive: Receive) -> bytes:
-        headers = dict(scope["headers"])
+        senders, headers = self._service.senders, dict(scope["headers"])
+        sender = senders.name((scope.get("client") or ("",))[0], scope["headers"])
+        try:
+            senders.check(sender)  # before a byte of the body is read
+        except Refused as refusal:
+            self._service.collector.refuse(refusal)
+            raise
         kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
         if kind not in TYPES or b"content-encoding" in headers:
             self._service.collector.refuse(Refused("malformed", ""))
             raise Problem(415, "unsupported_type", f"allowed: {', '.join(TYPES)}, without an encoding")
         try:
-            async with asyncio.timeout(PATIENCE):
-                body = await self._read(headers, receive)
+            async with asyncio.timeout(PATIENCE) as patience:
+                body = await self._read(headers, receive, patience)
         except TimeoutError:
             self._service.collector.refuse(Refused("malformed", ""))
             raise Problem(408, "too_slow", f"at most {PATIENCE:g} seconds") from None
+        finally:
+            self._service.bodies.done(patience)
         frame = self._service.collector.admit(kind, body)
+        senders.sent(sender, frame.count)
         receipt = await self._service.writer.submit(frame)
         answer: dict[str, Any] = {
             "accepted": receipt.accepted,
@@ -70,7 +79,7 @@ class ReportsRoute:
         }
         return msgspec.json.encode(answer)
 
-    async def _read(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+    async def _read(self, headers: dict[bytes, bytes], receive: Receive, patience: asyncio.Timeout) -> bytes:
         most = self._service.collector.limits.most_bytes
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > most:
@@ -84,6 +93,7 @@ class ReportsRoute:
             size += len(chunks[-1])
             if size > most:
                 raise self._too_large(most)
+            self._service.bodies.grown(patience, size)
             if not message.get("more_body", False):
                 return b"".join(chunks)
 
@@ -102,6 +112,6 @@ async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes,
 async def _send_problem(send: Send, problem: Problem) -> None:
     headers = [(b"content-type", CONTENT_TYPE.encode()), _ANY_ORIGIN]
     headers += [(name.lower().encode(), value.encode()) for name, value in problem.headers]
-    if problem.status in (408, 413):
+    if problem.status in (408, 413) or problem.slug == "over_sender_quota":
         headers.append((b"connection", b"close"))  # what is still coming is not read
     await _send(send, problem.status, problem.body(), headers)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from hubbub.collection import Collection
@@ -19,21 +20,25 @@ from hubbub.core.sketch import Sketch
 from hubbub.core.spec import canonical
 from hubbub.protocols.ask import Ask, Release
 from hubbub.service.ids import Ids
+from hubbub.service.limits import Ceilings
 from hubbub.service.logs import log
 from hubbub.service.retention import expired_of_others, expired_step
 from hubbub.service.seen import Seen
-from hubbub.service.store.base import AskRow, Changes, EraRow, Expiry, SnapshotRow, Store
+from hubbub.service.store.base import AskKey, AskRow, Changes, EraRow, Expiry, IdPage, SnapshotRow, Store
 from hubbub.service.takeover import TakenOver, first_unasked, take_over
 from hubbub.service.talk import ReplayMismatch, Talk
 from hubbub.service.window import Board, Window
 
-__all__ = ["LONGEST_GAP", "MARGIN", "SWEEP", "Rounds"]
+__all__ = ["FORGET_PAGES", "LONGEST_GAP", "MARGIN", "SWEEP", "Rounds"]
 
 LONGEST_GAP = 1000
 """After so many missed steps (or w, if that is more) a conversation begins anew instead of catching up."""
 
 MARGIN = 60.0
 """Seconds that ids are held after an ask is final: a retry hears "duplicate", not "late"."""
+
+FORGET_PAGES = 1024
+"""Pages of ids that are deleted at once: half a million ids, about 13 MB."""
 
 SWEEP = 3600.0
 """Seconds between one look for what retention deletes and the next."""
@@ -53,14 +58,23 @@ class Rounds:
     """
 
     def __init__(
-        self, collections: Sequence[Collection], store: Store, rng: Random, *, outdated: frozenset[str] = frozenset()
+        self,
+        collections: Sequence[Collection],
+        store: Store,
+        rng: Random,
+        *,
+        outdated: frozenset[str] = frozenset(),
+        ceilings: Ceilings | None = None,
     ) -> None:
-        self.board = Board()
+        self.board = Board(ceilings)
         self._store = store
         self._rng = rng
         self._talks: list[Talk] = []
         self._unbegun: list[tuple[Collection, str, str | None]] = []
         self._recognised: list[EraRow] = []
+        self._repacked = Changes()
+        self._forgetting: dict[AskKey, int] = {}
+        """The asks whose ids are being deleted, and how many pages of them are left."""
         for collection in collections:
             for question in collection.questions:
                 era = store.era(collection.collection_id, question)
@@ -78,9 +92,9 @@ class Rounds:
 
     def tick(self, now: float) -> Changes:
         """All that is due by now. Memory has moved on when this returns: the changes must be made, or all is over."""
-        changes = Changes()
+        changes, self._repacked = self._repacked, Changes()
         changes.finals += [key for key, final in self._left_over if not final]
-        changes.forgotten += [key for key, _ in self._left_over]
+        self._forgetting |= {key: self._store.count_id_pages(key) for key, _ in self._left_over}
         self._left_over = []
         changes.recognised, self._recognised = self._recognised, []
         self._talks += [self._take_over(*place, now, changes) for place in self._unbegun]
@@ -90,11 +104,24 @@ class Rounds:
         for key, window in list(self.board.windows.items()):
             if window.final and now >= window.until + MARGIN:
                 self.board.drop(key)
-                changes.forgotten.append(key)
-        if self._swept is None or not 0 <= now - self._swept < SWEEP:
+                self._forgetting[key] = window.seen.pages
+        self._forget(changes)
+        if not self._forgetting and (self._swept is None or not 0 <= now - self._swept < SWEEP):
             self._swept = now
             changes.expired += self._expired(now)
         return changes
+
+    def _forget(self, changes: Changes) -> None:
+        """Delete ids, some pages at a time: nobody waits for millions of them to go."""
+        left = FORGET_PAGES
+        for key, pages in list(self._forgetting.items()):
+            if pages > left:
+                self._forgetting[key] = pages - left
+                changes.trimmed.append((key, pages - left))
+                return
+            del self._forgetting[key]
+            changes.forgotten.append(key)
+            left -= pages
 
     def _expired(self, now: float) -> list[Expiry]:
         """What retention deletes: of what is served, only what the conversations do not need any more."""
@@ -241,15 +268,23 @@ class Rounds:
             sketch=empty.to_bytes(),
         )
         changes.asks.append(row)
-        window = _window_of(talk, row, ask, Seen(self._rng))
+        window = _window_of(talk, row, ask, self._seen(row.key))
         if not missed:
             self.board.add(window)
         return window
 
     def _restore(self, talk: Talk, row: AskRow, ask: Ask) -> None:
-        seen = Seen(self._rng)
-        seen.add(Ids.concat(Ids.from_bytes(segment) for segment in self._store.segments(row.key)))
+        seen = self._seen(row.key)
+        seen.restore(self._store.id_pages(row.key))
+        segments = Ids.concat(Ids.from_bytes(segment) for segment in self._store.segments(row.key))
+        if len(segments):
+            self._repacked.repacked.append(row.key)
+            self._repacked.id_pages += [IdPage(*row.key, page, ids) for page, ids in seen.written(segments)]
+            seen.add(segments)
         self.board.add(_window_of(talk, row, ask, seen))
+
+    def _seen(self, key: AskKey) -> Seen:
+        return Seen(self._rng, partial(self._store.some_id_pages, key))
 
 
 def _window_of(talk: Talk, row: AskRow, ask: Ask, seen: Seen) -> Window:

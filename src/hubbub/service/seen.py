@@ -1,96 +1,122 @@
-"""The ids of one ask's reports, held so that a thousand are looked up at once."""
+"""The ids of one ask's reports: all of them in the store, in pages, and a small index of them in memory."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.random import Random
-from hubbub.service.ids import Ids
+from hubbub.service.id_filter import IdFilter
+from hubbub.service.ids import ENTRY_BYTES, Ids
+from hubbub.service.store.base import StoreFailed
 
-__all__ = ["DUPLICATE", "FRESH", "REPLAY", "Seen"]
+__all__ = ["DUPLICATE", "FRESH", "PAGE", "REPLAY", "ReadPages", "Seen"]
 
 FRESH, DUPLICATE, REPLAY = 0, 1, 2
 
-_LEAST = 1 << 10
+PAGE = 512
+"""Ids on a page. All pages are full but the last, which every commit writes anew."""
+
+_AT_ONCE = 2048  # possible pages that are compared at a time: 25 MB
+_RESTORED = 128  # pages that are indexed at a time when the collector starts
+
+ReadPages = Callable[[list[int]], list[bytes]]
 
 
 class Seen:
-    """A set of ids, each with its digest: a table with open addressing, at most half full, 48 to 96 bytes an id.
+    """A set of ids, each with its digest.
 
-    Places are the highest bits of a hash that is secret to the process: nobody can send ids that fall together.
+    The index names the pages that may hold an id, and the ids on those pages decide: what is answered is exact. A new
+    id takes a look at the store in a few of a thousand cases, a repeated one always. Memory is about 6 bytes an id.
+
+    Parameters
+    ----------
+    rng
+        For the secret keys of the index.
+    read
+        Reads full pages by their numbers, as they were written.
 
     Example:
-        >>> seen = Seen(Random(seed=1))
+        >>> pages: dict[int, bytes] = {}
+        >>> seen = Seen(Random(seed=1), lambda numbers: [pages[number] for number in numbers])
         >>> batch = Ids.of(bytes(range(32)), np.uint64([7, 9]))
+        >>> pages |= seen.written(batch.take(slice(1)))
         >>> seen.add(batch.take(slice(1)))
         >>> seen.look(batch).tolist(), len(seen)
         ([1, 0], 1)
     """
 
-    def __init__(self, rng: Random) -> None:
-        self._secret = rng.uint64(2) | np.uint64(1)  # odd: no bit of the id is lost
-        self._table = _empty(_LEAST)
-        self._held = 0
+    def __init__(self, rng: Random, read: ReadPages) -> None:
+        self._index = IdFilter(rng)
+        self._read = read
+        self._full = 0  # pages
+        self._tail = Ids.concat([])  # the ids of the last page, fewer than a page holds
 
     def __len__(self) -> int:
-        return self._held
+        return self._full * PAGE + len(self._tail)
+
+    @property
+    def pages(self) -> int:
+        """How many pages there are in the store."""
+        return self._full + (len(self._tail) > 0)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the index takes."""
+        return self._index.memory
 
     def look(self, ids: Ids) -> NDArray[np.int8]:
         """For each id: FRESH, DUPLICATE (held with this digest), or REPLAY (held with another)."""
         found = np.full(len(ids), FRESH, dtype=np.int8)
-        table, rows, places = self._table, np.arange(len(ids)), self._places(ids)
-        while True:
-            there = table.digest[places]
-            taken = np.flatnonzero(there)
-            if not taken.size:
-                return found
-            rows, places, there = rows[taken], places[taken], there[taken]
-            same = (table.a[places] == ids.a[rows]) & (table.b[places] == ids.b[rows])
-            found[rows[same]] = np.where(there[same] == ids.digest[rows[same]], DUPLICATE, REPLAY)
-            rows, places = rows[~same], self._after(places[~same])
+        rows, pages = self._index.find(ids)
+        order = np.argsort(pages, kind="stable")
+        for start in range(0, len(order), _AT_ONCE):
+            part = order[start : start + _AT_ONCE]
+            asked, (wanted, place) = rows[part], np.unique(pages[part], return_inverse=True)
+            a, b, digest = self._columns(wanted.tolist()).transpose(1, 0, 2)
+            same = (a[place] == ids.a[asked, None]) & (b[place] == ids.b[asked, None]) & (digest[place] != 0)
+            hits, columns = np.nonzero(same)
+            equal = digest[place[hits], columns] == ids.digest[asked[hits]]
+            found[asked[hits]] = np.where(equal, DUPLICATE, REPLAY)
+        return found
+
+    def written(self, ids: Ids) -> list[tuple[int, bytes]]:
+        """The pages to write so that more ids are held, with their numbers: all different, none of them held yet."""
+        joined = Ids.concat([self._tail, ids])
+        starts = range(0, len(joined), PAGE)
+        return [(self._full + at // PAGE, joined.take(slice(at, at + PAGE)).to_bytes()) for at in starts]
 
     def add(self, ids: Ids) -> None:
-        """Hold more ids: all different, none of them held yet."""
-        self._held += len(ids)
-        if 2 * self._held > len(self._table):
-            self._grow(ids)
-        else:
-            self._insert(ids, self._places(ids))
+        """Hold more ids; what `written` said of them is in the store."""
+        self._index.add(ids, self._full + (len(self._tail) + np.arange(len(ids))) // PAGE)
+        joined = Ids.concat([self._tail, ids])
+        whole = len(joined) // PAGE
+        self._full += whole
+        self._tail = joined.take(np.arange(whole * PAGE, len(joined)))  # not a slice: that keeps the whole batch
 
-    def _insert(self, ids: Ids, places: NDArray[np.int64]) -> None:
-        table = self._table
-        while len(ids):
-            free = np.flatnonzero(table.digest[places] == 0)
-            for column, values in zip(table.columns, ids.columns, strict=True):
-                column[places[free]] = values[free]
-            # Where two wanted one place the later has it; the other goes on, like those that found it taken.
-            on = np.flatnonzero((table.a[places] != ids.a) | (table.b[places] != ids.b))
-            ids, places = ids.take(on), self._after(places[on])
+    def restore(self, pages: Iterable[bytes]) -> None:
+        """Hold what the pages of the store hold, in order."""
+        waiting: list[Ids] = []
+        for page in pages:
+            if waiting and len(waiting[-1]) != PAGE:
+                raise StoreFailed(f"a page of {len(waiting[-1])} ids is followed by another")
+            waiting.append(Ids.from_bytes(page))
+            if len(waiting) == _RESTORED:
+                self.add(Ids.concat(waiting))
+                waiting.clear()
+        self.add(Ids.concat(waiting))
 
-    def _grow(self, more: Ids) -> None:
-        """Move everything to a table with room, in one pass: in the order of the hash, each takes the first place
-        that is neither before its own nor before its predecessor's."""
-        ids = Ids.concat([self._table.take(np.flatnonzero(self._table.digest)), more])
-        self._table = _empty(1 << (2 * self._held - 1).bit_length())
-        wanted = self._places(ids)
-        order = np.argsort(wanted, kind="stable")
-        rank = np.arange(len(ids))
-        places = rank + np.maximum.accumulate(wanted[order] - rank)
-        inside = int(np.searchsorted(places, len(self._table)))  # the last few may have to begin again at 0
-        for column, values in zip(self._table.columns, ids.columns, strict=True):
-            column[places[:inside]] = values[order[:inside]]
-        beyond = ids.take(order[inside:])
-        self._insert(beyond, np.zeros(len(beyond), dtype=np.int64))
-
-    def _places(self, ids: Ids) -> NDArray[np.int64]:
-        mixed = ids.a * self._secret[0] + ids.b * self._secret[1]
-        places: NDArray[np.int64] = (mixed >> np.uint64(65 - len(self._table).bit_length())).astype(np.int64)
-        return places
-
-    def _after(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        return (places + 1) & (len(self._table) - 1)
-
-
-def _empty(size: int) -> Ids:
-    return Ids(*(np.zeros(size, dtype=np.uint64) for _ in range(3)))
+    def _columns(self, numbers: list[int]) -> NDArray[np.uint64]:
+        """Pages as an array: page, column, id. Places without an id have the digest 0."""
+        full = [number for number in numbers if number < self._full]
+        pages = self._read(full) if full else []
+        if len(pages) != len(full) or any(len(page) != PAGE * ENTRY_BYTES for page in pages):
+            raise StoreFailed("the store does not hold the ids that it should")
+        made = np.frombuffer(b"".join(pages), dtype="<u8").astype(np.uint64, copy=False).reshape(-1, 3, PAGE)
+        if len(full) == len(numbers):
+            return made
+        last = np.zeros((1, 3, PAGE), dtype=np.uint64)
+        last[0, :, : len(self._tail)] = self._tail.columns
+        return np.concatenate([made, last])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,10 @@ from starlette.types import ASGIApp
 from hubbub.service.app import create_app
 from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
+from hubbub.service.guard import Guard
+from hubbub.service.guarded_http import guarded
 from hubbub.service.key_folder import KeyFolder
+from hubbub.service.limits import ConnectionLimits
 from hubbub.service.logs import log
 from hubbub.service.metrics import metrics_app
 from hubbub.service.service import Service
@@ -112,7 +116,8 @@ async def _run(
 
     service = Service(collector, fail)
     apps: list[ASGIApp] = [create_app(service, tokens, routes=routes(service)), metrics_app(service)]
-    servers = [_Server(_config(app)) for app in apps[: len(sockets)]]
+    guards = [service.guard, Guard(ConnectionLimits(connections=64))]
+    servers = [_Server(_config(app, guard)) for app, guard, _ in zip(apps, guards, sockets, strict=False)]
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
@@ -137,13 +142,15 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-def _config(app: ASGIApp) -> uvicorn.Config:
+def _config(app: ASGIApp, guard: Guard) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http=guarded(guard),
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         date_header=False,
-        timeout_keep_alive=75,
+        timeout_keep_alive=math.ceil(guard.limits.idle_seconds),
         timeout_graceful_shutdown=PATIENCE,
     )

@@ -6,7 +6,10 @@ import asyncio
 from collections.abc import Callable
 
 from hubbub.core.spec import Json
+from hubbub.service.bodies import Bodies
 from hubbub.service.collector import Collector
+from hubbub.service.guard import Guard
+from hubbub.service.senders import Senders
 from hubbub.service.sse import Hub
 from hubbub.service.store.base import Changes
 from hubbub.service.writer import Writer
@@ -43,6 +46,9 @@ class Service:
         self.collector = collector
         self.hub = Hub()
         self.writer = Writer(collector, self._failed)
+        self.guard = Guard(collector.limits.connections)
+        self.senders = Senders(collector.limits.senders, collector.clock)
+        self.bodies = Bodies()
         self.draining = False
         self._on_failure = on_failure
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -97,6 +103,7 @@ class Service:
         told: dict[str, dict[str, int]] = {}
         while True:
             await asyncio.sleep(BEAT)
+            self.writer.send_away()
             for name in self.collector.collections if len(self.hub) else ():
                 counts = self.counts(name)
                 if told.get(name) != counts:

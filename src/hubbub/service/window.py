@@ -10,6 +10,7 @@ from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import InvalidValue
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask
+from hubbub.service.limits import Ceilings
 from hubbub.service.seen import Seen
 from hubbub.service.store.base import AskKey
 from hubbub.service.template import Template
@@ -33,7 +34,7 @@ class Window:
     Example:
         >>> from hubbub import GRR, Random
         >>> ask = Ask(mechanism=GRR(epsilon=1.0, domain=2), step=3)
-        >>> key, seen = AskKey("0" * 32, ask.ask_id), Seen(Random(seed=1))
+        >>> key, seen = AskKey("0" * 32, ask.ask_id), Seen(Random(seed=1), lambda numbers: [])
         >>> window = Window(key, "popular", ask, 0.0, 60.0, 70.0, ask.mechanism.empty(), seen)
         >>> window.takes(69.9), window.takes(70.0), str(window.name)
         (True, False, 'popular:0:3:1:0')
@@ -81,9 +82,10 @@ class Board:
         ({}, None)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ceilings: Ceilings | None = None) -> None:
         self.windows: dict[AskKey, Window] = {}
         self.expected: dict[AnswerPlace, float] = {}
+        self.ceilings = ceilings or Ceilings()
         self._places: dict[AnswerPlace, Window] = {}
 
     def add(self, window: Window) -> None:
@@ -99,6 +101,15 @@ class Board:
     def find(self, place: AnswerPlace) -> Window | None:
         """The window whose reports are called so."""
         return self._places.get(place)
+
+    def held(self) -> int:
+        """How many ids are held."""
+        return sum(len(window.seen) for window in list(self.windows.values()))
+
+    def room(self, window: Window) -> int:
+        """How many more reports a window takes."""
+        most = self.ceilings.kept_ask if window.keeps else self.ceilings.ask
+        return max(min(most - len(window.seen), self.ceilings.held - self.held()), 0)
 
     def open(self, collection: str, now: float) -> list[Window]:
         """The windows of a collection that devices may answer now, oldest first."""

@@ -20,11 +20,15 @@ GATHER = 0.003
 """Seconds that a group waits for company: a commit costs about as much for one report as for a thousand."""
 MOST_GROUP = 50_000
 MOST_WAITING = 200_000
+DOOR = 1.0
+"""Seconds that the oldest frame may have waited for another to be let in behind it."""
+LONGEST_WAIT = 5.0
+"""Seconds after which a frame that waits is sent away: a client gives up after ten, and would never hear of it."""
 LONGEST_SLEEP = 0.5
 
 
 class Busy(HubbubError):
-    """More is waiting than is wise to hold in memory: the sender tries again."""
+    """More is waiting than can be answered in time, or held in memory: the sender tries again, which is safe."""
 
 
 class Stopped(HubbubError):
@@ -35,6 +39,7 @@ class Stopped(HubbubError):
 class _Waiting:
     frame: Frame
     future: asyncio.Future[Receipt]
+    since: float
 
 
 class Writer:
@@ -64,7 +69,10 @@ class Writer:
         self._collector = collector
         self._on_failure = on_failure
         self._waiting: deque[_Waiting] = deque()
+        self._group: list[_Waiting] = []
         self._reports = 0
+        self.shed = 0
+        """Requests that were sent away because they waited too long."""
         self._change = threading.Condition()
         self._stopping = False
         self.failure: BaseException | None = None
@@ -85,16 +93,34 @@ class Writer:
 
     async def submit(self, frame: Frame) -> Receipt:
         """Have a frame counted; what became of it, once it is durable."""
-        waiting = _Waiting(frame, asyncio.get_running_loop().create_future())
+        now = time.monotonic()
+        waiting = _Waiting(frame, asyncio.get_running_loop().create_future(), now)
         with self._change:
             if self._stopping or self.failure is not None:
                 raise Stopped("the collector is stopping")
             if self._reports >= MOST_WAITING:
                 raise Busy(f"{self._reports:,} reports are waiting")
+            if self._waiting and now - self._waiting[0].since > DOOR:
+                raise Busy(f"reports have been waiting for {now - self._waiting[0].since:.3g} seconds")
             self._waiting.append(waiting)
             self._reports += frame.count
             self._change.notify()
         return await waiting.future
+
+    def send_away(self) -> None:
+        """Answer those who have waited too long, whether they are counted in the end or not; in their event loop.
+
+        What nobody has begun to count will not be counted.
+        """
+        late = time.monotonic() - LONGEST_WAIT
+        with self._change:
+            gone = []
+            while self._waiting and self._waiting[0].since < late:
+                gone.append(self._waiting.popleft())
+                self._reports -= gone[-1].frame.count
+            gone += [waiting for waiting in self._group if waiting.since < late and not waiting.future.done()]
+        self.shed += len(gone)
+        _answer(gone, [Busy(f"not counted within {LONGEST_WAIT:g} seconds, as far as is known")] * len(gone))
 
     def stop(self) -> None:
         """Count what is waiting, take nothing more, and end."""
@@ -105,32 +131,32 @@ class Writer:
             self._thread.join()
 
     def _run(self) -> None:
-        group: list[_Waiting] = []
         try:
             due = self._tick()
             while True:
-                group = self._gather(due)
-                if group:
-                    self._ingest(group)
-                    group = []
+                self._gather(due)
+                if self._group:
+                    self._ingest(self._group)
+                    self._group = []
                 elif self._stopping:
                     self._tick()
                     return
                 if self._collector.clock.now() >= due:
                     due = self._tick()
         except BaseException as error:
-            self._fail(error, group)
+            self._fail(error)
 
     def _tick(self) -> float:
         """Let time pass; when to do so again, at the latest soon: refusals are stored then."""
         return min(self._collector.tick(), self._collector.clock.now() + LONGEST_SLEEP)
 
-    def _gather(self, due: float) -> list[_Waiting]:
+    def _gather(self, due: float) -> None:
+        """The next group, if anyone waits."""
         with self._change:
             if not self._waiting and not self._stopping:
                 self._change.wait(max(due - self._collector.clock.now(), 0.001))
             if not self._waiting:
-                return []
+                return
         if not self._stopping and self._reports < MOST_GROUP:
             time.sleep(GATHER)
         group: list[_Waiting] = []
@@ -140,7 +166,7 @@ class Writer:
                 group.append(self._waiting.popleft())
                 count += group[-1].frame.count
             self._reports -= count
-        return group
+            self._group = group
 
     def _ingest(self, group: list[_Waiting]) -> None:
         before = time.perf_counter()
@@ -149,26 +175,27 @@ class Writer:
         self.commit_seconds += time.perf_counter() - before
         self._wake(group, receipts)
 
-    def _wake(self, group: list[_Waiting], answers: Sequence[Receipt | Stopped]) -> None:
+    def _wake(self, group: Sequence[_Waiting], answers: Sequence[Receipt | HubbubError]) -> None:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(_answer, group, answers)
 
-    def _fail(self, error: BaseException, group: list[_Waiting]) -> None:
+    def _fail(self, error: BaseException) -> None:
         with self._change:
             self.failure = error
-            group += self._waiting
+            group = [*self._group, *self._waiting]
+            self._group = []
             self._waiting.clear()
             self._reports = 0
         self._wake(group, [Stopped(f"the collector has failed: {type(error).__name__}")] * len(group))
         self._on_failure(error)
 
 
-def _answer(group: list[_Waiting], answers: Sequence[Receipt | Stopped]) -> None:
+def _answer(group: Sequence[_Waiting], answers: Sequence[Receipt | HubbubError]) -> None:
     """Wake all who wait; runs in their event loop."""
     for waiting, answer in zip(group, answers, strict=True):
-        if waiting.future.done():  # the sender has gone
+        if waiting.future.done():  # the sender has gone, or was sent away
             continue
-        if isinstance(answer, Stopped):
-            waiting.future.set_exception(answer)
-        else:
+        if isinstance(answer, Receipt):
             waiting.future.set_result(answer)
+        else:
+            waiting.future.set_exception(answer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -18,6 +18,7 @@ __all__ = [
     "CollectionRow",
     "EraRow",
     "Expiry",
+    "IdPage",
     "RateRow",
     "ReleaseRow",
     "SnapshotRow",
@@ -87,6 +88,15 @@ class AskKey(NamedTuple):
 
     collection: str
     ask: str
+
+
+class IdPage(NamedTuple):
+    """Ids of reports to an ask; pages are numbered from 0 on, and only the last one is ever written again."""
+
+    collection: str
+    ask: str
+    page: int
+    ids: bytes
 
 
 class ArchiveRow(NamedTuple):
@@ -159,8 +169,12 @@ class Changes:
     snapshots: list[tuple[SnapshotRow, int]] = field(default_factory=list)
     """Each with the step of the oldest one that is still kept beside it."""
     asks: list[AskRow] = field(default_factory=list)
-    segments: list[tuple[AskKey, bytes]] = field(default_factory=list)
+    id_pages: list[IdPage] = field(default_factory=list)
     """Ids of reports, to be held until the ask is forgotten."""
+    repacked: list[AskKey] = field(default_factory=list)
+    """Asks whose ids were in segments, as stores once held them, and are in pages from now on."""
+    trimmed: list[tuple[AskKey, int]] = field(default_factory=list)
+    """Asks that will be forgotten: their ids are deleted from a page on, some at a time."""
     reports: list[tuple[AskKey, int, bytes]] = field(default_factory=list)
     """Single reports, where a question keeps them: how many, and the segment."""
     archives: list[ArchiveRow] = field(default_factory=list)
@@ -224,8 +238,20 @@ class Store(Protocol):
         """The asks whose ids are held, and whether they are final."""
         ...
 
+    def id_pages(self, key: AskKey) -> Iterator[bytes]:
+        """The ids held for an ask, page by page."""
+        ...
+
+    def some_id_pages(self, key: AskKey, numbers: Sequence[int]) -> list[bytes]:
+        """The pages with these numbers, which ascend."""
+        ...
+
+    def count_id_pages(self, key: AskKey) -> int:
+        """How many pages of ids an ask has."""
+        ...
+
     def segments(self, key: AskKey) -> Iterator[bytes]:
-        """The ids held for an ask."""
+        """The ids of an ask that an earlier version of the store has, in segments of any size."""
         ...
 
     def kept_segments(self, key: AskKey) -> list[bytes]:

@@ -30,6 +30,11 @@ _TABLES = (
     """CREATE TABLE IF NOT EXISTS sketches (
         collection TEXT NOT NULL, ask TEXT NOT NULL, data {bytes} NOT NULL, PRIMARY KEY (collection, ask)
     )""",
+    """CREATE TABLE IF NOT EXISTS id_pages (
+        collection TEXT NOT NULL, ask TEXT NOT NULL, page BIGINT NOT NULL, ids {bytes} NOT NULL,
+        PRIMARY KEY (collection, ask, page)
+    )""",
+    # Where ids were before there were pages: read once, and then empty.
     """CREATE TABLE IF NOT EXISTS segments (
         number {serial}, collection TEXT NOT NULL, ask TEXT NOT NULL, ids {bytes} NOT NULL
     )""",
@@ -62,6 +67,6 @@ def tables(*, real: str, bytes: str, serial: str) -> list[str]:
 
     Example:
         >>> len(tables(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY"))
-        14
+        15
     """
     return [statement.format(real=real, bytes=bytes, serial=serial) for statement in _TABLES]

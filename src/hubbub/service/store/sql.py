@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
@@ -34,7 +34,7 @@ __all__ = ["SqlStore"]
 _ASK = "asks.collection, asks.ask, question, first, step, phase, spec, opens, closes, final, forgotten, data"
 _DAY = 1440
 _CHUNK = 256
-"""How many segments are read at once."""
+"""How many rows are read at once."""
 
 
 class SqlStore(ABC):
@@ -113,8 +113,10 @@ class SqlStore(ABC):
                 *row, sketch = ask
                 self._write("INSERT INTO asks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *map(_plain, row))
                 self._write("INSERT INTO sketches VALUES (?, ?, ?)", *ask.key, sketch)
-            for key, ids in changes.segments:
-                self._write("INSERT INTO segments (collection, ask, ids) VALUES (?, ?, ?)", *key, ids)
+            for key in changes.repacked:
+                self._write("DELETE FROM segments WHERE collection = ? AND ask = ?", *key)
+            for id_page in changes.id_pages:
+                self._write(_ID_PAGE, *id_page)
             for key, n, data in changes.reports:
                 self._write("INSERT INTO reports (collection, ask, n, data) VALUES (?, ?, ?, ?)", *key, n, data)
             for archive in changes.archives:
@@ -124,11 +126,12 @@ class SqlStore(ABC):
                 self._one(_SKETCH, sketch, *key)
             for key in changes.finals:
                 self._one("UPDATE asks SET final = 1 WHERE collection = ? AND ask = ? AND final = 0", *key)
+            for key, page in changes.trimmed:
+                deleted[key.collection, "ids"] += self._trim(key, page)
             for key in changes.forgotten:
                 self._one("UPDATE asks SET forgotten = 1 WHERE collection = ? AND ask = ? AND final = 1", *key)
-                ((size,),) = self._write("SELECT SUM(LENGTH(ids)) FROM segments WHERE collection = ? AND ask = ?", *key)
+                deleted[key.collection, "ids"] += self._trim(key, 0)
                 self._write("DELETE FROM segments WHERE collection = ? AND ask = ?", *key)
-                deleted[key.collection, "ids"] += int(size or 0) // ENTRY_BYTES
             for release in changes.releases:
                 self._write("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?)", *release)
             for expiry in changes.expired:
@@ -138,6 +141,13 @@ class SqlStore(ABC):
             if changes.minute:
                 self._rate(changes)
         return deleted
+
+    def _trim(self, key: AskKey, page: int) -> int:
+        """Delete the ids of an ask from a page on; how many there were."""
+        place = "FROM id_pages WHERE collection = ? AND ask = ? AND page >= ?"
+        ((size,),) = self._write(f"SELECT SUM(LENGTH(ids)) {place}", *key, page)
+        self._write(f"DELETE {place}", *key, page)
+        return int(size or 0) // ENTRY_BYTES
 
     def _rate(self, changes: Changes) -> None:
         """When reports came, to the minute, for a day."""
@@ -161,7 +171,7 @@ class SqlStore(ABC):
                 *place,
             ),
         }
-        for table in ("segments", "reports", "archives"):
+        for table in ("id_pages", "segments", "reports", "archives"):
             self._write(_EXPIRED.format(table), collection, collection, *place)
         self._write("DELETE FROM asks WHERE collection = ? AND question = ? AND step < ?", collection, *place)
         self._write("DELETE FROM snapshots WHERE collection = ? AND question = ? AND step < ?", collection, *place)
@@ -245,8 +255,33 @@ class SqlStore(ABC):
         rows = self._read("SELECT collection, ask, final FROM asks WHERE forgotten = 0")
         return [(AskKey(collection, ask), bool(final)) for collection, ask, final in rows]
 
+    def id_pages(self, key: AskKey) -> Iterator[bytes]:
+        """The ids held for an ask, page by page."""
+        start = 0
+        while pages := self.some_id_pages(key, range(start, start + _CHUNK)):
+            yield from pages
+            start += _CHUNK
+
+    def some_id_pages(self, key: AskKey, numbers: Sequence[int]) -> list[bytes]:
+        """The pages with these numbers, which ascend."""
+        found: list[bytes] = []
+        for start in range(0, len(numbers), _CHUNK):
+            some = numbers[start : start + _CHUNK]
+            if some[-1] - some[0] == len(some) - 1:
+                rows = self._read(f"{_SOME_ID_PAGES} page BETWEEN ? AND ? ORDER BY page", *key, some[0], some[-1])
+            else:
+                marks = ", ".join("?" * len(some))
+                rows = self._read(f"{_SOME_ID_PAGES} page IN ({marks}) ORDER BY page", *key, *some)
+            found += [bytes(ids) for (ids,) in rows]
+        return found
+
+    def count_id_pages(self, key: AskKey) -> int:
+        """How many pages of ids an ask has."""
+        ((count,),) = self._read("SELECT COUNT(*) FROM id_pages WHERE collection = ? AND ask = ?", *key)
+        return int(count)
+
     def segments(self, key: AskKey) -> Iterator[bytes]:
-        """The ids held for an ask."""
+        """The ids of an ask that an earlier version of the store has, in segments of any size."""
         number = -1
         while True:
             rows = self._read(
@@ -324,6 +359,9 @@ class SqlStore(ABC):
         return [RateRow(*row) for row in rows]
 
 
+_ID_PAGE = """INSERT INTO id_pages VALUES (?, ?, ?, ?)
+    ON CONFLICT (collection, ask, page) DO UPDATE SET ids = excluded.ids"""
+_SOME_ID_PAGES = "SELECT ids FROM id_pages WHERE collection = ? AND ask = ? AND"
 # A closed ask's sketch never changes again, whoever asks for it.
 _SKETCH = """UPDATE sketches SET data = ? WHERE collection = ? AND ask = ?
     AND (SELECT final FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask) = 0"""

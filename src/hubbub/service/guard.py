@@ -1,0 +1,114 @@
+"""The connections of a server: how many there may be, which has to go, and which has waited too long."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import Protocol
+
+from hubbub.service.limits import ConnectionLimits
+from hubbub.service.senders import PROXIES, network_of
+
+__all__ = ["Connection", "Guard"]
+
+_SWEEP = 0.5
+
+
+class Connection(Protocol):
+    """What a guard knows of a connection."""
+
+    address: str
+    state: str
+    deadline: float
+    """When it is closed, unless something happens before."""
+    write_deadline: float
+    """When it is closed, unless its client reads on."""
+
+    @property
+    def unread(self) -> int:
+        """Bytes that wait for the client to read them."""
+        ...
+
+    def abort(self) -> None:
+        """Close it at once."""
+        ...
+
+
+class Guard:
+    """The connections of a server, in the order in which they began to wait for their clients.
+
+    Example:
+        >>> guard = Guard(ConnectionLimits(connections=100))
+        >>> len(guard), dict(guard.closed)
+        (0, {})
+    """
+
+    def __init__(self, limits: ConnectionLimits | None = None, *, proxies: Iterable[str] = PROXIES) -> None:
+        self.limits = limits or ConnectionLimits()
+        self.closed: Counter[str] = Counter()
+        """How many connections were closed, by reason."""
+        self._most = self.limits.most
+        self._proxies = frozenset(map(network_of, proxies))
+        self._all: set[Connection] = set()
+        self._waiting: dict[Connection, None] = {}
+        self._senders: Counter[str] = Counter()
+        self._sweep: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def enter(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> bool:
+        """Take a new connection in, unless its sender has too many."""
+        address = connection.address
+        if address not in self._proxies and self._senders[address] >= self.limits.sender_connections:
+            self._close(connection, "sender_connections")
+            return False
+        if len(self._all) >= self._most:
+            oldest = next(iter(self._waiting), None)
+            self._close(oldest or connection, "connections")
+            if oldest is None:
+                return False
+        self._all.add(connection)
+        self._senders[address] += 1
+        if self._sweep is None:
+            self._sweep = loop.call_later(_SWEEP, self._look, loop)
+        return True
+
+    def leave(self, connection: Connection) -> None:
+        """A connection is gone."""
+        self._waiting.pop(connection, None)
+        if connection in self._all:
+            self._all.remove(connection)
+            self._senders[connection.address] -= 1
+            if not self._senders[connection.address]:
+                del self._senders[connection.address]
+
+    def waits(self, connection: Connection, waits: bool) -> None:
+        """A connection begins to wait for its client, or no longer does."""
+        self._waiting.pop(connection, None)
+        if waits and connection in self._all:
+            self._waiting[connection] = None
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Close what has waited too long; of answers that nobody reads, the longest, if all are too long together."""
+        now, unread = loop.time(), 0
+        for connection in list(self._all):
+            if now > min(connection.deadline, connection.write_deadline):
+                self._close(connection, "unread" if now > connection.write_deadline else connection.state)
+            elif connection.write_deadline < math.inf:
+                unread += connection.unread
+        if unread > self.limits.unread_bytes:
+            slow = [one for one in self._all if one.write_deadline < math.inf]
+            for connection in sorted(slow, key=lambda one: one.unread, reverse=True):
+                if unread <= self.limits.unread_bytes:
+                    break
+                unread -= connection.unread
+                self._close(connection, "unread")
+        self._sweep = loop.call_later(_SWEEP, self._look, loop) if self._all else None
+
+    def _close(self, connection: Connection, reason: str) -> None:
+        self.closed[reason] += 1
+        self.leave(connection)
+        connection.abort()

@@ -1,0 +1,182 @@
+"""HTTP with limits: bytes of a header, time, room. A guard before the application.
+
+Uvicorn's protocol leaves these open: a header without an end is copied with every piece that comes, a connection that
+says nothing stays, an answer that nobody reads waits for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from hubbub.service.guard import Guard
+from hubbub.service.problems import CONTENT_TYPE, Problem
+from hubbub.service.senders import network_of
+
+__all__ = ["guarded"]
+
+_LINGER = 2.0  # seconds that a refusal has to be read
+_quiet = logging.getLogger("hubbub.service.http")
+_quiet.setLevel(logging.ERROR)  # a line for each bad request would fill the disk
+
+
+class _Guarded(HttpToolsProtocol):
+    """A connection: idle, in a header, in a body, or at work."""
+
+    guard: Guard
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.logger = _quiet
+        self.address = ""
+        self.state = "idle"
+        self.write_deadline = math.inf
+        self.deadline = math.inf
+        self._refusal: Problem | None = None
+        self._progress = False
+        self._stalled = 0  # bytes that the parser took without a word
+        self._header_bytes = 0
+
+    __hash__ = object.__hash__
+
+    @property
+    def unread(self) -> int:
+        """Bytes that wait for the client to read them."""
+        return self.transport.get_write_buffer_size()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self.transport.abort()
+
+    def _enter(self, state: str, seconds: float) -> None:
+        self.state, self.deadline = state, self.loop.time() + seconds
+
+    # -- the connection ---------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, if there is room."""
+        super().connection_made(transport)
+        self.address = network_of(self.client[0]) if self.client else ""
+        if self.guard.enter(self, self.loop):
+            self._enter("header", self.guard.limits.header_seconds)
+            self.guard.waits(self, True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self.guard.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse, as long as it comes to something."""
+        self._progress = False
+        super().data_received(data)
+        self._stalled = 0 if self._progress else self._stalled + len(data)
+        if self._stalled > self.guard.limits.header_bytes and not self.transport.is_closing():
+            self._refuse_header()
+            self.send_400_response("")
+
+    def send_400_response(self, msg: str) -> None:
+        """Say what was wrong, and close."""
+        problem = self._refusal or Problem(400, "malformed", "this is not HTTP")
+        self.guard.closed[problem.slug] += 1
+        body = problem.body()
+        head = f"HTTP/1.1 {problem.status} \r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {len(body)}\r\n"
+        self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + body)
+        self.transport.close()
+        self._enter("refused", _LINGER)
+
+    def pause_writing(self) -> None:
+        """The reader is slow."""
+        super().pause_writing()
+        self.write_deadline = self.loop.time() + self.guard.limits.write_seconds
+        self.guard.waits(self, True)
+
+    def resume_writing(self) -> None:
+        """The reader has come further."""
+        super().resume_writing()
+        self.write_deadline = math.inf
+        self.guard.waits(self, self.state != "work")
+
+    # -- a request --------------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """A header begins."""
+        self._progress, self._header_bytes = True, 0
+        if self.state == "idle":
+            self._enter("header", self.guard.limits.header_seconds)
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Part of the first line."""
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A line of the header, or of what comes after a body."""
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+        if len(self.headers) > self.guard.limits.headers:
+            self._refuse_header()
+            raise ValueError("too many headers")
+
+    def on_headers_complete(self) -> None:
+        """The body begins."""
+        self._progress = True
+        if len(self.pipeline) >= self.guard.limits.pipelined:
+            self._refusal = Problem(400, "malformed", "too many requests at once")
+            raise ValueError("too many requests")
+        self._enter("body", self.guard.limits.body_seconds)
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Part of the body."""
+        self._progress = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is here."""
+        self._progress = True
+        super().on_message_complete()
+        if self.cycle.response_complete:  # it was answered before all of it was here
+            self._rest()
+        else:
+            self.state, self.deadline = "work", math.inf
+            self.guard.waits(self, self.write_deadline < math.inf)
+
+    def on_response_complete(self) -> None:
+        """The answer is written, as far as the application is concerned."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._enter("unread", self.guard.limits.write_seconds)
+        elif self.state == "work" and self.cycle.response_complete:
+            self._rest()
+
+    def _rest(self) -> None:
+        self._enter("idle", self.guard.limits.idle_seconds)
+        self.guard.waits(self, True)
+
+    def _count(self, size: int) -> None:
+        self._progress = True
+        self._header_bytes += size
+        if self._header_bytes > self.guard.limits.header_bytes:
+            self._refuse_header()
+            raise ValueError("a header that is too long")
+
+    def _refuse_header(self) -> None:
+        limits = self.guard.limits
+        detail = f"at most {limits.header_bytes:,} bytes in at most {limits.headers} lines"
+        self._refusal = Problem(431, "header_too_large", detail)
+
+
+def guarded(guard: Guard) -> type[HttpToolsProtocol]:
+    """The protocol of a server whose connections a guard watches.
+
+    Example:
+        >>> issubclass(guarded(Guard()), HttpToolsProtocol)
+        True
+    """
+    return type("Guarded", (_Guarded,), {"guard": guard})

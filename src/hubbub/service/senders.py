@@ -1,0 +1,130 @@
+"""How much each sender may send, without keeping an address: a hash of it under a key that changes every hour."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+from collections.abc import Iterable
+from pathlib import Path
+
+from hubbub.collection import Clock
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.service.frames import Refused
+from hubbub.service.limits import SenderLimits
+from hubbub.service.quota import Quota
+
+__all__ = ["HEADER", "PROXIES", "Senders", "network_of", "read_secret", "signed_sender"]
+
+HEADER = b"x-hubbub-sender"
+"""What a proxy says of a request: the sender's address, a space, and its signature."""
+
+PROXIES = frozenset({"", "127.0.0.1", "::1", "::ffff:127.0.0.1"})
+"""Where a proxy on the same machine connects from; "" is a socket without an address."""
+
+_HOUR = 3600.0
+_SHORTEST = 16
+
+
+class Senders:
+    """A bucket for each sender. What is remembered is a keyed hash, in memory alone; the key changes every hour.
+
+    Example:
+        >>> from hubbub.collection import ManualClock
+        >>> senders = Senders(SenderLimits(rate=1.0, burst=10), ManualClock(), Random(seed=1))
+        >>> mine = senders.name("192.0.2.7", [])
+        >>> senders.check(mine)
+        >>> senders.sent(mine, 100)
+        >>> senders.check(mine)
+        Traceback (most recent call last):
+            ...
+        hubbub.service.frames.Refused: over_sender_quota: more than 1 reports a second; try again in 91 seconds
+        >>> senders.name("127.0.0.1", []) is None
+        True
+    """
+
+    def __init__(self, limits: SenderLimits, clock: Clock, rng: Random | None = None) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._rng = rng or Random()
+        self._quota = Quota(rate=limits.rate, burst=limits.burst, clock=clock, most=limits.most)
+        self._key, self._until = b"", 0.0
+
+    def __len__(self) -> int:
+        return len(self._quota)
+
+    def name(self, address: str, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+        """Who sent a request, as a hash; None if that cannot be known, and is not limited."""
+        secret = self._limits.secret
+        if secret is not None:
+            address = next((_signed(value, secret) for name, value in headers if name == HEADER), None) or address
+        elif address in PROXIES:
+            return None
+        now = self._clock.now()
+        if not self._until - _HOUR <= now < self._until:
+            self._key, self._until = self._rng.bytes(32), now + _HOUR
+            self._quota.clear()
+        return hashlib.blake2b(network_of(address).encode(), key=self._key, digest_size=16).hexdigest()
+
+    def check(self, name: str | None) -> None:
+        """Refuse a request of someone who has sent too much (`Refused`); else it counts as one report."""
+        wait = self._quota.take(name, 1) if name is not None else 0.0
+        if wait:
+            said = f"more than {self._limits.rate:g} reports a second; try again in {wait:.3g} seconds"
+            raise Refused("over_sender_quota", said, wait=wait)
+
+    def sent(self, name: str | None, reports: int) -> None:
+        """Count the reports of a request that was let through."""
+        if name is not None and reports > 1:
+            self._quota.owe(name, reports - 1)
+
+
+def network_of(address: str) -> str:
+    """An address, or of IPv6 the half of it that one household has to itself.
+
+    Example:
+        >>> network_of("192.0.2.7"), network_of("2001:db8:1:2::77"), network_of("::ffff:192.0.2.7")
+        ('192.0.2.7', '2001:db8:1:2::/64', '192.0.2.7')
+    """
+    if ":" not in address:
+        return address
+    try:
+        parsed = ipaddress.IPv6Address(address)
+    except ValueError:
+        return address
+    return str(parsed.ipv4_mapped or ipaddress.IPv6Network((parsed, 64), strict=False))
+
+
+def signed_sender(address: str, secret: bytes) -> str:
+    """What a proxy writes into `X-Hubbub-Sender`: the address, and its HMAC-SHA256 under the secret in hexadecimal.
+
+    Example:
+        >>> signed_sender("192.0.2.7", b"a secret of the proxy")[:30]
+        '192.0.2.7 e094dd63332432a45e62'
+    """
+    return f"{address} {hmac.new(secret, address.encode(), 'sha256').hexdigest()}"
+
+
+def read_secret(path: Path) -> bytes:
+    """The secret in a file, without the space around it.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "secret"
+        >>> path.write_text("a secret of the proxy\\n")
+        22
+        >>> read_secret(path)
+        b'a secret of the proxy'
+    """
+    secret = path.read_bytes().strip()
+    if len(secret) < _SHORTEST:
+        raise InvalidValue("proxy secret", f"{len(secret)} bytes", f"at least {_SHORTEST} bytes, in {path}")
+    return secret
+
+
+def _signed(value: bytes, secret: bytes) -> str | None:
+    """The address in a proxy's header, if the proxy wrote it."""
+    address, _, signature = value.partition(b" ")
+    right = hmac.new(secret, address, "sha256").hexdigest().encode()
+    return address.decode("latin-1") if hmac.compare_digest(signature.strip().lower(), right) else None
