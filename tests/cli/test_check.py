@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from hubbub.collection import check, forecast, load_collection, promise
+from hubbub.collection import check, forecast, load_collection, promise, rewrite
+from hubbub.collection.rewrite import TomlFormat
 from hubbub.collection.toml import EXAMPLE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -102,3 +103,21 @@ def test_plan_of_a_file(answer: Callable[..., Any], hubbub: Callable[..., Result
 def test_plan_of_a_file_takes_no_other_option(refused: Callable[..., str], file: Callable[[str], Path]) -> None:
     assert "without a file" in refused("plan", file(EXAMPLE), "--domain", 4)
     assert "--domain" in refused("plan")
+
+
+def test_a_file_of_an_older_format_is_answered_with_its_rewritten_text(
+    hubbub: Callable[..., Result], file: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is to be kept: line by line, comments and all."""
+
+    def stepped(text: str) -> str:
+        return text.replace("every =", "step =")
+
+    monkeypatch.setattr(rewrite, "TOML", TomlFormat("format", 2, {1: stepped}))
+    path = file("# ours\n" + EXAMPLE.replace("step =", "every ="))
+    said = hubbub("check", path)
+    assert said.exit_code == 2
+    line, _, text = said.stderr.partition("\n\n")
+    assert line.startswith(f"hubbub: {path}: got 'format 1'; allowed: format 2.")
+    assert text.startswith("format = 2\n# ours\n")
+    assert load_collection(text) == load_collection("format = 2\n" + EXAMPLE)

@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from make_device import FIRST, HOUR, InProcess, device, open_ledger
+
+from hubbub.client.store import FORMAT as CLIENT
+from hubbub.collection import ManualClock
+from hubbub.core.event import Event
+from hubbub.privacy.ledger import LedgerUnavailable
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-
-from make_device import FIRST, HOUR, InProcess, device, open_ledger  # noqa: E402
-
-from hubbub.client.store import FORMAT as CLIENT  # noqa: E402
-from hubbub.collection import ManualClock  # noqa: E402
-from hubbub.core.event import Event  # noqa: E402
-from hubbub.privacy.ledger import LedgerUnavailable  # noqa: E402
-
 CLIENTS = [
     f"client-{version}{later}" for version in range(CLIENT.oldest, CLIENT.version + 1) for later in ("", "-later")
 ]

@@ -11,21 +11,24 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
+
+from make_store import HOUR, World
+
+from hubbub.service.archive import Archive
+from hubbub.service.kept import kept_reports
+from hubbub.service.store.base import Store
+from hubbub.service.store.migrations import VERSION
+from hubbub.service.store.postgres import PostgresStore
+from hubbub.service.store.sqlite import SqliteStore
+
 HERE = Path(__file__).parents[1] / "golden"
-sys.path.insert(0, str(HERE))
-
-from make_store import HOUR, World  # noqa: E402
-
-from hubbub.service.store.base import Store  # noqa: E402
-from hubbub.service.store.migrations import VERSION  # noqa: E402
-from hubbub.service.store.postgres import PostgresStore  # noqa: E402
-from hubbub.service.store.sqlite import SqliteStore  # noqa: E402
-
 STORES = sorted(path.name for path in HERE.glob("store-*"))
 ENDED = {  # the questions that must begin anew: what they once said is not what they would say
     "store-1-first": {"flow", "trend"},
@@ -83,7 +86,7 @@ def check(
             assert first == (32 if question == "places" else now + 1)
     held = {key for key, _ in world.store.held()}
     assert held == set(world.collector.board.windows)  # what the ended eras left open is closed and forgotten
-    for step in range(now + 1, now + 9):
+    for step in range(now + 1, now + 6):
         world.step(step)
     for question in world.collection.questions:
         rows = world.collector.releases("survey", question, first=0, last=1 << 40, most=1 << 20)
@@ -104,13 +107,13 @@ def test_an_older_store_goes_on(tmp_path: Path, name: str, caplog: pytest.LogCap
     folder, expected = golden(name, tmp_path)
     check(folder, expected, name, caplog)
     caplog.clear()
-    now = expected["now"] + 9 * HOUR
+    now = expected["now"] + 6 * HOUR
     again = Copied(folder, now)  # and is then like any other
     assert new_eras(caplog) == []
     again.store.close()
 
 
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("name", ["store-1-first", "store-1-changes", "store-1"])
 def test_an_older_store_in_postgresql_goes_on(
     tmp_path: Path, name: str, postgres: Callable[[], str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -119,6 +122,16 @@ def test_an_older_store_in_postgresql_goes_on(
     url = postgres()
     copy_to_postgres(folder / "store.sqlite", url)
     check(folder, expected, name, caplog, PostgresStore(url))
+
+
+def test_two_collectors_that_begin_at_once_migrate_a_store_once(postgres: Callable[[], str]) -> None:
+    url = postgres()
+    copy_to_postgres(HERE / "store-1" / "store.sqlite", url)
+    with ThreadPoolExecutor(4) as pool:
+        opened = list(pool.map(lambda _: PostgresStore(url), range(4)))
+    assert opened[0]._read("SELECT value FROM meta WHERE key = 'version'") == [(str(VERSION),)]
+    for store in opened:
+        store.close()
 
 
 def copy_to_postgres(path: Path, url: str) -> None:
@@ -142,6 +155,24 @@ def copy_to_postgres(path: Path, url: str) -> None:
                         f"SELECT setval('{table}_number_seq', (SELECT MAX(number) + 1 FROM {table}))".encode()
                     )
     source.close()
+
+
+@pytest.mark.parametrize("name", [name for name in STORES if (HERE / name / "reports").exists()])
+def test_kept_reports_are_read_from_their_files(tmp_path: Path, name: str) -> None:
+    folder, expected = golden(name, tmp_path)
+    world = Copied(folder, expected["now"])
+    key = world.collection.collection_id
+    archive = Archive(folder / "reports")
+    found = dict(kept_reports(world.store, archive, key, "kept", first=0, last=99))
+    told = {step: payload for step, _, payload in expected["releases"]["kept"]}
+    assert set(told) <= set(found)
+    assert len(told) >= 5
+    question = world.collection.questions["kept"]
+    mechanism = question.mechanism_for(world.collection.fields["theme"])
+    for step, payload in told.items():
+        estimate = mechanism.estimate(mechanism.accumulate(found[step]))
+        assert estimate.value.tolist() == pytest.approx(payload["value"])
+    world.store.close()
 
 
 def columns(path: Path) -> dict[str, Any]:

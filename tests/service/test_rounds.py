@@ -376,7 +376,7 @@ def test_the_documents_say_what_is_open():
     one = collector(exact_collection(), ManualClock(1030.0))
     assert published(one) == [("all", 10)]
     document = open_sealed(json.loads(one.asks["exact"].body), KEYS.public)
-    assert set(document) == {"collection", "version", "step", "asks", "closes"}
+    assert set(document) == {"format", "collection", "version", "step", "asks", "closes"}
     assert (document["collection"], document["version"]) == ("exact", 1)
     assert (document["step"], document["closes"]) == (10, 1100)
     (asked,) = document["asks"]

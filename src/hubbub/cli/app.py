@@ -44,7 +44,9 @@ class Commands(TyperGroup):
 
 
 def _refuse(message: str) -> int:
-    typer.echo(f"hubbub: {' '.join(message.split())}", err=True)
+    """One line; what follows a blank one, such as a file's rewritten text, stays as it is."""
+    line, blank, rest = message.partition("\n\n")
+    typer.echo(f"hubbub: {' '.join(line.split())}{blank}{rest}", err=True)
     return WRONG
 
 

@@ -11,8 +11,10 @@ from hubbub.client.store import Document, Store
 from hubbub.client.transport import Response, Transport, Unreachable
 from hubbub.collection import Collection, open_sealed
 from hubbub.collection.check import open_collection
+from hubbub.collection.formats import ASKS
 from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import DecodeError, HubbubError
+from hubbub.core.migrations import UnknownFormat
 from hubbub.core.spec import integer
 from hubbub.protocols.ask import Ask
 
@@ -119,7 +121,9 @@ class Documents:
         kept = self._kept(place)
         try:
             return None if kept is None else self._read_collection(kept.body, self._keys if trusted else None)
-        except Refused:
+        except Refused as error:
+            if error.reason == "format":  # a newer client kept it: to go on without it would forget what it promised
+                raise
             return None
 
     def asks(self) -> Asks | None:
@@ -194,6 +198,8 @@ def _guarded(what: str, read: Any) -> Any:
     """Whatever a hostile document breaks, it is refused."""
     try:
         return read()
+    except UnknownFormat as error:
+        raise Refused("format", str(error)) from error
     except DecodeError as error:
         raise Refused("signature", f"{what}: {error}") from error
     except Exception as error:
@@ -208,8 +214,8 @@ def _collection(body: str, keys: tuple[bytes, ...] | None) -> Collection:
 
 @lru_cache(maxsize=8)
 def _asks(body: str, keys: tuple[bytes, ...]) -> Asks:
-    spec = open_sealed(_parsed(body), keys)
-    if set(spec) != {"collection", "version", "step", "asks", "closes"} or len(spec["asks"]) > 1 << 12:
+    spec = ASKS.upgrade(open_sealed(_parsed(body), keys))
+    if set(spec) != {"format", "collection", "version", "step", "asks", "closes"} or len(spec["asks"]) > 1 << 12:
         raise Refused("document", "not a document of asks")
     published = tuple(_published(one) for one in spec["asks"])
     version = integer("version", spec["version"])

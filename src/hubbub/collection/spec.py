@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
+from hubbub.collection import formats
 from hubbub.collection.fields import Code, check_field, code_of, missing_code
 from hubbub.collection.frame import entry_bytes, frame_bytes, largest_report
 from hubbub.collection.locate import at
@@ -25,7 +26,6 @@ from hubbub.protocols.memory import Memory
 
 __all__ = ["OVERRIDES", "Collection", "QuestionSpec"]
 
-FORMAT = 1
 OVERRIDES = ("epsilon_above_8", "minimum_batch_below_20")
 """What an author may allow against advice, by giving a reason."""
 
@@ -107,6 +107,7 @@ class Collection:
     retention_days: int = 90
     overrides: Mapping[str, str] = field(default_factory=dict)
     cover: bool = False
+    _signed: ClassVar[dict[str, Json] | None] = None  # of an instance: what it was read from, in an older format
 
     def __post_init__(self) -> None:
         _slug("name", self.name)
@@ -223,10 +224,18 @@ class Collection:
     # -- JSON -------------------------------------------------------------------------------------------------
 
     def spec(self) -> dict[str, Json]:
-        """The collection as JSON."""
+        """The collection as JSON; one that was read from an older format stays as it was signed.
+
+        Example:
+            >>> from hubbub.collection.toml import EXAMPLE, load_collection
+            >>> load_collection(EXAMPLE).spec()["format"]
+            1
+        """
+        if self._signed is not None:
+            return self._signed
         plain: dict[str, Json] = {name: getattr(self, name) for name in (*_RANGES, "name", "title", "trust")}
         return {
-            "format": FORMAT,
+            "format": formats.COLLECTION.version,
             **plain,
             "fields": {name: domain.spec() for name, domain in self.fields.items()},
             "questions": {name: question.spec() for name, question in self.questions.items()},
@@ -242,14 +251,12 @@ class Collection:
 
     @staticmethod
     def from_spec(spec: Mapping[str, Any]) -> Collection:
-        """Read a collection back; every field must be there, and no other."""
+        """Read a collection back, of this format or an older one; every field must be there, and no other."""
         wanted = {"format"} | {part.name for part in fields(Collection)}
-        given_names = set(spec) if isinstance(spec, Mapping) else set()
-        if given_names | {"cover"} != wanted or spec.get("cover", True) is not True:
+        present = formats.COLLECTION.upgrade(spec) if isinstance(spec, Mapping) and "format" in spec else {}
+        if set(present) | {"cover"} != wanted or present.get("cover", True) is not True:
             raise InvalidValue("collection", spec, f"exactly the fields {', '.join(sorted(wanted))}")
-        if spec["format"] != FORMAT:
-            raise InvalidValue("format", spec["format"], f"{FORMAT}, which is all that this version reads")
-        given = {name: value for name, value in spec.items() if name != "format"}
+        given = {name: value for name, value in present.items() if name != "format"}
         for name in _RANGES:
             given[name] = integer(name, given[name])
         for name in ("fields", "questions"):
@@ -264,7 +271,10 @@ class Collection:
                 questions[name] = QuestionSpec.from_spec(question)
         with at("budget"):
             given["budget"] = Budget.from_spec(given["budget"])
-        return Collection(**{**given, "fields": domains, "questions": questions})
+        made = Collection(**{**given, "fields": domains, "questions": questions})
+        if spec["format"] != present["format"]:
+            object.__setattr__(made, "_signed", dict(spec))
+        return made
 
     def __hash__(self) -> int:
         return hash(self.collection_id)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from hubbub.collection import rewrite
 from hubbub.collection.check import refuse_unsafe
 from hubbub.collection.duration import seconds_of
 from hubbub.collection.locate import at
@@ -75,11 +76,12 @@ def read_collection(source: str | Path) -> Collection:
         3600
     """
     text = source if isinstance(source, str) and "\n" in source else Path(source).read_text(encoding="utf-8")
+    name = "collection" if text is source else str(source)
     try:
         file = Table(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        name = "collection" if text is source else str(source)
         raise InvalidValue(name, "text that is not TOML", str(error)) from None
+    rewrite.TOML.refuse_outdated(text, file.raw("format", 1), name)
     schedule, privacy = file.table("schedule"), file.table("privacy")
     given: dict[str, Any] = {
         "name": file.take("name", str),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["Format", "Migration", "Run", "UnknownFormat"]
+__all__ = ["Format", "Migration", "Run", "UnknownFormat", "Versions"]
+
+Step = TypeVar("Step")
 
 Run: TypeAlias = Callable[..., list[Any]]
 """Runs one SQL statement with its values, and returns its rows."""
@@ -21,8 +23,8 @@ class UnknownFormat(InvalidValue):
 
 
 @dataclass(frozen=True)
-class Format:
-    """The versions of one kind of database: the present one, and how each older one becomes the next.
+class Versions(Generic[Step]):
+    """The versions of one kind of thing that is stored: the present one, and how each older one becomes the next.
 
     Parameters
     ----------
@@ -34,26 +36,13 @@ class Format:
         By the version that they begin with, without a gap up to the present one.
 
     Example:
-        >>> import sqlite3
-        >>> database = sqlite3.connect(":memory:")
-        >>> def run(sql, *values):
-        ...     return database.execute(sql, values).fetchall()
-        >>> _ = run("CREATE TABLE eras (first INTEGER)")  # as version 1 had it
-        >>> format = Format("store", 2, {1: ("ALTER TABLE eras ADD COLUMN arithmetic INTEGER",)})
-        >>> format.migrate(1, run)
-        True
-        >>> run("SELECT first, arithmetic FROM eras")
-        []
-        >>> format.migrate(3, run)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.migrations.UnknownFormat: store: got 'format 3'; allowed: at most format 2, which is all that this
-        version of hubbub knows: a newer one wrote it, and is needed to read it
+        >>> Versions("text", 3, {1: str.lower, 2: str.strip}).since(2)
+        [<method 'strip' of 'str' objects>]
     """
 
     name: str
     version: int
-    migrations: Mapping[int, Migration] = field(default_factory=dict)
+    migrations: Mapping[int, Step] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if sorted(self.migrations) != list(range(self.oldest, self.version)):
@@ -90,6 +79,33 @@ class Format:
             raise UnknownFormat(self.name, f"format {version}", allowed)
         return version
 
+    def since(self, version: object) -> list[Step]:
+        """What makes something of a version one of the present, in order."""
+        return [self.migrations[number] for number in range(self.check(version), self.version)]
+
+
+@dataclass(frozen=True)
+class Format(Versions[Migration]):
+    """The versions of one kind of database.
+
+    Example:
+        >>> import sqlite3
+        >>> database = sqlite3.connect(":memory:")
+        >>> def run(sql, *values):
+        ...     return database.execute(sql, values).fetchall()
+        >>> _ = run("CREATE TABLE eras (first INTEGER)")  # as version 1 had it
+        >>> format = Format("store", 2, {1: ("ALTER TABLE eras ADD COLUMN arithmetic INTEGER",)})
+        >>> format.migrate(1, run)
+        True
+        >>> run("SELECT first, arithmetic FROM eras")
+        []
+        >>> format.migrate(3, run)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.migrations.UnknownFormat: store: got 'format 3'; allowed: at most format 2, which is all that this
+        version of hubbub knows: a newer one wrote it, and is needed to read it
+    """
+
     def migrate(self, version: object, run: Run) -> bool:
         """Run what makes a database of a version one of the present; whether there was anything to do.
 
@@ -100,12 +116,11 @@ class Format:
             >>> Format("store", 1).migrate(1, print)
             False
         """
-        found = self.check(version)
-        for number in range(found, self.version):
-            migration = self.migrations[number]
+        migrations = self.since(version)
+        for migration in migrations:
             if callable(migration):
                 migration(run)
             else:
                 for statement in migration:
                     run(statement)
-        return found < self.version
+        return bool(migrations)

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 
 from hubbub.collection import Collection, seal
+from hubbub.collection.formats import ASKS
 from hubbub.core.spec import Json
 from hubbub.service.window import Window
 
@@ -58,6 +59,7 @@ def asks_bulletin(
         place: dict[str, Json] = {"question": name.question, "run": name.run, "round": name.round, "part": name.part}
         asks.append({**place, "ask": window.ask.spec()})
     spec: dict[str, Json] = {
+        "format": ASKS.version,
         "collection": collection.name,
         "version": collection.version,
         "step": step,

@@ -21,7 +21,7 @@ from hubbub.service.quota import Quota
 from hubbub.service.receipt import Receipt
 from hubbub.service.rounds import Rounds
 from hubbub.service.store.base import Changes, ReleaseRow, Store, StoreFailed
-from hubbub.service.versions import register
+from hubbub.service.versions import as_served, register
 
 __all__ = ["Collector", "Limits"]
 
@@ -89,6 +89,7 @@ class Collector:
         self.deleted: Counter[tuple[str, str]] = Counter()
         """What was deleted since the start, by collection id and kind."""
         self._quota = Quota(rate=self.limits.rate, burst=self.limits.burst, clock=clock)
+        collections = as_served(collections, store)
         added, outdated = register(collections, store)
         self.collections: Mapping[str, Collection] = MappingProxyType({one.name: one for one in collections})
         over = {(row.name, row.version): row.id for row in store.collections() if row.id in outdated}

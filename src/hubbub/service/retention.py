@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator
 
-from hubbub.collection import Collection
+from hubbub.collection import Collection, formats
 from hubbub.core.spec import integer
 from hubbub.service.store.base import CollectionRow, EraRow, Expiry, Store
 
@@ -55,7 +55,7 @@ def expired_of_others(store: Store, rows: Iterable[CollectionRow], now: float) -
         [2]
     """
     for row in rows:
-        spec = json.loads(row.spec)
+        spec = formats.COLLECTION.upgrade(json.loads(row.spec))
         times = {name: integer(name, spec[name]) for name in ("origin", "step_seconds", "retention_days")}
         below = expired_step(now=now, **times)
         for question in spec["questions"]:

@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
-from hubbub.collection import Collection
+from hubbub.collection import Collection, formats
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import canonical
 from hubbub.service.store.base import CollectionRow, Store
 
-__all__ = ["register"]
+__all__ = ["as_served", "register"]
+
+
+def as_served(collections: Sequence[Collection], store: Store) -> list[Collection]:
+    """The collections; one that was served in an older format, and has not changed, stays as it was signed.
+
+    A version is one document for good, and devices know it by its id: a newer format begins with the next version.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.service.store import open_store
+        >>> [one.name for one in as_served([load_collection(EXAMPLE)], open_store("sqlite:///:memory:"))]
+        ['themes']
+    """
+    stored = {(row.name, row.version): row for row in store.collections()}
+    served = []
+    for collection in collections:
+        row = stored.get((collection.name, collection.version))
+        spec = {} if row is None else json.loads(row.spec)
+        if spec.get("format", formats.COLLECTION.version) != formats.COLLECTION.version:
+            earlier = Collection.from_spec(spec)
+            collection = earlier if earlier == collection else collection
+        served.append(collection)
+    return served
 
 
 def register(collections: Sequence[Collection], store: Store) -> tuple[list[CollectionRow], frozenset[str]]:

@@ -1,0 +1,8 @@
+"""The tests share the programs that made the golden files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

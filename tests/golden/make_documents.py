@@ -1,0 +1,118 @@
+"""Makes golden files of what is published and sent: collection files, signed documents, frames, specs of mechanisms.
+
+    python tests/golden/make_documents.py KIND FOLDER
+
+KIND is toml, collection, asks, wire or mechanisms.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from make_store import KEYS, WHOLE, World
+from make_transcripts import HEAD
+
+from hubbub.collection import load_collection, read_collection
+from hubbub.collection.wire import AnswerName, Entry, encode_batch, encode_upload, encode_upload_json
+from hubbub.core.random import Random
+from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.frequency.grr import GRR
+from hubbub.protocols.symbols import Symbols
+
+FILES = Path(__file__).parents[2] / "examples"
+
+
+def make_toml(folder: Path) -> None:
+    """A large file, one with every kind of question, and the smallest there is."""
+    from hubbub.collection.toml import EXAMPLE
+
+    (folder / "small.toml").write_text(EXAMPLE)
+    (folder / "large.toml").write_text((FILES / "telemetry.toml").read_text())
+    (folder / "kinds.toml").write_text(HEAD)
+    expected = {path.stem: read_collection(path).spec() for path in sorted(folder.glob("*.toml"))}
+    write(folder / "expected.json", expected)
+
+
+def make_collection(folder: Path) -> None:
+    """A signed collection, as devices fetch and keep it."""
+    collection = load_collection(WHOLE)
+    world = World(WHOLE, folder / "store.sqlite", 25 * 3600.0)
+    (folder / "signed.json").write_bytes(world.collector.specs["survey"].body)
+    write(
+        folder / "expected.json", {"key": KEYS.public.hex(), "id": collection.collection_id, "spec": collection.spec()}
+    )
+    world.store.close()
+    tidy(folder)
+
+
+def make_asks(folder: Path) -> None:
+    """The signed asks of a moment, of every kind of question."""
+    world = World(WHOLE, folder / "store.sqlite", 25 * 3600.0)
+    (folder / "signed.json").write_bytes(world.collector.asks["survey"].body)
+    windows = world.collector.board.open(world.collection.collection_id, world.clock.now())
+    asks = {window.question: window.ask.ask_id for window in windows}
+    rounds = {window.question: window.round for window in windows}
+    place = {"collection": world.collection.name, "version": world.collection.version}
+    write(folder / "expected.json", {"key": KEYS.public.hex(), **place, "asks": asks, "rounds": rounds})
+    world.store.close()
+    tidy(folder)
+
+
+def make_wire(folder: Path) -> None:
+    """An upload of two reports in both spellings, one without any, and a batch."""
+    grr, rng = GRR(epsilon=1.0, domain=3), Random(seed=4)
+    reports = [grr.randomize([value], rng) for value in (0, 2)]
+    names = [AnswerName("popular", 0, 491520, 1, 0), AnswerName("trend_2", 0, 491520, 2, 0)]
+    ids = [bytes([number]) * 16 for number in range(2)]
+    rows = zip(names, ids, reports, strict=True)
+    entries = [Entry(*name, report_id, report.to_bare()) for name, report_id, report in rows]
+    (folder / "upload.msgpack").write_bytes(encode_upload("survey", 3, entries, 1024))
+    (folder / "upload.json").write_bytes(encode_upload_json("survey", 3, entries, 1024))
+    (folder / "cover.msgpack").write_bytes(encode_upload("survey", 3, [], 1024))
+    batch = type(reports[0]).concat(reports)
+    (folder / "batch.msgpack").write_bytes(encode_batch("survey", 3, names[1], bytes(range(32)), batch))
+    expected = {
+        "mechanism": grr.spec(),
+        "entries": [[str(entry.name), entry.report_id.hex(), entry.report.hex()] for entry in entries],
+        "values": [int(one.private["value"][0]) for one in reports],
+    }
+    write(folder / "expected.json", expected)
+
+
+def make_mechanisms(folder: Path) -> None:
+    """The spec of every mechanism, with a few reports and their sketch."""
+    for mechanism in every_mechanism():
+        rows = folder / f"{type(mechanism).__name__}-{mechanism.spec_id[:8]}.json"
+        expected: dict[str, Any] = {"spec": mechanism.spec(), "spec_id": mechanism.spec_id}
+        if not isinstance(mechanism, Symbols):
+            reports = mechanism.randomize(mechanism.example_values(4), Random(seed=6))
+            expected |= {"reports": reports.to_bytes().hex(), "sketch": mechanism.accumulate(reports).to_bytes().hex()}
+        write(rows, expected)
+
+
+def every_mechanism() -> list[Mechanism]:
+    """The first example of each."""
+    return [next(iter(kind.examples())) for kind in (*MECHANISMS.values(), Symbols)]
+
+
+def write(path: Path, expected: Any) -> None:
+    """Keep what is expected."""
+    path.write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
+
+
+def tidy(folder: Path) -> None:
+    """Leave no store behind."""
+    for path in folder.glob("store.sqlite*"):
+        path.unlink()
+    (folder / "reports").rmdir()
+
+
+if __name__ == "__main__":
+    made = Path(sys.argv[2])
+    made.mkdir(parents=True)
+    kinds = (make_toml, make_collection, make_asks, make_wire, make_mechanisms)
+    {maker.__name__.removeprefix("make_"): maker for maker in kinds}[sys.argv[1]](made)

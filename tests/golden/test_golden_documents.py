@@ -1,0 +1,158 @@
+"""What was written, signed and sent in every format so far is read as it was meant; and no format is without files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from make_documents import every_mechanism
+
+from hubbub.client import store as client
+from hubbub.client.documents import _asks
+from hubbub.collection import read_collection
+from hubbub.collection.check import open_collection
+from hubbub.collection.formats import ASKS, COLLECTION
+from hubbub.collection.rewrite import TOML, OutdatedFile
+from hubbub.collection.wire import (
+    decode_batch,
+    decode_upload,
+    decode_upload_json,
+    encode_batch,
+    encode_upload,
+    encode_upload_json,
+)
+from hubbub.core.errors import DecodeError
+from hubbub.core.migrations import UnknownFormat, Versions
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import Mechanism
+from hubbub.privacy import ledger
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.symbols import Symbols
+from hubbub.service.store.migrations import store_format
+
+HERE = Path(__file__).parent
+STORE = store_format(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY")
+FORMATS: dict[str, Versions[Any]] = {
+    "ledger": ledger.FORMAT,
+    "client": client.FORMAT,
+    "store": STORE,
+    "collection": COLLECTION,
+    "asks": ASKS,
+    "toml": TOML,
+}
+MECHANISMS = sorted((HERE / "mechanisms-1").glob("*.json"))
+
+
+def versions(name: str) -> list[Path]:
+    return sorted(HERE.glob(f"{name}-*"))
+
+
+def expected(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "expected.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_has_its_golden_files(name: str) -> None:
+    """If this fails, a format has a new number: make its files with the new code, as the README says, and add them."""
+    format = FORMATS[name]
+    for version in range(format.oldest, format.version + 1):
+        assert (HERE / f"{name}-{version}" / "expected.json").is_file(), f"{name}-{version}: no golden files"
+    newest = max(int(path.name.split("-")[1]) for path in versions(name))
+    assert newest == format.version, f"{name}: there are golden files of format {newest}"
+
+
+@pytest.mark.parametrize("folder", versions("toml"), ids=lambda path: path.name)
+def test_collection_files_are_read_or_rewritten(folder: Path) -> None:
+    for name, spec in expected(folder).items():
+        path = folder / f"{name}.toml"
+        try:
+            found = read_collection(path)
+        except OutdatedFile as error:
+            found = read_collection(error.rewritten)
+        else:
+            assert found.spec() == spec
+        assert found.name == spec["name"]
+
+
+@pytest.mark.parametrize("folder", versions("collection"), ids=lambda path: path.name)
+def test_signed_collections_are_read_under_the_id_that_they_had(folder: Path) -> None:
+    known = expected(folder)
+    found = open_collection(json.loads((folder / "signed.json").read_text()), bytes.fromhex(known["key"]))
+    assert found.collection_id == known["id"]
+    assert found.spec() == known["spec"]
+
+
+@pytest.mark.parametrize("folder", versions("asks")[1:], ids=lambda path: path.name)
+def test_signed_asks_are_read(folder: Path) -> None:
+    known = expected(folder)
+    found = _asks((folder / "signed.json").read_text(), (bytes.fromhex(known["key"]),))
+    assert (found.collection, found.version) == (known["collection"], known["version"])
+    assert {one.question: one.round for one in found.published} == known["rounds"]
+    assert {one.question: one.ask.ask_id for one in found.published} == known["asks"]
+    for one in found.published:
+        assert Ask.from_spec(one.ask.spec()) == one.ask
+
+
+def test_what_named_hashes_is_refused() -> None:
+    """Format 1 of asks and frames: nobody can tell from a hash what it is called, and neither is kept for long."""
+    known = expected(HERE / "asks-1")
+    with pytest.raises(UnknownFormat, match="format 2 or newer"):
+        _asks((HERE / "asks-1" / "signed.json").read_text(), (bytes.fromhex(known["key"]),))
+    for name, decode in (
+        ("upload.msgpack", decode_upload),
+        ("upload.json", decode_upload_json),
+        ("cover.msgpack", decode_upload),
+        ("batch.msgpack", decode_batch),
+    ):
+        with pytest.raises(DecodeError):
+            decode((HERE / "wire-1" / name).read_bytes())
+
+
+@pytest.mark.parametrize("folder", versions("wire")[1:], ids=lambda path: path.name)
+def test_frames_are_read_and_made_byte_for_byte(folder: Path) -> None:
+    known = expected(folder)
+    entries = [tuple(entry) for entry in known["entries"]]
+    mechanism = Mechanism.from_spec(known["mechanism"])
+    for name, decode, encode in (
+        ("upload.msgpack", decode_upload, encode_upload),
+        ("upload.json", decode_upload_json, encode_upload_json),
+    ):
+        data = (folder / name).read_bytes()
+        upload = decode(data)
+        assert [(str(one.name), one.report_id.hex(), one.report.hex()) for one in upload.entries] == entries
+        assert [int(one.reports(mechanism).private["value"][0]) for one in upload.entries] == known["values"]
+        assert encode(upload.collection, upload.version, upload.entries, 1024) == data
+    cover = (folder / "cover.msgpack").read_bytes()
+    assert decode_upload(cover).entries == []
+    assert encode_upload(decode_upload(cover).collection, decode_upload(cover).version, [], 1024) == cover
+    data = (folder / "batch.msgpack").read_bytes()
+    batch = decode_batch(data)
+    reports = batch.read(mechanism)
+    mechanism.check(reports)
+    assert reports.private["value"].tolist() == known["values"]
+    assert encode_batch(batch.collection, batch.version, batch.name, batch.ids, reports) == data
+
+
+@pytest.mark.parametrize("path", MECHANISMS, ids=lambda path: path.stem)
+def test_mechanisms_are_read_from_their_specs_and_count_the_same(path: Path) -> None:
+    known = json.loads(path.read_text())
+    symbols = known["spec"]["mechanism"] == "Symbols"
+    mechanism = Symbols.from_spec(known["spec"]) if symbols else Mechanism.from_spec(known["spec"])
+    assert mechanism.spec() == known["spec"]
+    assert mechanism.spec_id == known["spec_id"]
+    if "reports" in known:
+        reports = Reports.from_bytes(bytes.fromhex(known["reports"]))
+        assert reports.to_bytes().hex() == known["reports"]
+        sketch = mechanism.accumulate(reports)
+        assert sketch == Sketch.from_bytes(bytes.fromhex(known["sketch"]))
+        assert sketch.to_bytes().hex() == known["sketch"]
+
+
+def test_every_mechanism_has_its_golden_file() -> None:
+    """If this fails, there is a new mechanism: make its file with `make_documents.py mechanisms`, and add it."""
+    have = {path.stem.split("-")[0] for path in MECHANISMS}
+    assert {type(mechanism).__name__ for mechanism in every_mechanism()} <= have

@@ -1,0 +1,48 @@
+"""A collector whose documents have a new format goes on with the version that it serves, as it was signed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hubbub.collection import Collection, Keys, ManualClock, load_collection, open_sealed
+from hubbub.collection import formats as documents
+from hubbub.collection.formats import DocumentFormat
+from hubbub.collection.toml import EXAMPLE
+from hubbub.core.errors import InvalidValue
+from hubbub.service.collector import Collector
+from hubbub.service.store.sqlite import SqliteStore
+
+KEYS = Keys(b"k" * 32)
+
+
+def in_weeks(document: dict[str, Any]) -> dict[str, Any]:
+    """A made-up change: retention was once in weeks."""
+    weeks = document.pop("retention_weeks")
+    return {**document, "retention_days": 7 * weeks}
+
+
+def test_a_version_stays_as_it_was_signed_and_the_next_has_the_new_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = EXAMPLE.replace("[schedule]", '[schedule]\nretention = "14d"')
+    spec = load_collection(text).spec()
+    del spec["retention_days"]
+    monkeypatch.setattr(documents, "COLLECTION", DocumentFormat("collection", 2, {1: in_weeks}))
+    store, clock = SqliteStore(":memory:"), ManualClock(7200.0)
+    older = Collector([Collection.from_spec({**spec, "retention_weeks": 2})], store, clock=clock, keys=KEYS)
+    newer = Collector([load_collection(text)], store, clock=clock, keys=KEYS)
+    signed = older.served.current["themes"].collection_id
+    assert load_collection(text).collection_id != signed
+    assert newer.served.current["themes"].collection_id == signed
+    assert newer.specs["themes"].body == older.specs["themes"].body
+    assert newer.asks["themes"].body == older.asks["themes"].body  # the conversation goes on
+    assert [row.id for row in store.collections()] == [signed]
+    with pytest.raises(InvalidValue, match="a change is a new version"):
+        Collector([load_collection(text.replace("14d", "21d"))], store, clock=clock, keys=KEYS)
+    later = Collector([load_collection(text.replace("version = 1", "version = 2"))], store, clock=clock, keys=KEYS)
+    assert later.served.outdated == {("themes", 1): signed}
+    assert open_sealed(json.loads(later.specs["themes"].body), KEYS.public)["format"] == 2
+    clock.set(7200.0 + 20 * 86400)
+    later.tick()  # and what is promised of the older version's retention is read in weeks
+    assert store.era(signed, "popular") is None
