@@ -16,7 +16,7 @@ from make_store import KEYS, WHOLE, World
 from make_transcripts import HEAD
 
 from hubbub.collection import load_collection, read_collection
-from hubbub.collection.wire import Entry, encode_batch, encode_upload, encode_upload_json
+from hubbub.collection.wire import AnswerName, Entry, encode_batch, encode_upload, encode_upload_json
 from hubbub.core.random import Random
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import Mechanism
@@ -55,7 +55,9 @@ def make_asks(folder: Path) -> None:
     (folder / "signed.json").write_bytes(world.collector.asks["survey"].body)
     windows = world.collector.board.open(world.collection.collection_id, world.clock.now())
     asks = {window.question: window.ask.ask_id for window in windows}
-    write(folder / "expected.json", {"key": KEYS.public.hex(), "id": world.collection.collection_id, "asks": asks})
+    rounds = {window.question: window.round for window in windows}
+    place = {"collection": world.collection.name, "version": world.collection.version}
+    write(folder / "expected.json", {"key": KEYS.public.hex(), **place, "asks": asks, "rounds": rounds})
     world.store.close()
     tidy(folder)
 
@@ -64,15 +66,18 @@ def make_wire(folder: Path) -> None:
     """An upload of two reports in both spellings, one without any, and a batch."""
     grr, rng = GRR(epsilon=1.0, domain=3), Random(seed=4)
     reports = [grr.randomize([value], rng) for value in (0, 2)]
-    entries = [Entry(f"{number}" * 32, bytes([number]) * 16, one.to_bytes()) for number, one in enumerate(reports)]
-    (folder / "upload.msgpack").write_bytes(encode_upload("c" * 32, entries, 1024))
-    (folder / "upload.json").write_bytes(encode_upload_json("c" * 32, entries, 1024))
-    (folder / "cover.msgpack").write_bytes(encode_upload("c" * 32, [], 1024))
+    names = [AnswerName("popular", 0, 491520, 1, 0), AnswerName("trend_2", 0, 491520, 2, 0)]
+    ids = [bytes([number]) * 16 for number in range(2)]
+    rows = zip(names, ids, reports, strict=True)
+    entries = [Entry(*name, report_id, report.to_bare()) for name, report_id, report in rows]
+    (folder / "upload.msgpack").write_bytes(encode_upload("survey", 3, entries, 1024))
+    (folder / "upload.json").write_bytes(encode_upload_json("survey", 3, entries, 1024))
+    (folder / "cover.msgpack").write_bytes(encode_upload("survey", 3, [], 1024))
     batch = type(reports[0]).concat(reports)
-    (folder / "batch.msgpack").write_bytes(encode_batch("c" * 32, "a" * 32, bytes(range(32)), batch))
+    (folder / "batch.msgpack").write_bytes(encode_batch("survey", 3, names[1], bytes(range(32)), batch))
     expected = {
         "mechanism": grr.spec(),
-        "entries": [[entry.ask_id, entry.report_id.hex(), entry.report.hex()] for entry in entries],
+        "entries": [[str(entry.name), entry.report_id.hex(), entry.report.hex()] for entry in entries],
         "values": [int(one.private["value"][0]) for one in reports],
     }
     write(folder / "expected.json", expected)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import fields
+from typing import NamedTuple
 
-from hubbub.collection import Collection
+from hubbub.collection import Collection, formats
 from hubbub.core.errors import HubbubError
 from hubbub.core.sketch import Sketch
+from hubbub.core.spec import integer
 from hubbub.protocols.ask import Release
 from hubbub.service.store.base import CollectionRow, EraRow, ReleaseRow, SnapshotRow, Store
 from hubbub.service.talk import Talk
@@ -48,19 +50,18 @@ def take_over(store: Store, collection: Collection, question: str, now: float) -
         (1, [2], 3)
     """
     for row in _earlier(store, collection):
-        spec = json.loads(row.spec)
-        if question not in spec["questions"] or store.last_step(row.id, question) is None:
+        if store.last_step(row.id, question) is None:
             continue
-        changed = _difference(spec, collection, question)
-        if changed is not None:
-            return f"version {row.version} asked it with another {changed}"
-        era = store.era(row.id, question)
-        own = collection.questions[question].arithmetic
-        if era is None or era.arithmetic not in (0, own):
-            return f"the conversation of version {row.version} cannot be gone on with"
         try:
-            return _ended(store, Collection.from_spec(spec), era, collection, now)
-        except HubbubError as error:  # what is stored is not what this code says, or reads
+            earlier = Collection.from_spec(json.loads(row.spec))
+            changed = _difference(earlier, collection, question)
+            if changed is not None:
+                return f"version {row.version} asked it with another {changed}"
+            era = store.era(row.id, question)
+            if era is None or era.arithmetic not in (0, collection.questions[question].arithmetic):
+                return f"the conversation of version {row.version} cannot be gone on with"
+            return _ended(store, earlier, era, collection, now)
+        except HubbubError as error:  # what is stored is not what this code reads, or says
             return f"the conversation of version {row.version} is not reproduced: {error}"
     return None
 
@@ -82,7 +83,7 @@ def first_unasked(store: Store, collection: Collection, question: str, step: int
         known = store.last_step(row.id, question) if row.name == collection.name else None
         if known is None:
             continue
-        if _grid(json.loads(row.spec)) == _grid(collection.spec()):
+        if _grid(row) == (collection.step_seconds, collection.origin):
             last = max(known, known if last is None else last)
         elif store.asked(row.id, question, step):  # the same number, of another time
             step = max(step, known + 1)
@@ -95,24 +96,20 @@ def _earlier(store: Store, collection: Collection) -> Iterator[CollectionRow]:
     yield from sorted(rows, key=lambda row: -row.version)
 
 
-def _difference(spec: Any, collection: Collection, question: str) -> str | None:
+def _difference(earlier: Collection, collection: Collection, question: str) -> str | None:
     """What is another in the earlier version, if anything is that the conversation or the devices go by."""
-    new = json.loads(json.dumps(collection.spec()))
-    if _grid(spec) != _grid(new):
+    if (earlier.step_seconds, earlier.origin) != (collection.step_seconds, collection.origin):
         return "grid of steps"
-    before, after = ({**each["questions"][question]} for each in (spec, new))
-    for name in _SILENT:
-        before.pop(name, None)
-        after.pop(name, None)
-    for name in sorted(before.keys() | after.keys()):
-        if before.get(name) != after.get(name):
-            return str(name)
-    field = after["field"]
-    return "domain of the field" if spec["fields"][field] != new["fields"][field] else None
+    before, after = earlier.questions[question], collection.questions[question]
+    for part in fields(before):
+        if part.name not in _SILENT and getattr(before, part.name) != getattr(after, part.name):
+            return part.name
+    return "domain of the field" if earlier.fields[before.field] != collection.fields[after.field] else None
 
 
-def _grid(spec: Any) -> tuple[int, int]:
-    return int(spec["step_seconds"]), int(spec["origin"])
+def _grid(row: CollectionRow) -> tuple[int, int]:
+    spec = formats.COLLECTION.upgrade(json.loads(row.spec))
+    return integer("step_seconds", spec["step_seconds"]), integer("origin", spec["origin"])
 
 
 def _ended(store: Store, earlier: Collection, era: EraRow, collection: Collection, now: float) -> TakenOver:
