@@ -219,3 +219,44 @@ def test_a_listener_that_does_not_keep_up_is_let_go():
         assert len([message async for message in listening]) == 255
 
     scenario(act)
+
+
+def test_who_waits_too_long_is_sent_away_and_not_counted(monkeypatch: pytest.MonkeyPatch):
+    async def act(working: Working) -> None:
+        working.store.gate.clear()
+        begun = working.submit(0)
+        await asyncio.sleep(0.1)
+        waiting = working.submit(1)
+        await asyncio.sleep(0.05)
+        monkeypatch.setattr(writer, "LONGEST_WAIT", 0.0)
+        # The first may be counted already; nobody knows. The second is not, and will not be.
+        for each in (begun, waiting):
+            with pytest.raises(Busy, match="not counted within 0 seconds, as far as is known"):
+                await asyncio.wait_for(each, 10)
+        assert working.service.writer.waiting == 0
+        assert working.service.writer.shed == 2
+        monkeypatch.setattr(writer, "LONGEST_WAIT", 60.0)
+        working.store.gate.set()
+        assert (await working.submit(1)).accepted == 1
+        again = await working.submit(0)
+        assert again.accepted + again.duplicates == 1
+        assert (await working.submit(0)).duplicates == 1
+
+    scenario(act)
+
+
+def test_nobody_is_let_in_behind_those_who_wait_too_long(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(writer, "DOOR", 0.0)
+
+    async def act(working: Working) -> None:
+        working.store.gate.clear()
+        begun = working.submit(0)
+        await asyncio.sleep(0.1)
+        waiting = working.submit(1)
+        await asyncio.sleep(0.05)
+        with pytest.raises(Busy, match="reports have been waiting for"):
+            await working.submit(2)
+        working.store.gate.set()
+        assert [receipt.accepted for receipt in await asyncio.gather(begun, waiting)] == [1, 1]
+
+    scenario(act)

@@ -32,6 +32,7 @@ class _Guarded(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.logger = _quiet
+        self.access_log = False  # it would name addresses
         self.address = ""
         self.state = "idle"
         self.write_deadline = math.inf

@@ -61,7 +61,7 @@ class Quota:
         return 0.0
 
     def owe(self, name: str, count: int) -> None:
-        """Take so many, whether they are there or not: the bucket may be in debt for a while."""
+        """Take so many, whether they are there or not, or give some back: the bucket may be in debt for a while."""
         now = self._clock.now()
         self._put(name, self._there(name, now) - count, now)
 

@@ -18,6 +18,8 @@ __all__ = ["PATH", "ReportsRoute"]
 PATH = "/v1/reports"
 PATIENCE = 30.0
 """Seconds that a request may take to arrive."""
+SMALLEST = 32
+"""Bytes of a report in a batch, about: how many there are is only known once they have been read."""
 
 _JSON = (b"content-type", b"application/json")
 _ANY_ORIGIN = (b"access-control-allow-origin", b"*")
@@ -52,8 +54,9 @@ class ReportsRoute:
     async def _take(self, scope: Scope, receive: Receive) -> bytes:
         senders, headers = self._service.senders, dict(scope["headers"])
         sender = senders.name((scope.get("client") or ("",))[0], scope["headers"])
+        looks_like = self._length(headers) // SMALLEST + 1
         try:
-            senders.check(sender)  # before a byte of the body is read
+            senders.take(sender, looks_like)  # before a byte of the body is read
         except Refused as refusal:
             self._service.collector.refuse(refusal)
             raise
@@ -70,7 +73,7 @@ class ReportsRoute:
         finally:
             self._service.bodies.done(patience)
         frame = self._service.collector.admit(kind, body)
-        senders.sent(sender, frame.count)
+        senders.correct(sender, max(frame.count, 1) - looks_like)
         receipt = await self._service.writer.submit(frame)
         answer: dict[str, Any] = {
             "accepted": receipt.accepted,
@@ -81,8 +84,7 @@ class ReportsRoute:
 
     async def _read(self, headers: dict[bytes, bytes], receive: Receive, patience: asyncio.Timeout) -> bytes:
         most = self._service.collector.limits.most_bytes
-        length = headers.get(b"content-length", b"0")
-        if length.isdigit() and int(length) > most:
+        if self._length(headers) > most:
             raise self._too_large(most)
         chunks, size = [], 0
         while True:
@@ -96,6 +98,11 @@ class ReportsRoute:
             self._service.bodies.grown(patience, size)
             if not message.get("more_body", False):
                 return b"".join(chunks)
+
+    def _length(self, headers: dict[bytes, bytes]) -> int:
+        """How long a body will be, or may be if nobody says."""
+        length = headers.get(b"content-length", b"")
+        return int(length) if length.isdigit() else self._service.collector.limits.most_bytes
 
     def _too_large(self, most: int) -> Refused:
         refusal = Refused("too_large", f"at most {most:,} bytes")

@@ -34,12 +34,11 @@ class Senders:
         >>> from hubbub.collection import ManualClock
         >>> senders = Senders(SenderLimits(rate=1.0, burst=10), ManualClock(), Random(seed=1))
         >>> mine = senders.name("192.0.2.7", [])
-        >>> senders.check(mine)
-        >>> senders.sent(mine, 100)
-        >>> senders.check(mine)
+        >>> senders.take(mine, 101)
+        >>> senders.take(mine, 1)
         Traceback (most recent call last):
             ...
-        hubbub.service.frames.Refused: over_sender_quota: more than 1 reports a second; try again in 91 seconds
+        hubbub.service.frames.Refused: over_sender_quota: more than 1 reports a second; try again in 92 seconds
         >>> senders.name("127.0.0.1", []) is None
         True
     """
@@ -67,17 +66,17 @@ class Senders:
             self._quota.clear()
         return hashlib.blake2b(network_of(address).encode(), key=self._key, digest_size=16).hexdigest()
 
-    def check(self, name: str | None) -> None:
-        """Refuse a request of someone who has sent too much (`Refused`); else it counts as one report."""
-        wait = self._quota.take(name, 1) if name is not None else 0.0
+    def take(self, name: str | None, reports: int) -> None:
+        """Count so many reports for someone; refuse them (`Refused`) if there were too many before."""
+        wait = self._quota.take(name, reports) if name is not None else 0.0
         if wait:
             said = f"more than {self._limits.rate:g} reports a second; try again in {wait:.3g} seconds"
             raise Refused("over_sender_quota", said, wait=wait)
 
-    def sent(self, name: str | None, reports: int) -> None:
-        """Count the reports of a request that was let through."""
-        if name is not None and reports > 1:
-            self._quota.owe(name, reports - 1)
+    def correct(self, name: str | None, reports: int) -> None:
+        """Count so many more, or fewer: a request that was let through has other reports than it looked like."""
+        if name is not None:
+            self._quota.owe(name, reports)
 
 
 def network_of(address: str) -> str:

@@ -1,0 +1,254 @@
+"""Six ways of one client to take a collector down, and honest devices that measure how they fare meanwhile.
+
+    python attacks.py ATTACK PORT SECONDS [SIZE] [SOURCE]     one attack, from one address
+    python attacks.py honest PORT SECONDS [RATE]              single reports, and how long each took
+
+Traffic goes to 127.0.0.1 alone, and ends by itself. Both print one line of JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from exact_world import EXACT, exact_collection
+
+from hubbub import Random
+from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, Entry, encode_batch, encode_upload
+
+HOST = "127.0.0.1"
+SOURCE = "127.0.0.2"
+COLLECTION = exact_collection(step=86400, lateness=3600)
+MOST_BODY = 4 << 20
+
+Told = Counter[str]
+
+
+class Attacker:
+    """One client with many connections, until its time is over."""
+
+    def __init__(self, port: int, seconds: float, size: int, source: str) -> None:
+        self.port, self.size, self.source = port, size, source
+        self.until = time.monotonic() + seconds
+        self.told: Told = Counter()
+
+    @property
+    def on(self) -> bool:
+        return time.monotonic() < self.until
+
+    @contextlib.asynccontextmanager
+    async def connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        reader, writer = await asyncio.open_connection(HOST, self.port, local_addr=(self.source, 0))
+        self.told["connections"] += 1
+        try:
+            yield reader, writer
+        finally:
+            writer.transport.abort()
+
+    async def again_and_again(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Whoever is thrown out comes back."""
+        while self.on:
+            try:
+                async with asyncio.timeout(max(self.until - time.monotonic(), 0.0)):
+                    await act()
+            except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
+                self.told[type(error).__name__] += 1
+                await asyncio.sleep(0.05)
+
+    async def everywhere(self, act: Callable[[], Awaitable[None]]) -> None:
+        await asyncio.gather(*(self.again_and_again(act) for _ in range(self.size)))
+
+
+# -- the attacks -----------------------------------------------------------------------------------------------
+
+
+async def forged_batches(attacker: Attacker) -> None:
+    """Batches of well-formed reports with new ids, as fast as they are taken."""
+    count = 20_000
+    ask = ask_of(attacker.port)
+    reports = EXACT.randomize([number % 100 for number in range(count)], Random(seed=0))
+    hole = b"\xaa" * (16 * count)
+    before, after = post(BATCH_TYPE, encode_batch(COLLECTION.collection_id, ask, hole, reports)).split(hole)
+
+    async def act() -> None:
+        async with attacker.connection() as (reader, writer):
+            while attacker.on:
+                writer.write(before + os.urandom(16 * count) + after)
+                status, body = await answer(reader)
+                attacker.told[str(status)] += 1
+                attacker.told["accepted"] += json.loads(body).get("accepted", 0)
+                if status != 200:
+                    return
+
+    await attacker.everywhere(act)
+
+
+async def endless_header(attacker: Attacker) -> None:
+    """A header that has no end, in pieces so small that each of them is parsed."""
+
+    async def act() -> None:
+        async with attacker.connection() as (reader, writer):
+            writer.write(b"GET / HTTP/1.1\r\nX: ")
+            while attacker.on and not reader.at_eof():
+                writer.write(b"a" * 4096)
+                await writer.drain()
+                await asyncio.sleep(0)
+
+    await attacker.everywhere(act)
+
+
+async def slow_headers(attacker: Attacker) -> None:
+    """A line of a header every second, on many connections."""
+
+    async def act() -> None:
+        async with attacker.connection() as (reader, writer):
+            writer.write(b"GET / HTTP/1.1\r\n")
+            while attacker.on and not reader.at_eof():
+                writer.write(b"X: a\r\n")
+                await writer.drain()
+                await asyncio.sleep(1.0)
+
+    await attacker.everywhere(act)
+
+
+async def unfinished_bodies(attacker: Attacker) -> None:
+    """As much of a body as is taken, but for the last byte."""
+    head = f"POST /v1/reports HTTP/1.1\r\nContent-Type: {BATCH_TYPE}\r\nContent-Length: {MOST_BODY}\r\n\r\n".encode()
+    body = bytes(MOST_BODY - 1)
+
+    async def act() -> None:
+        async with attacker.connection() as (reader, writer):
+            writer.write(head)
+            writer.write(body)
+            await reader.read(1)
+            attacker.told["sent away"] += 1
+            await asyncio.sleep(0.5)
+
+    await attacker.everywhere(act)
+
+
+async def idle_connections(attacker: Attacker) -> None:
+    """Connections that say nothing, opened again as soon as they are closed."""
+
+    async def act() -> None:
+        async with attacker.connection() as (reader, _):
+            await reader.read(1)
+            await asyncio.sleep(0.5)
+
+    await attacker.everywhere(act)
+
+
+async def slow_readers(attacker: Attacker) -> None:
+    """Many questions, whose answers nobody reads."""
+
+    async def act() -> None:
+        async with attacker.connection() as (reader, writer):
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            while attacker.on and not reader.at_eof():
+                writer.write(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 8)
+                await writer.drain()
+                await asyncio.sleep(0.1)
+
+    await attacker.everywhere(act)
+
+
+ATTACKS: dict[str, tuple[Callable[[Attacker], Awaitable[None]], int]] = {
+    "forged_batches": (forged_batches, 8),
+    "endless_header": (endless_header, 4),
+    "slow_headers": (slow_headers, 2000),
+    "unfinished_bodies": (unfinished_bodies, 400),
+    "idle_connections": (idle_connections, 6000),
+    "slow_readers": (slow_readers, 200),
+}
+"""Each with how many connections it has, unless told otherwise."""
+
+
+# -- honest devices --------------------------------------------------------------------------------------------
+
+
+async def honest(port: int, seconds: float, rate: float) -> dict[str, Any]:
+    """Single reports, so many a second, each on a connection of its own as devices do it."""
+    ask, until = ask_of(port), time.monotonic() + seconds
+    report = EXACT.randomize([3], Random(seed=0)).to_bytes()
+    took: list[float] = []
+    told: Told = Counter()
+
+    async def send() -> None:
+        entry = Entry(ask, os.urandom(16), report)
+        body = encode_upload(COLLECTION.collection_id, [entry], COLLECTION.frame_bytes)
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(10):
+                reader, writer = await asyncio.open_connection(HOST, port)
+                try:
+                    writer.write(post(UPLOAD_TYPE, body))
+                    status, body = await answer(reader)
+                    told[str(status)] += 1
+                    told["accepted"] += json.loads(body).get("accepted", 0)
+                finally:
+                    writer.transport.abort()
+        except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
+            told[type(error).__name__] += 1
+        took.append(time.monotonic() - began)
+
+    tasks = []
+    while time.monotonic() < until:
+        tasks.append(asyncio.ensure_future(send()))
+        await asyncio.sleep(1 / rate)
+    await asyncio.gather(*tasks)
+    took.sort()
+    share = {f"p{percent}": took[min(percent * len(took) // 100, len(took) - 1)] for percent in (50, 99)}
+    return {**share, "longest": took[-1], "requests": len(took), **told}
+
+
+# -- parts -----------------------------------------------------------------------------------------------------
+
+
+def ask_of(port: int) -> str:
+    with urllib.request.urlopen(f"http://{HOST}:{port}/v1/collections/exact/asks", timeout=30) as found:
+        from hubbub.protocols.ask import Ask
+
+        payload = json.loads(json.load(found)["payload"])
+        return Ask.from_spec(payload["asks"][0]["ask"]).ask_id
+
+
+def post(kind: str, body: bytes) -> bytes:
+    head = f"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    head = await reader.readuntil(b"\r\n\r\n")
+    lengths = [int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    return int(head.split(b" ", 2)[1]), await reader.readexactly(lengths[0])
+
+
+def main() -> None:
+    from exact_world import Exact
+
+    from hubbub.mechanisms import MECHANISMS
+
+    MECHANISMS["Exact"] = Exact
+    name, port, seconds, *more = sys.argv[1:]
+    if name == "honest":
+        print(json.dumps(asyncio.run(honest(int(port), float(seconds), float(more[0]) if more else 50.0))))
+        return
+    act, size = ATTACKS[name]
+    attacker = Attacker(int(port), float(seconds), int(more[0]) if more else size, more[1] if len(more) > 1 else SOURCE)
+    asyncio.run(act(attacker))  # type: ignore[arg-type]
+    print(json.dumps(attacker.told))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""One client cannot take a collector down: six attacks, while honest devices go on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attacks import ATTACKS
+from process import HERE, Process, exact_process
+
+SHORT, LONG = 3.0, 20.0  # seconds
+GIB = 1 << 30
+
+
+class Attacked:
+    """A collector in a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.process: Process = exact_process(f"sqlite:///{folder / 'store.db'}", folder)
+        self.token = (folder / "keys" / "admin.token").read_text().strip()
+        self.peak = 0
+        self.accepted = 0
+        self._on = True
+        self._watching = threading.Thread(target=self._watch)
+        self._watching.start()
+
+    def _watch(self) -> None:
+        status = Path(f"/proc/{self.process.process.pid}/statm")
+        while self._on:
+            try:
+                self.peak = max(self.peak, int(status.read_text().split()[1]) * 4096)
+            except (OSError, IndexError):
+                return
+            time.sleep(0.1)
+
+    def run(self, name: str, seconds: float, *more: float) -> subprocess.Popen[str]:
+        command = [
+            sys.executable,
+            str(HERE / "attacks.py"),
+            name,
+            str(self.process.port),
+            str(seconds),
+            *map(str, more),
+        ]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def told(self, running: subprocess.Popen[str]) -> dict[str, Any]:
+        said, _ = running.communicate(timeout=120)
+        assert running.returncode == 0
+        told: dict[str, Any] = json.loads(said)
+        self.accepted += told.get("accepted", 0)
+        return told
+
+    def check(self) -> None:
+        """It is the process that it was, and what it said that it counted is what it has counted."""
+        assert self.process.process.poll() is None, self.process.log[-3:]
+        assert self.process.get("/readyz")["ready"]
+        counted = self.process.get("/v1/collections/exact/counts", Authorization=f"Bearer {self.token}")["outcomes"]
+        # A client that was cut off may have been counted without hearing of it; never the other way round.
+        assert self.accepted <= counted["accepted"] <= self.accepted + 20_000 * 8
+
+    def close(self) -> None:
+        self._on = False
+        self._watching.join()
+        if self.process.process.poll() is None:
+            assert self.process.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
+    made = Attacked(tmp_path_factory.mktemp("attacked"))
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_leaves_the_collector_as_it_was(name: str, attacked: Attacked):
+    """The short form: honest devices are answered, memory stays small, the process lives, and what it says is so."""
+    attack = attacked.run(name, SHORT + 1.0, min(ATTACKS[name][1], 400))
+    fared = attacked.told(attacked.run("honest", SHORT, 20))
+    told = attacked.told(attack)
+    assert told["connections"] > 0
+    # On a busy machine some may be asked to come back; nobody is left without an answer.
+    assert fared.get("200", 0) + fared.get("503", 0) == fared["requests"]
+    assert fared["accepted"] == fared["200"] > 0
+    assert attacked.peak < GIB / 2
+    attacked.check()
+
+
+@pytest.mark.slow
+def test_six_attacks_one_after_another(attacked: Attacked):
+    """Honest 99th percentiles stay within three times their own baseline; the baseline is taken before each attack."""
+    attacked.told(attacked.run("honest", 5, 50))  # everything is compiled and warm
+    found = {}
+    for name in ATTACKS:
+        before = attacked.told(attacked.run("honest", LONG / 2, 50))
+        attack = attacked.run(name, LONG + 4.0)
+        time.sleep(2.0)
+        during = attacked.told(attacked.run("honest", LONG, 50))
+        found[name] = {"before": before, "during": during, "attacker": attacked.told(attack), "peak": attacked.peak}
+        print(name, json.dumps(found[name]))
+    for name, each in found.items():
+        assert each["during"].keys() <= {"p50", "p99", "longest", "requests", "200", "accepted"}, (name, each)
+        assert each["during"]["accepted"] == each["during"]["requests"], name
+        assert each["during"]["p99"] <= 3 * each["before"]["p99"], (name, each)
+    assert attacked.peak < GIB
+    attacked.check()
