@@ -21,6 +21,7 @@ from hubbub.service.retention import expired_of_others, expired_step
 from hubbub.service.seen import Seen
 from hubbub.service.store.base import AskRow, Changes, EraRow, Expiry, SnapshotRow, Store
 from hubbub.service.talk import Talk
+from hubbub.service.turn_back import turn_back
 from hubbub.service.window import Board, Window
 
 __all__ = ["LONGEST_GAP", "MARGIN", "SWEEP", "Rounds"]
@@ -74,8 +75,19 @@ class Rounds:
             (key, final) for key, final in store.held() if key.collection in over and key not in self.board.windows
         ]
 
-    def tick(self, now: float) -> Changes:
-        """All that is due by now. Memory has moved on when this returns: the changes must be made, or all is over."""
+    def turn_back(self, now: float) -> Changes:
+        """If time went back: end what is in steps that have not come, and begin anew in the present."""
+        steps, changes = turn_back(self._talks, self.board, self._store, now)
+        for place, step in steps.items():
+            talk = self._talks[place]
+            self._talks[place] = self._begin_at(talk.collection, talk.era.question, step, changes)
+        return changes
+
+    def tick(self, now: float, settled: float | None = None) -> Changes:
+        """All that is due by now. Memory has moved on when this returns: the changes must be made, or all is over.
+
+        What retention deletes goes by `settled`, the earliest that the time can be.
+        """
         changes = Changes()
         changes.finals += [key for key, final in self._left_over if not final]
         changes.forgotten += [key for key, _ in self._left_over]
@@ -88,9 +100,10 @@ class Rounds:
             if window.final and now >= window.until + MARGIN:
                 del self.board.windows[key]
                 changes.forgotten.append(key)
-        if self._swept is None or not 0 <= now - self._swept < SWEEP:
-            self._swept = now
-            changes.expired += self._expired(now)
+        sure = now if settled is None else settled
+        if self._swept is None or not 0 <= sure - self._swept < SWEEP:
+            self._swept = sure
+            changes.expired += self._expired(sure)
         return changes
 
     def _expired(self, now: float) -> list[Expiry]:
@@ -120,9 +133,14 @@ class Rounds:
         return min((time for time in times if time > now), default=now + 1.0)
 
     def _begin(self, collection: Collection, question: str, now: float, changes: Changes) -> Talk:
-        """A new era, in the first step whose first ask is not over yet."""
+        """A new era, in the first step whose first ask is not over yet and that was not asked before."""
         step = max(collection.step_at(now), 0)
         step += now >= collection.closes(step, question=question, phase=1)
+        while self._store.was_asked(collection.collection_id, question, step):
+            step += 1
+        return self._begin_at(collection, question, step, changes)
+
+    def _begin_at(self, collection: Collection, question: str, step: int, changes: Changes) -> Talk:
         era = EraRow(collection.collection_id, question, step)
         changes.eras.append(era)
         changes.snapshots.append((SnapshotRow(*era, step, "null"), step))
@@ -145,6 +163,9 @@ class Rounds:
                 if snapshot is not None:
                     changes.snapshots.append((snapshot, talk.kept[0]))
                 continue
+            if window is None and talk.phase == 1 and self._was_asked(talk, said):
+                talk = self._begin(talk.collection, talk.era.question, now, changes)
+                continue
             window = window or self._publish(talk, said, talk.phase, now, changes)
             if now < window.until:
                 break
@@ -163,8 +184,12 @@ class Rounds:
         opens = talk.collection.opens(ask.step)
         if now < opens:
             self.board.expected[talk.key(ask)] = opens
-        else:
+        elif not self._was_asked(talk, ask):
             self._publish(talk, ask, 1, now, changes)
+
+    def _was_asked(self, talk: Talk, ask: Ask) -> bool:
+        """Whether another era asked this step, while the clock was wrong."""
+        return self._store.was_asked(talk.collection.collection_id, talk.era.question, ask.step)
 
     def _window(self, talk: Talk, ask: Ask) -> Window | None:
         window = self.board.windows.get(talk.key(ask))

@@ -116,19 +116,23 @@ class Writer:
                 elif self._stopping:
                     self._tick()
                     return
-                if self._collector.clock.now() >= due:
+                if time.monotonic() >= due:
                     due = self._tick()
         except BaseException as error:
             self._fail(error, group)
 
     def _tick(self) -> float:
-        """Let time pass; when to do so again, at the latest soon: refusals are stored then."""
-        return min(self._collector.tick(), self._collector.clock.now() + LONGEST_SLEEP)
+        """Let time pass; when to do so again, at the latest soon: the collector's clock may be moved, this one is not.
+
+        Returns seconds of the monotonic clock.
+        """
+        wait = self._collector.tick() - self._collector.clock.now()
+        return time.monotonic() + min(max(wait, 0.0), LONGEST_SLEEP)
 
     def _gather(self, due: float) -> list[_Waiting]:
         with self._change:
             if not self._waiting and not self._stopping:
-                self._change.wait(max(due - self._collector.clock.now(), 0.001))
+                self._change.wait(max(due - time.monotonic(), 0.001))
             if not self._waiting:
                 return []
         if not self._stopping and self._reports < MOST_GROUP:

@@ -37,6 +37,8 @@ class PostgresStore(SqlStore):
         except ImportError:
             raise MissingDependency("psycopg", "server") from None
         self._error: type[Exception] = psycopg.Error
+        self._url = url
+        self._prober: psycopg.Connection[Any] | None = None
         try:
             self._writer: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
             self._reader: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
@@ -68,9 +70,28 @@ class PostgresStore(SqlStore):
             except self._error as error:
                 raise StoreFailed(str(error)) from error
 
+    def probe(self, seconds: float) -> None:
+        """See whether a commit could be made now."""
+        import psycopg
+
+        try:
+            if self._prober is None or self._prober.closed:
+                waits = max(round(1000 * seconds), 1)
+                options = f"-c lock_timeout={waits} -c statement_timeout={waits}"
+                self._prober = psycopg.connect(
+                    self._url, autocommit=True, connect_timeout=max(round(seconds), 2), options=options
+                )
+            # The row that every commit locks: whoever holds it longer stops them.
+            rows = self._prober.execute("SELECT value FROM meta WHERE key = 'owner' FOR UPDATE").fetchall()
+        except psycopg.Error as error:
+            raise StoreFailed(str(error)) from error
+        self._check_owner(rows)
+
     def close(self) -> None:
         """Let go of the connections."""
         with self._writing, self._reading:
+            if self._prober is not None:
+                self._prober.close()
             self._reader.close()
             self._writer.close()
 

@@ -21,6 +21,7 @@ from hubbub.service.store.base import (
     CollectionRow,
     EraRow,
     Expiry,
+    PassedOver,
     RateRow,
     ReleaseRow,
     SnapshotRow,
@@ -59,10 +60,7 @@ class SqlStore(ABC):
                 raise InvalidValue(
                     "store", f"version {version}", f"version {VERSION}, which is all that this one reads"
                 )
-            self._write(
-                "INSERT INTO meta VALUES ('owner', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                self._owner,
-            )
+            self._write(_META, "owner", self._owner)
 
     # -- what a database answers ------------------------------------------------------------------------------
 
@@ -83,8 +81,16 @@ class SqlStore(ABC):
         """Run one statement on the reading connection."""
 
     @abstractmethod
+    def probe(self, seconds: float) -> None:
+        """See whether a commit could be made now; `StoreFailed` says why not."""
+
+    @abstractmethod
     def close(self) -> None:
         """Let go of the connections."""
+
+    def _check_owner(self, rows: list[Any]) -> None:
+        if [tuple(row) for row in rows] != [(self._owner,)]:
+            raise StoreFailed("another collector has taken over the store")
 
     # -- what the collector calls -----------------------------------------------------------------------------
 
@@ -96,8 +102,10 @@ class SqlStore(ABC):
                 raise StoreFailed("another collector has taken over the store")
             for collection in changes.collections:
                 self._write("INSERT INTO collections VALUES (?, ?, ?, ?)", *collection)
+            for passed in changes.passed_over:
+                self._remove(passed)
             for era in changes.eras:
-                self._write("INSERT INTO eras VALUES (?, ?, ?)", *era)
+                self._write("INSERT INTO eras VALUES (?, ?, ?) ON CONFLICT DO NOTHING", *era)
             for snapshot, oldest in changes.snapshots:
                 self._write("INSERT INTO snapshots VALUES (?, ?, ?, ?, ?)", *snapshot)
                 self._write(_OLD_SNAPSHOTS, *snapshot[:3], oldest)
@@ -127,9 +135,17 @@ class SqlStore(ABC):
                 deleted += self._expire(expiry)
             for place, count in changes.counts.items():
                 self._write(_COUNT, *place, count)
+            if changes.clock is not None:
+                self._write(_META, "clock", changes.clock)
             if changes.minute:
                 self._rate(changes)
         return deleted
+
+    def _remove(self, passed: PassedOver) -> None:
+        """What was recorded of steps that were passed over: nobody was asked, and nothing was counted."""
+        for table in ("releases", "asks"):  # the asks tell which releases
+            self._write(_PASSED_OVER.format(table), *passed[:3], *passed[:2], passed.lateness, *passed[:2])
+        self._write(_WITHOUT_ASK, passed.collection)
 
     def _rate(self, changes: Changes) -> None:
         """When reports came, to the minute, for a day."""
@@ -155,6 +171,7 @@ class SqlStore(ABC):
         }
         for table in ("segments", "reports", "archives"):
             self._write(_EXPIRED.format(table), collection, collection, *place)
+        self._write(_EXPIRED_STEPS, collection, *place)
         self._write("DELETE FROM asks WHERE collection = ? AND question = ? AND step < ?", collection, *place)
         self._write("DELETE FROM snapshots WHERE collection = ? AND question = ? AND step < ?", collection, *place)
         if expiry.ended:
@@ -173,8 +190,43 @@ class SqlStore(ABC):
 
     def era(self, collection: str, question: str) -> EraRow | None:
         """The latest conversation of a question."""
-        rows = self._read("SELECT MAX(first) FROM eras WHERE collection = ? AND question = ?", collection, question)
-        return EraRow(collection, question, rows[0][0]) if rows[0][0] is not None else None
+        # Only the latest has snapshots; where time went back, it is not the one with the highest step.
+        for table in ("snapshots", "eras"):
+            rows = self._read(
+                f"SELECT MAX(first) FROM {table} WHERE collection = ? AND question = ?",  # noqa: S608 - constants
+                collection,
+                question,
+            )
+            if rows[0][0] is not None:
+                return EraRow(collection, question, rows[0][0])
+        return None
+
+    def was_asked(self, collection: str, question: str, step: int) -> bool:
+        """Whether a step has an ask or a release, or had one that was deleted."""
+        place = collection, question, step
+        return bool(self._read(_WAS_ASKED, *place, *place, *place, step))
+
+    def first_unasked(self, collection: str, question: str, step: int, *, lateness: float) -> int:
+        """The first step from one on for which no ask was ever open."""
+        expired = self._read(
+            "SELECT first, last FROM expired_asks WHERE collection = ? AND question = ? ORDER BY first",
+            collection,
+            question,
+        )
+        while True:
+            before = step
+            for first, last in expired:
+                step = last + 1 if first <= step <= last else step
+            rows = self._read(_OPENED_FROM, collection, question, step, lateness, _CHUNK)
+            for (asked,) in rows:
+                step += asked == step
+            if step == before:
+                return step
+
+    def clock(self) -> str | None:
+        """What was last believed of the clock."""
+        rows = self._read("SELECT value FROM meta WHERE key = 'clock'")
+        return str(rows[0][0]) if rows else None
 
     def snapshots(self, era: EraRow) -> list[SnapshotRow]:
         """The snapshots of an era, oldest first."""
@@ -295,6 +347,22 @@ class SqlStore(ABC):
 # A closed ask's sketch never changes again, whoever asks for it.
 _SKETCH = """UPDATE sketches SET data = ? WHERE collection = ? AND ask = ?
     AND (SELECT final FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask) = 0"""
+_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+# Of a step that was passed over no ask was open at any time, nor of one that is deleted.
+_PASSED_OVER = """DELETE FROM {} WHERE collection = ? AND question = ? AND step >= ?
+    AND step NOT IN (SELECT step FROM asks WHERE collection = ? AND question = ? AND opens < closes + ?)
+    AND NOT EXISTS (SELECT 1 FROM expired_asks
+        WHERE collection = ? AND question = ? AND first <= step AND last >= step)"""
+_WITHOUT_ASK = """DELETE FROM sketches WHERE collection = ? AND NOT EXISTS
+    (SELECT 1 FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask)"""
+_OPENED_FROM = """SELECT DISTINCT step FROM asks WHERE collection = ? AND question = ? AND step >= ?
+    AND opens < closes + ? ORDER BY step LIMIT ?"""
+_WAS_ASKED = """SELECT 1 FROM asks WHERE collection = ? AND question = ? AND step = ?
+    UNION ALL SELECT 1 FROM releases WHERE collection = ? AND question = ? AND step = ?
+    UNION ALL SELECT 1 FROM expired_asks WHERE collection = ? AND question = ? AND first <= ? AND last >= ? LIMIT 1"""
+_EXPIRED_STEPS = """INSERT INTO expired_asks SELECT collection, question, first, MAX(step) FROM asks
+    WHERE collection = ? AND question = ? AND step < ? AND opens < closes GROUP BY collection, question, first
+    ON CONFLICT (collection, question, first) DO UPDATE SET last = excluded.last"""
 _OLD_SNAPSHOTS = "DELETE FROM snapshots WHERE collection = ? AND question = ? AND (first <> ? OR step < ?)"
 _EXPIRED = """DELETE FROM {} WHERE collection = ? AND ask IN
     (SELECT ask FROM asks WHERE collection = ? AND question = ? AND step < ?)"""

@@ -39,10 +39,12 @@ class SqliteStore(SqlStore):
         self._path = os.fspath(path)
         if not self._path:
             raise InvalidValue("store", path, "a file, or ':memory:'")
+        self._prober: sqlite3.Connection | None = None
         self._writer = _connect(self._path)
         for pragma in _PRAGMAS:
             self._write(f"PRAGMA {pragma}")
         super().__init__(rng)
+        self._file = _file_of(self._path)
         # A database in memory belongs to its connection.
         self._reader = self._writer if self._path == ":memory:" else _connect(self._path)
 
@@ -77,11 +79,43 @@ class SqliteStore(SqlStore):
             except sqlite3.Error as error:
                 raise StoreFailed(f"{self._path}: {error}") from error
 
+    def probe(self, seconds: float) -> None:
+        """See whether a commit could be made now."""
+        if self._path == ":memory:":  # nobody else has it
+            self._read("SELECT 1")
+            return
+        try:
+            if _file_of(self._path) != self._file:  # what is committed would be lost with the old one
+                raise StoreFailed(f"{self._path}: the file is gone, or is another one")
+            if self._prober is None:
+                self._prober = sqlite3.connect(
+                    self._path, timeout=seconds, isolation_level=None, check_same_thread=False
+                )
+            self._prober.execute("BEGIN IMMEDIATE")
+            try:
+                rows = self._prober.execute("SELECT value FROM meta WHERE key = 'owner'").fetchall()
+            finally:
+                self._prober.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise StoreFailed(f"{self._path}: {error}") from error
+        self._check_owner(rows)
+
     def close(self) -> None:
         """Let go of the file."""
         with self._writing, self._reading:
+            if self._prober is not None:
+                self._prober.close()
             self._reader.close()
             self._writer.close()
+
+
+def _file_of(path: str) -> tuple[int, int] | None:
+    """Which file a path names now. It is not opened: to close it again would drop this process's locks on it."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _connect(path: str) -> sqlite3.Connection:
