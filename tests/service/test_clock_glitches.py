@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from test_rounds import at, collector, open_now, released, send
 
 from hubbub.collection import ManualClock
+from hubbub.service.store.base import Store
 from hubbub.service.store.sqlite import SqliteStore
 
 STEP = 100.0
@@ -129,8 +130,8 @@ def test_a_collector_that_began_with_a_wrong_clock(size: float):
     world.goes_on(within=STEP)
 
 
-def test_steps_that_were_asked_by_a_wrong_clock_are_left_out_when_they_come():
-    world = World()
+def test_steps_that_were_asked_by_a_wrong_clock_are_left_out_when_they_come(reopen: Callable[[], Store]):
+    world = World(store=reopen())
     world.run(430)
     world.machine.off = 1000.0
     world.run(120)
@@ -159,6 +160,25 @@ def test_nothing_is_deleted_by_a_time_in_doubt(seconds: float):
     assert not [what for (_, what) in world.collector.deleted if what != "ids"]
     ask_rows = world.store._read("SELECT COUNT(*) FROM asks JOIN sketches USING (collection, ask) WHERE final = 1")
     assert ask_rows[0][0] >= kept
+
+
+def test_steps_whose_asks_were_deleted_are_not_asked_again(reopen: Callable[[], Store]):
+    """Time goes back by four days, when of three of them nothing is left but what was published."""
+    collection = replace(exact_collection(step=21600, lateness=10), retention_days=1)
+    clock, store = ManualClock(1000 * DAY), reopen()
+    one = collector(collection, clock, store)
+    for tick in range(1, 33):
+        at(one, 1000 * DAY + tick * 10_800.0)
+    assert store._read("SELECT MIN(step) FROM asks")[0][0] > 4005  # type: ignore[attr-defined]
+    at(one, 1000 * DAY + 100.0)
+    assert open_now(one) == []
+    assert [store.was_asked(collection.collection_id, "all", step) for step in (3999, 4000, 4010)] == [
+        False,
+        True,
+        True,
+    ]
+    at(one, 1004 * DAY + 3 * 21600.0)
+    assert [window.ask.step for window in open_now(one)] == [4019]
 
 
 def test_a_day_after_a_jump_was_accepted_what_is_old_is_deleted():

@@ -13,6 +13,7 @@ from hubbub.core.errors import HubbubError
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
 from hubbub.service.receipt import Receipt
+from hubbub.service.warm_up import warm_up
 
 __all__ = ["Busy", "Stopped", "Writer"]
 
@@ -68,6 +69,8 @@ class Writer:
         self._change = threading.Condition()
         self._stopping = False
         self.failure: BaseException | None = None
+        self.warm = threading.Event()
+        """Set once what reports need is compiled, in the thread that needs it."""
         self.commits = 0
         self.commit_seconds = 0.0
         self._thread = threading.Thread(target=self._run, name="hubbub-writer", daemon=True)
@@ -107,6 +110,8 @@ class Writer:
     def _run(self) -> None:
         group: list[_Waiting] = []
         try:
+            warm_up(self._collector.collections.values())
+            self.warm.set()
             due = self._tick()
             while True:
                 group = self._gather(due)

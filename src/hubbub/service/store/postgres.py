@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hubbub.core.errors import MissingDependency
 from hubbub.core.random import Random
 from hubbub.service.store.base import StoreFailed
-from hubbub.service.store.sql import SqlStore
+from hubbub.service.store.sql import OWNER, SqlStore
 
 if TYPE_CHECKING:
     import psycopg
@@ -37,8 +37,6 @@ class PostgresStore(SqlStore):
         except ImportError:
             raise MissingDependency("psycopg", "server") from None
         self._error: type[Exception] = psycopg.Error
-        self._url = url
-        self._prober: psycopg.Connection[Any] | None = None
         try:
             self._writer: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
             self._reader: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
@@ -70,28 +68,15 @@ class PostgresStore(SqlStore):
             except self._error as error:
                 raise StoreFailed(str(error)) from error
 
-    def probe(self, seconds: float) -> None:
-        """See whether a commit could be made now."""
-        import psycopg
-
-        try:
-            if self._prober is None or self._prober.closed:
-                waits = max(round(1000 * seconds), 1)
-                options = f"-c lock_timeout={waits} -c statement_timeout={waits}"
-                self._prober = psycopg.connect(
-                    self._url, autocommit=True, connect_timeout=max(round(seconds), 2), options=options
-                )
-            # The row that every commit locks: whoever holds it longer stops them.
-            rows = self._prober.execute("SELECT value FROM meta WHERE key = 'owner' FOR UPDATE").fetchall()
-        except psycopg.Error as error:
-            raise StoreFailed(str(error)) from error
-        self._check_owner(rows)
+    def _probe(self, seconds: float) -> list[Any]:
+        with self._transaction():
+            for limit in ("lock_timeout", "statement_timeout"):
+                self._write(f"SET LOCAL {limit} = {max(round(1000 * seconds), 1)}")
+            return self._write(f"{OWNER} FOR UPDATE")  # as every commit locks it
 
     def close(self) -> None:
         """Let go of the connections."""
         with self._writing, self._reading:
-            if self._prober is not None:
-                self._prober.close()
             self._reader.close()
             self._writer.close()
 

@@ -29,8 +29,9 @@ from hubbub.service.store.base import (
 )
 from hubbub.service.store.schema import VERSION, tables
 
-__all__ = ["SqlStore"]
+__all__ = ["OWNER", "SqlStore"]
 
+OWNER = "SELECT value FROM meta WHERE key = 'owner'"
 _ASK = "asks.collection, asks.ask, question, first, step, phase, spec, opens, closes, final, forgotten, data"
 _DAY = 1440
 _CHUNK = 256
@@ -81,16 +82,12 @@ class SqlStore(ABC):
         """Run one statement on the reading connection."""
 
     @abstractmethod
-    def probe(self, seconds: float) -> None:
-        """See whether a commit could be made now; `StoreFailed` says why not."""
+    def _probe(self, seconds: float) -> list[Any]:
+        """The rows of `OWNER`, on the writing connection and with the lock that a commit takes, within a time."""
 
     @abstractmethod
     def close(self) -> None:
         """Let go of the connections."""
-
-    def _check_owner(self, rows: list[Any]) -> None:
-        if [tuple(row) for row in rows] != [(self._owner,)]:
-            raise StoreFailed("another collector has taken over the store")
 
     # -- what the collector calls -----------------------------------------------------------------------------
 
@@ -146,6 +143,17 @@ class SqlStore(ABC):
         for table in ("releases", "asks"):  # the asks tell which releases
             self._write(_PASSED_OVER.format(table), *passed[:3], *passed[:2], passed.lateness, *passed[:2])
         self._write(_WITHOUT_ASK, passed.collection)
+
+    def probe(self, seconds: float) -> None:
+        """See whether a commit could be made now; `StoreFailed` says why not."""
+        if not self._writing.acquire(timeout=seconds):
+            raise StoreFailed(f"a commit has not ended for {seconds:g} seconds")
+        try:
+            rows = self._probe(seconds)
+        finally:
+            self._writing.release()
+        if [tuple(row) for row in rows] != [(self._owner,)]:
+            raise StoreFailed("another collector has taken over the store")
 
     def _rate(self, changes: Changes) -> None:
         """When reports came, to the minute, for a day."""

@@ -11,7 +11,7 @@ from typing import Any
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.service.store.base import StoreFailed
-from hubbub.service.store.sql import SqlStore
+from hubbub.service.store.sql import OWNER, SqlStore
 
 __all__ = ["SqliteStore"]
 
@@ -39,7 +39,6 @@ class SqliteStore(SqlStore):
         self._path = os.fspath(path)
         if not self._path:
             raise InvalidValue("store", path, "a file, or ':memory:'")
-        self._prober: sqlite3.Connection | None = None
         self._writer = _connect(self._path)
         for pragma in _PRAGMAS:
             self._write(f"PRAGMA {pragma}")
@@ -79,32 +78,19 @@ class SqliteStore(SqlStore):
             except sqlite3.Error as error:
                 raise StoreFailed(f"{self._path}: {error}") from error
 
-    def probe(self, seconds: float) -> None:
-        """See whether a commit could be made now."""
-        if self._path == ":memory:":  # nobody else has it
-            self._read("SELECT 1")
-            return
+    def _probe(self, seconds: float) -> list[Any]:
+        if _file_of(self._path) != self._file:  # what is committed would be lost with the old one
+            raise StoreFailed(f"{self._path}: the file is gone, or is another one")
+        self._write(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
         try:
-            if _file_of(self._path) != self._file:  # what is committed would be lost with the old one
-                raise StoreFailed(f"{self._path}: the file is gone, or is another one")
-            if self._prober is None:
-                self._prober = sqlite3.connect(
-                    self._path, timeout=seconds, isolation_level=None, check_same_thread=False
-                )
-            self._prober.execute("BEGIN IMMEDIATE")
-            try:
-                rows = self._prober.execute("SELECT value FROM meta WHERE key = 'owner'").fetchall()
-            finally:
-                self._prober.execute("ROLLBACK")
-        except sqlite3.Error as error:
-            raise StoreFailed(f"{self._path}: {error}") from error
-        self._check_owner(rows)
+            with self._transaction():
+                return self._write(OWNER)
+        finally:
+            self._write(f"PRAGMA busy_timeout = {round(1000 * _PATIENCE)}")
 
     def close(self) -> None:
         """Let go of the file."""
         with self._writing, self._reading:
-            if self._prober is not None:
-                self._prober.close()
             self._reader.close()
             self._writer.close()
 
