@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from device import HOUR, begin, device, seeded
 from local_server import KEYS, TEXT, Listening, LocalServer, survey
 
 from hubbub.client import Client, NotReady, Unreachable, read_status
+from hubbub.client.transport import Response
 from hubbub.collection import ManualClock
 from hubbub.collection.wire import decode_upload, decode_upload_json
 from hubbub.core.errors import InvalidValue
@@ -344,6 +346,36 @@ def test_documents_that_did_not_change_are_not_sent_again(folder: Path, clock: M
         client.tick()
         assert [answer.status for answer in answers] == [304]
         assert client.status().queued == 1  # the ask of step 5 is not answered again
+
+
+def test_a_tag_that_the_server_chose_is_not_given_back(folder: Path, clock: ManualClock) -> None:
+    """A tag of its own for every device would be a cookie; so would spaces that only one device was sent."""
+    server = certain()
+    begin(server, clock, 5)
+    given: list[str | None] = []
+    number = 0
+
+    def give(path: str, headers: Mapping[str, str]) -> Response:
+        nonlocal number
+        number += 1
+        given.append(headers.get("If-None-Match"))
+        body = json.dumps(server.documents[path], indent=number)
+        return Response(200, {"etag": f'"device {number}"'}, body.encode())
+
+    server._give = give  # type: ignore[method-assign]
+    for name in ("one", "other"):
+        with device(folder / name, server, clock) as client:
+            client.tick()
+    clock.set(server.collection.opens(6) + 1)
+    sent = []
+    for name in ("one", "other"):
+        given.clear()
+        with device(folder / name, server, clock) as client:
+            client.tick()
+        sent.append([tag for tag in given if tag is not None])
+    assert sent[0] == sent[1]
+    assert sent[0]
+    assert not any("device" in tag for tag in sent[0])
 
 
 def test_the_only_collection_is_found_by_itself(folder: Path, clock: ManualClock) -> None:

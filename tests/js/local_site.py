@@ -43,6 +43,10 @@ class Site:
         self.replays = 0
         self.reject: str | None = None
         self.headers: list[dict[str, str]] = []
+        self.tagged = False
+        """Whether each document has an ETag of its own, as by a server that wants to know who asks again."""
+        self.known: list[str | None] = []
+        """The tags that were given back with requests for documents."""
         self._lock = Lock()
         handler = type("Handler", (_Handler,), {"site": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -118,6 +122,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         site, path = self.site, self.path.partition("?")[0]
         home = f"/v1/collections/{site.collection.name}"
+        if path.startswith(home):
+            site.known.append(self.headers.get("if-none-match"))
         if path == home:
             return self._json(site.sealed(site.collection.spec()))
         if path == f"{home}/asks":
@@ -151,6 +157,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
-        self.send_header("cache-control", "no-store")
+        self.send_header("cache-control", "no-cache" if self.site.tagged else "no-store")
+        if self.site.tagged:
+            self.send_header("etag", f'"{len(self.site.known)}"')
         self.end_headers()
         self.wfile.write(body)

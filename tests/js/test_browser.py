@@ -108,6 +108,20 @@ def test_records_and_uploads(context: BrowserContext, site: Callable[..., Any]) 
     assert not {"cookie", "referer"} & headers.keys()
 
 
+def test_a_tag_that_the_server_chose_is_not_given_back(context: BrowserContext, site: Callable[..., Any]) -> None:
+    """A browser's cache would: a tag of its own for every device is a cookie."""
+    collector = site(THEMES)
+    collector.tagged = True
+    page = visit(context, collector)
+    for _ in range(3):
+        tick(page, collector, later=collector.collection.step_seconds)
+    page.reload()
+    page = visit(context, collector)
+    tick(page, collector)
+    assert len(collector.known) > 4
+    assert set(collector.known) == {None}
+
+
 def test_works_as_a_script_tag(context: BrowserContext, site: Callable[..., Any]) -> None:
     collector = site(THEMES)
     page = context.new_page()

@@ -19,7 +19,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from exact_world import Exact, exact_collection
 
-from hubbub.collection import SystemClock
 from hubbub.mechanisms import MECHANISMS
 from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
@@ -27,6 +26,7 @@ from hubbub.service.logs import set_up
 from hubbub.service.server import KeyFolder, bind, run
 from hubbub.service.store import open_store
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.service.trusted_clock import TrustedClock
 
 
 def plant_close() -> None:
@@ -50,7 +50,8 @@ def main() -> int:
     set_up()
     begun = time.monotonic()
     collection = exact_collection(step=86400, lateness=3600)  # one window for the whole test
-    collector = Collector([collection], open_store(sys.argv[1]), clock=SystemClock(), keys=folder.keys())
+    store = open_store(sys.argv[1])
+    collector = Collector([collection], store, clock=TrustedClock(store.clock()), keys=folder.keys())
     assert time.monotonic() - begun < 60
 
     def ready() -> None:

@@ -174,17 +174,20 @@ def test_counts(web: Web):
 
 def test_health_and_readiness(web: Web):
     assert web.client.get("/healthz").json() == {"alive": True}
-    assert web.client.get("/readyz").json() == {"ready": True}
+    while (answer := web.client.get("/readyz")).status_code != 200:
+        assert answer.json()["not_ready"].keys() == {"kernels"}  # at the very beginning
+    assert answer.json() == {"ready": True, "not_ready": {}}
     web.service.drain()
     assert web.client.get("/healthz").status_code == 200
     answer = web.client.get("/readyz")
-    assert (answer.status_code, answer.json()) == (503, {"ready": False})
+    assert (answer.status_code, answer.json()) == (503, {"ready": False, "not_ready": {"collector": "it is stopping"}})
 
 
 def test_metrics_count_by_collection_and_reason(web: Web):
     web.post(UPLOAD_TYPE, web.frame(web.entry(1)))
     web.post(UPLOAD_TYPE, b"hostile")
     text = metrics_text(web.service)
+    assert "hubbub_clock_in_doubt 0\n" in text
     assert 'hubbub_reports_total{collection="themes",outcome="accepted"} 1\n' in text
     assert 'hubbub_reports_total{collection="",outcome="malformed"} 1\n' in text
     assert "hubbub_open_asks 2\n" in text

@@ -3,9 +3,12 @@ import { openSealed } from "./sealed";
 import type { Spec } from "./spec";
 import type { Store } from "./store";
 
-const PLAIN: RequestInit = { credentials: "omit", referrerPolicy: "no-referrer" };
+const PLAIN: RequestInit = { credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store" };
 
-/** What the server answers to a request that tells nothing but itself: no cookies, no page's address. */
+/**
+ * What the server answers to a request that tells nothing but itself: no cookies, no page's address, and no ETag of
+ * an earlier answer, which a browser's own cache would give back and which a server could choose for each device.
+ */
 export async function ask(address: string, options: RequestInit = {}): Promise<unknown> {
   const answer = await fetch(address, { ...PLAIN, ...options });
   check(answer.ok, "server", `an answer, not ${answer.status}`);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -36,13 +37,22 @@ def serve(
         int, typer.Option("--ceiling", help="Reports that are taken to one question in one step.", min=1)
     ] = 30_000_000,
     connections: Annotated[int, typer.Option("--connections", help="Connections at a time.", min=1)] = 4096,
+    clock_hold: Annotated[
+        float | None,
+        typer.Option(
+            "--clock-hold",
+            help="Seconds for which a jump of the clock is held in doubt; half a step, at most 300.",
+            min=0,
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Collect reports over HTTP, and show what they tell at /.
 
     The first run makes a signing key, whose public half devices are built with, and a token for reading results.
     """
     from hubbub.cli.output import say
-    from hubbub.collection import SystemClock, load_collection
+    from hubbub.collection import load_collection
     from hubbub.core.errors import MissingDependency
 
     try:
@@ -54,11 +64,14 @@ def serve(
     from hubbub.service.archive import Archive, beside
     from hubbub.service.auth import Tokens
     from hubbub.service.collector import Collector
+    from hubbub.service.exposure import open_secrets, public_address
     from hubbub.service.limits import Ceilings, ConnectionLimits, Limits, SenderLimits
-    from hubbub.service.logs import set_up
+    from hubbub.service.logs import log, set_up
     from hubbub.service.senders import read_secret
     from hubbub.service.server import KeyFolder, bind, run
     from hubbub.service.store import open_store
+    from hubbub.service.talk import ReplayMismatch
+    from hubbub.service.trusted_clock import TrustedClock, hold_for
 
     set_up()
     secret = read_secret(proxy_secret) if proxy_secret is not None else None
@@ -79,7 +92,18 @@ def serve(
     files = reports or beside(store)
     keeps = any(question.keep_reports for one in loaded for question in one.questions.values())
     archive = Archive(files) if keeps or files.exists() else None
-    collector = Collector(loaded, open_store(store), clock=SystemClock(), keys=signing, limits=limits, archive=archive)
+    kept = open_store(store)
+    clock = TrustedClock(kept.clock(), hold=hold_for(loaded) if clock_hold is None else clock_hold)
+    try:
+        collector = Collector(loaded, kept, clock=clock, keys=signing, limits=limits, archive=archive)
+    except ReplayMismatch as error:
+        log("stopped", level=logging.ERROR, error=type(error).__name__, detail=str(error))
+        raise typer.Exit(1) from None
+    for warning in open_secrets([folder.key_path, folder.token_path]):
+        log("secret exposed", level=logging.WARNING, detail=warning)
+    if public_address(host):
+        detail = f"{host} can be reached from elsewhere, and this is plain HTTP: put a proxy with TLS before it"
+        log("not encrypted", level=logging.WARNING, detail=detail)
 
     def ready() -> None:
         shown = f"[{host}]" if ":" in host else host

@@ -12,6 +12,7 @@ from hubbub.client.transport import Response, Transport, Unreachable
 from hubbub.collection import Collection, open_sealed
 from hubbub.collection.check import open_collection
 from hubbub.collection.formats import ASKS
+from hubbub.collection.sealing import tag_of
 from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import DecodeError, HubbubError
 from hubbub.core.migrations import UnknownFormat
@@ -150,7 +151,7 @@ class Documents:
             if offered.version == version and offered.collection_id != collection_id:
                 raise Refused("version", f"{version} is not what it was")
         with self._store.transaction():
-            self._store.keep("next", Document(response.headers.get("etag", ""), body))
+            self._store.keep("next", Document(_tag(body), body))
         return offered
 
     def fetch_asks(self) -> Asks | None:
@@ -161,7 +162,7 @@ class Documents:
         body = response.body.decode(errors="replace")
         found = self._read_asks(body)
         with self._store.transaction():
-            self._store.keep("asks", Document(response.headers.get("etag", ""), body))
+            self._store.keep("asks", Document(_tag(body), body))
         return found
 
     def _kept(self, place: str) -> Document | None:
@@ -170,7 +171,7 @@ class Documents:
 
     def _get(self, place: str, path: str, known: bool) -> Response:
         kept = self._kept(place) if known else None  # what cannot be read must not come back as "not changed"
-        tag = {"If-None-Match": kept.etag} if kept is not None and kept.etag else {}
+        tag = {} if kept is None else {"If-None-Match": _tag(kept.body)}  # made here: a server's own would be a cookie
         response = self._transport.request("GET", path, {"Accept": "application/json", **tag})
         if response.status != 200 and not (response.status == 304 and tag):
             raise Unreachable(f"GET {path}: status {response.status}")
@@ -185,6 +186,11 @@ class Documents:
     def _read_asks(self, body: str) -> Asks:
         asks: Asks = _guarded("asks", lambda: _asks(body, self._keys))
         return asks
+
+
+def _tag(body: str) -> str:
+    """The tag of a document that was read: whatever else a server said of it is not repeated."""
+    return tag_of(_parsed(body))
 
 
 def _parsed(body: str) -> Any:

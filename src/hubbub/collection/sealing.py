@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.spec import SAFE, Json, canonical
 
-__all__ = ["Keys", "open_sealed", "seal", "sign", "verify"]
+__all__ = ["Keys", "open_sealed", "seal", "sign", "tag_of", "verify"]
 
 _HEX = frozenset("0123456789abcdef")
 
@@ -143,6 +144,22 @@ def open_sealed(document: object, public: bytes | Iterable[bytes]) -> Any:
     if again != payload:  # two spellings of one thing are one too many: no key twice, no 1.0 for 1
         raise DecodeError("payload", payload[:40], "JSON in its canonical spelling")
     return spec
+
+
+def tag_of(document: Mapping[str, str]) -> str:
+    """The ETag of a signed document, from what is signed and by whom, and from nothing else.
+
+    A client makes it itself from the document that it holds, instead of giving back what a server sent: a server that
+    chose tags, or signatures, or spaces between them, could tell devices apart by them.
+
+    Example:
+        >>> tag_of(seal({"step": 3}, b"k" * 32)) == tag_of({**seal({"step": 3}, b"k" * 32), "signature": "other"})
+        True
+        >>> len(tag_of(seal({"step": 3}, b"k" * 32)))
+        34
+    """
+    signed = f"{document['key']}:{document['payload']}"
+    return f'"{hashlib.sha256(signed.encode()).hexdigest()[:32]}"'
 
 
 def _number(digits: str) -> int | float:

@@ -9,6 +9,7 @@ from starlette.routing import BaseRoute
 
 from hubbub.collection import Collection
 from hubbub.dashboard.answer import Answer
+from hubbub.dashboard.clock_notice import clock_notice
 from hubbub.dashboard.meter import Meter
 from hubbub.dashboard.pages import routes
 from hubbub.dashboard.reader import Ingest, OpenAsk
@@ -96,6 +97,11 @@ class ServiceReader:
             rates=self._meter.intervals(wanted),
             asks=asks,
         )
+
+    def notice(self) -> str | None:
+        """What to know of the clock."""
+        trusted = self._collector.trusted
+        return None if trusted is None else clock_notice(trusted.status())
 
     def listen(self, collection: str) -> AsyncIterator[bytes]:
         """Server-sent events, one whenever something has changed."""

@@ -59,6 +59,8 @@ class Page:
         Whether it changes by itself.
     lead
         A sentence below the heading.
+    notice
+        What is to be known before anything else.
     """
 
     title: str
@@ -68,6 +70,7 @@ class Page:
     section: str = ""
     live: bool = False
     lead: Child = None
+    notice: str | None = None
 
     def response(self, status: int = 200, headers: dict[str, str] | None = None, *, public: bool = False) -> Response:
         """The page as an answer; a public one may be kept, and is asked about before it is shown again."""
@@ -88,6 +91,7 @@ class Page:
             el("header", self._brand(), self._ways(), class_="top"),
             el(
                 "main",
+                el("p", self.notice, class_="notice", role="alert") if self.notice else None,
                 el(
                     "header",
                     self._above(),

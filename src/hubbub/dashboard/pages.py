@@ -77,8 +77,8 @@ class _Pages:
         if len(served) == 1:
             return RedirectResponse(path_to("results", served[0].name), headers=HEADERS)
         lead = "What many devices say together, and none of them alone."
-        page = Page("What the crowd says", overview_page(self._reader, served), served, live=True, lead=lead)
-        return page.response()
+        content, notice = overview_page(self._reader, served), self._reader.notice()
+        return Page("What the crowd says", content, served, live=True, lead=lead, notice=notice).response()
 
     async def live(self, request: Request) -> Response:
         if not self._may(request):
@@ -140,7 +140,8 @@ class _Pages:
     def _page(
         self, title: str, content: str, collection: Collection, section: str, *, live: bool = False, lead: str = ""
     ) -> Page:
-        return Page(title, content, self._reader.collections(), collection, section, live, lead or None)
+        served, notice = self._reader.collections(), self._reader.notice()
+        return Page(title, content, served, collection, section, live, lead or None, notice)
 
     def _missing(self) -> Response:
         way = el("p", "Begin ", el("a", "at the beginning", href="/"), ".")

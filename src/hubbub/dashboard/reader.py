@@ -75,6 +75,10 @@ class Reader(Protocol):
         """What became of a collection's reports."""
         ...
 
+    def notice(self) -> str | None:
+        """What everyone who reads a page should know first: a clock in doubt."""
+        ...
+
     def listen(self, collection: str) -> AsyncIterator[bytes]:
         """Server-sent events, one whenever something has changed."""
         ...

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 
 from hubbub.collection import Collection, seal
 from hubbub.collection.formats import ASKS
+from hubbub.collection.sealing import tag_of
 from hubbub.core.spec import Json
 from hubbub.service.window import Window
 
@@ -70,5 +70,6 @@ def asks_bulletin(
 
 
 def _sealed(spec: Json, private: bytes, until: float | None) -> Bulletin:
-    body = json.dumps(seal(spec, private), ensure_ascii=False, separators=(",", ":")).encode()
-    return Bulletin(body, f'"{hashlib.sha256(body).hexdigest()[:32]}"', until)
+    document = seal(spec, private)
+    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    return Bulletin(body, tag_of(document), until)

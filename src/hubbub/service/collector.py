@@ -22,6 +22,7 @@ from hubbub.service.quota import Quota
 from hubbub.service.receipt import Receipt
 from hubbub.service.rounds import Rounds
 from hubbub.service.store.base import Changes, Expiry, ReleaseRow, Store, StoreFailed
+from hubbub.service.trusted_clock import TrustedClock
 from hubbub.service.versions import as_served, register
 from hubbub.service.window import AnswerPlace
 
@@ -40,7 +41,7 @@ class Collector:
     store
         Where the state is.
     clock
-        The time.
+        The time. What a `TrustedClock` believes is stored, and nothing is deleted by a time that it doubts.
     keys
         What documents are signed with.
     limits
@@ -75,6 +76,7 @@ class Collector:
         self.store = store
         self.archive = archive
         self.clock = clock
+        self.trusted = clock if isinstance(clock, TrustedClock) else None
         self.limits = limits or Limits()
         self.listeners: list[Callable[[Changes], None]] = []
         self._keys = keys
@@ -149,7 +151,8 @@ class Collector:
     def tick(self) -> float:
         """Do what is due by the clock. When something will be due next."""
         now = self.clock.now()
-        changes = self._rounds.tick(now)
+        self._commit(self._rounds.turn_back(now))
+        changes = self._rounds.tick(now, None if self.trusted is None else self.trusted.settled())
         self._commit(changes)
         if changes.finals:
             self._move()
@@ -161,8 +164,10 @@ class Collector:
         return until
 
     def releases(self, name: str, question: str, *, first: int, last: int, most: int) -> list[ReleaseRow]:
-        """The latest releases of a question from one step to another, oldest first."""
-        return self.store.releases(self.collections[name].collection_id, question, first, last, most)
+        """The latest releases of a question from one step to another, oldest first; none of a step yet to come."""
+        collection = self.collections[name]
+        last = min(last, collection.step_at(self.clock.now()))  # a wrong clock may have left later ones behind
+        return self.store.releases(collection.collection_id, question, first, last, most)
 
     def counts(self) -> Counter[tuple[str, str]]:
         """What became of reports, by collection id and outcome ("accepted", "duplicate", "cover" or a reason)."""
@@ -202,6 +207,7 @@ class Collector:
             self._pending, self._refused = self._refused, Counter()
         changes.counts.update(self._pending)
         changes.minute = int(self.clock.now() // 60)
+        changes.clock = None if self.trusted is None else self.trusted.record()
         if changes:
             deleted = self.store.commit(changes)
             with self._lock:

@@ -24,6 +24,11 @@ class KeyFolder(NamedTuple):
     path: Path
 
     @property
+    def key_path(self) -> Path:
+        """Where the signing key is."""
+        return self.path / "signing.key"
+
+    @property
     def token_path(self) -> Path:
         """Where the token is."""
         return self.path / "admin.token"
@@ -31,10 +36,9 @@ class KeyFolder(NamedTuple):
     def keys(self) -> Keys:
         """The signing keys."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = self.path / "signing.key"
-        if not file.exists():
-            Keys.new().save(file)
-        return Keys.load(file)
+        if not self.key_path.exists():
+            Keys.new().save(self.key_path)
+        return Keys.load(self.key_path)
 
     def token(self) -> str:
         """The token that opens query routes."""

@@ -81,6 +81,8 @@ def metrics_text(service: Service) -> str:
             _metric("senders", "gauge", "Senders told apart, by hashes.", [({}, len(service.senders))]),
             _metric("missing_files", "gauge", "Files of reports that are missing.", [({}, len(collector.missing))]),
             _metric("listeners", "gauge", "Listeners to events.", [({}, len(service.hub))]),
+            _metric("clock_in_doubt", "gauge", "1 while wall time is not believed.", [({}, _clock(service)[0])]),
+            _metric("clock_ahead_seconds", "gauge", "Wall time ahead of the time gone by.", [({}, _clock(service)[1])]),
             _metric("ready", "gauge", "1 while reports are taken.", [({}, int(service.ready))]),
         ]
     )
@@ -96,9 +98,17 @@ def metrics_app(service: Service) -> Starlette:
     """
 
     async def metrics(_request: Request) -> Response:
+        await service.not_ready()
         return Response(metrics_text(service), media_type=CONTENT_TYPE)
 
     return Starlette(routes=[Route("/metrics", metrics)])
+
+
+def _clock(service: Service) -> tuple[int, float]:
+    trusted = service.collector.trusted
+    status = None if trusted is None else trusted.status()
+    doubted = status is not None and status.state == "in doubt"
+    return int(doubted), status.ahead if status is not None and doubted else 0.0
 
 
 def _metric(name: str, kind: str, text: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> str:

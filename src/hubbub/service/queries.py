@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json
 from hubbub.service.archive import ReportsMissing
 from hubbub.service.auth import Tokens
 from hubbub.service.bulletin import Bulletin
@@ -18,6 +19,7 @@ from hubbub.service.openapi import openapi
 from hubbub.service.problems import Problem
 from hubbub.service.releases import shown
 from hubbub.service.service import Service
+from hubbub.service.trusted_clock import clock_json
 
 __all__ = ["MOST_RELEASES", "Queries"]
 
@@ -157,9 +159,12 @@ class Queries:
         return JSONResponse({"alive": True})
 
     async def readyz(self, _request: Request) -> Response:
-        """Whether reports are taken."""
-        ready = self._service.ready
-        return JSONResponse({"ready": ready}, 200 if ready else 503)
+        """Whether reports are taken; if not, what is not ready. A clock in doubt is told either way."""
+        problems = await self._service.not_ready()
+        answer: dict[str, Json] = {"ready": not problems, "not_ready": dict(problems)}
+        if self._collector.trusted is not None:
+            answer["clock"] = clock_json(self._collector.trusted.status())
+        return JSONResponse(answer, 503 if problems else 200)
 
     async def openapi(self, _request: Request) -> Response:
         """The description of all routes."""

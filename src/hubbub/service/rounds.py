@@ -25,8 +25,9 @@ from hubbub.service.logs import log
 from hubbub.service.retention import expired_of_others, expired_step
 from hubbub.service.seen import Seen
 from hubbub.service.store.base import AskKey, AskRow, Changes, EraRow, Expiry, IdPage, SnapshotRow, Store
-from hubbub.service.takeover import TakenOver, first_unasked, take_over
+from hubbub.service.takeover import TakenOver, first_unasked, last_asked, take_over
 from hubbub.service.talk import ReplayMismatch, Talk
+from hubbub.service.turn_back import turn_back
 from hubbub.service.window import Board, Window
 
 __all__ = ["FORGET_PAGES", "LONGEST_GAP", "MARGIN", "SWEEP", "Rounds"]
@@ -90,8 +91,19 @@ class Rounds:
             (key, final) for key, final in store.held() if key.collection in over and key not in self.board.windows
         ]
 
-    def tick(self, now: float) -> Changes:
-        """All that is due by now. Memory has moved on when this returns: the changes must be made, or all is over."""
+    def turn_back(self, now: float) -> Changes:
+        """If time went back: end what is in steps that have not come, and begin anew in the present."""
+        steps, changes = turn_back(self._talks, self.board, self._store, now)
+        for place, step in steps.items():
+            talk = self._talks[place]
+            self._talks[place] = self._begin_at(talk.collection, talk.era.question, step, "time went back", changes)
+        return changes
+
+    def tick(self, now: float, settled: float | None = None) -> Changes:
+        """All that is due by now. Memory has moved on when this returns: the changes must be made, or all is over.
+
+        What retention deletes goes by `settled`, the earliest that the time can be.
+        """
         changes, self._repacked = self._repacked, Changes()
         changes.finals += [key for key, final in self._left_over if not final]
         self._forgetting |= {key: self._store.count_id_pages(key) for key, _ in self._left_over}
@@ -106,9 +118,10 @@ class Rounds:
                 self.board.drop(key)
                 self._forgetting[key] = window.seen.pages
         self._forget(changes)
-        if not self._forgetting and (self._swept is None or not 0 <= now - self._swept < SWEEP):
-            self._swept = now
-            changes.expired += self._expired(now)
+        sure = now if settled is None else settled
+        if not self._forgetting and (self._swept is None or not 0 <= sure - self._swept < SWEEP):
+            self._swept = sure
+            changes.expired += self._expired(sure)
         return changes
 
     def _forget(self, changes: Changes) -> None:
@@ -188,10 +201,14 @@ class Rounds:
 
         `why` is what ended the one before, if there was any.
         """
-        spec = collection.questions[question]
         step = max(collection.step_at(now), 0)
         step += now >= collection.closes(step, question=question, phase=1)
-        step, last = first_unasked(self._store, collection, question, step)
+        step = first_unasked(self._store, collection, question, step)
+        return self._begin_at(collection, question, step, why, changes)
+
+    def _begin_at(self, collection: Collection, question: str, step: int, why: str | None, changes: Changes) -> Talk:
+        spec = collection.questions[question]
+        last = last_asked(self._store, collection, question, step)
         if last is not None and spec.steps is not None and last // spec.steps == step // spec.steps:
             # Devices say once a horizon that they are there, and did.
             step = (step // spec.steps + 1) * spec.steps
@@ -220,6 +237,10 @@ class Rounds:
                 if snapshot is not None:
                     changes.snapshots.append((snapshot, talk.kept[0]))
                 continue
+            if window is None and talk.phase == 1 and self._was_asked(talk, said):
+                why = f"step {said.step} was asked while the clock was wrong"
+                talk = self._begin(talk.collection, talk.era.question, why, now, changes)
+                continue
             window = window or self._publish(talk, said, talk.phase, now, changes)
             if now < window.until:
                 break
@@ -238,8 +259,12 @@ class Rounds:
         opens = talk.collection.opens(ask.step)
         if now < opens:
             self.board.expected[talk.place(ask)] = opens
-        else:
+        elif not self._was_asked(talk, ask):
             self._publish(talk, ask, 1, now, changes)
+
+    def _was_asked(self, talk: Talk, ask: Ask) -> bool:
+        """Whether another era asked this step, while the clock was wrong."""
+        return self._store.was_asked(talk.collection.collection_id, talk.era.question, ask.step)
 
     def _window(self, talk: Talk, ask: Ask) -> Window | None:
         window = self.board.windows.get(talk.key(ask))

@@ -129,5 +129,19 @@ SCHEMAS: dict[str, Any] = {
         ),
     ),
     "Alive": _object(alive={"type": "boolean"}),
-    "Ready": _object(ready={"type": "boolean"}),
+    "Ready": _object(
+        {
+            "clock": _object(
+                {
+                    "ahead_seconds": {"type": "integer"},
+                    "going_by": {"type": "string"},
+                    "wall": {"type": "string"},
+                    "seconds_left": {"type": "integer"},
+                },
+                state={"enum": ["sure", "in doubt", "moved"]},
+            )
+        },
+        ready={"type": "boolean"},
+        not_ready={"type": "object", "additionalProperties": {"type": "string"}},
+    ),
 }

@@ -127,11 +127,17 @@ async def _run(
     ]
     while not all(server.started for server in servers) and not any(task.done() for task in serving):
         await asyncio.sleep(0.01)
+    if any(server.started for server in servers):
+        await service.warm()  # whoever is told that this is ready does not wait for a compiler
     log("started", collections=list(collector.collections))
     on_ready()
     await asyncio.gather(*serving)
+    # The last line: whoever reads it need not look further for why this ended.
+    if failed:
+        log("stopped", level=logging.ERROR, error=type(failed[0]).__name__, detail=str(failed[0]))
+        return 1
     log("stopped")
-    return 1 if failed else 0
+    return 0
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -12,6 +12,7 @@ from hubbub.service.guard import Guard
 from hubbub.service.senders import Senders
 from hubbub.service.sse import Hub
 from hubbub.service.store.base import Changes
+from hubbub.service.store_probe import StoreProbe
 from hubbub.service.writer import Writer
 
 __all__ = ["Service"]
@@ -35,11 +36,12 @@ class Service:
         >>> async def example():
         ...     service = Service(example_collector())
         ...     await service.start()
-        ...     ready = service.ready
+        ...     await service.warm()
+        ...     before = await service.not_ready()
         ...     await service.stop()
-        ...     return ready, service.ready
+        ...     return before, await service.not_ready()
         >>> asyncio.run(example())
-        (True, False)
+        ({}, {'collector': 'it is stopping'})
     """
 
     def __init__(self, collector: Collector, on_failure: Callable[[BaseException], None] = lambda error: None) -> None:
@@ -51,14 +53,43 @@ class Service:
         self.bodies = Bodies()
         self.draining = False
         self._on_failure = on_failure
+        self._probe = StoreProbe(collector.store)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._beat: asyncio.Task[None] | None = None
         self._names = {collection.collection_id: name for name, collection in collector.collections.items()}
 
     @property
     def ready(self) -> bool:
-        """Whether reports are taken."""
-        return self._loop is not None and not self.draining and self.writer.failure is None
+        """Whether reports are taken, as far as was last looked."""
+        return not self._known_problems()
+
+    async def not_ready(self) -> dict[str, str]:
+        """Why reports are not taken, by the part that is not ready: nothing, if they are."""
+        if not self.draining:
+            await self._probe.look()
+        return self._known_problems()
+
+    def _known_problems(self) -> dict[str, str]:
+        if self.draining:
+            return {"collector": "it is stopping"}
+        found: dict[str, str] = {}
+        if self._loop is None:
+            found["collector"] = "it has not begun"
+        if self.writer.failure is not None:
+            found["collector"] = "it has failed; the log says why"
+        if not self.writer.warm.is_set():
+            found["kernels"] = "they are not compiled yet"
+        if self._probe.problem is not None:
+            found["store"] = self._probe.problem
+        clock = None if self.collector.trusted is None else self.collector.trusted.status()
+        if clock is not None and not clock.known:
+            found["clock"] = f"wall time is held in doubt after a reboot, for {clock.seconds_left:.0f} more seconds"
+        return found
+
+    async def warm(self) -> None:
+        """Wait until all that is needed is compiled, or everything has failed."""
+        while not self.writer.warm.is_set() and self.writer.failure is None:
+            await asyncio.sleep(0.01)
 
     async def start(self) -> None:
         """Begin."""

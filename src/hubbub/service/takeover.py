@@ -20,7 +20,7 @@ from hubbub.protocols.ask import Release
 from hubbub.service.store.base import CollectionRow, EraRow, ReleaseRow, SnapshotRow, Store
 from hubbub.service.talk import Talk
 
-__all__ = ["TakenOver", "first_unasked", "take_over"]
+__all__ = ["TakenOver", "first_unasked", "last_asked", "take_over"]
 
 _SILENT = ("title", "keep_reports")
 """What may change of a question that is still the same one: neither devices nor the protocol look at it."""
@@ -66,8 +66,8 @@ def take_over(store: Store, collection: Collection, question: str, now: float) -
     return None
 
 
-def first_unasked(store: Store, collection: Collection, question: str, step: int) -> tuple[int, int | None]:
-    """The first step from one on that no version asked, and the last step before it that one did, on the same grid.
+def first_unasked(store: Store, collection: Collection, question: str, step: int) -> int:
+    """The first step from one on that no version of a collection asked or released.
 
     A device gives one answer to a question in a step, whatever the version: what was asked is not asked again.
 
@@ -76,18 +76,31 @@ def first_unasked(store: Store, collection: Collection, question: str, step: int
         >>> from hubbub.service.example import example_collector
         >>> old = example_collector()
         >>> first_unasked(old.store, replace(old.collections["themes"], version=2), "popular", 2)
-        (3, 2)
+        3
     """
-    last: int | None = None
-    for row in store.collections():
-        known = store.last_step(row.id, question) if row.name == collection.name else None
-        if known is None:
-            continue
-        if _grid(row) == (collection.step_seconds, collection.origin):
-            last = max(known, known if last is None else last)
-        elif store.asked(row.id, question, step):  # the same number, of another time
-            step = max(step, known + 1)
-    return (step if last is None else max(step, last + 1)), last
+    versions = [row.id for row in store.collections() if row.name == collection.name]
+    lateness, before = float(collection.lateness_seconds), -1
+    while step != before:
+        before = step
+        for version in versions:
+            step = store.first_unasked(version, question, step, lateness=lateness)
+            step += store.was_asked(version, question, step)
+    return step
+
+
+def last_asked(store: Store, collection: Collection, question: str, before: int) -> int | None:
+    """The last step before one that a version of a collection asked, on the same grid; None if there is none.
+
+    Example:
+        >>> from hubbub.service.example import example_collector
+        >>> example = example_collector()
+        >>> last_asked(example.store, example.collections["themes"], "popular", 3)
+        2
+    """
+    grid = collection.step_seconds, collection.origin
+    versions = [row for row in store.collections() if row.name == collection.name and _grid(row) == grid]
+    found = [store.last_step(row.id, question, before) for row in versions]
+    return max((step for step in found if step is not None), default=None)
 
 
 def _earlier(store: Store, collection: Collection) -> Iterator[CollectionRow]:

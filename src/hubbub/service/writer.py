@@ -13,6 +13,7 @@ from hubbub.core.errors import HubbubError
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
 from hubbub.service.receipt import Receipt
+from hubbub.service.warm_up import warm_up
 
 __all__ = ["Busy", "Stopped", "Writer"]
 
@@ -76,6 +77,8 @@ class Writer:
         self._change = threading.Condition()
         self._stopping = False
         self.failure: BaseException | None = None
+        self.warm = threading.Event()
+        """Set once what reports need is compiled, in the thread that needs it."""
         self.commits = 0
         self.commit_seconds = 0.0
         self._thread = threading.Thread(target=self._run, name="hubbub-writer", daemon=True)
@@ -132,6 +135,8 @@ class Writer:
 
     def _run(self) -> None:
         try:
+            warm_up(self._collector.collections.values())
+            self.warm.set()
             due = self._tick()
             while True:
                 self._gather(due)
@@ -141,20 +146,24 @@ class Writer:
                 elif self._stopping:
                     self._tick()
                     return
-                if self._collector.clock.now() >= due:
+                if time.monotonic() >= due:
                     due = self._tick()
         except BaseException as error:
             self._fail(error)
 
     def _tick(self) -> float:
-        """Let time pass; when to do so again, at the latest soon: refusals are stored then."""
-        return min(self._collector.tick(), self._collector.clock.now() + LONGEST_SLEEP)
+        """Let time pass; when to do so again, at the latest soon: the collector's clock may be moved, this one is not.
+
+        Returns seconds of the monotonic clock.
+        """
+        wait = self._collector.tick() - self._collector.clock.now()
+        return time.monotonic() + min(max(wait, 0.0), LONGEST_SLEEP)
 
     def _gather(self, due: float) -> None:
         """The next group, if anyone waits."""
         with self._change:
             if not self._waiting and not self._stopping:
-                self._change.wait(max(due - self._collector.clock.now(), 0.001))
+                self._change.wait(max(due - time.monotonic(), 0.001))
             if not self._waiting:
                 return
         if not self._stopping and self._reports < MOST_GROUP:

@@ -14,13 +14,14 @@ __all__ = ["main"]
 
 def main() -> int:
     """Read one line of settings, serve, and write one line once requests are answered."""
-    from hubbub.collection import Collection, SystemClock
+    from hubbub.collection import Collection
     from hubbub.dashboard.app import dashboard
     from hubbub.service.auth import Tokens
     from hubbub.service.collector import Collector
     from hubbub.service.logs import set_up
     from hubbub.service.server import KeyFolder, bind, run
     from hubbub.service.store import open_store
+    from hubbub.service.trusted_clock import TrustedClock, hold_for
 
     set_up()
     settings = json.loads(sys.stdin.readline())
@@ -33,7 +34,9 @@ def main() -> int:
         print(f"port {settings['port']} cannot be used ({error.strerror}); 0 takes a free one", file=sys.stderr)
         return 1
     collections = [Collection.from_spec(spec) for spec in settings["collections"]]
-    collector = Collector(collections, open_store(f"sqlite:///{folder / 'hubbub.db'}"), clock=SystemClock(), keys=keys)
+    store = open_store(f"sqlite:///{folder / 'hubbub.db'}")
+    clock = TrustedClock(store.clock(), hold=hold_for(collections))
+    collector = Collector(collections, store, clock=clock, keys=keys)
 
     def ready() -> None:
         # From here on a signal is a request to stop; whoever started this need not live to send it.

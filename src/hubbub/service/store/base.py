@@ -19,6 +19,7 @@ __all__ = [
     "EraRow",
     "Expiry",
     "IdPage",
+    "PassedOver",
     "RateRow",
     "ReleaseRow",
     "SnapshotRow",
@@ -81,6 +82,18 @@ class Expiry(NamedTuple):
     question: str
     below: int
     ended: bool = False
+
+
+class PassedOver(NamedTuple):
+    """What is removed when time goes back: records of steps from `first` on that were passed over and never asked.
+
+    An ask was open at some time if it opened before its close and the collection's lateness.
+    """
+
+    collection: str
+    question: str
+    first: int
+    lateness: float
 
 
 class AskKey(NamedTuple):
@@ -163,6 +176,8 @@ class Changes:
     """
 
     collections: list[CollectionRow] = field(default_factory=list)
+    passed_over: list[PassedOver] = field(default_factory=list)
+    """Removed before anything else is stored."""
     eras: list[EraRow] = field(default_factory=list)
     recognised: list[EraRow] = field(default_factory=list)
     """Eras whose arithmetic was not known, and is now: all that is stored of them was reproduced with it."""
@@ -189,6 +204,8 @@ class Changes:
     expired: list[Expiry] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     """What to add to the counters, by collection and outcome."""
+    clock: str | None = None
+    """What the collector believes of its clock."""
     minute: int = 0
     """The minute of Unix time in which they were counted; at 0 no account is kept of when."""
 
@@ -214,12 +231,24 @@ class Store(Protocol):
         """The latest conversation of a question."""
         ...
 
-    def last_step(self, collection: str, question: str) -> int | None:
-        """The last step that was ever begun, asked or released, in any era of a question."""
+    def last_step(self, collection: str, question: str, before: int | None = None) -> int | None:
+        """The last step that was ever begun, asked or released, in any era of a question, or the last before one."""
         ...
 
-    def asked(self, collection: str, question: str, step: int) -> bool:
-        """Whether a step is one of those from the first that a question was asked in to the last."""
+    def was_asked(self, collection: str, question: str, step: int) -> bool:
+        """Whether a step has an ask or a release, or had one that was deleted."""
+        ...
+
+    def first_unasked(self, collection: str, question: str, step: int, *, lateness: float) -> int:
+        """The first step from one on for which no ask was ever open: those that were passed over count as unasked."""
+        ...
+
+    def clock(self) -> str | None:
+        """What was last believed of the clock."""
+        ...
+
+    def probe(self, seconds: float) -> None:
+        """See whether a commit could be made now; `StoreFailed` says why not. Any thread may ask, one at a time."""
         ...
 
     def snapshots(self, era: EraRow) -> list[SnapshotRow]:

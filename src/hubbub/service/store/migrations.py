@@ -39,6 +39,10 @@ _TO_3 = (
         collection TEXT NOT NULL, ask TEXT NOT NULL, page BIGINT NOT NULL, ids {bytes} NOT NULL,
         PRIMARY KEY (collection, ask, page)
     )""",
+    """CREATE TABLE IF NOT EXISTS expired_asks (
+        collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, last BIGINT NOT NULL,
+        PRIMARY KEY (collection, question, first)
+    )""",
 )
 _MIGRATIONS = {1: _TO_2, 2: _TO_3}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hubbub.core.errors import MissingDependency
 from hubbub.core.random import Random
 from hubbub.service.store.base import StoreFailed
-from hubbub.service.store.sql import SqlStore
+from hubbub.service.store.sql import OWNER, SqlStore
 
 if TYPE_CHECKING:
     import psycopg
@@ -76,6 +76,12 @@ class PostgresStore(SqlStore):
                 return self._reader.execute(_marked(sql), values).fetchall()
             except self._error as error:
                 raise StoreFailed(str(error)) from error
+
+    def _probe(self, seconds: float) -> list[Any]:
+        with self._transaction():
+            for limit in ("lock_timeout", "statement_timeout"):
+                self._write(f"SET LOCAL {limit} = {max(round(1000 * seconds), 1)}")
+            return self._write(f"{OWNER} FOR UPDATE")  # as every commit locks it
 
     def close(self) -> None:
         """Let go of the connections."""

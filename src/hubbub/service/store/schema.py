@@ -25,6 +25,11 @@ _TABLES = (
         collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, step BIGINT NOT NULL,
         state TEXT NOT NULL, PRIMARY KEY (collection, question, first, step)
     )""",
+    # The steps whose asks were deleted, by era: they were asked, and are not asked again.
+    """CREATE TABLE IF NOT EXISTS expired_asks (
+        collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, last BIGINT NOT NULL,
+        PRIMARY KEY (collection, question, first)
+    )""",
     "CREATE INDEX IF NOT EXISTS held_asks ON asks (collection) WHERE forgotten = 0",
     # Apart from the asks: it is written at every commit, and they are not.
     """CREATE TABLE IF NOT EXISTS sketches (
@@ -67,6 +72,6 @@ def tables(*, real: str, bytes: str, serial: str) -> list[str]:
 
     Example:
         >>> len(tables(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY"))
-        15
+        16
     """
     return [statement.format(real=real, bytes=bytes, serial=serial) for statement in _TABLES]

@@ -21,6 +21,7 @@ from hubbub.service.store.base import (
     CollectionRow,
     EraRow,
     Expiry,
+    PassedOver,
     RateRow,
     ReleaseRow,
     SnapshotRow,
@@ -29,8 +30,9 @@ from hubbub.service.store.base import (
 from hubbub.service.store.migrations import store_format
 from hubbub.service.store.schema import META, tables
 
-__all__ = ["SqlStore"]
+__all__ = ["OWNER", "SqlStore"]
 
+OWNER = "SELECT value FROM meta WHERE key = 'owner'"
 _ASK = "asks.collection, asks.ask, question, first, step, phase, spec, opens, closes, final, forgotten, data"
 _DAY = 1440
 _CHUNK = 256
@@ -89,6 +91,10 @@ class SqlStore(ABC):
         """Run one statement on the reading connection."""
 
     @abstractmethod
+    def _probe(self, seconds: float) -> list[Any]:
+        """The rows of `OWNER`, on the writing connection and with the lock that a commit takes, within a time."""
+
+    @abstractmethod
     def close(self) -> None:
         """Let go of the connections."""
 
@@ -102,12 +108,14 @@ class SqlStore(ABC):
                 raise StoreFailed("another collector has taken over the store")
             for collection in changes.collections:
                 self._write("INSERT INTO collections VALUES (?, ?, ?, ?)", *collection)
+            for passed in changes.passed_over:
+                self._remove(passed)
             for era in changes.eras:
-                self._write("INSERT INTO eras (collection, question, first, arithmetic) VALUES (?, ?, ?, ?)", *era)
+                self._write(_ERA, *era)
             for era in changes.recognised:
                 self._one(_RECOGNISED, era.arithmetic, *era.key)
             for snapshot, oldest in changes.snapshots:
-                self._write("INSERT INTO snapshots VALUES (?, ?, ?, ?, ?)", *snapshot)
+                self._write(_SNAPSHOT, *snapshot)
                 self._write(_OLD_SNAPSHOTS, *snapshot[:3], oldest)
             for ask in changes.asks:
                 *row, sketch = ask
@@ -138,6 +146,8 @@ class SqlStore(ABC):
                 deleted += self._expire(expiry)
             for place, count in changes.counts.items():
                 self._write(_COUNT, *place, count)
+            if changes.clock is not None:
+                self._write(_META, "clock", changes.clock)
             if changes.minute:
                 self._rate(changes)
         return deleted
@@ -148,6 +158,23 @@ class SqlStore(ABC):
         ((size,),) = self._write(f"SELECT SUM(LENGTH(ids)) {place}", *key, page)
         self._write(f"DELETE {place}", *key, page)
         return int(size or 0) // ENTRY_BYTES
+
+    def _remove(self, passed: PassedOver) -> None:
+        """What was recorded of steps that were passed over: nobody was asked, and nothing was counted."""
+        for table in ("releases", "asks"):  # the asks tell which releases
+            self._write(_PASSED_OVER.format(table), *passed[:3], *passed[:2], passed.lateness, *passed[:2])
+        self._write(_WITHOUT_ASK, passed.collection)
+
+    def probe(self, seconds: float) -> None:
+        """See whether a commit could be made now; `StoreFailed` says why not."""
+        if not self._writing.acquire(timeout=seconds):
+            raise StoreFailed(f"a commit has not ended for {seconds:g} seconds")
+        try:
+            rows = self._probe(seconds)
+        finally:
+            self._writing.release()
+        if [tuple(row) for row in rows] != [(self._owner,)]:
+            raise StoreFailed("another collector has taken over the store")
 
     def _rate(self, changes: Changes) -> None:
         """When reports came, to the minute, for a day."""
@@ -173,6 +200,7 @@ class SqlStore(ABC):
         }
         for table in ("id_pages", "segments", "reports", "archives"):
             self._write(_EXPIRED.format(table), collection, collection, *place)
+        self._write(_EXPIRED_STEPS, collection, *place)
         self._write("DELETE FROM asks WHERE collection = ? AND question = ? AND step < ?", collection, *place)
         self._write("DELETE FROM snapshots WHERE collection = ? AND question = ? AND step < ?", collection, *place)
         if expiry.ended:
@@ -191,29 +219,56 @@ class SqlStore(ABC):
 
     def era(self, collection: str, question: str) -> EraRow | None:
         """The latest conversation of a question."""
-        rows = self._read(
-            "SELECT collection, question, first, arithmetic FROM eras WHERE collection = ? AND question = ? "
-            "ORDER BY first DESC LIMIT 1",
-            collection,
-            question,
-        )
-        return EraRow(*rows[0]) if rows else None
+        # Only the latest has snapshots; where time went back, it is not the one with the highest step.
+        for table in ("snapshots", "eras"):
+            rows = self._read(
+                _LATEST_ERA.format(table),
+                *(collection, question) * 2,
+            )
+            if rows:
+                return EraRow(*rows[0])
+        return None
 
-    def last_step(self, collection: str, question: str) -> int | None:
-        """The last step that was ever begun, asked or released, in any era of a question."""
+    def last_step(self, collection: str, question: str, before: int | None = None) -> int | None:
+        """The last step that was ever begun, asked or released, in any era of a question, or the last before one."""
+        limit = _LAST_STEP if before is None else before - 1
         found = [
-            self._read(f"SELECT MAX({step}) FROM {table} WHERE collection = ? AND question = ?", collection, question)  # noqa: S608
+            self._read(
+                f"SELECT MAX({step}) FROM {table} WHERE collection = ? AND question = ? AND {step} <= ?",  # noqa: S608
+                collection,
+                question,
+                limit,
+            )
             for table, step in (("eras", "first"), ("asks", "step"), ("releases", "step"))
         ]
         return max((rows[0][0] for rows in found if rows[0][0] is not None), default=None)
 
-    def asked(self, collection: str, question: str, step: int) -> bool:
-        """Whether a step is one of those from the first that a question was asked in to the last."""
-        rows = self._read(
-            "SELECT MIN(step), MAX(step) FROM asks WHERE collection = ? AND question = ?", collection, question
+    def was_asked(self, collection: str, question: str, step: int) -> bool:
+        """Whether a step has an ask or a release, or had one that was deleted."""
+        place = collection, question, step
+        return bool(self._read(_WAS_ASKED, *place, *place, *place, step))
+
+    def first_unasked(self, collection: str, question: str, step: int, *, lateness: float) -> int:
+        """The first step from one on for which no ask was ever open."""
+        expired = self._read(
+            "SELECT first, last FROM expired_asks WHERE collection = ? AND question = ? ORDER BY first",
+            collection,
+            question,
         )
-        first, last = rows[0]
-        return first is not None and bool(first <= step <= last)
+        while True:
+            before = step
+            for first, last in expired:
+                step = last + 1 if first <= step <= last else step
+            rows = self._read(_OPENED_FROM, collection, question, step, lateness, _CHUNK)
+            for (asked,) in rows:
+                step += asked == step
+            if step == before:
+                return step
+
+    def clock(self) -> str | None:
+        """What was last believed of the clock."""
+        rows = self._read("SELECT value FROM meta WHERE key = 'clock'")
+        return str(rows[0][0]) if rows else None
 
     def snapshots(self, era: EraRow) -> list[SnapshotRow]:
         """The snapshots of an era, oldest first."""
@@ -368,8 +423,30 @@ _SKETCH = """UPDATE sketches SET data = ? WHERE collection = ? AND ask = ?
 # By way of the eras: asks are found by their era first.
 _NAMED = """SELECT 1 FROM asks WHERE collection = ? AND question = ?
     AND first IN (SELECT first FROM eras WHERE collection = ? AND question = ?) AND step = ? AND phase = ?"""
-_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+_LATEST_ERA = """SELECT collection, question, first, arithmetic FROM eras WHERE collection = ? AND question = ?
+    AND first = (SELECT MAX(first) FROM {} WHERE collection = ? AND question = ?)"""
+_LAST_STEP = (1 << 63) - 1
+_ERA = """INSERT INTO eras (collection, question, first, arithmetic) VALUES (?, ?, ?, ?)
+    ON CONFLICT (collection, question, first) DO UPDATE SET arithmetic = excluded.arithmetic"""
+_SNAPSHOT = """INSERT INTO snapshots VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (collection, question, first, step) DO UPDATE SET state = excluded.state"""
 _RECOGNISED = "UPDATE eras SET arithmetic = ? WHERE collection = ? AND question = ? AND first = ? AND arithmetic = 0"
+_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+# Of a step that was passed over no ask was open at any time, nor of one that is deleted.
+_PASSED_OVER = """DELETE FROM {} WHERE collection = ? AND question = ? AND step >= ?
+    AND step NOT IN (SELECT step FROM asks WHERE collection = ? AND question = ? AND opens < closes + ?)
+    AND NOT EXISTS (SELECT 1 FROM expired_asks
+        WHERE collection = ? AND question = ? AND first <= step AND last >= step)"""
+_WITHOUT_ASK = """DELETE FROM sketches WHERE collection = ? AND NOT EXISTS
+    (SELECT 1 FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask)"""
+_OPENED_FROM = """SELECT DISTINCT step FROM asks WHERE collection = ? AND question = ? AND step >= ?
+    AND opens < closes + ? ORDER BY step LIMIT ?"""
+_WAS_ASKED = """SELECT 1 FROM asks WHERE collection = ? AND question = ? AND step = ?
+    UNION ALL SELECT 1 FROM releases WHERE collection = ? AND question = ? AND step = ?
+    UNION ALL SELECT 1 FROM expired_asks WHERE collection = ? AND question = ? AND first <= ? AND last >= ? LIMIT 1"""
+_EXPIRED_STEPS = """INSERT INTO expired_asks SELECT collection, question, first, MAX(step) FROM asks
+    WHERE collection = ? AND question = ? AND step < ? AND opens < closes GROUP BY collection, question, first
+    ON CONFLICT (collection, question, first) DO UPDATE SET last = excluded.last"""
 _OLD_SNAPSHOTS = "DELETE FROM snapshots WHERE collection = ? AND question = ? AND (first <> ? OR step < ?)"
 _EXPIRED = """DELETE FROM {} WHERE collection = ? AND ask IN
     (SELECT ask FROM asks WHERE collection = ? AND question = ? AND step < ?)"""

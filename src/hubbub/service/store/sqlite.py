@@ -13,7 +13,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.private_file import make_private_file
 from hubbub.core.random import Random
 from hubbub.service.store.base import Changes, StoreFailed
-from hubbub.service.store.sql import SqlStore
+from hubbub.service.store.sql import OWNER, SqlStore
 
 __all__ = ["SqliteStore"]
 
@@ -51,6 +51,7 @@ class SqliteStore(SqlStore):
         for pragma in _PRAGMAS:
             self._write(f"PRAGMA {pragma}")
         super().__init__(rng)
+        self._file = _file_of(self._path)
         # A database in memory belongs to its connection.
         self._reader = self._writer if self._path == ":memory:" else _connect(self._path)
         self._opened = self._files()
@@ -117,11 +118,30 @@ class SqliteStore(SqlStore):
             except sqlite3.Error as error:
                 raise StoreFailed(f"{self._path}: {error}") from error
 
+    def _probe(self, seconds: float) -> list[Any]:
+        if _file_of(self._path) != self._file:  # what is committed would be lost with the old one
+            raise StoreFailed(f"{self._path}: the file is gone, or is another one")
+        self._write(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
+        try:
+            with self._transaction():
+                return self._write(OWNER)
+        finally:
+            self._write(f"PRAGMA busy_timeout = {round(1000 * _PATIENCE)}")
+
     def close(self) -> None:
         """Let go of the file."""
         with self._writing, self._reading:
             self._reader.close()
             self._writer.close()
+
+
+def _file_of(path: str) -> tuple[int, int] | None:
+    """Which file a path names now. It is not opened: to close it again would drop this process's locks on it."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _connect(path: str) -> sqlite3.Connection:

@@ -1,0 +1,172 @@
+"""Which time a collector believes: a pure rule over what the wall clock and the clock since boot have shown.
+
+Wall time that moves as the clock since boot does is believed. A jump that elapsed time does not explain is held *in
+doubt*, and the collector goes on by the time that it trusted before. A jump that lasts for `hold` seconds is accepted,
+and remembered for a day: as soon as wall time is back where it was, so is the collector.
+
+After a reboot, or on another machine, only the last stored time is known: the true time is that or later. A machine
+that was off for less than `hold` goes on at once; any other jump is held in doubt like the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+__all__ = ["MEMORY", "Belief", "ClockReading", "Doubt", "Jump", "believe", "settled"]
+
+MEMORY = 86400.0
+"""Seconds, by the clock since boot, for which an accepted jump may be taken back at once, and for which nothing is
+deleted because of it."""
+
+
+class ClockReading(NamedTuple):
+    """Wall time in Unix seconds, seconds since boot (sleep included), and which boot that was."""
+
+    wall: float
+    since_boot: float
+    boot: str
+
+
+@dataclass(frozen=True)
+class Jump:
+    """An accepted jump of `size` seconds, made when the collector had lived `at` seconds.
+
+    `loose`: it followed a reboot, so the true time may be anywhere between the times before and after it.
+    """
+
+    at: float
+    size: float
+    loose: bool
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Wall time has been `ahead` of trusted time since the collector had lived `since` seconds."""
+
+    since: float
+    ahead: float
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What is believed, with the last reading.
+
+    Parameters
+    ----------
+    trusted
+        The time to go by, in Unix seconds.
+    wall, since_boot, boot
+        The last reading.
+    lived
+        Seconds that were observed to pass, over all boots: the scale of `Jump.at` and `Doubt.since`.
+    tied
+        Whether wall time was believed since this boot. Until then `trusted` is only the earliest that it can be.
+    jumps
+        The accepted jumps of the last day, oldest first.
+    doubt
+        The jump that is in doubt now.
+    """
+
+    trusted: float
+    wall: float
+    since_boot: float
+    boot: str
+    lived: float = 0.0
+    tied: bool = True
+    jumps: tuple[Jump, ...] = ()
+    doubt: Doubt | None = None
+
+
+def believe(before: Belief | None, reading: ClockReading, *, hold: float, tolerance: float) -> Belief:
+    """What to believe after one more reading.
+
+    Parameters
+    ----------
+    before
+        What was believed; None where nothing is known, and then wall time is.
+    reading
+        The clocks now.
+    hold
+        Seconds for which a jump is held in doubt.
+    tolerance
+        Seconds that wall time may move without being doubted: clocks are corrected all the time.
+
+    Example:
+        >>> limits = {"hold": 300.0, "tolerance": 10.0}
+        >>> right = believe(None, ClockReading(1000.0, 50.0, "a"), **limits)
+        >>> jumped = believe(right, ClockReading(9e8, 60.0, "a"), **limits)
+        >>> jumped.trusted, jumped.doubt
+        (1010.0, Doubt(since=10.0, ahead=899998990.0))
+        >>> accepted = believe(jumped, ClockReading(9e8 + 300, 360.0, "a"), **limits)
+        >>> accepted.trusted, len(accepted.jumps)
+        (900000300.0, 1)
+        >>> returned = believe(accepted, ClockReading(1311.0, 361.0, "a"), **limits)
+        >>> returned.trusted, returned.jumps, returned.doubt
+        (1311.0, (), None)
+    """
+    if before is None:
+        return Belief(reading.wall, reading.wall, reading.since_boot, reading.boot)
+    same_boot = reading.boot == before.boot and reading.since_boot >= before.since_boot
+    passed = reading.since_boot - before.since_boot if same_boot else 0.0
+    lived = before.lived + passed
+    now = Belief(
+        trusted=before.trusted + passed,
+        wall=reading.wall,
+        since_boot=reading.since_boot,
+        boot=reading.boot,
+        lived=lived,
+        tied=before.tied and same_boot,
+        jumps=tuple(jump for jump in before.jumps if lived - jump.at < MEMORY),
+        doubt=before.doubt if same_boot else None,
+    )
+    ahead = now.wall - now.trusted
+    if -tolerance <= ahead <= (tolerance if now.tied else max(hold, tolerance)):
+        return _believed(now, now.jumps)
+    for kept, earlier, latest in _timelines(now, hold, tolerance):
+        if earlier - tolerance <= now.wall <= latest:
+            jump = replace(now.jumps[kept], size=now.wall - earlier)
+            rest = (jump,) if jump.size > max(hold, tolerance) else ()
+            return _believed(now, (*now.jumps[:kept], *rest))
+    doubt = now.doubt
+    if doubt is None or abs(ahead - doubt.ahead) > tolerance:  # it jumped, or it jumped again
+        doubt = Doubt(lived, ahead)
+    if lived - doubt.since < hold:
+        return replace(now, doubt=doubt)
+    return _believed(now, (*now.jumps, Jump(lived, ahead, loose=not now.tied)))
+
+
+def settled(belief: Belief) -> float:
+    """The earliest that the time can be, if any of the last day's jumps was wrong: what may be deleted goes by it.
+
+    Example:
+        >>> settled(Belief(5000.0, 5000.0, 0.0, "a", jumps=(Jump(0.0, 3600.0, False),)))
+        1400.0
+    """
+    times = [belief.trusted] if belief.doubt is None else [belief.trusted, belief.wall]
+    earlier = belief.trusted
+    for jump in reversed(belief.jumps):
+        earlier -= jump.size
+        times.append(earlier)
+    return min(times)
+
+
+def _believed(now: Belief, jumps: tuple[Jump, ...]) -> Belief:
+    return replace(now, trusted=now.wall, tied=True, jumps=jumps, doubt=None)
+
+
+def _timelines(now: Belief, hold: float, tolerance: float) -> list[tuple[int, float, float]]:
+    """Where wall time would be back: how many jumps were then right, and from when until when it may be.
+
+    What a reboot leaves open is only the earliest time: any until the one that was believed is as good.
+    """
+    found = []
+    there = now.trusted
+    for kept in reversed(range(len(now.jumps))):
+        jump = now.jumps[kept]
+        earlier = there - jump.size
+        loose = jump.loose or not now.tied
+        latest = there if loose and jump.size > 0 else earlier + (max(hold, tolerance) if loose else tolerance)
+        found.append((kept, earlier, latest))
+        there = earlier
+    return found

@@ -1,0 +1,232 @@
+"""The collector's clock: wall time as far as it can be believed, over restarts too."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from hubbub.collection import Collection
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.core.spec import Json
+from hubbub.privacy.device_clock import since_boot
+from hubbub.service.logs import log
+from hubbub.service.time_belief import Belief, ClockReading, believe, settled
+
+__all__ = ["HOLD", "ClockStatus", "TrustedClock", "clock_json", "hold_for", "moment", "read_clocks"]
+
+HOLD = 300.0
+"""Seconds for which a jump of wall time is held in doubt, where steps are ten minutes or longer."""
+
+_SAVE = 30.0
+"""Seconds between one time that is stored and the next, while nothing else happens."""
+
+_GLANCE = 0.1
+_MOST_TOLERANCE, _LEAST_TOLERANCE = 10.0, 1.0
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def read_clocks() -> ClockReading:
+    """The machine's clocks now.
+
+    Example:
+        >>> read_clocks().boot == read_clocks().boot
+        True
+    """
+    return ClockReading(time.time(), since_boot(), _boot())
+
+
+@cache
+def _boot() -> str:
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:  # where the system has no name for a boot, a restart of the process counts as one
+        return Random().bytes(8).hex()
+
+
+def hold_for(collections: Iterable[Collection]) -> float:
+    """How long to hold a jump in doubt: half of the shortest step, so that a true one costs less than a step.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> hold_for([load_collection(EXAMPLE)]), hold_for([load_collection(EXAMPLE.replace('"10m"', '"1s"')
+        ...     .replace('"1h"', '"100s"'))])
+        (300.0, 50.0)
+    """
+    return min([HOLD, *(collection.step_seconds / 2 for collection in collections)])
+
+
+@dataclass(frozen=True)
+class ClockStatus:
+    """How things stand with the clock.
+
+    Parameters
+    ----------
+    state
+        "sure"; "in doubt" (wall time jumped, and is not believed yet); "moved" (a jump was accepted within a day).
+    trusted, wall
+        The time that the collector goes by, and the machine's, in Unix seconds.
+    ahead
+        By how much wall time is ahead of trusted time; of a clock that moved, by how much it did.
+    seconds_left
+        In doubt: until wall time is believed, if it stays.
+    known
+        Whether the time that the collector goes by is more than the earliest that it can be.
+    """
+
+    state: str
+    trusted: float
+    wall: float
+    ahead: float = 0.0
+    seconds_left: float = 0.0
+    known: bool = True
+
+
+class TrustedClock:
+    """A clock that does not follow every jump of wall time: see `hubbub.service.time_belief`.
+
+    Parameters
+    ----------
+    stored
+        What `record` said when it was last stored.
+    hold
+        Seconds for which a jump is held in doubt; 0 believes every jump at once.
+    read
+        Where time comes from.
+
+    Example:
+        >>> reading = ClockReading(1000.0, 50.0, "a")
+        >>> clock = TrustedClock(None, read=lambda: reading)
+        >>> clock.now()
+        1000.0
+        >>> reading = ClockReading(1000.0 + 40 * 86400, 53.0, "a")
+        >>> clock.now(), clock.status().state
+        (1003.0, 'in doubt')
+    """
+
+    def __init__(
+        self, stored: str | None, *, hold: float = HOLD, read: Callable[[], ClockReading] = read_clocks
+    ) -> None:
+        if not hold >= 0:
+            raise InvalidValue("hold", hold, "a number of seconds from 0")
+        self.hold = hold
+        self._tolerance = min(max(hold / 30, _LEAST_TOLERANCE), _MOST_TOLERANCE)
+        self._read = read
+        self._lock = threading.Lock()
+        self._saved: Belief | None = None
+        before = _decoded(stored)
+        self._belief = self._next(before)
+        if before is not None and before.doubt is not None and self._belief.doubt == before.doubt:
+            _tell(replace(before, doubt=None), self._belief)  # each process says it once
+
+    def now(self) -> float:
+        """The time to go by, in Unix seconds."""
+        reading, belief = self._read(), self._belief
+        passed = reading.since_boot - belief.since_boot
+        # Asked for with every request: between two looks wall time that moves as it should needs no more thought.
+        sure = belief.doubt is None and belief.tied and belief.boot == reading.boot
+        if sure and 0 <= passed < _GLANCE and abs(reading.wall - belief.trusted - passed) < _GLANCE:
+            return reading.wall
+        return self._observe().trusted
+
+    def settled(self) -> float:
+        """The earliest that the time can be: what may be deleted goes by it."""
+        return settled(self._observe())
+
+    def status(self) -> ClockStatus:
+        """How things stand."""
+        belief = self._observe()
+        if belief.doubt is not None:
+            left = max(self.hold - (belief.lived - belief.doubt.since), 0.0)
+            ahead = belief.wall - belief.trusted
+            return ClockStatus("in doubt", belief.trusted, belief.wall, ahead, left, belief.tied)
+        if belief.jumps:
+            return ClockStatus("moved", belief.trusted, belief.wall, sum(jump.size for jump in belief.jumps))
+        return ClockStatus("sure", belief.trusted, belief.wall)
+
+    def record(self) -> str | None:
+        """What is to be stored now; None while the last record will do. What it returns counts as stored."""
+        belief, saved = self._observe(), self._saved
+        if saved is not None and _same_state(saved, belief) and belief.lived - saved.lived < _SAVE:
+            return None
+        self._saved = belief
+        return msgspec.json.encode(belief).decode()
+
+    def _observe(self) -> Belief:
+        with self._lock:
+            self._belief = self._next(self._belief)
+            return self._belief
+
+    def _next(self, before: Belief | None) -> Belief:
+        belief = believe(before, self._read(), hold=self.hold, tolerance=self._tolerance)
+        if before is not None:
+            _tell(before, belief)
+        return belief
+
+
+def clock_json(status: ClockStatus) -> dict[str, Json]:
+    """A status as it is told over HTTP: with both times, where they differ or did.
+
+    Example:
+        >>> clock_json(ClockStatus("in doubt", 0.0, 86400.0, 86400.0, 290.0))["going_by"]
+        '1970-01-01T00:00:00Z'
+        >>> clock_json(ClockStatus("sure", 0.0, 0.0))
+        {'state': 'sure'}
+    """
+    if status.state == "sure":
+        return {"state": status.state}
+    times: dict[str, Json] = {"going_by": moment(status.trusted), "wall": moment(status.wall)}
+    left: dict[str, Json] = {"seconds_left": round(status.seconds_left)} if status.state == "in doubt" else {}
+    return {"state": status.state, "ahead_seconds": round(status.ahead), **times, **left}
+
+
+def moment(seconds: float) -> str:
+    """A time to be read by people.
+
+    Example:
+        >>> moment(0.0), moment(1e15)
+        ('1970-01-01T00:00:00Z', '1e+15')
+    """
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:g}"
+
+
+def _same_state(a: Belief, b: Belief) -> bool:
+    return (a.boot, a.tied, a.jumps, a.doubt) == (b.boot, b.tied, b.jumps, b.doubt)
+
+
+def _decoded(stored: str | None) -> Belief | None:
+    if stored is None:
+        return None
+    try:
+        return msgspec.json.decode(stored, type=Belief)
+    except (msgspec.DecodeError, ValueError) as error:
+        log("clock forgotten", level=logging.WARNING, detail=str(error))  # as if the store were new
+        return None
+
+
+def _tell(before: Belief, now: Belief) -> None:
+    """Log what changed, with both times."""
+    if now.doubt is not None:
+        if before.doubt is None or before.doubt.since != now.doubt.since:
+            log("clock in doubt", level=logging.WARNING, wall=moment(now.wall), going_by=moment(now.trusted))
+        return
+    moved = now.trusted - before.trusted - (now.lived - before.lived)
+    if now.jumps and now.jumps[-1].at == now.lived and now.jumps[-1] not in before.jumps:
+        was = now.trusted - now.jumps[-1].size
+        log("clock accepted", level=logging.WARNING, going_by=moment(now.trusted), instead_of=moment(was))
+    elif set(before.jumps) - set(now.jumps) and abs(moved) > _LEAST_TOLERANCE:
+        was = now.trusted - moved
+        log("clock returned", level=logging.WARNING, going_by=moment(now.trusted), instead_of=moment(was))
+    elif before.doubt is not None:
+        log("clock sure", going_by=moment(now.trusted))

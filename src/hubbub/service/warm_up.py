@@ -1,0 +1,41 @@
+"""Compile what will be needed before anyone waits for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from hubbub.collection import Collection
+from hubbub.core.random import Random
+from hubbub.core.sketch import Sketch
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.driver import converse
+from hubbub.protocols.symbols import Symbols
+from hubbub.service.logs import log
+
+__all__ = ["warm_up"]
+
+
+def warm_up(collections: Iterable[Collection]) -> None:
+    """Go through one step of every question with two invented reports: counting and estimating are compiled then.
+
+    Nothing of it is kept. A question that cannot be gone through this way is compiled when it is needed.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> warm_up([load_collection(EXAMPLE)])
+    """
+    for collection in collections:
+        for question in collection.questions:
+            try:
+                for _release in converse(collection.protocol(question), _two_reports, steps=1):
+                    pass
+            except Exception as error:
+                log("not warmed up", level=logging.WARNING, question=question, error=type(error).__name__)
+
+
+def _two_reports(ask: Ask) -> Sketch:
+    mechanism = ask.mechanism
+    if isinstance(mechanism, Symbols):
+        return mechanism.accumulate(mechanism.report(0, None, new=True))
+    return mechanism.accumulate(mechanism.randomize(mechanism.example_values(2), Random(seed=0)))

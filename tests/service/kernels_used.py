@@ -1,0 +1,51 @@
+"""How many kernels are compiled by warming up, and how many more by real reports.
+
+python kernels_used.py warm|cold FILE.toml...
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from hubbub import Random
+from hubbub.collection import load_collection
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.driver import converse
+from hubbub.service.template import Template
+from hubbub.service.warm_up import warm_up
+
+
+def compiled() -> int:
+    """The kernels of this process, each counted once for every signature."""
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("hubbub.kernels.")]
+    kernels: dict[int, Any] = {
+        id(value): value
+        for module in modules
+        for value in vars(module).values()
+        if hasattr(value, "nopython_signatures")
+    }
+    return sum(len(kernel.nopython_signatures) for kernel in kernels.values())
+
+
+def main() -> None:
+    collections = [load_collection(path) for path in sys.argv[2:]]
+    if sys.argv[1] == "warm":
+        warm_up(collections)
+    before = compiled()
+    for collection in collections:
+        for question in collection.questions:
+
+            def answer(ask: Ask) -> Any:
+                mechanism = ask.mechanism
+                reports = mechanism.randomize(mechanism.example_values(2) * 200, Random(seed=1))
+                read, good = Template(mechanism).read([reports[row : row + 1].to_bytes() for row in range(50)])
+                assert good.all()
+                return mechanism.accumulate(reports) + mechanism.accumulate(read)
+
+            list(converse(collection.protocol(question), answer, steps=1))
+    print(before, compiled() - before)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""Clocks that jump, forth and back, while a collector runs, restarts, sleeps or is off: collection goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from clock_world import DAY, World
+from exact_world import exact_collection
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_rounds import at, collector, open_now, released, send
+
+from hubbub.collection import ManualClock
+from hubbub.service.store.base import Store
+from hubbub.service.store.sqlite import SqliteStore
+
+STEP = 100.0
+JUMPS = [2 * DAY, 40 * DAY, 3 * 365 * DAY]
+SIZES = [250.0, *JUMPS, -250.0, *(-size for size in JUMPS)]
+
+
+# -- the clock itself ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "lost"), [(90.0, None), (190.0, None), (290.0, 1002), *((jump, None) for jump in JUMPS)]
+)
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_conversation_that_was_led_astray_begins_anew_in_the_present(size: float, lost: int | None, restarts: bool):
+    """A clock that is believed at once: three seconds in the future, and back."""
+    clock, store = ManualClock(1000 * STEP), SqliteStore(":memory:")
+    one = collector(exact_collection(), clock, store)
+    send(one, open_now(one)[0], [1, 2])
+    at(one, clock.now() + size)
+    at(one, clock.now() + 3.0)
+    clock.set(1000 * STEP + 3.0)
+    one = collector(exact_collection(), clock, store) if restarts else at(one, clock.now())
+    for step in range(1001, 1006):
+        asked = open_now(at(one, step * STEP))
+        assert [window.ask.step for window in asked] == ([step] if step != lost else [])  # that one was asked before
+        for window in asked:
+            assert send(one, window, [step % 100], seed=step).accepted == 1
+    at(one, 1006 * STEP)
+    told = {release["step"]: release["n"] for release in released(one)}
+    assert told == {1000: 2} | {step: 1 for step in range(1001, 1005) if step != lost}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("seconds", [5.0, 40.0])
+def test_a_short_glitch_costs_nothing(size: float, seconds: float):
+    world = World()
+    world.run(430)
+    world.machine.off = size
+    world.run(seconds)
+    world.machine.off = 0.0
+    begun = min(world.heard)
+    world.goes_on(within=0)
+    assert all(world.heard.get(step) == 1 for step in range(begun, world.step))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("seconds", [120.0, 500.0])
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_a_jump_that_was_accepted_and_is_undone_costs_a_step(size: float, seconds: float, adaptive: bool):
+    world = World(exact_collection(adaptive=adaptive))
+    world.run(430)
+    world.machine.off = size
+    world.run(seconds)
+    assert world.collector.trusted.status().state == "moved"
+    world.machine.off = 0.0
+    world.goes_on(within=STEP if abs(size) > 1000 or size < 0 else STEP + size)
+
+
+@pytest.mark.parametrize("size", [250.0, 40 * DAY, -2 * DAY])
+@pytest.mark.parametrize("seconds", [10.0, 120.0])
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_glitch_over_restarts(size: float, seconds: float, before: bool, after: bool):
+    world = World()
+    world.run(430)
+    world.machine.off = size
+    if before:
+        world.restart()
+    world.run(seconds)
+    if not before or after:
+        world.restart()
+    world.machine.off = 0.0
+    if after:
+        world.restart()
+    world.goes_on(within=STEP if abs(size) > 1000 or size < 0 else STEP + size)
+
+
+@pytest.mark.parametrize("seconds", [50.0, 3000.0, 40 * DAY])
+def test_a_machine_that_slept_goes_on(seconds: float):
+    world = World()
+    world.run(430)
+    world.sleep(seconds)
+    world.goes_on(within=0)
+
+
+@pytest.mark.parametrize("seconds", [20.0, 3000.0, 40 * DAY])
+def test_a_machine_that_was_off_goes_on(seconds: float):
+    world = World()
+    world.run(430)
+    world.reboot(seconds)
+    world.restart()
+    world.goes_on(within=STEP)
+
+
+@pytest.mark.parametrize("size", [250.0, *JUMPS, -2 * DAY])
+@pytest.mark.parametrize("seconds", [5.0, 120.0])
+def test_a_machine_that_starts_with_a_wrong_clock(size: float, seconds: float):
+    world = World()
+    world.run(430)
+    world.reboot(3000.0)
+    world.machine.off = size
+    world.restart()
+    world.run(seconds)
+    world.machine.off = 0.0
+    world.goes_on(within=STEP if abs(size) > 1000 else STEP + size)
+
+
+@pytest.mark.parametrize("size", [2 * DAY, -2 * DAY])
+def test_a_collector_that_began_with_a_wrong_clock(size: float):
+    world = World(machine=replace(World().machine, off=size))
+    world.run(430)
+    world.machine.off = 0.0
+    world.goes_on(within=STEP)
+
+
+def test_steps_that_were_asked_by_a_wrong_clock_are_left_out_when_they_come(reopen: Callable[[], Store]):
+    world = World(store=reopen())
+    world.run(430)
+    world.machine.off = 1000.0
+    world.run(120)
+    world.machine.off = 0.0
+    world.run(3000)
+    silent = [step for step in range(min(world.heard), world.step) if not world.heard.get(step)]
+    # The step that the jump closed; those that were asked ahead, by a device that was not there.
+    assert len(silent) <= 4
+    assert max(silent) <= min(world.heard) + 16
+
+
+# -- what is kept ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seconds", [5.0, 3600.0])
+def test_nothing_is_deleted_by_a_time_in_doubt(seconds: float):
+    collection = replace(exact_collection(step=3600, lateness=10), retention_days=2)
+    world = World(collection)
+    world.run(8 * 3600)
+    kept = len(world.released)
+    assert kept > 6
+    world.machine.off = 3 * 365 * DAY
+    world.run(seconds)
+    world.machine.off = 0.0
+    world.run(3600)
+    assert not [what for (_, what) in world.collector.deleted if what != "ids"]
+    ask_rows = world.store._read("SELECT COUNT(*) FROM asks JOIN sketches USING (collection, ask) WHERE final = 1")
+    assert ask_rows[0][0] >= kept
+
+
+def test_steps_whose_asks_were_deleted_are_not_asked_again(reopen: Callable[[], Store]):
+    """Time goes back by four days, when of three of them nothing is left but what was published."""
+    collection = replace(exact_collection(step=21600, lateness=10), retention_days=1)
+    clock, store = ManualClock(1000 * DAY), reopen()
+    one = collector(collection, clock, store)
+    for tick in range(1, 33):
+        at(one, 1000 * DAY + tick * 10_800.0)
+    assert store._read("SELECT MIN(step) FROM asks")[0][0] > 4005  # type: ignore[attr-defined]
+    at(one, 1000 * DAY + 100.0)
+    assert open_now(one) == []
+    assert [store.was_asked(collection.collection_id, "all", step) for step in (3999, 4000, 4010)] == [
+        False,
+        True,
+        True,
+    ]
+    at(one, 1004 * DAY + 3 * 21600.0)
+    assert [window.ask.step for window in open_now(one)] == [4019]
+
+
+def test_a_day_after_a_jump_was_accepted_what_is_old_is_deleted():
+    collection = replace(exact_collection(step=3600, lateness=10), retention_days=2)
+    world = World(collection)
+    world.run(8 * 3600)
+    world.reboot(40 * DAY)
+    world.restart()
+    world.run(3 * 3600)
+    assert not [what for (_, what) in world.collector.deleted if what == "sketches"]
+    world.run(DAY)
+    assert [what for (_, what) in world.collector.deleted if what == "sketches"]
+
+
+# -- any history -----------------------------------------------------------------------------------------------
+
+EVENT = st.one_of(
+    st.tuples(st.just("run"), st.sampled_from([5.0, 35.0, 60.0, 150.0, 400.0])),
+    st.tuples(st.just("off"), st.sampled_from([0.0, 0.0, *SIZES, 60.0, -60.0, 950.0])),
+    st.tuples(st.just("restart"), st.just(0.0)),
+    st.tuples(st.just("reboot"), st.sampled_from([30.0, 500.0, 2 * DAY])),
+    st.tuples(st.just("sleep"), st.sampled_from([30.0, 500.0, 2 * DAY])),
+)
+
+
+def any_history(events: list[tuple[str, float]], adaptive: bool) -> None:
+    world = World(exact_collection(adaptive=adaptive))
+    acts: dict[str, Callable[[float], None]] = {
+        "run": world.run,
+        "off": lambda size: setattr(world.machine, "off", size),
+        "restart": lambda _: world.restart(),
+        "sleep": world.sleep,
+    }
+    for kind, amount in events:
+        if kind == "reboot":
+            world.reboot(amount)
+            world.restart()
+        else:
+            acts[kind](amount)
+    world.machine.off = 0.0
+    world.run(5)
+    # Steps that were asked by a wrong clock, of at most 950 seconds ahead, are not asked again.
+    world.run(12 * STEP + 400 * sum(kind == "run" for kind, _ in events))
+    world.goes_on(within=STEP)
+
+
+@settings(max_examples=25, deadline=None)
+@given(events=st.lists(EVENT, max_size=10), adaptive=st.booleans())
+def test_after_any_history_collection_goes_on(events: list[tuple[str, float]], adaptive: bool):
+    any_history(events, adaptive)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000, deadline=None)
+@given(events=st.lists(EVENT, max_size=16), adaptive=st.booleans())
+def test_after_two_thousand_histories_collection_goes_on(events: list[tuple[str, float]], adaptive: bool):
+    any_history(events, adaptive)

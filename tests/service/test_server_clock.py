@@ -1,0 +1,144 @@
+"""A real collector whose clock is moved while it runs, restarts, or is killed: devices that know the time are heard."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exact_world import EXACT, exact_collection
+from process import HERE, Process
+
+from hubbub import Random
+from hubbub.collection.wire import BATCH_TYPE, encode_batch
+
+COLLECTION = exact_collection(step=2, lateness=1)
+DAY = 86400.0
+
+
+class Clocked:
+    """The process, its clock, and a device whose own clock is right."""
+
+    def __init__(self, folder: Path, hold: float) -> None:
+        self.folder, self.hold = folder, hold
+        self.offset = folder / "offset"
+        self.move(0.0)
+        self.start()
+
+    def move(self, seconds: float) -> None:
+        made = self.offset.with_suffix(".new")
+        made.write_text(str(seconds))
+        os.replace(made, self.offset)
+
+    def start(self) -> None:
+        store = f"sqlite:///{self.folder / 'store.db'}"
+        command = [str(HERE / "serve_clock.py"), store, str(self.folder / "keys"), str(self.offset), str(self.hold)]
+        self.process = Process(command, self.folder)
+
+    def ready(self) -> Any:
+        connection = self.process.connect()
+        try:
+            connection.request("GET", "/readyz")
+            return json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+
+    def page(self) -> str:
+        connection = self.process.connect()
+        try:
+            connection.request("GET", "/privacy/exact")
+            return connection.getresponse().read().decode()
+        finally:
+            connection.close()
+
+    def hear(self) -> bool:
+        """Whether a report to the ask of the true step is counted."""
+        document = json.loads(self.process.get("/v1/collections/exact/asks")["payload"])
+        step = COLLECTION.step_at(time.time())
+        asked = next((item["ask"] for item in document["asks"] if item["ask"]["step"] == step), None)
+        if asked is None:
+            return False
+        # The spec's own ask id: this process does not know the mechanism by name.
+        from hubbub.protocols.ask import Ask
+
+        ask = Ask(mechanism=EXACT, step=step, standing=True)
+        frame = encode_batch(COLLECTION.collection_id, ask.ask_id, Random().bytes(16), EXACT.randomize([7], Random()))
+        connection = self.process.connect()
+        try:
+            connection.request("POST", "/v1/reports", frame, {"Content-Type": BATCH_TYPE})
+            return bool(json.loads(connection.getresponse().read())["accepted"] == 1)
+        finally:
+            connection.close()
+
+    def events(self) -> list[str]:
+        return [json.loads(line)["event"] for line in list(self.process.log)]
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 60
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it does not come"
+        time.sleep(0.05)
+    return found
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Callable[[float], Clocked]]:
+    running: list[Clocked] = []
+
+    def make(hold: float) -> Clocked:
+        running.append(Clocked(tmp_path, hold))
+        return running[-1]
+
+    yield make
+    for clocked in running:
+        if clocked.process.process.poll() is None:
+            assert clocked.process.stop() == 0
+
+
+@pytest.mark.parametrize("days", [40, -40])
+def test_a_jump_in_doubt_is_said_everywhere_and_collection_goes_on(made: Callable[[float], Clocked], days: int):
+    clocked = made(300.0)
+    until(clocked.hear)
+    assert clocked.ready() == {"ready": True, "not_ready": {}, "clock": {"state": "sure"}}
+    clocked.move(days * DAY)
+    clock = until(lambda: (told := clocked.ready()["clock"])["state"] == "in doubt" and told)
+    assert clock["ahead_seconds"] == pytest.approx(days * DAY, abs=2)
+    assert 0 < clock["seconds_left"] <= 300
+    for _ in range(2):
+        until(clocked.hear)
+    assert "The clock is in doubt" in clocked.page()
+    assert clocked.process.kill() != 0
+    clocked.start()  # in doubt still: the boot is the same
+    assert clocked.ready()["clock"]["state"] == "in doubt"
+    until(clocked.hear)
+    clocked.move(0.0)
+    until(lambda: clocked.ready()["clock"]["state"] == "sure")
+    until(clocked.hear)
+    assert {"clock in doubt", "clock sure"} <= set(clocked.events())
+    assert "The clock is in doubt" not in clocked.page()
+
+
+@pytest.mark.parametrize("days", [2, 3 * 365, -2])
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_jump_that_was_accepted_is_undone(made: Callable[[float], Clocked], days: int, killed: bool):
+    clocked = made(1.5)
+    until(clocked.hear)
+    clocked.move(days * DAY)
+    until(lambda: clocked.ready()["clock"]["state"] == "moved")
+    assert "The clock has moved" in clocked.page()
+    accepted = next(json.loads(line) for line in list(clocked.process.log) if "clock accepted" in line)
+    assert accepted["going_by"] != accepted["instead_of"]
+    time.sleep(1.0)  # some rounds in the wrong time
+    if killed:
+        clocked.process.kill()
+    clocked.move(0.0)
+    if killed:
+        clocked.start()
+    until(clocked.hear)
+    assert clocked.ready() == {"ready": True, "not_ready": {}, "clock": {"state": "sure"}}
+    assert "clock returned" in clocked.events()
