@@ -43,19 +43,20 @@ mechanism = "OLH"
 
 
 def collector(folder: Path) -> int:
-    from hubbub.collection import SystemClock, load_collection
+    from hubbub.collection import load_collection
     from hubbub.dashboard.app import dashboard
     from hubbub.service.auth import Tokens
     from hubbub.service.collector import Collector, Limits
     from hubbub.service.server import run
     from hubbub.service.store import open_store
+    from hubbub.service.trusted_clock import TrustedClock
 
     secrets, listening = KeyFolder(folder / "keys"), bind("127.0.0.1", 0)
     tokens = Tokens([secrets.token()])
     limits = Limits(rate=1e9, burst=1 << 40)
     store = open_store(f"sqlite:///{folder / 'bench.db'}")
     collection = load_collection(collection_text())
-    made = Collector([collection], store, clock=SystemClock(), keys=secrets.keys(), limits=limits)
+    made = Collector([collection], store, clock=TrustedClock(store.clock()), keys=secrets.keys(), limits=limits)
 
     def ready() -> None:
         said = {"port": listening.getsockname()[1], "token": secrets.token()}
