@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from exact_world import EXACT, exact_collection
 
 from hubbub import Random
-from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, Entry, encode_batch, encode_upload
+from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, AnswerName, Entry, encode_batch, encode_upload
 
 HOST = "127.0.0.1"
 SOURCE = "127.0.0.2"
@@ -79,7 +79,7 @@ async def forged_batches(attacker: Attacker) -> None:
     ask = ask_of(attacker.port)
     reports = EXACT.randomize([number % 100 for number in range(count)], Random(seed=0))
     hole = b"\xaa" * (16 * count)
-    before, after = post(BATCH_TYPE, encode_batch(COLLECTION.collection_id, ask, hole, reports)).split(hole)
+    before, after = post(BATCH_TYPE, encode_batch(COLLECTION.name, COLLECTION.version, ask, hole, reports)).split(hole)
 
     async def act() -> None:
         async with attacker.connection() as (reader, writer):
@@ -180,13 +180,13 @@ ATTACKS: dict[str, tuple[Callable[[Attacker], Awaitable[None]], int]] = {
 async def honest(port: int, seconds: float, rate: float) -> dict[str, Any]:
     """Single reports, so many a second, each on a connection of its own as devices do it."""
     ask, until = ask_of(port), time.monotonic() + seconds
-    report = EXACT.randomize([3], Random(seed=0)).to_bytes()
+    report = EXACT.randomize([3], Random(seed=0)).to_bare()
     took: list[float] = []
     told: Told = Counter()
 
     async def send() -> None:
-        entry = Entry(ask, os.urandom(16), report)
-        body = encode_upload(COLLECTION.collection_id, [entry], COLLECTION.frame_bytes)
+        entry = Entry(*ask, os.urandom(16), report)
+        body = encode_upload(COLLECTION.name, COLLECTION.version, [entry], COLLECTION.frame_bytes)
         began = time.monotonic()
         try:
             async with asyncio.timeout(10):
@@ -215,12 +215,10 @@ async def honest(port: int, seconds: float, rate: float) -> dict[str, Any]:
 # -- parts -----------------------------------------------------------------------------------------------------
 
 
-def ask_of(port: int) -> str:
+def ask_of(port: int) -> AnswerName:
     with urllib.request.urlopen(f"http://{HOST}:{port}/v1/collections/exact/asks", timeout=30) as found:
-        from hubbub.protocols.ask import Ask
-
-        payload = json.loads(json.load(found)["payload"])
-        return Ask.from_spec(payload["asks"][0]["ask"]).ask_id
+        (ask,) = json.loads(json.load(found)["payload"])["asks"]
+        return AnswerName(ask["question"], ask["run"], int(ask["ask"]["step"]), ask["round"], ask["part"])
 
 
 def post(kind: str, body: bytes) -> bytes:

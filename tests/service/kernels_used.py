@@ -39,7 +39,7 @@ def main() -> None:
             def answer(ask: Ask) -> Any:
                 mechanism = ask.mechanism
                 reports = mechanism.randomize(mechanism.example_values(2) * 200, Random(seed=1))
-                read, good = Template(mechanism).read([reports[row : row + 1].to_bytes() for row in range(50)])
+                read, good = Template(mechanism).read([reports[row : row + 1].to_bare() for row in range(50)])
                 assert good.all()
                 return mechanism.accumulate(reports) + mechanism.accumulate(read)
 

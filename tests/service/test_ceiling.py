@@ -11,7 +11,7 @@ from once_world import KEYS, small_pages
 from web import Web, problem, website
 
 from hubbub.collection import ManualClock
-from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, encode_batch
+from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, AnswerName, encode_batch
 from hubbub.core.errors import InvalidValue
 from hubbub.service import rounds
 from hubbub.service.collector import Collector, Limits
@@ -107,9 +107,8 @@ def test_a_batch_to_a_full_ask_is_refused_as_a_whole_and_a_device_is_told_of_its
 
 def batch(web: Web, n: int) -> bytes:
     ask = web.ask()
-    return encode_batch(
-        web.collection.collection_id, ask.ask_id, web.draw.bytes(16 * n), ask.mechanism.randomize([1] * n, web.draw)
-    )
+    reports = ask.mechanism.randomize([1] * n, web.draw)
+    return encode_batch(web.collection.name, web.collection.version, web.name(), web.draw.bytes(16 * n), reports)
 
 
 def test_a_ceiling_is_at_least_one():
@@ -151,7 +150,7 @@ def test_ids_are_deleted_some_at_a_time_and_the_ask_is_forgotten_with_the_last(r
             one.tick()
         assert left == [5, 3, 1]
         assert store.count_id_pages(key) == 0
-        assert store.knows(key)
+        assert store.knows(key.collection, AnswerName("all", 0, 10, 1, 0))
 
 
 def test_what_an_earlier_version_left_open_is_deleted_some_at_a_time_too():
@@ -167,7 +166,7 @@ def test_what_an_earlier_version_left_open_is_deleted_some_at_a_time_too():
             left.append(store.count_id_pages(key))
         assert left == [5, 3, 1, 0]
         newer.tick()  # retention waits until they are gone
-        assert not store.knows(key)
+        assert not store.knows(key.collection, AnswerName("all", 0, 10, 1, 0))
 
 
 def test_ids_of_an_earlier_format_are_known(reopen: Callable[[], Store]):

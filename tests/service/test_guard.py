@@ -37,8 +37,8 @@ def quick() -> Iterator[Guarded]:
 
 
 def upload(server: Guarded, number: int) -> bytes:
-    entry = Entry(server.window.ask.ask_id, number.to_bytes(16, "big"), EXACT.randomize([3], Random(seed=0)).to_bytes())
-    body = encode_upload(COLLECTION.collection_id, [entry], COLLECTION.frame_bytes)
+    entry = Entry(*server.window.name, number.to_bytes(16, "big"), EXACT.randomize([3], Random(seed=0)).to_bare())
+    body = encode_upload(COLLECTION.name, COLLECTION.version, [entry], COLLECTION.frame_bytes)
     head = f"POST /v1/reports HTTP/1.1\r\nHost: x\r\nContent-Type: {UPLOAD_TYPE}\r\nContent-Length: {len(body)}\r\n"
     return f"{head}Connection: close\r\n\r\n".encode() + body
 

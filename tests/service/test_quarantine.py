@@ -110,7 +110,7 @@ def more(one: Collector, question: str, number: int) -> None:
     (window,) = [window for window in one.board.windows.values() if window.question == question]
     rng = Random(seed=99)
     reports = window.ask.mechanism.randomize([7] * number, rng)
-    batch = Batch(WORDS.collection_id, window.ask.ask_id, rng.bytes(16 * number), reports)
+    batch = Batch(WORDS.name, WORDS.version, window.name, rng.bytes(16 * number), reports.to_bare())
     assert one.ingest([Frame(WORDS.collection_id, batch=batch)])[0].accepted == number
 
 

@@ -14,7 +14,7 @@ from exact_world import EXACT, exact_collection
 from process import HERE, Process
 
 from hubbub import Random
-from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
 
 COLLECTION = exact_collection(step=2, lateness=1)
 DAY = 86400.0
@@ -62,11 +62,8 @@ class Clocked:
         asked = next((item["ask"] for item in document["asks"] if item["ask"]["step"] == step), None)
         if asked is None:
             return False
-        # The spec's own ask id: this process does not know the mechanism by name.
-        from hubbub.protocols.ask import Ask
-
-        ask = Ask(mechanism=EXACT, step=step, standing=True)
-        frame = encode_batch(COLLECTION.collection_id, ask.ask_id, Random().bytes(16), EXACT.randomize([7], Random()))
+        name = AnswerName("all", 0, step, 1, 0)
+        frame = encode_batch(COLLECTION.name, 1, name, Random().bytes(16), EXACT.randomize([7], Random()))
         connection = self.process.connect()
         try:
             connection.request("POST", "/v1/reports", frame, {"Content-Type": BATCH_TYPE})

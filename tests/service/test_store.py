@@ -62,8 +62,8 @@ def test_everything_comes_back(reopen: Reopen):
         assert not store.knows("c" * 32, name(step, number)._replace(part=1))
     for step, number in ((4, 1), (5, 2), (7, 1), ((1 << 53) - 1, (1 << 31) - 1)):
         assert not store.knows("c" * 32, name(step, number))
-    assert [store.asked("c" * 32, "q", step) for step in (4, 5, 6, 7)] == [False, True, True, False]
-    assert not store.asked("c" * 32, "other", 5)
+    assert [store.last_step("c" * 32, "q", before) for before in (5, 6, 7, None)] == [None, 5, 6, 6]
+    assert store.last_step("c" * 32, "other") is None
 
 
 def test_counters_add_up(reopen: Reopen):

@@ -129,9 +129,13 @@ def _ended(store: Store, earlier: Collection, era: EraRow, collection: Collectio
     talk = Talk(earlier, era, store.snapshots(era), every=1)
     waiting = {row.ask: row for row, _ in talk.replay(store) if not row.final}
     releases = []
+    remembered = None
     while True:
         said = talk.said
         if isinstance(said, Release):
+            if talk.phase == 1 and now < earlier.opens(said.step):  # nobody was asked, and its time has not come
+                remembered = talk.remembered_before
+                break
             releases.append(talk.release(time=now))
         elif said.ask_id in waiting:
             talk.answer(Sketch.from_bytes(waiting.pop(said.ask_id).sketch))
@@ -139,7 +143,7 @@ def _ended(store: Store, earlier: Collection, era: EraRow, collection: Collectio
             talk.answer(said.mechanism.empty())
         else:
             break
-    step, state = talk.remembered
+    step, state = remembered or talk.remembered
     own = collection.questions[era.question].arithmetic
     taken = EraRow(collection.collection_id, era.question, era.first, own)
     return TakenOver(earlier.version, releases, taken, SnapshotRow(*taken.key, step, state))

@@ -71,6 +71,8 @@ class Talk:
         """To be stored together with the release that it is at."""
         self.remembered = (self.kept[0], snapshots[0].state if snapshots else "null")
         """The step and the state of the latest snapshot that was read or made."""
+        self.remembered_before = self.remembered
+        """Those of the one before it: where it is at a release, the step of that release begins from there."""
         self._every = every or snapshot_steps(collection)
         self._stored = {row.step: row for row in snapshots}
         self._memory = Memory(json.loads(snapshots[0].state) if snapshots else None)
@@ -167,7 +169,7 @@ class Talk:
         if step % self._every:
             return None
         made = SnapshotRow(*self.era.key, step, json.dumps(self._memory.state()))
-        self.remembered = (step, made.state)
+        self.remembered_before, self.remembered = self.remembered, (step, made.state)
         stored = self._stored.get(step)
         if stored is not None and not alike(json.loads(stored.state), json.loads(made.state)):
             raise ReplayMismatch(self.era.question, f"the snapshot of step {step} is not reproduced")
