@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from hubbub import __version__
@@ -128,6 +129,7 @@ def _paths() -> dict[str, Any]:
     }
 
 
+@cache
 def openapi() -> dict[str, Any]:
     """The document.
 
