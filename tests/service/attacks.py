@@ -3,7 +3,8 @@
     python attacks.py ATTACK PORT SECONDS [SIZE] [SOURCE]     one attack, from one address
     python attacks.py honest PORT SECONDS [RATE]              single reports, and how long each took
 
-Traffic goes to 127.0.0.1 alone, and ends by itself. Both print one line of JSON.
+Traffic goes to 127.0.0.1 alone, and ends by itself; attackers yield the processor to the others. Both print one line
+of JSON.
 """
 
 from __future__ import annotations
@@ -242,6 +243,7 @@ def main() -> None:
     if name == "honest":
         print(json.dumps(asyncio.run(honest(int(port), float(seconds), float(more[0]) if more else 50.0))))
         return
+    os.nice(15)  # an attacker has a processor of its own, and does not take the server's
     act, size = ATTACKS[name]
     attacker = Attacker(int(port), float(seconds), int(more[0]) if more else size, more[1] if len(more) > 1 else SOURCE)
     asyncio.run(act(attacker))  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,7 @@ def test_the_table_does_not_grow():
             with pytest.raises(Refused):  # who is active is not forgotten
                 one.take(busy, 1)
     assert len(one) == 50
-    clock.advance(1.0)
+    clock.advance(2000.0)
     one.take(busy, 1)
 
 
@@ -106,12 +107,29 @@ def test_a_batch_leaves_its_sender_in_debt():
     with pytest.raises(Refused, match="over_sender_quota: more than 10 reports a second") as refused:
         one.take(name, 1)
     assert refused.value.wait == pytest.approx(100.1)
-    clock.advance(100.2)
+    clock.advance(105.2)  # a request that was refused costs something too
     one.take(name, 1)
     one.correct(name, -5000)  # a bucket is full at its burst
     one.take(name, 100)
     with pytest.raises(Refused):
         one.take(name, 1)
+
+
+def test_who_goes_on_after_many_refusals_is_not_even_listened_to():
+    one, clock = senders(rate=10.0, burst=100)
+    name = one.name("192.0.2.7", [])
+    refusals = 0
+    while not one.blocked("192.0.2.7"):
+        with contextlib.suppress(Refused):
+            one.take(name, 100)
+            continue
+        refusals += 1
+    assert refusals == 3
+    assert not one.blocked("192.0.2.8")
+    assert not one.blocked("127.0.0.1")
+    clock.advance(60.0)
+    assert not one.blocked("192.0.2.7")
+    one.take(name, 1)
 
 
 def test_a_secret_is_long_enough(tmp_path: Path):

@@ -14,6 +14,7 @@ from hubbub.service.logs import Logged
 from hubbub.service.problems import handlers
 from hubbub.service.queries import Queries
 from hubbub.service.reports import PATH, ReportsRoute
+from hubbub.service.sender_limit import LimitedBySender
 from hubbub.service.service import Service
 
 __all__ = ["create_app"]
@@ -51,11 +52,10 @@ def create_app(service: Service, tokens: Tokens, *, routes: Sequence[BaseRoute] 
         finally:
             await service.stop()
 
-    rest: ASGIApp = Logged(
-        Starlette(
-            routes=[*Queries(service, tokens).routes(), *routes], exception_handlers=handlers(), lifespan=lifespan
-        )
+    pages = Starlette(
+        routes=[*Queries(service, tokens).routes(), *routes], exception_handlers=handlers(), lifespan=lifespan
     )
+    rest: ASGIApp = LimitedBySender(Logged(pages), service.senders)  # a flood writes no log
     reports = ReportsRoute(service)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from hubbub.service.limits import ConnectionLimits
@@ -45,8 +45,15 @@ class Guard:
         (0, {})
     """
 
-    def __init__(self, limits: ConnectionLimits | None = None, *, proxies: Iterable[str] = PROXIES) -> None:
+    def __init__(
+        self,
+        limits: ConnectionLimits | None = None,
+        *,
+        proxies: Iterable[str] = PROXIES,
+        blocked: Callable[[str], bool] = lambda address: False,
+    ) -> None:
         self.limits = limits or ConnectionLimits()
+        self._blocked = blocked
         self.closed: Counter[str] = Counter()
         """How many connections were closed, by reason."""
         self._most = self.limits.most
@@ -62,6 +69,9 @@ class Guard:
     def enter(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> bool:
         """Take a new connection in, unless its sender has too many."""
         address = connection.address
+        if self._blocked(address):
+            self._close(connection, "blocked")
+            return False
         if address not in self._proxies and self._senders[address] >= self.limits.sender_connections:
             self._close(connection, "sender_connections")
             return False

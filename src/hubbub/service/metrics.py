@@ -25,6 +25,7 @@ CLOSED = (
     "malformed",
     "connections",
     "sender_connections",
+    "blocked",
 )
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from hubbub import __version__
@@ -132,6 +133,7 @@ def _paths() -> dict[str, Any]:
     }
 
 
+@cache
 def openapi() -> dict[str, Any]:
     """The document.
 

@@ -96,6 +96,8 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, Refused):
         status = _STATUS[error.reason]
         headers = [("Retry-After", str(max(math.ceil(error.wait), 1)))] if status == 429 else []
+        if error.reason == "over_sender_quota":
+            headers.append(("Connection", "close"))  # what else comes on it is not looked at
         return Problem(status, error.reason, error.detail, headers=headers)
     if isinstance(error, Busy | Stopped):
         slug = "busy" if isinstance(error, Busy) else "stopping"

@@ -65,6 +65,11 @@ class Quota:
         now = self._clock.now()
         self._put(name, self._there(name, now) - count, now)
 
+    def left(self, name: str) -> float:
+        """How many are there; below 0 if it is in debt."""
+        left, then = self._left.get(name, (float(self.burst), 0.0))
+        return min(self.burst, left + max(self._clock.now() - then, 0.0) * self.rate)
+
     def clear(self) -> None:
         """Forget everyone."""
         self._left.clear()

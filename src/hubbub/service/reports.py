@@ -119,6 +119,6 @@ async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes,
 async def _send_problem(send: Send, problem: Problem) -> None:
     headers = [(b"content-type", CONTENT_TYPE.encode()), _ANY_ORIGIN]
     headers += [(name.lower().encode(), value.encode()) for name, value in problem.headers]
-    if problem.status in (408, 413) or problem.slug == "over_sender_quota":
+    if problem.status in (408, 413):
         headers.append((b"connection", b"close"))  # what is still coming is not read
     await _send(send, problem.status, problem.body(), headers)

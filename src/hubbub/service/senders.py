@@ -15,13 +15,16 @@ from hubbub.service.frames import Refused
 from hubbub.service.limits import SenderLimits
 from hubbub.service.quota import Quota
 
-__all__ = ["HEADER", "PROXIES", "Senders", "network_of", "read_secret", "signed_sender"]
+__all__ = ["HEADER", "PRICE", "PROXIES", "Senders", "network_of", "read_secret", "signed_sender"]
 
 HEADER = b"x-hubbub-sender"
 """What a proxy says of a request: the sender's address, a space, and its signature."""
 
 PROXIES = frozenset({"", "127.0.0.1", "::1", "::ffff:127.0.0.1"})
 """Where a proxy on the same machine connects from; "" is a socket without an address."""
+
+PRICE = 50
+"""Reports that a request for a page counts as, or one that is refused: about what it costs the server."""
 
 _HOUR = 3600.0
 _SHORTEST = 16
@@ -68,10 +71,20 @@ class Senders:
 
     def take(self, name: str | None, reports: int) -> None:
         """Count so many reports for someone; refuse them (`Refused`) if there were too many before."""
-        wait = self._quota.take(name, reports) if name is not None else 0.0
+        if name is None:
+            return
+        wait = self._quota.take(name, reports)
         if wait:
+            self._quota.owe(name, PRICE)
             said = f"more than {self._limits.rate:g} reports a second; try again in {wait:.3g} seconds"
             raise Refused("over_sender_quota", said, wait=wait)
+
+    def blocked(self, address: str) -> bool:
+        """Whether someone goes on after many refusals: then not even a connection is taken."""
+        if not len(self._quota) or address in PROXIES:
+            return False
+        name = self.name(address, ())
+        return name is not None and self._quota.left(name) < -self._limits.burst
 
     def correct(self, name: str | None, reports: int) -> None:
         """Count so many more, or fewer: a request that was let through has other reports than it looked like."""

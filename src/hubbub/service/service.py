@@ -48,8 +48,8 @@ class Service:
         self.collector = collector
         self.hub = Hub()
         self.writer = Writer(collector, self._failed)
-        self.guard = Guard(collector.limits.connections)
         self.senders = Senders(collector.limits.senders, collector.clock)
+        self.guard = Guard(collector.limits.connections, blocked=self.senders.blocked)
         self.bodies = Bodies()
         self.draining = False
         self._on_failure = on_failure
