@@ -115,7 +115,8 @@ class Device:
             assert passed  # not refused anything
         if passed:
             assert self.allowed(list(zip(kept, firsts, strict=True)), shown, account, question, units)
-            self.debits.append((self.true, self.true + self.error, account, question, units))
+            # A clock set back within its step counts as standing still.
+            self.debits.append((self.true, shown[0] // TICKS, account, question, units))
             self.trusted.append(now.trusted)
 
     def allowed(

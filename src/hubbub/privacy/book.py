@@ -87,8 +87,11 @@ class Book:
                 spent = self._spent(promise, times, now, account, question)
                 if spent + units > limit:
                     raise BudgetExceeded(promise.unit, spent, units, limit)
-        self.rows.add_debit(Debit(account, question, units, now.wall, now.trusted))
-        self._settle(_used(times, now), now)
+        used = _used(times, now)
+        # At the latest time used: where the clock was set back within its step, the time it shows may be past already
+        # on another promise's grid.
+        self.rows.add_debit(Debit(account, question, units, used.latest or 0, now.trusted))
+        self._settle(used, now)
 
     def freeze(self, field: str, step: int, value: int | bytes) -> int | bytes:
         """Keep the first value of a field in the present step, and return it."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from hubbub.core.errors import HubbubError, InvalidValue, SpecMismatch
 from hubbub.core.migrations import Format, UnknownFormat
+from hubbub.core.private_file import make_private_file
 from hubbub.core.spec import Json, canonical
 
 __all__ = ["LedgerFile", "LedgerUnavailable"]
@@ -75,8 +76,9 @@ class LedgerFile:
             raise
 
     def close(self) -> None:
-        """Close it."""
-        self._database.close()
+        """Close it; in a forked process leave it to its owner, whose transaction would be rolled back."""
+        if os.getpid() == self._pid:
+            self._database.close()
 
     def run(self, sql: str, *values: object) -> list[Any]:
         """Run one statement, and return its rows."""
@@ -138,7 +140,7 @@ class LedgerFile:
 def _connect(path: str) -> sqlite3.Connection:
     try:
         if path != ":memory:":
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite would let others read it
+            make_private_file(path)  # SQLite would let others read it
         return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
         raise LedgerUnavailable(f"{path}: {error}") from error
