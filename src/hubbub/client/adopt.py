@@ -57,7 +57,6 @@ def adopt(store: Store, offered: Collection, document: Document, old: Collection
             fields = store.recorded_fields() if old is None else set(old.fields)
             stay = set() if old is None else {name for name in fields if offered.fields.get(name) == old.fields[name]}
             store.forget(fields - stay)
-            store.enroll_again()
         store.keep("collection", document)
         store.put_in_force(offered.version, offered.collection_id)
 

@@ -232,10 +232,6 @@ class Store:
         """Note what became of the report that a device enrolled with: where it was lost, another must say so."""
         self._run("UPDATE following SET told = ?, enrolment = NULL WHERE enrolment = ?", int(told), report_id)
 
-    def enroll_again(self) -> None:
-        """Have all streams tell the server that they are there: another version of it does not know."""
-        self._run("UPDATE following SET told = 0, enrolment = NULL")
-
     # -- answers ----------------------------------------------------------------------------------------------
 
     def answered(self, name: str) -> bool:
@@ -260,9 +256,11 @@ class Store:
 
     def drop_answers(self, *, names: bool) -> int:
         """Drop all that waits, and the names too where they no longer mean the same; how many reports it were."""
-        waiting = sum(bool(answer.report) for answer in self.waiting())
+        waiting = [answer for answer in self.waiting() if answer.report]
+        for answer in waiting:
+            self.enrolled_by(answer.id, told=False)
         self._run("DELETE FROM answers" if names else "UPDATE answers SET report = NULL")
-        return waiting
+        return len(waiting)
 
     # -- counts -----------------------------------------------------------------------------------------------
 
