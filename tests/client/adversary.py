@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,7 +101,10 @@ class Limit:
             return sum(each.spent for each in own) > self.limit
         steps = [(each.wall - self.origin) // self.interval for each in own]
         for first in steps:
-            if sum(e.spent for e, step in zip(own, steps, strict=True) if first <= step < first + self.steps) > self.limit:
+            if (
+                sum(e.spent for e, step in zip(own, steps, strict=True) if first <= step < first + self.steps)
+                > self.limit
+            ):
                 return True
         span = (self.steps - 1) * self.interval
         return any(sum(e.spent for e in own if each.true <= e.true < each.true + span) > self.limit for each in own)
@@ -149,7 +153,9 @@ class Adversary:
 
     def opened(self) -> Client:
         given: dict[str, Any] = {"jitter": 0.0, "collection": "survey"}
-        return Client(self.folder, self, KEYS.public, clock=self.clock, monotonic=lambda: self.true - self.boot, **given)
+        return Client(
+            self.folder, self, KEYS.public, clock=self.clock, monotonic=lambda: self.true - self.boot, **given
+        )
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
         if body is not None:
@@ -222,10 +228,8 @@ class Adversary:
                 asks[f"{name}:0:{ask.step}:{round}:0"] = ask.mechanism
                 listed.append(spec)
         self.server.publish_asks([], step, self.clock.now() + 1, {"asks": listed})
-        self.asked = {**asks, **self.asked} if self.draw.random() < 0.5 else {**self.asked, **asks}
+        self.asked |= asks  # every answer is sent before the next asks are published
         for _ in range(2):
-            # Which ask a name was answered for is what was published when it was: names are drained before the next.
-            self.asked = {**self.asked, **asks}
             self.client.tick()
             self.adopt()
             self.states()
@@ -239,10 +243,8 @@ class Adversary:
         mechanism: Any = question.mechanism_for(found.fields[question.field])
         if self.draw.random() < 0.4 and question.kind in ("histogram", "stream"):
             units = self.draw.choice((10**10, 10**11, 10**12 // 3, 10**12, 2 * 10**12, 4 * 10**12 + 1))
-            try:
+            with suppress(InvalidValue):
                 mechanism = asked.mechanism(units)
-            except InvalidValue:
-                pass
         length = CIRCLE if self.draw.random() < 0.9 else self.draw.choice((1, CIRCLE // 2))
         when = step if self.draw.random() < 0.9 else max(0, step + self.draw.choice((-1, 1)))
         return Ask(mechanism=mechanism, step=when, view=asked.view, cohort=Arc(self.draw.randrange(CIRCLE), length))
@@ -293,6 +295,3 @@ def history(folder: Path, seed: int | str, moves: int = 25) -> tuple[list[str], 
     """What went wrong in a history, and how much was heard in it."""
     adversary = Adversary(folder, seed)
     return adversary.live(moves), len(adversary.heard)
-
-
-__all__ = ["Adversary", "collection", "history", "limits_of", "replace"]

@@ -25,8 +25,8 @@ from local_server import KEYS, LocalServer, survey
 
 import hubbub.client
 from hubbub.client import Client, Response
-from hubbub.collection import ManualClock
 from hubbub.client.store import Store
+from hubbub.collection import ManualClock
 from hubbub.collection.wire import AnswerName, decode_upload
 from hubbub.privacy.book import Book
 from hubbub.privacy.ledger_store import Debit

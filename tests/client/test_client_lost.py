@@ -131,9 +131,8 @@ def test_a_kept_document_that_is_garbled_is_fetched_again_and_the_promises_hold(
     database.close()
     with pytest.raises(InvalidValue, match="kept document of version 1"):
         read_status(folder, clock)
-    with device(folder, server, clock) as client:
-        with pytest.raises(NotReady, match="cannot be read"):
-            client.status()
+    with device(folder, server, clock) as client, pytest.raises(NotReady, match="cannot be read"):
+        client.status()
     assert spend_some(folder, server, clock, range(7, 20)) == 1
     assert read_status(folder, clock).spent == 3 * UNITS_PER_EPSILON
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 from device import MEMO, answers, begin, device, live, seeded
 from local_server import LocalServer, survey
 

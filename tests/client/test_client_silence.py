@@ -1,4 +1,4 @@
-"""Silence does not tell: whatever a device recorded, an observer of its uploads sees the same names, times and sizes."""
+"""Silence does not tell: whatever a device recorded, who watches its uploads sees the same names, times and sizes."""
 
 from __future__ import annotations
 

@@ -104,7 +104,11 @@ def test_a_folder_older_than_streams_of_changes_gets_their_table(tmp_path: Path,
 
 @pytest.mark.parametrize(
     ("name", "file", "key"),
-    [("client-4", "client.sqlite", "client"), ("client-3", "client.sqlite", "client"), ("client-3", "asks-1.sqlite", "version")],
+    [
+        ("client-4", "client.sqlite", "client"),
+        ("client-3", "client.sqlite", "client"),
+        ("client-3", "asks-1.sqlite", "version"),
+    ],
 )
 def test_a_newer_format_is_refused_and_left_as_it_is(tmp_path: Path, name: str, file: str, key: str) -> None:
     folder, expected = golden(name, tmp_path)

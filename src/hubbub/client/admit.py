@@ -26,8 +26,8 @@ def phase_of(collection: Collection, question: str, step: int, now: float) -> tu
 def admit(collection: Collection, published: Published, step: int) -> None:
     """Refuse an ask that the signed terms of its question do not allow.
 
-    The view must be the one that is signed, and the mechanism one of those: then every value that can be recorded has an
-    answer, no value is betrayed by an error, and no epsilon of its own tags a device. The ledger says what is spent.
+    The view must be the one that is signed, and the mechanism one of those: then every value that can be recorded has
+    an answer, no value is betrayed by an error, and no epsilon of its own tags a device. The ledger says what is spent.
 
     Example:
         >>> from dataclasses import replace

@@ -52,7 +52,7 @@ def from_3(run: Run, *, folder: Path, now: float) -> None:
     ledgers = {key: _read(path) for key, path in old_ledgers(folder).items()}
     collection, in_force = _collection(run), _in_force(run)
     _refuse_lost(collection, in_force, ledgers, folder)
-    old = {table: run(f"SELECT * FROM {table}") for table in _OLD}
+    old = {table: run(f"SELECT * FROM {table}") for table in _OLD}  # noqa: S608 - names of our own
     for table in _OLD:
         run(f"DROP TABLE {table}")
     there = {name for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -65,10 +65,13 @@ def from_3(run: Run, *, folder: Path, now: float) -> None:
     waited = sum(row[-1] is not None for row in old["queue"])
     newest = max((version for _, version in ledgers), default=0)
     asks = ledgers.get(("asks", newest))
-    waited += sum(report is not None and not name.startswith("stream:") for name, *_, report in (asks.entries if asks else []))
+    waited += sum(
+        report is not None and not name.startswith("stream:") for name, *_, report in (asks.entries if asks else [])
+    )
     if waited:
         run(
-            "INSERT INTO counters VALUES ('outdated', ?) ON CONFLICT (name) DO UPDATE SET count = count + excluded.count",
+            "INSERT INTO counters VALUES ('outdated', ?) "
+            "ON CONFLICT (name) DO UPDATE SET count = count + excluded.count",
             waited,
         )
     run("DELETE FROM documents WHERE name <> 'collection'")
@@ -94,7 +97,9 @@ def _read(path: Path) -> OldLedger:
             ((text,),) = database.execute("SELECT terms FROM terms")
             terms = json.loads(text)
             if terms["version"] != 1:
-                raise LedgerUnavailable(f"{path}: format {terms['version']}: a newer one wrote it, and is needed to read it")
+                raise LedgerUnavailable(
+                    f"{path}: format {terms['version']}: a newer one wrote it, and is needed to read it"
+                )
             account = "SELECT lifetime, latest, step, wall, monotonic, trusted FROM account"
             ((lifetime, latest, *seen),) = database.execute(account)
             return OldLedger(
@@ -126,26 +131,38 @@ def _in_force(run: Run) -> int | None:
     return int(json.loads(rows[0][0])[0]) if rows else None
 
 
-def _refuse_lost(collection: Collection | None, in_force: int | None, ledgers: dict[Any, OldLedger], folder: Path) -> None:
+def _refuse_lost(
+    collection: Collection | None, in_force: int | None, ledgers: dict[Any, OldLedger], folder: Path
+) -> None:
     """A ledger that must have been there and is not is no reason to begin anew."""
     if in_force is None:
         return
     spent = sum(ledger.lifetime for ledger in ledgers.values())
     user = None if collection is None else collection.budget.user
     lasting = user is not None and spent >= user  # then there is nothing to pay with, and no file
-    kinds = {"asks"} if collection is None else {"memos" if terms.state == "memo" else "asks" for terms in collection.terms.values()}
+    kinds = (
+        {"asks"}
+        if collection is None
+        else {"memos" if terms.state == "memo" else "asks" for terms in collection.terms.values()}
+    )
     for kind in sorted(kinds):
         if (kind, in_force) not in ledgers and not lasting:
             raise LedgerUnavailable(f"{folder / f'{kind}-{in_force}.sqlite'} is missing, and was there before")
 
 
 def _carry_spending(
-    run: Run, ledgers: dict[tuple[str, int], OldLedger], retired: dict[int, int], collection: Collection | None, now: float
+    run: Run,
+    ledgers: dict[tuple[str, int], OldLedger],
+    retired: dict[int, int],
+    collection: Collection | None,
+    now: float,
 ) -> None:
     seen = [(version, ledger.seen) for (_, version), ledger in ledgers.items() if ledger.seen is not None]
     base = max(seen, key=lambda each: each[0])[1] if seen else None
     trusted = 0 if base is None else base.trusted
-    used = [ledger.grid.origin + ledger.latest * ledger.grid.interval for ledger in ledgers.values() if ledger.latest >= 0]
+    used = [
+        ledger.grid.origin + ledger.latest * ledger.grid.interval for ledger in ledgers.values() if ledger.latest >= 0
+    ]
     run(
         "UPDATE times SET latest = ?, step = ?, wall = ?, monotonic = ?, trusted = ?",
         *(max(used, default=None), *(base or (None,) * 4)),

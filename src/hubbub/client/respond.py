@@ -5,7 +5,7 @@ from __future__ import annotations
 from hubbub.client.admit import admit, on_arc, phase_of
 from hubbub.client.answer import Answerer
 from hubbub.client.current import Current
-from hubbub.client.documents import Asks, Published, Refused
+from hubbub.client.documents import Published, Refused
 from hubbub.client.store import Answer, Store
 from hubbub.collection import Collection
 from hubbub.core.random import Random

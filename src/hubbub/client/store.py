@@ -38,8 +38,8 @@ _TABLES = (
     "CREATE TABLE following (question TEXT PRIMARY KEY, stream TEXT NOT NULL, state BLOB NOT NULL, "
     "told INTEGER NOT NULL, enrolment BLOB)",
     # An answer waits while it has a report: empty for a frame without one, NULL once it is done.
-    "CREATE TABLE answers (name TEXT PRIMARY KEY, step INTEGER NOT NULL, closes REAL NOT NULL, id BLOB NOT NULL UNIQUE, "
-    "report BLOB)",
+    "CREATE TABLE answers (name TEXT PRIMARY KEY, step INTEGER NOT NULL, closes REAL NOT NULL, "
+    "id BLOB NOT NULL UNIQUE, report BLOB)",
     "CREATE TABLE counters (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
 )
 
@@ -112,10 +112,11 @@ class Store:
         if not lost:
             claim(folder)
         format = Format("client", VERSION, {**FORMAT.migrations, 3: partial(from_3, folder=folder, now=clock.now())})
-        tables = (*_TABLES, *TABLES)
+        tables: tuple[str, ...] = (*_TABLES, *TABLES)
         if lost:
             now = int(clock.now())
-            tables += (*all_spent(now * TICKS), f"INSERT INTO device VALUES ('{RECOVERED}', CAST('{now}' AS BLOB))")
+            note = f"INSERT INTO device VALUES ('{RECOVERED}', CAST('{now}' AS BLOB))"  # noqa: S608 - a number
+            tables += (*all_spent(now * TICKS), note)
         self._file = LedgerFile(folder / FILE, {"collection": collection}, tables, format)
         mark(folder, collection, VERSION)
         remove_old_ledgers(folder)

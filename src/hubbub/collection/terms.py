@@ -103,7 +103,7 @@ def terms_of(collection: Collection, name: str) -> Terms:
         mechanisms=mechanisms,
         rounds=2 if question.adaptive else 1,
         account=memo_account(question.field, mechanism) if cost.memo else ASKS,
-        state=question.kind if question.kind in ("memo", "changes") else "none",  # type: ignore[arg-type]
+        state=question.kind if question.kind in ("memo", "changes") else "none",
         promises=(Promise(min(limit[0], MOST_UNITS), *limit[1:], scope=of_question(name)),),
     )
 
@@ -127,10 +127,11 @@ def promises_of(collection: Collection) -> tuple[Promise, ...]:
     budget, grid = collection.budget, (collection.step_seconds, collection.origin)
     found = []
 
-    def divide(limit: int, needed: int, *given: int) -> None:
+    def divide(limit: int, needed: int, steps: int, interval: int = 0, origin: int = 0) -> None:
         memos = min(limit, max(sum(fresh.values()), limit - needed)) if fresh else 0
         parts = {ASKS: limit - memos, **_divided(memos, fresh)}
-        found.append(Promise(limit, *given, parts={account: part for account, part in parts.items() if part}))
+        given = {account: part for account, part in parts.items() if part}
+        found.append(Promise(limit, steps, interval, origin, parts=given))
 
     if budget.event is not None:
         divide(budget.event, sum(cost.step for cost in others), 1, *grid)

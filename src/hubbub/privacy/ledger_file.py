@@ -163,7 +163,8 @@ def _connect(path: str) -> sqlite3.Connection:
     try:
         # Never made by SQLite: a file that is missing is not a new one.
         name = path if path == ":memory:" else f"{Path(path).absolute().as_uri()}?mode=rw"
-        options: dict[str, Any] = {"timeout": _PATIENCE, "isolation_level": None, "check_same_thread": False}
-        return sqlite3.connect(name, uri=path != ":memory:", **options)
+        return sqlite3.connect(
+            name, timeout=_PATIENCE, isolation_level=None, check_same_thread=False, uri=path != ":memory:"
+        )
     except (OSError, sqlite3.Error) as error:
         raise LedgerUnavailable(f"{path}: {error}") from error
