@@ -259,11 +259,9 @@ def test_a_tighter_promise_that_gives_an_account_more_does_not_push_the_older_ou
 def test_a_book_without_its_past_supposes_that_everything_is_spent() -> None:
     device = Device(tables=(*TABLES, *all_spent(1000 * TICKS)))
     device.version((10, 0), [Promise(5, 0, scope="question:a"), Promise(5, 2, 10, scope="question:b")])
-    for waited in (
-        0,
-        19,
-        10,
-    ):  # the two steps of b are over then; the whole takes three
+    with device.file.transaction():
+        device.book.observe()
+    for waited in (0, 19, 10):  # the two steps of b are over then; the whole takes three
         device.true += waited
         for question in QUESTIONS:
             with device.file.transaction(), pytest.raises(BudgetExceeded):
