@@ -104,11 +104,19 @@ def test_a_stream_of_changes_goes_on_across_versions(folder: Path) -> None:
         assert (client.status().version, client.status().spent) == (2, spent)
         with client._store.transaction():
             assert client._store._run("SELECT question, stream FROM following") == before
+        # Steps of another length for a moment: the same step is not told twice, and nothing breaks.
+        for version, step in (("3", '"30m"'), ("4", '"1h"')):
+            serve(server, survey(moves, version=version, step=step))
+            server.begin(server.collection.step_at(clock.now()))
+            client._current.asks = None  # look now, not when the step is over
+            client.tick()
+            client.upload()
+            assert (client.status().version, client.status().spent) == (int(version), spent)
         # Another question under the same name is another stream: it must wait for the next horizon.
-        serve(server, survey(moves.replace("changes = 2", "changes = 3"), version="3"))
+        serve(server, survey(moves.replace("changes = 2", "changes = 3"), version="5"))
         days(client, server, clock, range(32, 34))
         assert client.status().spent == 2 * spent
-        serve(server, survey(moves.replace("changes = 2", "changes = 4"), version="4"))
+        serve(server, survey(moves.replace("changes = 2", "changes = 4"), version="6"))
         assert days(client, server, clock, range(34, 40)) == [0] * 6
         assert client.status().spent == 2 * spent
 

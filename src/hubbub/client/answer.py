@@ -112,7 +112,11 @@ class Answerer:
             self._spend(question, step, symbols.event().spent)
             kept = Followed(symbols.enroll(self._rng).to_bytes(), told=False, enrolment=None)
         new = not kept.told and kept.enrolment is None
-        state, said = symbols.step(Standing.from_bytes(kept.state), step, values, self._rng)
+        state = Standing.from_bytes(kept.state)
+        told = state.following.node * symbols.plan.tree.span(state.level)
+        if symbols.place(step)[1] <= told:  # under a version before, whose steps were others for a while
+            return None
+        state, said = symbols.step(state, step, values, self._rng)
         enrolment = report_id if new else kept.enrolment
         self._store.follow(question, stream, Followed(state.to_bytes(), kept.told, enrolment))
         if said is None and not new:
