@@ -213,7 +213,7 @@ def test_only_devices_on_the_arc_answer(folder: Path, clock: ManualClock, server
     answered = 0
     for number in range(40):
         with device(folder / str(number), server, clock) as client:
-            place = place_on_circle(client._store.device_key, server.collection.collection_id)
+            place = place_on_circle(client._store.device_key, server.collection.name)
             made = client.tick()
             assert made == int(quarter.cohort.holds(np.array([place]))[0])
             answered += made
@@ -228,7 +228,7 @@ def test_an_older_version_is_refused_and_so_is_a_changed_one(folder: Path, clock
         assert client.tick() == 1
         for offered in (survey(version="1"), survey(version="2", event="8.0", epsilon="8.0")):
             server.publish_collection(offered)
-            server.publish_asks([], 6, 9e12, {"collection_id": offered.collection_id})
+            server.publish_asks([], 6, 9e12, {"version": 3})
             clock.advance(3600)
             assert client.tick() == 0
             assert client.status().version == 2
@@ -277,3 +277,66 @@ def test_every_honest_ask_is_admitted() -> None:
             with pytest.raises(Refused):
                 admit(collection, Published(question, replace(ask, step=9, cohort=Arc(0, 5))), 9)
             assert ask.cohort.share == 1.0
+
+
+def test_an_ask_may_not_spend_more_than_its_question_promised(folder: Path, clock: ManualClock) -> None:
+    """The budget has room for 8: the question's own promise of 1 holds."""
+    server = LocalServer(survey(event="8.0", user="80.0"))
+    begin(server, clock, 5)
+    with device(folder, server, clock) as client:
+        for epsilon in (2.0, 1.0 + 1e-12, 0.5, 1.0 - 1e-12):  # and no epsilon of its own tags a device
+            ask = replace(popular(server), mechanism=hb.GRR(epsilon=epsilon, domain=3))
+            server.publish_asks([("popular", ask)], 5, clock.now() + 1)
+            assert client.tick() == 0
+            clock.advance(300)
+        assert spent(client) == 0
+        server.publish_asks([("popular", popular(server))], 5, 9e12)
+        assert client.tick() == 1
+
+
+def test_a_name_has_one_answer_whatever_claims_it(folder: Path, clock: ManualClock) -> None:
+    text = TEXT.replace('kind = "histogram"', 'kind = "stream"\nmethod = "LBD"\nw = 4')
+    server = LocalServer(survey(text, event="8.0", user="80.0"))
+    begin(server, clock, 5)
+    terms = server.collection.terms["popular"]
+    asked = server.collection.questions["popular"].question(server.collection.fields["theme"])
+    several = {asked.mechanism(units).spec_id: asked.mechanism(units) for units in range(10**11, 10**12, 10**9)}
+    allowed = [mechanism for spec_id, mechanism in several.items() if spec_id in terms.mechanisms]
+    with device(folder, server, clock) as client:
+        for mechanism in allowed[:3]:
+            ask = replace(popular(server), mechanism=mechanism)
+            server.publish_asks([("popular", ask)], 5, clock.now() + 1)
+            client.tick()
+            clock.advance(300)
+        assert len(allowed) > 1
+        assert client.status().queued == 1
+        server.rounds["popular"] = 2
+        server.publish_asks([("popular", popular(server))], 5, clock.now() + 1)
+        client.tick()
+        assert client.status().queued <= 2
+        for number in (0, 3, 7):
+            before = refused(client).get("round", 0)
+            server.rounds["popular"] = number
+            spec = {"question": "popular", "run": 0, "round": number, "part": 0, "ask": popular(server).spec()}
+            server.publish_asks([], 5, clock.now() + 1, {"asks": [spec]})
+            clock.advance(300)
+            client.tick()
+            assert refused(client).get("round", 0) == before + 1
+
+
+def test_a_question_promised_once_in_seven_days_is_answered_once_in_seven_days(
+    folder: Path, clock: ManualClock
+) -> None:
+    week = TEXT.replace('kind = "histogram"', 'kind = "stream"\nmethod = "LPU"\nw = 168')
+    server = LocalServer(survey(week, event="8.0", user="800.0"))
+    whole = server.collection.fields["theme"]
+    mechanism = server.collection.questions["popular"].mechanism_for(whole)
+    with device(folder, server, clock) as client:
+        answered = []
+        for step in range(5, 5 + 2 * 168, 7):
+            clock.set(server.collection.opens(step) + 1.0)
+            ask = Ask(mechanism=mechanism, step=step, cohort=Arc(0, CIRCLE))  # everyone is asked, every time
+            server.publish_asks([("popular", ask)], step, 9e12)
+            if client.tick():
+                answered.append(step)
+        assert answered == [5, 5 + 168]

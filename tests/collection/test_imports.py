@@ -21,7 +21,8 @@ assert open_collection(seal(collection.spec(), keys.private), keys.public) == co
 assert check(collection) and promise(collection) and forecast(collection)
 ask = next(collection.protocol("popular"))
 report = ask.mechanism.randomize(ask.view([collection.encode("theme", "dark")]), Random())
-frame = encode_upload("themes", 1, [Entry("popular", 0, ask.step, 1, 0, b"i" * 16, report.to_bare())], 1024)
+entry = Entry("popular", 0, 7, 1, 0, b"i" * 16, report.to_bare())
+frame = encode_upload(collection.name, collection.version, [entry], 1024)
 assert decode_upload(frame).entries[0].reports(ask.mechanism) == report
 print(" ".join(sys.modules))
 """

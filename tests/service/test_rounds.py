@@ -266,6 +266,24 @@ def test_a_changed_collection_needs_a_new_version_which_ends_the_old_one():
         collector(exact_collection(), clock, store)
 
 
+def test_a_version_that_promises_less_is_not_served():
+    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
+    text = STREAM.replace("METHOD", "LPU")
+    first = load_collection(text)
+    one = Collector([first], store, clock=clock, keys=KEYS)
+    second = text.replace("version = 1", "version = 2")
+    wider = second.replace("epsilon = 1.0, steps = 4", "epsilon = 2.0, steps = 4")
+    for tried in (
+        wider,
+        wider.replace("epsilon = 2.0, steps = 4", "epsilon = 1.0, steps = 3").replace("w = 4", "w = 3"),
+    ):
+        with pytest.raises(InvalidValue, match="no wider promise"):
+            Collector([load_collection(tried)], store, clock=clock, keys=KEYS)
+    same = load_collection(second.replace("Every method", "Each method"))
+    assert Collector([same], store, clock=clock, keys=KEYS).collections["streams"].version == 2
+    assert one.collections["streams"].version == 1
+
+
 STREAM = """
 name = "streams"
 version = 1

@@ -47,8 +47,8 @@ class DocumentFormat(Versions[Upgrade]):
         return made
 
 
-COLLECTION = DocumentFormat("collection", 1)
-"""Collections, as they are signed and stored."""
+COLLECTION = DocumentFormat("collection", 2, {1: dict})
+"""Collections, as they are signed and stored. Format 1 had no terms and no promises: they are compiled all the same."""
 
 ASKS = DocumentFormat("asks", 2)
 """The asks of a moment. Format 1 named no rounds, and is over: a device fetches anew."""

@@ -15,11 +15,13 @@ from hubbub.collection.frame import entry_bytes, frame_bytes, largest_report
 from hubbub.collection.locate import at
 from hubbub.collection.question import QuestionSpec
 from hubbub.collection.slug import is_slug
+from hubbub.collection.terms import Terms, promises_of, terms_of
 from hubbub.collection.turn import start_of
 from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue
-from hubbub.core.spec import Json, integer, spec_id
+from hubbub.core.spec import Json, canonical, integer, spec_id
 from hubbub.privacy.budget import Budget
+from hubbub.privacy.promise import Promise
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
@@ -205,6 +207,16 @@ class Collection:
             total += entry_bytes(name, largest) * (2 if question.adaptive else 1)
         return frame_bytes(total)
 
+    @cached_property
+    def terms(self) -> Mapping[str, Terms]:
+        """What a device has to know of each question."""
+        return MappingProxyType({name: terms_of(self, name) for name in self.questions})
+
+    @cached_property
+    def promises(self) -> tuple[Promise, ...]:
+        """What is promised of the whole."""
+        return promises_of(self)
+
     # -- servers ----------------------------------------------------------------------------------------------
 
     def protocol(self, question: str, memory: Memory | None = None, *, first: int = 0) -> Protocol:
@@ -242,6 +254,8 @@ class Collection:
             "budget": self.budget.spec(),
             "overrides": dict(self.overrides),
             **({"cover": True} if self.cover else {}),
+            "promises": [promise.spec() for promise in self.promises],
+            "terms": {name: terms.spec() for name, terms in self.terms.items()},
         }
 
     @cached_property
@@ -251,12 +265,16 @@ class Collection:
 
     @staticmethod
     def from_spec(spec: Mapping[str, Any]) -> Collection:
-        """Read a collection back, of this format or an older one; every field must be there, and no other."""
-        wanted = {"format"} | {part.name for part in fields(Collection)}
+        """Read a collection back, of this format or an older one; every field must be there, and no other.
+
+        The promises and terms must be the very ones that the questions compile to. Format 1 had none.
+        """
         present = formats.COLLECTION.upgrade(spec) if isinstance(spec, Mapping) and "format" in spec else {}
+        compiled = {"promises", "terms"} if present and spec["format"] > 1 else set()
+        wanted = {"format"} | {part.name for part in fields(Collection)} | compiled
         if set(present) | {"cover"} != wanted or present.get("cover", True) is not True:
             raise InvalidValue("collection", spec, f"exactly the fields {', '.join(sorted(wanted))}")
-        given = {name: value for name, value in present.items() if name != "format"}
+        given = {name: value for name, value in present.items() if name not in {"format"} | compiled}
         for name in _RANGES:
             given[name] = integer(name, given[name])
         for name in ("fields", "questions"):
@@ -272,6 +290,9 @@ class Collection:
         with at("budget"):
             given["budget"] = Budget.from_spec(given["budget"])
         made = Collection(**{**given, "fields": domains, "questions": questions})
+        for name in compiled:
+            if canonical(spec[name]) != canonical(made.spec()[name]):
+                raise InvalidValue(name, spec[name], "what the collection's questions and limits compile to")
         if spec["format"] != present["format"]:
             object.__setattr__(made, "_signed", dict(spec))
         return made

@@ -1,0 +1,50 @@
+"""Generated histories of an adversarial server: no promise that was ever signed is broken, no name answered twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from adversary import history
+
+from hubbub.privacy.book import Book
+
+
+def lives(folder: Path, seeds: range, *, stop: bool = False) -> tuple[list[str], int]:
+    """What went wrong in so many histories, and how much was heard; with `stop`, up to the first that goes wrong."""
+    wrong: list[str] = []
+    heard = 0
+    for seed in seeds:
+        found, reports = history(folder / str(seed), seed)
+        wrong += [f"history {seed}: {each}" for each in found]
+        heard += reports
+        if stop and wrong:
+            break
+    return wrong, heard
+
+
+def test_no_promise_is_broken_whatever_the_server_says(folder: Path) -> None:
+    wrong, heard = lives(folder, range(60))
+    assert wrong == []
+    assert heard > 100  # devices did answer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(20))
+def test_no_promise_is_broken_in_ten_thousand_histories(folder: Path, part: int) -> None:
+    wrong, heard = lives(folder, range(1000 + 500 * part, 1500 + 500 * part))
+    assert wrong == []
+    assert heard > 1000
+
+
+def test_a_device_that_forgets_older_promises_is_caught(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Book.promise
+
+    def newest(self: Book, promises: Any) -> None:
+        self.rows.drop_promises(self.rows.promises())
+        real(self, promises)
+
+    monkeypatch.setattr(Book, "promise", newest)
+    wrong, _ = lives(folder, range(60), stop=True)
+    assert wrong
