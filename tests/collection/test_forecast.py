@@ -12,7 +12,6 @@ from tests.collection.conftest import FIELDS, QUESTIONS, make
 import hubbub as hb
 from hubbub.collection import Collection, QuestionSpec, forecast
 from hubbub.collection.forecast import DEVICES, standard_error
-from hubbub.collection.frame import report_size
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
@@ -79,7 +78,7 @@ def test_every_question_has_a_row(everything: Collection) -> None:
             assert many is not None
             assert few / many == pytest.approx(10**0.5, rel=1e-6)
         assert row.unit == ("seconds" if name in ("time", "time_now") else "share")
-        assert row.report_bytes >= report_size(question.mechanism_for(FIELDS[question.field]))
+        assert row.report_bytes >= question.mechanism_for(FIELDS[question.field]).report_bytes
         assert row.note
     assert rows["themes"].epsilon_a_year == pytest.approx(8760)
     assert rows["theme_now"].epsilon_a_year == pytest.approx(2190)

@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hubbub as hb
 from hubbub.collection import Collection
-from hubbub.collection.frame import entry_bytes, frame_bytes, report_size
+from hubbub.collection.frame import HEAD_BYTES, entry_bytes, frame_bytes
 from hubbub.collection.wire import (
+    AnswerName,
     Batch,
     Entry,
     Upload,
@@ -30,39 +30,72 @@ from hubbub.collection.wire import (
     json_size,
 )
 from hubbub.core.errors import DecodeError, InvalidValue
-from hubbub.core.reports import Reports
 from hubbub.mechanisms import MECHANISMS
 from hubbub.protocols.ask import Ask
 
-COLLECTION, ASK = "0123456789abcdef" * 2, "fedcba9876543210" * 2
+COLLECTION, VERSION, NAME = "themes", 3, AnswerName("popular", 0, 1234, 1, 0)
 GRR = hb.GRR(epsilon=1.0, domain=4)
-REPORT = GRR.randomize([3], hb.Random(seed=1)).to_bytes()
-ENTRIES = [Entry(ASK, bytes([k]) * 16, REPORT) for k in range(3)]
+REPORT = GRR.randomize([3], hb.Random(seed=1)).to_bare()
+ENTRIES = [Entry(*NAME, bytes([k]) * 16, REPORT) for k in range(3)]
 BATCH = GRR.randomize([0, 1, 2, 3], hb.Random(seed=1))
 
-identifiers = st.text("0123456789abcdef", min_size=32, max_size=32)
-entries = st.builds(Entry, identifiers, st.binary(min_size=16, max_size=16), st.binary(max_size=300))
+slugs = st.from_regex(r"[a-z][a-z0-9_-]{0,63}", fullmatch=True)
+small = st.integers(0, (1 << 31) - 1)
+names = st.builds(AnswerName, slugs, small, st.integers(0, (1 << 53) - 1), st.integers(1, (1 << 31) - 1), small)
+entries = st.builds(
+    lambda name, report_id, report: Entry(*name, report_id, report),
+    names,
+    st.binary(min_size=16, max_size=16),
+    st.binary(max_size=300),
+)
+versions = st.integers(1, 1 << 31)
 
 
-@given(identifiers, st.lists(entries, max_size=5), st.integers(0, 70_000))
+@given(slugs, versions, st.lists(entries, max_size=5), st.integers(0, 70_000))
 @settings(max_examples=300, deadline=None)
-def test_an_upload_comes_back_at_any_size(collection: str, sent: list[Entry], spare: int) -> None:
-    size = frame_bytes(sum(entry_bytes(len(entry.report)) for entry in sent)) + spare
-    frame = encode_upload(collection, sent, size)
+def test_an_upload_comes_back_at_any_size(collection: str, version: int, sent: list[Entry], spare: int) -> None:
+    size = frame_bytes(sum(entry_bytes(entry.question, len(entry.report)) for entry in sent)) + spare
+    frame = encode_upload(collection, version, sent, size)
     assert len(frame) == size
-    assert decode_upload(frame) == Upload(collection, sent)
-    readable = encode_upload_json(collection, sent, size)
+    assert decode_upload(frame) == Upload(collection, version, sent)
+    readable = encode_upload_json(collection, version, sent, size)
     assert len(readable) == json_size(size)
-    assert decode_upload_json(readable) == Upload(collection, sent)
+    assert decode_upload_json(readable) == Upload(collection, version, sent)
     assert json.loads(readable)["collection"] == collection
 
 
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=40), st.data())
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 64])
+@pytest.mark.parametrize("report", [0, 1, 2, 300])
+@pytest.mark.parametrize("count", [1, 50])
+def test_the_longest_names_fit_in_both_forms(length: int, report: int, count: int) -> None:
+    """No block is rounded up to: as many entries as are promised room, each as long as it can be."""
+    entry = Entry("q" * length, (1 << 31) - 1, (1 << 53) - 1, (1 << 31) - 1, (1 << 31) - 1, bytes(16), bytes(report))
+    size = HEAD_BYTES + count * entry_bytes("q" * length, report)
+    assert len(encode_upload("c" * 64, 1 << 31, [entry] * count, size)) == size
+    assert len(encode_upload_json("c" * 64, 1 << 31, [entry] * count, size)) == json_size(size)
+
+
+@given(names, st.lists(st.integers(0, 3), min_size=1, max_size=40), st.data())
 @settings(max_examples=100, deadline=None)
-def test_a_batch_comes_back(values: list[int], data: st.DataObject) -> None:
+def test_a_batch_comes_back(name: AnswerName, values: list[int], data: st.DataObject) -> None:
     reports = GRR.randomize(values, hb.Random(seed=len(values)))
     ids = data.draw(st.binary(min_size=16 * len(values), max_size=16 * len(values)))
-    assert decode_batch(encode_batch(COLLECTION, ASK, ids, reports)) == Batch(COLLECTION, ASK, ids, reports)
+    batch = decode_batch(encode_batch(COLLECTION, VERSION, name, ids, reports))
+    assert batch == Batch(COLLECTION, VERSION, name, ids, reports.to_bare())
+    assert batch.read(GRR) == reports
+
+
+@given(names)
+def test_the_text_of_a_name_is_read_back(name: AnswerName) -> None:
+    assert AnswerName.read(str(name)) == name
+
+
+@pytest.mark.parametrize(
+    "text", ["", "q", "q:0:1:1", "q:0:1:1:0:0", "Q:0:1:1:0", "q:0:-1:1:0", "q:0:1:0:0", "q:0:x:1:0"]
+)
+def test_a_text_that_is_no_name_is_refused(text: str) -> None:
+    with pytest.raises(DecodeError):
+        AnswerName.read(text)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -71,11 +104,17 @@ def test_every_mechanism_travels_and_its_size_is_known(name: str) -> None:
         values = mechanism.example_values(4)
         for value in values:
             report = mechanism.randomize([value], hb.Random(seed=1))
-            assert len(report.to_bytes()) == report_size(mechanism)
-            sent = Entry(ASK, b"i" * 16, report.to_bytes())
-            size = frame_bytes(entry_bytes(report_size(mechanism)))
-            assert decode_upload(encode_upload(COLLECTION, [sent], size)).entries[0].reports() == report
-            assert decode_upload_json(encode_upload_json(COLLECTION, [sent], size)).entries[0].reports() == report
+            assert len(report.to_bare()) == mechanism.report_bytes
+            assert report.spec_id.encode() not in report.to_bare()
+            sent = Entry(*NAME, b"i" * 16, report.to_bare())
+            size = frame_bytes(entry_bytes(NAME.question, mechanism.report_bytes))
+            (entry,) = decode_upload(encode_upload(COLLECTION, VERSION, [sent], size)).entries
+            assert entry.reports(mechanism) == report
+            (entry,) = decode_upload_json(encode_upload_json(COLLECTION, VERSION, [sent], size)).entries
+            assert entry.reports(mechanism) == report
+        reports = mechanism.randomize(values, hb.Random(seed=2))
+        frame = encode_batch(COLLECTION, VERSION, NAME, bytes(16 * len(values)), reports)
+        assert decode_batch(frame).read(mechanism) == reports
 
 
 def test_all_answers_of_a_step_fit_the_frame(everything: Collection) -> None:
@@ -85,29 +124,70 @@ def test_all_answers_of_a_step_fit_the_frame(everything: Collection) -> None:
         ask = next(everything.protocol(name))
         assert isinstance(ask, Ask)
         report = ask.mechanism.randomize(ask.view([everything.missing(question.field)]), hb.Random(seed=1))
-        sent += [Entry(ask.ask_id, b"i" * 16, report.to_bytes())] * (2 if question.adaptive else 1)
+        sent += [Entry(name, 0, ask.step, 1, 0, b"i" * 16, report.to_bare())] * (2 if question.adaptive else 1)
     assert everything.frame_bytes % 1024 == 0
-    assert len(encode_upload(everything.collection_id, sent, everything.frame_bytes)) == everything.frame_bytes
-    assert len(encode_upload_json(everything.collection_id, sent, everything.frame_bytes)) == 2 * everything.frame_bytes
+    size = everything.frame_bytes
+    assert len(encode_upload(everything.name, everything.version, sent, size)) == size
+    assert len(encode_upload_json(everything.name, everything.version, sent, size)) == 2 * size
 
 
 def test_cover_is_a_frame_like_any_other() -> None:
-    assert decode_upload(encode_upload(COLLECTION, [], 1024)) == Upload(COLLECTION, [])
+    assert decode_upload(encode_upload(COLLECTION, VERSION, [], 1024)) == Upload(COLLECTION, VERSION, [])
 
 
 @pytest.mark.parametrize("encode", [encode_upload, encode_upload_json])
-def test_what_does_not_fit_is_not_sent(encode: Callable[[str, Sequence[Entry], int], bytes]) -> None:
+def test_what_does_not_fit_is_not_sent(encode: Callable[[str, int, Sequence[Entry], int], bytes]) -> None:
     with pytest.raises(InvalidValue, match="size"):
-        encode(COLLECTION, ENTRIES * 10, 1024)
+        encode(COLLECTION, VERSION, ENTRIES * 20, 1024)
 
 
 # -- hostile bytes -----------------------------------------------------------------------------------------------------
 
-FRAME = encode_upload(COLLECTION, ENTRIES, 1024)
-JSON_FRAME = encode_upload_json(COLLECTION, ENTRIES, 1024)
-BATCH_FRAME = encode_batch(COLLECTION, ASK, bytes(64), BATCH)
+FRAME = encode_upload(COLLECTION, VERSION, ENTRIES, 1024)
+JSON_FRAME = encode_upload_json(COLLECTION, VERSION, ENTRIES, 1024)
+BATCH_FRAME = encode_batch(COLLECTION, VERSION, NAME, bytes(64), BATCH)
 pack = msgspec.msgpack.encode
-ENTRY = (ASK, b"i" * 16, REPORT)
+ENTRY = (*NAME, b"i" * 16, REPORT)
+
+
+def changed(**change: Any) -> tuple[Any, ...]:
+    fields = (*AnswerName._fields, "report_id", "report")
+    return tuple({**dict(zip(fields, ENTRY, strict=True)), **change}.values())
+
+
+HOSTILE_ENTRIES: list[Any] = [
+    ENTRY[:6],
+    (*ENTRY, 1),
+    ("0" * 32, b"i" * 16, REPORT),  # as it was: the hash of an ask
+    changed(question="Popular"),
+    changed(question=""),
+    changed(question="q" * 65),
+    changed(question="q\n"),
+    changed(question=7),
+    changed(run=-1),
+    changed(run=1 << 31),
+    changed(run=True),
+    changed(run=None),
+    changed(step=-1),
+    changed(step=1 << 53),
+    changed(step=7.0),
+    changed(step="7"),
+    changed(round=0),
+    changed(round=1 << 31),
+    changed(part=-1),
+    changed(part=1 << 31),
+    changed(report_id=b"i" * 15),
+    changed(report_id="i" * 16),
+    changed(report="report"),
+    {"0": ENTRY},
+]
+
+
+@pytest.mark.parametrize("entry", HOSTILE_ENTRIES, ids=repr)
+def test_entries_that_are_refused(entry: Any) -> None:
+    assert decode_upload(pack((3, COLLECTION, VERSION, [ENTRY], b""))).entries[0].name == NAME
+    with pytest.raises(DecodeError):
+        decode_upload(pack((3, COLLECTION, VERSION, [ENTRY, entry], b"")))
 
 
 @pytest.mark.parametrize(
@@ -121,25 +201,26 @@ ENTRY = (ASK, b"i" * 16, REPORT)
         FRAME[:-1] + b"\1",
         BATCH_FRAME,
         JSON_FRAME,
-        pack((2, COLLECTION, [ENTRY], b"")),
-        pack((1.0, COLLECTION, [ENTRY], b"")),
-        pack((True, COLLECTION, [ENTRY], b"")),
-        pack((1, COLLECTION, [ENTRY])),
-        pack((1, COLLECTION, [ENTRY], b"", b"")),
-        pack((1, COLLECTION.upper(), [ENTRY], b"")),
-        pack((1, COLLECTION[1:], [ENTRY], b"")),
-        pack((1, COLLECTION.encode(), [ENTRY], b"")),
-        pack((1, COLLECTION, [ENTRY[:2]], b"")),
-        pack((1, COLLECTION, [(*ENTRY, 1)], b"")),
-        pack((1, COLLECTION, [(ASK + "0", b"i" * 16, REPORT)], b"")),
-        pack((1, COLLECTION, [(ASK, b"i" * 15, REPORT)], b"")),
-        pack((1, COLLECTION, [(ASK, "i" * 16, REPORT)], b"")),
-        pack((1, COLLECTION, [(ASK, b"i" * 16, "report")], b"")),
-        pack((1, COLLECTION, [ENTRY] * 5000, b"")),
-        pack((1, COLLECTION, {"0": ENTRY}, b"")),
+        pack((1, "0" * 32, [("1" * 32, b"i" * 16, REPORT)], b"")),  # as it was
+        pack((2, COLLECTION, VERSION, [ENTRY], b"")),
+        pack((4, COLLECTION, VERSION, [ENTRY], b"")),
+        pack((3.0, COLLECTION, VERSION, [ENTRY], b"")),
+        pack((True, COLLECTION, VERSION, [ENTRY], b"")),
+        pack((3, COLLECTION, VERSION, [ENTRY])),
+        pack((3, COLLECTION, VERSION, [ENTRY], b"", b"")),
+        pack((3, COLLECTION.upper(), VERSION, [ENTRY], b"")),
+        pack((3, "c" * 65, VERSION, [ENTRY], b"")),
+        pack((3, "", VERSION, [ENTRY], b"")),
+        pack((3, COLLECTION.encode(), VERSION, [ENTRY], b"")),
+        pack((3, COLLECTION, 0, [ENTRY], b"")),
+        pack((3, COLLECTION, (1 << 31) + 1, [ENTRY], b"")),
+        pack((3, COLLECTION, True, [ENTRY], b"")),
+        pack((3, COLLECTION, "3", [ENTRY], b"")),
+        pack((3, COLLECTION, VERSION, [ENTRY] * 5000, b"")),
+        pack((3, COLLECTION, VERSION, {"0": ENTRY}, b"")),
         # An array that claims 2^32 entries: refused before memory is asked for.
-        b"\x94\x01\xd9\x20" + b"0" * 32 + b"\xdd\xff\xff\xff\xff" + b"\x93" * 500,
-        b"\x94\x01\xd9\x20" + b"\xff" * 32 + b"\x90\xc4\x00",
+        b"\x95\x03\xa6themes\x01\xdd\xff\xff\xff\xff" + b"\x97" * 500,
+        b"\x95\x03\xa6" + b"\xff" * 6 + b"\x01\x90\xc4\x00",
         b"\x91" * 100_000,
     ],
 )
@@ -149,13 +230,15 @@ def test_uploads_that_are_refused(data: Any) -> None:
 
 
 def spelt(**change: Any) -> bytes:
-    entry = {"ask": ASK, "id": "69" * 16, "report": base64.b64encode(REPORT).decode(), **change.pop("entry", {})}
-    return json.dumps({"collection": COLLECTION, "entries": [entry], "pad": "00", **change}).encode()
+    name = dict(zip(AnswerName._fields, NAME, strict=True))
+    entry = {**name, "id": "69" * 16, "report": base64.b64encode(REPORT).decode(), **change.pop("entry", {})}
+    head = {"collection": COLLECTION, "version": VERSION, "entries": [entry], "pad": "00"}
+    return json.dumps({**head, **change}).encode()
 
 
 def test_a_readable_upload_may_be_written_by_hand() -> None:
     (entry,) = decode_upload_json(spelt()).entries
-    assert (entry.ask_id, entry.report_id, entry.report) == (ASK, b"i" * 16, REPORT)
+    assert (entry.name, entry.report_id, entry.report) == (NAME, b"i" * 16, REPORT)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +254,10 @@ def test_a_readable_upload_may_be_written_by_hand() -> None:
         spelt(pad="01"),
         spelt(pad=3),
         spelt(more=1),
-        spelt(collection=COLLECTION[1:]),
+        spelt(collection="0" * 32),
+        spelt(version=0),
+        spelt(version="3"),
+        spelt(version=3.5),
         spelt(collection=None),
         spelt(entries={}),
         spelt(entries=[[]]),
@@ -181,8 +267,14 @@ def test_a_readable_upload_may_be_written_by_hand() -> None:
         spelt(entry={"id": "AB" * 16}),
         spelt(entry={"report": "not base64!"}),
         spelt(entry={"report": 3}),
-        spelt(entry={"ask": "\ud800" * 32}),
-        b'{"collection":"' + b"\xff" * 32 + b'","entries":[]}',
+        spelt(entry={"ask": "0" * 32}),
+        spelt(entry={"question": "\ud800"}),
+        spelt(entry={"step": -1}),
+        spelt(entry={"step": 1.5}),
+        spelt(entry={"round": 0}),
+        spelt(entry={"run": None}),
+        b'{"collection":"' + b"\xff" * 6 + b'","version":1,"entries":[]}',
+        b'{"collection":"themes","entries":[]}',
         b"[" * 100_000,
         b'{"collection":' * 100_000,
     ],
@@ -200,15 +292,19 @@ def test_readable_uploads_that_are_refused(data: Any) -> None:
         BATCH_FRAME[:-1],
         BATCH_FRAME + b"\0",
         FRAME,
-        pack((1, COLLECTION, ASK, bytes(64), BATCH.to_bytes())),
-        pack((2, COLLECTION, ASK, bytes(63), BATCH.to_bytes())),
-        pack((2, COLLECTION, ASK, bytes(80), BATCH.to_bytes())),
-        pack((2, COLLECTION, ASK, b"", BATCH[:0].to_bytes())),
-        pack((2, COLLECTION, "ask", bytes(64), BATCH.to_bytes())),
-        pack((2, "c", ASK, bytes(64), BATCH.to_bytes())),
-        pack((2, COLLECTION, ASK, bytes(64), BATCH.to_bytes()[:-1])),
-        pack((2, COLLECTION, ASK, bytes(64), GRR.accumulate(BATCH).to_bytes())),
-        pack((2, COLLECTION, ASK, bytes(64), BATCH.to_bytes(), b"")),
+        pack((2, "0" * 32, "1" * 32, bytes(64), BATCH.to_bytes())),  # as it was
+        pack((3, COLLECTION, VERSION, *NAME, bytes(64), BATCH.to_bare())),
+        pack((4, COLLECTION, VERSION, *NAME, bytes(63), BATCH.to_bare())),
+        pack((4, COLLECTION, VERSION, *NAME, bytes(80), BATCH.to_bare())),
+        pack((4, COLLECTION, VERSION, *NAME, b"", b"")),
+        pack((4, COLLECTION, VERSION, *NAME, bytes(64), b"")),
+        pack((4, COLLECTION, VERSION, *NAME[:4], bytes(64), BATCH.to_bare())),
+        pack((4, COLLECTION, VERSION, "Popular", *NAME[1:], bytes(64), BATCH.to_bare())),
+        pack((4, COLLECTION, VERSION, *NAME._replace(round=0), bytes(64), BATCH.to_bare())),
+        pack((4, COLLECTION, 0, *NAME, bytes(64), BATCH.to_bare())),
+        pack((4, "C", VERSION, *NAME, bytes(64), BATCH.to_bare())),
+        pack((4, COLLECTION, VERSION, *NAME, bytes(64), BATCH.to_bare()[:-1])),
+        pack((4, COLLECTION, VERSION, *NAME, bytes(64), BATCH.to_bare(), b"")),
     ],
 )
 def test_batches_that_are_refused(data: Any) -> None:
@@ -217,32 +313,36 @@ def test_batches_that_are_refused(data: Any) -> None:
 
 
 def test_an_entry_is_one_report() -> None:
-    with pytest.raises(DecodeError, match="one report"):
-        Entry(ASK, b"i" * 16, BATCH.to_bytes()).reports()
+    for report in (b"", BATCH.to_bare()):
+        with pytest.raises(DecodeError, match="one report"):
+            Entry(*NAME, b"i" * 16, report).reports(GRR)
+
+
+def test_a_batch_has_a_report_for_each_id() -> None:
+    with pytest.raises(DecodeError, match="for each of 2 reports"):
+        Batch(COLLECTION, VERSION, NAME, bytes(32), BATCH.to_bare()).read(GRR)
+    wide = hb.OUE(epsilon=1.0, domain=24)
     with pytest.raises(DecodeError):
-        Entry(ASK, b"i" * 16, REPORT[:-1]).reports()
-    public = Reports("0" * 32, public={"seed": np.uint8([1])}, private={"y": np.uint8([1])}).to_bytes()
-    with pytest.raises(DecodeError):  # no private column: well formed, and no report
-        Entry(ASK, b"i" * 16, public.replace(b"\xa7private", b"\xa6public")).reports()
+        wide.read_bare(bytes(wide.report_bytes + 1))
 
 
 def test_a_hostile_entry_is_not_encoded() -> None:
-    for entry in (Entry("ask", b"i" * 16, b""), Entry(ASK, b"i", b"")):
+    for entry in (Entry("Popular", 0, 7, 1, 0, b"i" * 16, b""), Entry(*NAME, b"i", b"")):
         with pytest.raises(DecodeError):
-            encode_upload(COLLECTION, [entry], 1024)
+            encode_upload(COLLECTION, VERSION, [entry], 1024)
         with pytest.raises(DecodeError):
-            encode_upload_json(COLLECTION, [entry], 1024)
-    with pytest.raises(DecodeError):
-        encode_batch(COLLECTION, ASK, b"", BATCH)
+            encode_upload_json(COLLECTION, VERSION, [entry], 1024)
+    for ids in (b"", bytes(48), bytes(128)):
+        with pytest.raises(DecodeError):
+            encode_batch(COLLECTION, VERSION, NAME, ids, BATCH)
 
 
 # -- fuzzing -----------------------------------------------------------------------------------------------------------
 
 DECODERS: dict[str, tuple[bytes, Callable[[bytes], Any]]] = {
-    "upload": (encode_upload(COLLECTION, ENTRIES, 450), decode_upload),
-    "json": (encode_upload_json(COLLECTION, ENTRIES, 450), decode_upload_json),
+    "upload": (encode_upload(COLLECTION, VERSION, ENTRIES, 200), decode_upload),
+    "json": (encode_upload_json(COLLECTION, VERSION, ENTRIES, 250), decode_upload_json),
     "batch": (BATCH_FRAME, decode_batch),
-    "report": (REPORT, lambda data: Entry(ASK, b"i" * 16, data).reports()),
 }
 
 
@@ -269,13 +369,13 @@ tree = st.recursive(
     | st.floats()
     | st.text()
     | st.binary()
-    | st.sampled_from([1, 2, COLLECTION, ASK, REPORT, b"i" * 16, BATCH.to_bytes(), "reports", "private", "u1"]),
+    | st.sampled_from([1, 3, 4, COLLECTION, NAME, list(ENTRY), REPORT, b"i" * 16, BATCH.to_bare()]),
     lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=20,
 )
 
 
-@pytest.mark.parametrize("kind", ["upload", "batch", "report"])
+@pytest.mark.parametrize("kind", ["upload", "batch"])
 @given(value=tree)
 @settings(max_examples=300, deadline=None)
 def test_any_msgpack_is_taken_or_refused(kind: str, value: Any) -> None:

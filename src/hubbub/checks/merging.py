@@ -60,6 +60,7 @@ def check_round_trip(mechanism: Mechanism, rng_seed: int = 1) -> None:
         reports.nbytes == 20 * mechanism.report_bytes,
         f"20 reports take {reports.nbytes} bytes, and report_bytes is {mechanism.report_bytes}",
     )
+    require(mechanism.read_bare(reports.to_bare()) == reports, "reports do not come back from their values alone")
 
 
 def check_empty(mechanism: Mechanism, rng_seed: int = 1) -> None:

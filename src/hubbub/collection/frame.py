@@ -4,38 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from hubbub.collection.slug import LONGEST_NAME
 from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
-from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import Mechanism
 from hubbub.protocols.window import BudgetDivision
 
 if TYPE_CHECKING:
     from hubbub.collection.question import QuestionSpec
 
-__all__ = ["HEAD_BYTES", "entry_bytes", "frame_bytes", "largest_report", "report_size"]
+__all__ = ["ENTRY_BYTES", "HEAD_BYTES", "entry_bytes", "frame_bytes", "largest_report"]
 
 BLOCK = 1024
-HEAD_BYTES = 1 + 1 + 34 + 5 + 5
-"""Of a frame: the array, version, collection id, the list's own head, and the head of the padding."""
-
-
-def report_size(mechanism: Mechanism) -> int:
-    """The bytes of one report on the wire, which do not depend on what it says.
-
-    Example:
-        >>> from hubbub import GRR, Random
-        >>> grr = GRR(epsilon=1.0, domain=4)
-        >>> report_size(grr) == len(grr.randomize([3], Random()).to_bytes())
-        True
-    """
-    parts: dict[str, dict[str, np.ndarray]] = {"public": {}, "private": {}}
-    for column in mechanism.columns:
-        parts[column.part][column.name] = np.zeros((1, *column.shape), dtype=column.dtype)
-    return len(Reports(mechanism.spec_id, public=parts["public"], private=parts["private"]).to_bytes())
+HEAD_BYTES = 1 + 1 + (2 + LONGEST_NAME) + 5 + 5 + 5
+"""Of a frame: the array, its kind, the collection's name, the version, the heads of the list and of the padding."""
+ENTRY_BYTES = 80
+"""Of an entry, at most, beside its question's name and its report. In binary: the array (1), the heads of the three
+texts (2 + 2 + 5), run, step, round and part (5 + 9 + 5 + 5), the report's id (16). Twice as much, which is what a
+readable frame has, holds the readable form too: keys and punctuation (70), numbers (42), id (32), and a report whose
+length is not a multiple of three (4)."""
 
 
 def largest_report(question: QuestionSpec, domain: Domain) -> int:
@@ -44,8 +31,8 @@ def largest_report(question: QuestionSpec, domain: Domain) -> int:
     Example:
         >>> from hubbub import Ordinal
         >>> from hubbub.collection.question import QuestionSpec
-        >>> largest_report(QuestionSpec(kind="histogram", field="age", epsilon=1.0), Ordinal(99)) < 128
-        True
+        >>> largest_report(QuestionSpec(kind="histogram", field="age", epsilon=1.0), Ordinal(99))
+        13
     """
     asked, whole = question.question(domain), units_of(question.epsilon)
     tried = [whole]
@@ -54,27 +41,27 @@ def largest_report(question: QuestionSpec, domain: Domain) -> int:
     sizes = []
     for units in tried:
         try:
-            sizes.append(report_size(asked.mechanism(units)))
+            sizes.append(asked.mechanism(units).report_bytes)
         except InvalidValue:  # too small an epsilon for any report
             continue
     return max(sizes)
 
 
-def entry_bytes(report: int) -> int:
-    """The bytes of one entry of an upload, at most: array, ask id, report id, report.
+def entry_bytes(question: str, report: int) -> int:
+    """The bytes of one entry of an upload, at most: the name of the answer, report id, report.
 
     Example:
-        >>> entry_bytes(100)
-        158
+        >>> entry_bytes("popular", 100)
+        187
     """
-    return 1 + 34 + 18 + 5 + report
+    return ENTRY_BYTES + len(question) + report
 
 
 def frame_bytes(entries: int) -> int:
     """The size of a frame with so many bytes of entries: whole blocks of 1024.
 
     Example:
-        >>> frame_bytes(158), frame_bytes(1000)
+        >>> frame_bytes(187), frame_bytes(1000)
         (1024, 2048)
     """
     return -(-(HEAD_BYTES + entries) // BLOCK) * BLOCK

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -14,6 +13,7 @@ from hubbub.collection.fields import Code, check_field, code_of, missing_code
 from hubbub.collection.frame import entry_bytes, frame_bytes, largest_report
 from hubbub.collection.locate import at
 from hubbub.collection.question import QuestionSpec
+from hubbub.collection.slug import is_slug
 from hubbub.collection.turn import start_of
 from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue
@@ -29,7 +29,6 @@ FORMAT = 1
 OVERRIDES = ("epsilon_above_8", "minimum_batch_below_20")
 """What an author may allow against advice, by giving a reason."""
 
-_SLUG = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _LONGEST = 200
 _DAY = 86400
 _RANGES = {
@@ -200,9 +199,9 @@ class Collection:
     def frame_bytes(self) -> int:
         """The size of every upload: room for all that a device may answer in a step, in whole kilobytes."""
         total = 0
-        for question in self.questions.values():
+        for name, question in self.questions.items():
             largest = largest_report(question, self.fields[question.field])
-            total += entry_bytes(largest) * (2 if question.adaptive else 1)
+            total += entry_bytes(name, largest) * (2 if question.adaptive else 1)
         return frame_bytes(total)
 
     # -- servers ----------------------------------------------------------------------------------------------
@@ -275,7 +274,7 @@ class Collection:
 
 
 def _slug(name: str, value: object) -> None:
-    if not isinstance(value, str) or not _SLUG.fullmatch(value):
+    if not is_slug(value):
         raise InvalidValue(name, value, "a name of at most 64 letters a-z, digits, - and _, that begins with a letter")
 
 

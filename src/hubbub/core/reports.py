@@ -124,6 +124,20 @@ class Reports:
         columns += [Column.of("private", name, col) for name, col in self.private.items()]
         return pack_columns("reports", self.spec_id, self._n, columns)
 
+    def to_bare(self) -> bytes:
+        """The values alone, column after column, little-endian: for a reader who knows what the columns are.
+
+        Nothing in it names the spec. `Mechanism.read_bare` reads it back.
+
+        Example:
+            >>> import numpy as np
+            >>> batch = Reports("0" * 32, public={"seed": np.uint8([7, 8])}, private={"value": np.uint16([1, 2])})
+            >>> batch.to_bare().hex()
+            '070801000200'
+        """
+        columns = (*self.public.values(), *self.private.values())
+        return b"".join(np.ascontiguousarray(col, dtype=col.dtype.newbyteorder("<")).tobytes() for col in columns)
+
     @staticmethod
     def from_bytes(data: bytes) -> Reports:
         """Read reports back; anything that is not well formed is refused.

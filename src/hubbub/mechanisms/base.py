@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.domain import Domain
-from hubbub.core.errors import InvalidValue, SpecMismatch
+from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import Event
 from hubbub.core.exact import log_upper
@@ -158,6 +158,23 @@ class Mechanism(ABC):
                 )
             if column.below is not None and array.size and int(array.max()) >= column.below:
                 raise InvalidValue(column.name, int(array.max()), f"values below {column.below}")
+
+    def read_bare(self, data: bytes) -> Reports:
+        """Read what `Reports.to_bare` wrote: as many reports as the bytes hold, of which none may be left over.
+
+        The values are not checked: `check` does that.
+        """
+        n, over = divmod(len(data), self.report_bytes)
+        if over:
+            raise DecodeError("report", f"{len(data)} bytes", f"{self.report_bytes} bytes a report")
+        parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
+        at = 0
+        for column in self.columns:
+            little = np.dtype(column.dtype).newbyteorder("<")
+            array = np.frombuffer(data, little, n * math.prod(column.shape), at).reshape(n, *column.shape)
+            parts[column.part][column.name] = array.astype(column.dtype, copy=False)
+            at += array.nbytes
+        return Reports(self.spec_id, public=parts["public"], private=parts["private"])
 
     def empty(self) -> Sketch:
         """The sketch of no reports: the zero of merging."""
