@@ -52,7 +52,8 @@ export async function answer(kept: Access, collection: Collection, ask: Ask, wat
     cover,
     until: opens(collection, step + 1),
   } satisfies Entry);
-  kept.put(["book"], { ...book, latest: Math.max(wall, book.latest) } satisfies Book);
+  const latest = Math.max(wall, book.latest);
+  kept.put(["book"], { ...book, latest, answers: book.answers + 1, page: watch.page } satisfies Book);
   return refused;
 }
 

@@ -5,11 +5,16 @@ export interface Book extends Ledger, Moment {
   /** The version in force, and the id of its document. */
   version: number;
   id: string;
+  /** How many answers were made, and the page that made the last of them. */
+  answers: number;
+  page: number;
 }
 
 export const newBook = (wall: number, recovered: boolean): Book => ({
   version: 0,
   id: "",
+  answers: 0,
+  page: 0,
   wall,
   trusted: 0,
   promises: [],
@@ -21,10 +26,13 @@ export const newBook = (wall: number, recovered: boolean): Book => ({
 
 /**
  * The device's time. Steps follow the wall clock. Trusted time is the smaller of what the wall clock and the page's own
- * clock say has passed: it never runs ahead of true time, and stands still while no page is open.
+ * clock say has passed: between an answer and any later moment no more of it passes than of true time. It stands still while
+ * no page is open.
  */
 export class Watch {
-  #base: number | null = null;
+  /** Tells this page from others. */
+  readonly page = Math.random();
+  #last: { trusted: number; monotonic: number; answers: number } | null = null;
   #trustWallClock: boolean;
 
   constructor(
@@ -37,10 +45,12 @@ export class Watch {
   /** The book brought up to now. */
   open(book: Book): Book {
     const [wall, monotonic] = [this.now(), performance.now()];
-    const passed = Math.max(0, wall - book.wall);
-    // Another tab may bring trusted time further than this page's own clock can tell, but none brings it past the truth.
-    this.#base ??= book.trusted + (this.#trustWallClock ? passed : 0) - monotonic;
-    const trusted = Math.max(book.trusted, Math.min(book.trusted + passed, this.#base + monotonic));
+    const [passed, last] = [Math.max(0, wall - book.wall), this.#last];
+    // An answer that another page made since this one last looked: its age is not known here, and time goes on from now.
+    const known = last && (book.answers === last.answers || book.page === this.page);
+    const own = known ? last.trusted + monotonic - last.monotonic : this.#trustWallClock && !last ? Infinity : 0;
+    const trusted = Math.max(book.trusted, Math.min(book.trusted + passed, own));
+    this.#last = { trusted, monotonic, answers: book.answers };
     return { ...book, wall, trusted };
   }
 }
