@@ -81,6 +81,8 @@ class Adversary:
     def __init__(self, seed: int, keys: Keys) -> None:
         self.rng = random.Random(seed)
         self.public = keys.public.hex()
+        self.focused = self.rng.random() < 0.6
+        """Whether all asks are such as the terms allow, and limits are a few answers: then clocks and versions decide."""
         self.generous = self.rng.random() < 0.6
         self.signer = Ed25519PrivateKey.from_private_bytes(keys.private)
         self.documents: dict[str, dict[str, Any]] = {}
@@ -92,7 +94,7 @@ class Adversary:
         rng = self.rng
         events: list[list[Any]] = []
         time, offset, wall = 10**12 + rng.randrange(10**9), 0, 0
-        served, jumpy = self._document(1), rng.choice((0.0, 0.1, 0.5))
+        served, jumpy, tabs = self._document(1), rng.choice((0.0, 0.1, 0.5)), rng.choice((0.0, 0.1, 0.5))
 
         def add(*event: Any) -> None:
             events.append(list(event))
@@ -106,6 +108,7 @@ class Adversary:
         add("time", time, wall)
         serve()
         add("open", 0)
+        add("open", 1)
         for _ in range(rng.randrange(6, 30)):
             grid = 1000 * (served["step_seconds"] if rng.random() < 0.8 else rng.choice(STEPS))
             time += grid * rng.randrange(4) // 2 + rng.randrange(3) * 250
@@ -117,7 +120,7 @@ class Adversary:
             add("time", time, wall)
             if rng.random() < 0.2:
                 version = max(self._versions()) + rng.choice((1, 1, 1, 2, 0))
-                served = self._changed(served, version) if rng.random() < 0.6 else self._document(version)
+                served = self._changed(served, version) if rng.random() < 0.6 + 0.3 * self.focused else self._document(version)
             if rng.random() < 0.02:
                 served = self.documents[rng.choice(list(self.documents))]
             if rng.random() < 0.7:
@@ -125,13 +128,13 @@ class Adversary:
                 add("record", field, rng.randrange(FIELDS[field]["size"]))
             if rng.random() < 0.1:
                 add("losing", rng.random() < 0.5)
-            if rng.random() < 0.15:
-                add("open", rng.randrange(2))
+            if rng.random() < (0.05 if self.focused else 0.15):
+                add("open", int(rng.random() < tabs))
             for _ in range(rng.choice((1, 1, 2))):
                 serve()
-                if rng.random() < 0.1:
+                if rng.random() < (0.02 if self.focused else 0.1):
                     add("failing", rng.randrange(8))
-                add("tick", rng.randrange(2) if rng.random() < 0.2 else 0)
+                add("tick", int(rng.random() < tabs))
         return {"keys": self.public, "events": events}
 
     def _seal(self, spec: dict[str, Any]) -> dict[str, str]:
@@ -150,7 +153,7 @@ class Adversary:
         terms = {
             name: self._terms(field, memo, origin, seconds)
             for name, field, memo in (("p", "f", False), ("q", "g", False), ("m", "f", True), ("n", "g", True))
-            if rng.random() < 0.7
+            if rng.random() < (0.4 if self.focused else 0.7)
         }
         accounts = sorted({each["account"] for each in terms.values()})
         document = {
@@ -190,7 +193,7 @@ class Adversary:
 
     def _terms(self, field: str, memo: bool, origin: int, seconds: int) -> dict[str, Any]:
         rng = self.rng
-        known = [rng.choice(MEMOS)] if memo else rng.sample(PLAIN, rng.randrange(1, 4))
+        known = [rng.choice(MEMOS)] if memo else rng.sample(PLAIN[: 2 if self.focused else 5], 1 if self.focused else rng.randrange(1, 4)) + PLAIN[5:] * (rng.random() < 0.1)
         ids = sorted(each.id for each in known)
         return {
             "field": field,
@@ -208,13 +211,15 @@ class Adversary:
         steps = rng.choice((0, 1, 1, 2, 7, 24))
         if rng.random() < 0.2:
             origin, seconds = rng.choice((0, 5, 1800)), rng.choice(STEPS)
+        if self.focused:
+            steps = rng.choice((1, 2, 2, 3, 5))
         grid = (seconds, origin) if steps else (0, 0)
-        limit = round(rng.choice((0.25, 0.5, 1.0, 2.0, 4.0, 8.0)) * rng.choice((1, 1, 1.3)) * EPSILON)
+        limit = round(rng.choice((0.5, 0.5, 1.0) if self.focused else (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)) * rng.choice((1, 1, 1.3)) * EPSILON)
         return {"limit": min(limit, 8 * EPSILON), "steps": steps, "interval": grid[0], "origin": grid[1]}
 
     def _whole(self, accounts: list[str], origin: int, seconds: int) -> dict[str, Any]:
         promise = self._promise(origin, seconds)
-        promise["limit"] *= self.rng.choice((20, 50) if self.generous else (1, 4, 20))
+        promise["limit"] *= self.rng.choice((2, 4, 8) if self.focused else (20, 50) if self.generous else (1, 4, 20))
         return self._shared(promise, accounts)
 
     def _shared(self, promise: dict[str, Any], accounts: list[str]) -> dict[str, Any]:
@@ -233,8 +238,17 @@ class Adversary:
         step += rng.choice((0,) * 18 + (1, -1))
         version = served["version"] if rng.random() < 0.95 else rng.choice(self._versions())
         asks = [self._ask(served, step) for _ in range(rng.randrange(1, 6))]
+        if self.focused:
+            asks = [self._right_ask(name, terms, step) for name, terms in served["terms"].items()]
         closes = served["origin"] + (step + 1) * served["step_seconds"]
         return {"collection": "c", "version": version, "step": step, "asks": asks, "closes": closes}
+
+    def _right_ask(self, name: str, terms: dict[str, Any], step: int) -> dict[str, Any]:
+        ask = {"mechanism": BY_ID[self.rng.choice(terms["mechanisms"])].spec, "step": step, "view": WHOLE_VIEW}
+        everyone = {"start": 0, "length": CIRCLE}
+        number = self.rng.randrange(terms["rounds"]) + 1
+        published = {"question": name, "run": 0, "round": number, "part": 0}
+        return {**published, "ask": {**ask, "cohort": everyone, "standing": self.rng.random() < 0.8}}
 
     def _ask(self, served: dict[str, Any], step: int) -> dict[str, Any]:
         rng = self.rng
