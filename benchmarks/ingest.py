@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 from measure import HERE, Failure, Result
 
+from hubbub.collection.wire import AnswerName
+
 BATCH = 1000
 PACE = 5_500  # single reports a second
 SLICE = 10.0  # seconds
@@ -96,7 +98,7 @@ class _Asked:
         self._port = port
         self._closes = 0.0
         self.ask: Any = None
-        self.collection = ""
+        self.collection, self.version, self.name = "", 1, AnswerName("popular", 0, 1, 1, 0)
 
     def refresh(self) -> None:
         import urllib.error
@@ -110,13 +112,16 @@ class _Asked:
             url = f"http://127.0.0.1:{self._port}/v1/collections/bench/asks"
             with urllib.request.urlopen(url) as answer:
                 document = json.loads(json.load(answer)["payload"])
-            self.ask = Ask.from_spec(document["asks"][0]["ask"])
-            self.collection, self._closes = document["collection_id"], document["closes"]
+            first = document["asks"][0]
+            self.ask = Ask.from_spec(first["ask"])
+            self.name = AnswerName(first["question"], first["run"], self.ask.step, first["round"], first["part"])
+            self.collection, self.version = document["collection"], document["version"]
+            self._closes = document["closes"]
         except (urllib.error.URLError, KeyError):  # the empty handler asks nothing
             from hubbub import OLH
             from hubbub.protocols.ask import Ask
 
-            self.ask, self.collection = Ask(mechanism=OLH(epsilon=1.0, domain=1024), step=1), "0" * 32
+            self.ask, self.collection = Ask(mechanism=OLH(epsilon=1.0, domain=1024), step=1), "bench"
             self._closes = float("inf")
 
 
@@ -137,7 +142,7 @@ def _batches(asked: _Asked) -> Iterator[bytes]:
             known = asked.ask
             reports = known.mechanism.randomize(list(range(BATCH)), Random(seed=1))
             hole = b"\xaa" * (16 * BATCH)
-            frame = _request(BATCH_TYPE, encode_batch(asked.collection, known.ask_id, hole, reports))
+            frame = _request(BATCH_TYPE, encode_batch(asked.collection, asked.version, asked.name, hole, reports))
             at = frame.index(hole)
         yield frame[:at] + os.urandom(16 * BATCH) + frame[at + 16 * BATCH :]
 
@@ -151,9 +156,10 @@ def _singles(asked: _Asked) -> Iterator[bytes]:
         asked.refresh()
         if asked.ask is not known:
             known = asked.ask
-            report = known.mechanism.randomize([1], Random(seed=1)).to_bytes()
+            report = known.mechanism.randomize([1], Random(seed=1)).to_bare()
             hole = b"\xaa" * 16
-            frame = _request(UPLOAD_TYPE, encode_upload(asked.collection, [Entry(known.ask_id, hole, report)], 1024))
+            entry = Entry(*asked.name, hole, report)
+            frame = _request(UPLOAD_TYPE, encode_upload(asked.collection, asked.version, [entry], 1024))
             at = frame.index(hole)
         yield frame[:at] + os.urandom(16) + frame[at + 16 :]
 

@@ -9,6 +9,7 @@ import pytest
 from tests.collection.conftest import QUESTIONS, make
 
 from hubbub.collection import Collection, QuestionSpec, check
+from hubbub.collection.changes import wider
 from hubbub.core.domain import Categorical, Numeric, Ordinal
 from hubbub.privacy.budget import Budget
 
@@ -62,7 +63,7 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
         "warning",
         "epsilon 1 more in a step, 5 in all instead of 4",
     ),
-    ({"questions": questions(q=replace(ASKED["q"], epsilon=2.0))}, "questions.q.epsilon", "warning", "tells more"),
+    ({"questions": questions(q=replace(ASKED["q"], epsilon=2.0))}, "questions.q.epsilon", "warning", "does not go"),
     ({"questions": questions(q=replace(ASKED["q"], epsilon=0.5))}, "questions.q.epsilon", "note", "errors grow"),
     ({"questions": questions(k=replace(ASKED["k"], permanent=3.0))}, "questions.k.permanent", "warning", "from 2 to 3"),
     (
@@ -80,7 +81,7 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"questions": questions(q=replace(ASKED["q"], title="?"))}, "questions.q.title", "note", "another text"),
     ({"questions": questions(s=replace(ASKED["s"], w=5))}, "questions.s.w", "warning", "from 4 to 5"),
     ({"questions": questions(s=replace(ASKED["s"], method="LPU"))}, "questions.s.method", "warning", "from LPA to LPU"),
-    ({"budget": Budget.of(event=7.0, window=(40.0, 7), user=100.0)}, "privacy.event", "warning", "promised less"),
+    ({"budget": Budget.of(event=7.0, window=(40.0, 7), user=100.0)}, "privacy.event", "error", "a new collection"),
     ({"budget": Budget.of(event=5.0, window=(40.0, 7), user=100.0)}, "privacy.event", "note", "promised more"),
     (
         {"budget": Budget.of(event=6.0, window=(40.0, 7))},
@@ -89,6 +90,11 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
         "from epsilon 100 to no limit: devices keep",
     ),
     ({"budget": Budget.of(event=6.0, user=100.0)}, "privacy.window", "warning", "no limit"),
+    ({"budget": Budget.of(event=6.0, user=100.0)}, "privacy.window", "error", "epsilon 40 in 7 hours"),
+    ({"budget": Budget.of(event=6.0, window=(40.0, 6), user=100.0)}, "privacy.window", "error", "in 7 hours"),
+    ({"questions": questions(q=replace(ASKED["q"], epsilon=2.0))}, "questions.q", "error", "a new collection"),
+    ({"questions": questions(s=replace(ASKED["s"], w=3))}, "questions.s", "error", "in 4 hours"),
+    ({"step_seconds": 600}, "privacy.event", "error", "in 1 hour"),
     ({"budget": Budget.of(event=6.0, window=(40.0, 8), user=100.0)}, "privacy.window.steps", "warning", "from 7 to 8"),
     ({"minimum_batch": 50}, "privacy.minimum_batch", "warning", "fewer reports"),
     ({"minimum_batch": 500}, "privacy.minimum_batch", "note", "stricter"),
@@ -98,7 +104,7 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
         {"questions": questions(k=replace(ASKED["k"], permanent=3.0))},
         "questions.k",
         "warning",
-        "epsilon 3 of their life",
+        "only new devices answer it",
     ),
     ({"step_seconds": 7200}, "schedule.step", "warning", "from 1 hour to 2 hours"),
     ({"origin": 60}, "schedule.origin", "warning", "streams start again, what devices spent counts on"),
@@ -152,3 +158,20 @@ def test_another_name_is_another_collection() -> None:
     found = against(name="other")
     assert list(found) == ["name"]
     assert found["name"][0][0] == "error"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"title": "Another"},
+        {"step_seconds": 7200},
+        {"origin": 60},
+        {"budget": Budget.of(event=6.0, window=(40.0, 8), user=90.0)},
+        {"questions": questions(q=replace(ASKED["q"], epsilon=0.5))},
+        {"questions": questions(q=replace(ASKED["q"], mechanism="OUE"))},
+        {"questions": questions(s=replace(ASKED["s"], w=5))},
+        {"questions": questions(q=None)},
+    ],
+)
+def test_what_promises_as_much_is_a_version(change: dict[str, Any]) -> None:
+    assert list(wider(replace(OLD, **{"version": 2, **change}), OLD)) == []

@@ -21,8 +21,9 @@ assert open_collection(seal(collection.spec(), keys.private), keys.public) == co
 assert check(collection) and promise(collection) and forecast(collection)
 ask = next(collection.protocol("popular"))
 report = ask.mechanism.randomize(ask.view([collection.encode("theme", "dark")]), Random())
-frame = encode_upload(collection.collection_id, [Entry(ask.ask_id, b"i" * 16, report.to_bytes())], 1024)
-assert decode_upload(frame).entries[0].reports() == report
+entry = Entry("popular", 0, 7, 1, 0, b"i" * 16, report.to_bare())
+frame = encode_upload(collection.name, collection.version, [entry], 1024)
+assert decode_upload(frame).entries[0].reports(ask.mechanism) == report
 print(" ".join(sys.modules))
 """
 

@@ -23,7 +23,7 @@ from types import FrameType
 from typing import Any
 
 from hubbub.core.event import Event
-from hubbub.privacy.ledger import Budget, BudgetExceeded, Entry, Ledger, StepClock
+from hubbub.privacy.ledger import Budget, BudgetExceeded, Ledger, StepClock
 from hubbub.privacy.ledger_store import LedgerStore
 
 ASKS = 4
@@ -97,10 +97,10 @@ def killed_at(point: int) -> Callable[[], None]:
     return tick
 
 
-def careless_add(self: LedgerStore, entry: Entry, trusted: int, add: Any = LedgerStore.add) -> None:
-    add(self, entry, trusted)
-    self._file.run("COMMIT")  # before the lifetime total is written
+def careless_total(self: LedgerStore, *given: Any, add: Any = LedgerStore.add_total) -> None:
+    self._file.run("COMMIT")  # the debit, before the total for life and the answer are written
     self._file.run("BEGIN IMMEDIATE")
+    add(self, *given)
 
 
 def wrong_after(path: Path, log: Path, asks: int = ASKS, budget: Budget = BUDGET) -> str | None:
@@ -152,7 +152,7 @@ def points(folder: Path, count: int) -> tuple[int, list[str]]:
 
 
 def careless(folder: Path, count: int) -> tuple[int, list[str]]:
-    LedgerStore.add = careless_add  # type: ignore[method-assign]
+    LedgerStore.add_total = careless_total  # type: ignore[method-assign]
     return points(folder, count)
 
 

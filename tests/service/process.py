@@ -23,10 +23,11 @@ class Process:
             [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd
         )
         self.log: list[str] = []
-        threading.Thread(target=self._read_log, daemon=True).start()
+        self._reading = threading.Thread(target=self._read_log, daemon=True)
+        self._reading.start()
         assert self.process.stdout is not None
         first = self.process.stdout.readline()
-        assert first.strip().isdigit(), (first, self.process.wait(10), self.log)
+        assert first.strip().isdigit(), (first, self.close(), self.log)
         self.port = int(first)
 
     def _read_log(self) -> None:
@@ -51,6 +52,7 @@ class Process:
     def close(self) -> int:
         """Wait for the end, and let go of the pipes."""
         code = self.process.wait(60)
+        self._reading.join(60)
         for pipe in (self.process.stdout, self.process.stderr):
             if pipe is not None:
                 pipe.close()
@@ -65,5 +67,5 @@ class Process:
         return self.close()
 
 
-def exact_process(store: str, folder: Path) -> Process:
-    return Process([str(HERE / "serve_exact.py"), store, str(folder / "keys")], folder)
+def exact_process(store: str, folder: Path, plant: str = "") -> Process:
+    return Process([str(HERE / "serve_exact.py"), store, str(folder / "keys"), plant], folder)

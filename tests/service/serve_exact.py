@@ -1,15 +1,19 @@
 """A collector process for tests: a mechanism that hides nothing, the store that is named, any free port.
 
-    python serve_exact.py STORE KEYS
+    python serve_exact.py STORE KEYS [PLANT]
 
-Prints the port once it answers.
+Prints the port once it answers. PLANT names a bug to plant: "close", a process that closes its own
+database's file, and does not notice what comes of it.
 """
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -22,10 +26,25 @@ from hubbub.service.collector import Collector
 from hubbub.service.logs import set_up
 from hubbub.service.server import KeyFolder, bind, run
 from hubbub.service.store import open_store
+from hubbub.service.store.sqlite import SqliteStore
+
+
+def plant_close() -> None:
+    """Open and close the file after every connection to it: POSIX drops all locks that the process has on it."""
+    connect = sqlite3.connect
+
+    def careless(path: str, **options: Any) -> sqlite3.Connection:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        return connect(path, **options)
+
+    sqlite3.connect = careless  # type: ignore[assignment]
+    SqliteStore._check_place = lambda self: None  # type: ignore[method-assign]
 
 
 def main() -> int:
     MECHANISMS["Exact"] = Exact
+    if sys.argv[3:] == ["close"]:
+        plant_close()
     folder = KeyFolder(Path(sys.argv[2]))
     listening = bind("127.0.0.1", 0)
     set_up()

@@ -1,115 +1,47 @@
-"""kill -9 of a real collector under load: no acknowledged report is lost, none is counted twice."""
+"""kill -9 of a real collector under load: no acknowledged report is lost, none is counted twice.
+
+Before each kill a third party touches the file, or another collector takes the store over: whoever opens and closes a
+database that someone else has open must not be able to take anything away.
+"""
 
 from __future__ import annotations
 
-import http.client
-import json
 import random
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
-from exact_world import EXACT, SIZE, exact_collection
+from fleet import Fleet, ask_of, stored
 from process import Process, exact_process
 
-from hubbub import Random, Reports, Sketch
-from hubbub.collection import open_sealed
-from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, Entry, encode_batch, encode_upload
-from hubbub.core.spec import spec_id
-from hubbub.service.store import open_store
+from third_parties import TOUCHES
 
-COLLECTION = exact_collection(step=86400, lateness=3600)
-SENDERS = 4
+TAKEOVER = "takeover"
+PARTIES = [*TOUCHES, TAKEOVER]
 
 
-class Fleet:
-    """Senders that try until they are answered. Reports have unique ids; a value is a cell that many share, so that
-    all acknowledged reports of a cell must add up."""
-
-    def __init__(self) -> None:
-        self.port = 0
-        self.ask = ""
-        self.stopped, self.given_up = threading.Event(), threading.Event()
-        self.acknowledged = np.zeros(SIZE, dtype=np.int64)
-        self.retries = 0
-        self._lock = threading.Lock()
-        self._threads = [threading.Thread(target=self._send, args=(number,)) for number in range(SENDERS)]
-
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        self.stopped.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _send(self, number: int) -> None:
-        draw = random.Random(number)
-        while not self.stopped.is_set():
-            count = draw.choice((1, 1, 1, 50, 500))
-            values = [draw.randrange(SIZE) for _ in range(count)]
-            ids = [draw.randbytes(16) for _ in range(count)]
-            kind, frame = self._frame(ids, values)
-            while not self._post(kind, frame, count):  # the same bytes until they are acknowledged
-                if self.given_up.is_set():
-                    return
-                with self._lock:
-                    self.retries += 1
-                time.sleep(0.01)
-            with self._lock:
-                np.add.at(self.acknowledged, values, 1)
-
-    def _frame(self, ids: list[bytes], values: list[int]) -> tuple[str, bytes]:
-        reports: Reports = EXACT.randomize(values, Random(seed=0))
-        if len(values) == 1:
-            entry = Entry(self.ask, ids[0], reports.to_bytes())
-            return UPLOAD_TYPE, encode_upload(COLLECTION.collection_id, [entry], COLLECTION.frame_bytes)
-        return BATCH_TYPE, encode_batch(COLLECTION.collection_id, self.ask, b"".join(ids), reports)
-
-    def _post(self, kind: str, frame: bytes, count: int) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        try:
-            connection.request("POST", "/v1/reports", frame, {"Content-Type": kind})
-            answer = connection.getresponse()
-            body = answer.read()
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
-        if answer.status == 503:
-            return False
-        assert answer.status == 200, body
-        told = json.loads(body)
-        assert told["rejected"] == []
-        assert told["accepted"] + told["duplicates"] == count
-        return True
-
-
-def ask_of(process: Process) -> str:
-    document = process.get("/v1/collections/exact/asks")
-    (ask,) = open_sealed(document, bytes.fromhex(document["key"]))["asks"]
-    return spec_id({**ask["ask"], "mechanism": EXACT.spec_id})
-
-
-def kill_often(store: str, folder: Path, times: int) -> None:
+def kill_often(store: str, folder: Path, times: int, parties: Sequence[str] = (), plant: str = "") -> None:
+    """Kill so many times; before each, one of the parties in turn touches the store."""
     draw = random.Random(times)
     fleet = Fleet()
-    process = exact_process(store, folder)
+    process = exact_process(store, folder, plant)
     fleet.port, fleet.ask = process.port, ask_of(process)
     fleet.start()
     try:
-        for _ in range(times):
+        for number in range(times):
             time.sleep(draw.uniform(0.02, 0.4))
+            if parties:
+                process = touched(parties[number % len(parties)], process, fleet, store, folder, plant)
+                time.sleep(draw.uniform(0.1, 0.4))  # what is acknowledged after it is what was lost
+            assert process.process.poll() is None, process.log
             process.kill()
-            process = exact_process(store, folder)
+            process = exact_process(store, folder, plant)
             fleet.port = process.port
         time.sleep(0.5)
     except BaseException:
         fleet.given_up.set()
+        process.kill()
         raise
     finally:
         fleet.stop()
@@ -117,35 +49,67 @@ def kill_often(store: str, folder: Path, times: int) -> None:
     sketch = stored(store)
     assert fleet.retries > times / 4, "the kills hit nobody"
     assert fleet.acknowledged.sum() > 50 * times
-    assert sketch.counts.tolist() == fleet.acknowledged.tolist()
+    assert sketch.counts.tolist() == fleet.acknowledged.tolist(), "lost, or counted twice"
     assert sketch.n == fleet.acknowledged.sum()
 
 
-def stored(url: str) -> Sketch:
-    store = open_store(url)
-    try:
-        era = store.era(COLLECTION.collection_id, "all")
-        assert era is not None
-        (row,) = store.asks(era)
-        assert store.counts()[COLLECTION.collection_id, "accepted"] == Sketch.from_bytes(row.sketch).n
-        return Sketch.from_bytes(row.sketch)
-    finally:
-        store.close()
+def touched(party: str, process: Process, fleet: Fleet, store: str, folder: Path, plant: str) -> Process:
+    """Let a third party at the store; the process that serves it then."""
+    if party != TAKEOVER:
+        TOUCHES[party](Path(store.removeprefix("sqlite:///")), folder)
+        return process
+    newer = exact_process(store, folder, plant)
+    time.sleep(0.05)  # the older is still sent to, and may count nothing more
+    fleet.port = newer.port
+    process.kill()
+    return newer
 
 
-def test_twenty_kills_with_sqlite(tmp_path: Path):
-    kill_often(f"sqlite:///{tmp_path / 'store.db'}", tmp_path, 20)
+def sqlite_in(folder: Path) -> str:
+    return f"sqlite:///{folder / 'store.db'}"
 
 
-def test_three_kills_with_postgresql(tmp_path: Path, postgres: Callable[[], str]):
-    kill_often(postgres(), tmp_path, 3)
+def test_third_parties_touch_the_file_before_kills(tmp_path: Path):
+    kill_often(sqlite_in(tmp_path), tmp_path, len(PARTIES), PARTIES)
+
+
+def test_three_takeovers_and_kills_with_postgresql(tmp_path: Path, postgres: Callable[[], str]):
+    kill_often(postgres(), tmp_path, 3, [TAKEOVER])
+
+
+def test_a_planted_close_is_found_in_two_kills(tmp_path: Path):
+    """A process that opens and closes its own database's file loses all its locks on it."""
+    with pytest.raises(AssertionError, match=r"lost, or counted twice|malformed"):
+        kill_often(sqlite_in(tmp_path), tmp_path, 2, ["read"], plant="close")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("party", [party for party in PARTIES if party != "copy"])  # a copy tool takes no locks
+def test_a_planted_close_is_found_in_under_five_kills(tmp_path: Path, party: str):
+    with pytest.raises(AssertionError, match=r"lost, or counted twice|malformed"):
+        kill_often(sqlite_in(tmp_path), tmp_path, 4, [party], plant="close")
 
 
 @pytest.mark.slow
 def test_two_hundred_kills_with_sqlite(tmp_path: Path):
-    kill_often(f"sqlite:///{tmp_path / 'store.db'}", tmp_path, 200)
+    kill_often(sqlite_in(tmp_path), tmp_path, 200)
 
 
 @pytest.mark.slow
 def test_two_hundred_kills_with_postgresql(tmp_path: Path, postgres: Callable[[], str]):
     kill_often(postgres(), tmp_path, 200)
+
+
+@pytest.mark.slow
+def test_third_parties_touch_the_file_before_two_hundred_kills(tmp_path: Path):
+    kill_often(sqlite_in(tmp_path), tmp_path, 200, PARTIES)
+
+
+@pytest.mark.slow
+def test_two_hundred_takeovers_with_postgresql(tmp_path: Path, postgres: Callable[[], str]):
+    kill_often(postgres(), tmp_path, 200, [TAKEOVER])
+
+
+@pytest.mark.slow
+def test_two_hundred_takeovers_with_sqlite(tmp_path: Path):
+    kill_often(sqlite_in(tmp_path), tmp_path, 200, [TAKEOVER])

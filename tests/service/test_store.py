@@ -131,10 +131,43 @@ def test_the_file_is_for_its_owner_alone_and_commits_reach_the_disk(tmp_path: Pa
     path = tmp_path / "store.db"
     store = open_store(f"sqlite:///{path}")
     assert isinstance(store, SqliteStore)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    store.commit(filled())
+    for part in tmp_path.iterdir():
+        assert stat.S_IMODE(part.stat().st_mode) == 0o600
+    assert sorted(part.name for part in tmp_path.iterdir()) == ["store.db", "store.db-shm", "store.db-wal"]
     assert store._write("PRAGMA synchronous") == [(2,)]  # FULL
     assert store._write("PRAGMA journal_mode") == [("wal",)]
     store.close()
+
+
+@pytest.mark.parametrize("what", ["database", "log", "replaced"])
+def test_nothing_is_acknowledged_that_goes_into_a_file_that_is_gone(tmp_path: Path, what: str):
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    store.commit(filled())
+    if what == "replaced":
+        (tmp_path / "other").write_bytes(path.read_bytes())
+        (tmp_path / "other").replace(path)
+    else:
+        (path if what == "database" else tmp_path / "store.db-wal").unlink()
+    counted = Changes()
+    counted.counts["", "malformed"] += 2
+    with pytest.raises(StoreFailed, match="deleted, moved or replaced"):
+        store.commit(counted)
+    store.close()
+
+
+def test_a_store_behind_a_symbolic_link(tmp_path: Path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "store.db").symlink_to(tmp_path / "real" / "store.db")
+    for _ in range(2):
+        store = SqliteStore(tmp_path / "store.db")
+        counted = Changes()
+        counted.counts["", "malformed"] += 2
+        store.commit(counted)
+        store.close()
+    assert store._path == str(tmp_path / "store.db")
+    assert stat.S_IMODE((tmp_path / "real" / "store.db").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("url", ["", "sqlite:", "sqlite:///", "file", "mysql://host/name"])

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from hubbub.cli.options import ReportsFolder, StoreUrl
+
 __all__ = ["serve"]
 
 
 def serve(
     collections: Annotated[list[Path], typer.Argument(help="Collection files (TOML).", show_default=False)],
-    store: Annotated[str, typer.Option("--store", help="sqlite:///path or postgresql://...")] = "sqlite:///hubbub.db",
+    store: StoreUrl = "sqlite:///hubbub.db",
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="The port; 0 takes a free one.", min=0, max=65535)] = 8000,
     metrics_port: Annotated[
@@ -21,10 +23,7 @@ def serve(
     keys: Annotated[Path, typer.Option("--keys", help="The folder of the signing key and the token.")] = Path(
         "hubbub-keys"
     ),
-    reports: Annotated[
-        Path | None,
-        typer.Option("--reports", help="Where single reports go, if a question keeps them; beside the store."),
-    ] = None,
+    reports: ReportsFolder = None,
     quota: Annotated[float, typer.Option("--quota", help="Reports a second that each collection takes.")] = 500_000.0,
 ) -> None:
     """Collect reports over HTTP, and show what they tell at /.

@@ -75,9 +75,9 @@ class Answerer:
 
         def make() -> bytes:
             made.append(True)
-            return ask.mechanism.randomize(ask.view([code]), self._rng).to_bytes()
+            return ask.mechanism.randomize(ask.view([code]), self._rng).to_bare()
 
-        ledger.answer(ask.ask_id, step, ask.event(), make)
+        ledger.answer(str(published.name), step, ask.event(), make)
         return bool(made)
 
     def _from_memo(self, published: Published, step: int) -> bool:
@@ -97,9 +97,9 @@ class Answerer:
             memo = self._known(f"{account}{current}")
         if memo is None:
             raise Refused("budget", "nothing is left for a first memo")
-        report = mechanism.report_from(memo, self._rng).to_bytes()
+        report = mechanism.report_from(memo, self._rng).to_bare()
         self._store.enroll(account, public, memo.key)
-        self._store.enqueue(published.question, Queued(self._rng.bytes(16), ask.ask_id, step, report))
+        self._store.enqueue(published.question, Queued(self._rng.bytes(16), str(published.name), step, report))
         return True
 
     def _from_state(self, published: Published, step: int) -> bool:
@@ -126,8 +126,8 @@ class Answerer:
         self._store.unfollow(stream_name(question), but=name)
         if said is None and not new:
             return False
-        report = symbols.report(state.level, said, new=new).to_bytes()
-        self._store.enqueue(question, Queued(report_id, ask.ask_id, step, report))
+        report = symbols.report(state.level, said, new=new).to_bare()
+        self._store.enqueue(question, Queued(report_id, str(published.name), step, report))
         return True
 
     def _first_state(self, symbols: Symbols, name: str, step: int) -> Standing:

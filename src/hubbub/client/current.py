@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hubbub.client.accounts import Accounts
 from hubbub.client.backoff import Backoff, Delay, uniform
-from hubbub.client.documents import Asks, Documents, Published, Refused
+from hubbub.client.documents import Asks, Documents, Refused
 from hubbub.client.store import Store
 from hubbub.client.transport import Unreachable
 from hubbub.client.version import adopt
@@ -97,18 +97,16 @@ class Current:
         A standing ask is the same in every step. It is believed for as long as the collection keeps reports.
         """
         asks, collection = self.asks, self.collection
-        if asks is None or collection is None or asks.collection_id != collection.collection_id or asks.step > step:
+        if asks is None or collection is None or not _same(asks, collection) or asks.step > step:
             return None
         if asks.step == step:
             return asks
         unheard = (step - asks.step) * collection.step_seconds
         if not self._out_of_reach or unheard > collection.retention_days * 86400:
             return None
-        standing = tuple(
-            Published(question, replace(ask, step=step)) for question, ask in asks.published if ask.standing
-        )
+        standing = tuple(one._replace(ask=replace(one.ask, step=step)) for one in asks.published if one.ask.standing)
         first = (collection.closes(step, question=question, phase=1) for question in collection.questions)
-        return Asks(asks.collection_id, step, standing, float(min(first)))
+        return Asks(asks.collection, asks.version, step, standing, float(min(first)))
 
     def refresh(self, now: float) -> None:
         """Fetch what is due. Trouble is noted, counted if the server is to blame, and waited out."""
@@ -138,10 +136,7 @@ class Current:
     def _fetch_asks(self, collection: Collection, now: float) -> bool:
         """Fetch asks if it is time; whether it was."""
         asks = self.asks
-        known = asks is not None and (asks.collection_id, asks.step) == (
-            collection.collection_id,
-            collection.step_at(now),
-        )
+        known = asks is not None and _same(asks, collection) and asks.step == collection.step_at(now)
         if asks is not None and known and now < asks.closes:
             self._pause = None
             return False
@@ -152,6 +147,10 @@ class Current:
             return False
         self.asks = self._documents.fetch_asks() or self._documents.asks()
         self._pause = Delay(now, (0.5 + uniform(self._rng)) * collection.step_seconds / _POLLS)
-        if self.asks is not None and self.asks.collection_id != collection.collection_id:
+        if self.asks is not None and not _same(self.asks, collection):
             self._fetch_collection()
         return True
+
+
+def _same(asks: Asks, collection: Collection) -> bool:
+    return (asks.collection, asks.version) == (collection.name, collection.version)

@@ -11,7 +11,9 @@ from hubbub.client.store import Document, Store
 from hubbub.client.transport import Response, Transport, Unreachable
 from hubbub.collection import Collection, open_sealed
 from hubbub.collection.check import open_collection
+from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import DecodeError, HubbubError
+from hubbub.core.spec import integer
 from hubbub.protocols.ask import Ask
 
 __all__ = ["Asks", "Documents", "Published", "Refused", "trusted_keys"]
@@ -29,16 +31,23 @@ class Refused(HubbubError):
 
 
 class Published(NamedTuple):
-    """One ask of a document, and the question it belongs to."""
+    """One ask of a document, the question it belongs to, and which round of its step it is."""
 
     question: str
     ask: Ask
+    round: int = 1
+
+    @property
+    def name(self) -> AnswerName:
+        """What an answer to it is called."""
+        return AnswerName(self.question, run=0, step=self.ask.step, round=self.round, part=0)
 
 
 class Asks(NamedTuple):
     """A document of asks: whose, of which step, and until when it stands."""
 
-    collection_id: str
+    collection: str
+    version: int
     step: int
     published: tuple[Published, ...]
     closes: float
@@ -200,7 +209,14 @@ def _collection(body: str, keys: tuple[bytes, ...] | None) -> Collection:
 @lru_cache(maxsize=8)
 def _asks(body: str, keys: tuple[bytes, ...]) -> Asks:
     spec = open_sealed(_parsed(body), keys)
-    if set(spec) != {"collection_id", "step", "asks", "closes"} or len(spec["asks"]) > 1 << 12:
+    if set(spec) != {"collection", "version", "step", "asks", "closes"} or len(spec["asks"]) > 1 << 12:
         raise Refused("document", "not a document of asks")
-    published = tuple(Published(str(one["question"]), Ask.from_spec(one["ask"])) for one in spec["asks"])
-    return Asks(str(spec["collection_id"]), int(spec["step"]), published, float(spec["closes"]))
+    published = tuple(_published(one) for one in spec["asks"])
+    version = integer("version", spec["version"])
+    return Asks(str(spec["collection"]), version, int(spec["step"]), published, float(spec["closes"]))
+
+
+def _published(given: Any) -> Published:
+    if set(given) != {"question", "run", "round", "part", "ask"} or (given["run"], given["part"]) != (0, 0):
+        raise Refused("document", "not an ask with its name")
+    return Published(str(given["question"]), Ask.from_spec(given["ask"]), integer("round", given["round"]))

@@ -72,7 +72,7 @@ class Responder:
     def _one(
         self, collection: Collection, accounts: Accounts, asks: Asks, published: Published, now: float, wait: float
     ) -> int:
-        ask_id, step = published.ask.ask_id, asks.step
+        ask_id, step = str(published.name), asks.step
         if (ask_id, "done") in self._noted or self._store.covered(ask_id):
             return 0
         try:
@@ -104,7 +104,7 @@ class Responder:
             return 0
 
     def _is_asked(self, collection: Collection, published: Published) -> bool:
-        return on_arc(published, place_on_circle(self._store.device_key, collection.collection_id))
+        return on_arc(published, place_on_circle(self._store.device_key, collection.name))
 
     def _is_silent(self, collection: Collection, published: Published, step: int) -> bool:
         """Whether a device's stream has nothing to say at a step."""
@@ -113,7 +113,7 @@ class Responder:
 
     def _cover(self, published: Published) -> None:
         """Whoever watches the network sees no difference between an answer and none."""
-        self._store.cover(published.ask.ask_id, self._rng.bytes(16), published.ask.step)
+        self._store.cover(str(published.name), self._rng.bytes(16), published.ask.step)
 
 
 def _few(asks: Asks) -> list[Published]:

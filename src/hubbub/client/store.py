@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hubbub.collection.fields import Code
+from hubbub.core.migrations import Format
 from hubbub.core.random import Random
 from hubbub.privacy.ledger_file import LedgerFile
 
 __all__ = ["Document", "Followed", "Queued", "Store", "code_bytes", "collection_in", "read_code"]
 
 FILE = "client.sqlite"
-_FORMAT = 2
+_FOLLOWING = "following (name TEXT PRIMARY KEY, state BLOB NOT NULL, told INTEGER NOT NULL, enrolment BLOB)"
+FORMAT = Format("client", 3, {2: (f"CREATE TABLE IF NOT EXISTS {_FOLLOWING}",)})  # 2: some had no streams of changes
 _TABLES = (
     "CREATE TABLE device (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
     "CREATE TABLE documents (name TEXT PRIMARY KEY, etag TEXT NOT NULL, body TEXT NOT NULL)",
@@ -25,15 +27,12 @@ _TABLES = (
     "CREATE TABLE recorded (field TEXT PRIMARY KEY, step INTEGER NOT NULL, code BLOB NOT NULL)",
     "CREATE TABLE enrolled (account TEXT PRIMARY KEY, public INTEGER NOT NULL, current INTEGER)",
     "CREATE TABLE memos (name TEXT PRIMARY KEY, memo BLOB NOT NULL)",
+    f"CREATE TABLE {_FOLLOWING}",
     "CREATE TABLE asks (ask_id TEXT PRIMARY KEY, step INTEGER NOT NULL, closes REAL NOT NULL)",
     "CREATE TABLE queue (ask_id TEXT PRIMARY KEY, question TEXT NOT NULL, step INTEGER NOT NULL, "
     "id BLOB NOT NULL UNIQUE, report BLOB, UNIQUE (question, step))",
     "CREATE TABLE cover (ask_id TEXT PRIMARY KEY, step INTEGER NOT NULL, id BLOB UNIQUE)",
     "CREATE TABLE counters (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
-)
-_FOLLOWING = (
-    "CREATE TABLE IF NOT EXISTS following (name TEXT PRIMARY KEY, state BLOB NOT NULL, told INTEGER NOT NULL, "
-    "enrolment BLOB)"
 )
 
 
@@ -86,9 +85,8 @@ class Store:
 
     def __init__(self, folder: Path, collection: str, rng: Random) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._file = LedgerFile(folder / FILE, {"client": _FORMAT, "collection": collection}, _TABLES)
+        self._file = LedgerFile(folder / FILE, {"collection": collection}, _TABLES, FORMAT)
         with self.transaction():
-            self._run(_FOLLOWING)  # a folder may be older than streams of changes
             self._run("INSERT INTO device VALUES ('key', ?) ON CONFLICT DO NOTHING", rng.bytes(32))
             ((key,),) = self._run("SELECT value FROM device WHERE name = 'key'")
         self.device_key: bytes = key

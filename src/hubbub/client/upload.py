@@ -11,7 +11,7 @@ from hubbub.client.backoff import Backoff, Delay, uniform
 from hubbub.client.store import Queued, Store
 from hubbub.client.transport import Response, Transport, Unreachable
 from hubbub.collection import Collection
-from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE, Entry, encode_upload, encode_upload_json
+from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE, AnswerName, Entry, encode_upload, encode_upload_json
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 
@@ -94,9 +94,9 @@ class Uploader:
         return acknowledged
 
     def _send(self, collection: Collection, accounts: Accounts, several: Sequence[Queued], now: float) -> int:
-        entries = [Entry(one.ask_id, one.id, one.report) for one in several if one.report]
+        entries = [Entry(*AnswerName.read(one.ask_id), one.id, one.report) for one in several if one.report]
         encode, kind = (encode_upload_json, JSON_TYPE) if self._form == "json" else (encode_upload, UPLOAD_TYPE)
-        frame = encode(collection.collection_id, entries, collection.frame_bytes)
+        frame = encode(collection.name, collection.version, entries, collection.frame_bytes)
         try:
             response = self._transport.request("POST", "/v1/reports", {"Content-Type": kind}, frame)
             reasons = _reasons(response)

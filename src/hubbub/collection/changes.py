@@ -14,8 +14,9 @@ from hubbub.collection.words import epsilon_text, listed
 from hubbub.core.domain import Categorical, Domain
 from hubbub.core.keyvalue import KeyValue
 from hubbub.privacy.budget import Budget
+from hubbub.privacy.promise import Promise
 
-__all__ = ["changes"]
+__all__ = ["changes", "wider"]
 
 
 def changes(new: Collection, old: Collection) -> Iterator[Finding]:
@@ -37,6 +38,7 @@ def changes(new: Collection, old: Collection) -> Iterator[Finding]:
         )
         return
     found = [
+        *wider(new, old),
         *_fields(new, old),
         *_questions(new, old),
         *_memos(new, old),
@@ -46,6 +48,41 @@ def changes(new: Collection, old: Collection) -> Iterator[Finding]:
     ]
     yield from _version(new, old, bool(found))
     yield from found
+
+
+def wider(new: Collection, old: Collection) -> Iterator[Finding]:
+    """What the older version promised people and the new one does not: that takes a new collection, which they see.
+
+    A promise is kept up by one of at most its limit over at least its time.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> old = read_collection(EXAMPLE)
+        >>> for found in wider(read_collection(EXAMPLE.replace("event = 1.0", "event = 2.0")), old):
+        ...     print(found)
+        error: privacy.event: was promised at most epsilon 1 in 1 hour, and no longer is: people agreed to that; a wider
+        promise is a new collection, under a new name
+    """
+    units = {0: "user", 1: "event"}
+    pairs = [(f"privacy.{units.get(was.steps, 'window')}", was, new.promises) for was in old.promises]
+    for name in sorted(new.questions.keys() & old.questions.keys()):
+        now = new.terms[name].promises
+        pairs += [(f"questions.{name}", was, now) for was in old.terms[name].promises]
+    for where, was, now in pairs:
+        if not any(_keeps_up(promise, was) for promise in now):
+            span = "a life" if was.steps == 0 else shown(was.steps * was.interval)
+            yield Finding(
+                "error",
+                where,
+                f"was promised at most epsilon {epsilon_text(was.limit)} in {span}, and no longer is: people agreed to "
+                "that; a wider promise is a new collection, under a new name",
+            )
+
+
+def _keeps_up(promise: Promise, was: Promise) -> bool:
+    if promise.limit > was.limit or was.steps == 0:
+        return promise.limit <= was.limit and promise.steps == 0
+    return promise.steps == 0 or promise.steps * promise.interval >= was.steps * was.interval
 
 
 def _version(new: Collection, old: Collection, changed: bool) -> Iterator[Finding]:
@@ -62,10 +99,9 @@ def _version(new: Collection, old: Collection, changed: bool) -> Iterator[Findin
         yield Finding(
             "note",
             "version",
-            f"devices change to {new.version} by themselves, each as soon as its present step and window hold nothing "
-            f"that it spent under {old.version}; reports for {old.version} that come later are refused as outdated. "
-            "All versions share one life: what a device spent counts on, under the tightest limit for life that it was "
-            "ever promised, and a field that stays keeps what was recorded",
+            f"devices change to {new.version} as soon as they see it; reports for {old.version} that come later are "
+            "refused as outdated. What a device spent counts on, and it keeps everything that it was ever promised. A "
+            "field that stays keeps what was recorded",
         )
     elif new.version > old.version:
         yield Finding("warning", "version", f"{new.version} says the same as {old.version}: it only costs a new start")
@@ -137,7 +173,8 @@ def _question(where: str, before: QuestionSpec, after: QuestionSpec) -> Iterator
             yield Finding("note", f"{where}.title", "another text: nothing else breaks")
         elif key in ("epsilon", "permanent") and isinstance(was, float) and isinstance(now, float):
             if now > was:
-                yield Finding("warning", f"{where}.{key}", f"from {was:g} to {now:g}: a device tells more than before")
+                text = f"from {was:g} to {now:g}: a device that knows the older version does not go along"
+                yield Finding("warning", f"{where}.{key}", text)
             else:
                 yield Finding("note", f"{where}.{key}", f"from {was:g} to {now:g}: a device tells less, errors grow")
         else:
@@ -151,12 +188,15 @@ def _question(where: str, before: QuestionSpec, after: QuestionSpec) -> Iterator
 
 def _memos(new: Collection, old: Collection) -> Iterator[Finding]:
     """Permanent answers are kept by field and mechanism: another of either needs new ones."""
-    other = {**new.spec(), "version": 0} != {**old.spec(), "version": 0}
+    same_grid = (new.step_seconds, new.origin) == (old.step_seconds, old.origin)
     for name, question in new.questions.items():
-        if other and question.kind == "changes" and name in old.questions:
-            cost = epsilon_text(cost_of(new, name).each)
+        if question.kind != "changes" or name not in old.questions:
+            continue
+        if not same_grid or new.terms[name].mechanisms != old.terms[name].mechanisms:
             yield Finding(
-                "warning", f"questions.{name}", f"devices enrol anew, in the middle of a horizon: epsilon {cost} again"
+                "warning",
+                f"questions.{name}",
+                "devices that follow it are silent until a horizon of the older version is over, and then enrol anew",
             )
     kept = {_memo(old, name) for name in old.questions}
     for name, question in new.questions.items():
@@ -165,8 +205,8 @@ def _memos(new: Collection, old: Collection) -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 f"questions.{name}",
-                f"devices draw new permanent answers: each value costs epsilon {cost} of their life again, and "
-                "together with the earlier answer it tells more",
+                f"needs new permanent answers, of epsilon {cost} each, for which the older version kept nothing apart: "
+                "only new devices answer it",
             )
 
 
@@ -182,10 +222,8 @@ def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:
         if was == now:
             continue
         looser = now is None or (was is not None and now > was)
-        said = "devices are promised less than before" if looser else "devices are promised more than before"
-        if looser and key == "user":
-            said = "devices keep the tightest limit for life that they were promised, only new ones get this"
-        elif key == "user":
+        said = "devices keep what they were promised, only new ones get this" if looser else "devices are promised more"
+        if not looser and key == "user":
             said += "; one that has spent as much already answers no more, but from the permanent answers it has"
         yield Finding("warning" if looser else "note", f"privacy.{key}", f"from {_limit(was)} to {_limit(now)}: {said}")
     steps = [None if budget.window is None else budget.window.steps for budget in (old.budget, new.budget)]

@@ -33,7 +33,6 @@ Kind = Literal["histogram", "mean", "stream", "memo", "keyvalue", "changes"]
 LONGEST = 200
 MOST_W = 10**6
 _OWN = {"method": "stream", "w": "stream", "permanent": "memo", "steps": "changes", "changes": "changes"}
-_ONE_ASK = ("uniform", "sampling", "rescue", "fast")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +134,7 @@ class QuestionSpec:
             >>> QuestionSpec(kind="stream", field="theme", epsilon=1.0, method="LPA", w=20).adaptive
             True
         """
-        return self.kind == "stream" and METHODS[str(self.method)].decide.__name__ not in _ONE_ASK
+        return self.kind == "stream" and METHODS[str(self.method)].decision.rounds > 1
 
     @property
     def everyone(self) -> bool:

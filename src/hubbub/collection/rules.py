@@ -88,6 +88,29 @@ def fits_the_budget(collection: Collection) -> Iterator[Finding]:
             )
 
 
+def never_answered(collection: Collection) -> Iterator[Finding]:
+    """Every question fits into the part of each limit that is kept for it: else devices would never answer it.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> list(never_answered(read_collection(EXAMPLE)))
+        []
+    """
+    units = {0: "user", 1: "event"}
+    for name, terms in collection.terms.items():
+        cost = cost_of(collection, name).each
+        for promise in collection.promises:
+            part = promise.parts.get(terms.account, 0)
+            # Where even all of the limit is too little, `fits_the_budget` says so.
+            if part < cost <= promise.limit and total_of(collection, promise.steps or 1) <= promise.limit:
+                yield Finding(
+                    "error",
+                    f"privacy.{units.get(promise.steps, 'window')}",
+                    f"of epsilon {epsilon_text(promise.limit)}, {epsilon_text(part)} is kept for {name}, which costs "
+                    f"{epsilon_text(cost)}: it would never be answered; raise the limit",
+                )
+
+
 def lifetime(collection: Collection) -> Iterator[Finding]:
     """How long the lifetime limit lasts, or what a year costs without one."""
     costs = {name: cost_of(collection, name) for name in collection.questions}
@@ -292,6 +315,7 @@ RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     large_epsilon,
     small_batch,
     fits_the_budget,
+    never_answered,
     lifetime,
     small_arcs,
     unread_fields,

@@ -14,18 +14,22 @@ from hubbub.collection.frame import entry_bytes, frame_bytes, largest_report
 from hubbub.collection.locate import at
 from hubbub.collection.question import QuestionSpec
 from hubbub.collection.slug import is_slug
+from hubbub.collection.terms import Terms, promises_of, terms_of
 from hubbub.collection.turn import start_of
 from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue
-from hubbub.core.spec import Json, integer, spec_id
+from hubbub.core.spec import Json, canonical, integer, spec_id
 from hubbub.privacy.budget import Budget
+from hubbub.privacy.promise import Promise
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 
 __all__ = ["OVERRIDES", "Collection", "QuestionSpec"]
 
-FORMAT = 1
+FORMAT = 2
+OLD_FORMAT = 1
+"""Without the terms and promises, which are compiled from the questions all the same."""
 OVERRIDES = ("epsilon_above_8", "minimum_batch_below_20")
 """What an author may allow against advice, by giving a reason."""
 
@@ -204,6 +208,16 @@ class Collection:
             total += entry_bytes(name, largest) * (2 if question.adaptive else 1)
         return frame_bytes(total)
 
+    @cached_property
+    def terms(self) -> Mapping[str, Terms]:
+        """What a device has to know of each question."""
+        return MappingProxyType({name: terms_of(self, name) for name in self.questions})
+
+    @cached_property
+    def promises(self) -> tuple[Promise, ...]:
+        """What is promised of the whole."""
+        return promises_of(self)
+
     # -- servers ----------------------------------------------------------------------------------------------
 
     def protocol(self, question: str, memory: Memory | None = None, *, first: int = 0) -> Protocol:
@@ -233,6 +247,8 @@ class Collection:
             "budget": self.budget.spec(),
             "overrides": dict(self.overrides),
             **({"cover": True} if self.cover else {}),
+            "promises": [promise.spec() for promise in self.promises],
+            "terms": {name: terms.spec() for name, terms in self.terms.items()},
         }
 
     @cached_property
@@ -242,14 +258,20 @@ class Collection:
 
     @staticmethod
     def from_spec(spec: Mapping[str, Any]) -> Collection:
-        """Read a collection back; every field must be there, and no other."""
-        wanted = {"format"} | {part.name for part in fields(Collection)}
+        """Read a collection back; every field must be there, and no other.
+
+        The promises and terms must be the very ones that the questions compile to. Format 1 had none.
+        """
+        derived = {"promises", "terms"}
+        wanted = {"format"} | {part.name for part in fields(Collection)} | derived
         given_names = set(spec) if isinstance(spec, Mapping) else set()
+        if given_names and spec.get("format") == OLD_FORMAT and not given_names & derived:
+            given_names |= derived
         if given_names | {"cover"} != wanted or spec.get("cover", True) is not True:
             raise InvalidValue("collection", spec, f"exactly the fields {', '.join(sorted(wanted))}")
-        if spec["format"] != FORMAT:
-            raise InvalidValue("format", spec["format"], f"{FORMAT}, which is all that this version reads")
-        given = {name: value for name, value in spec.items() if name != "format"}
+        if spec["format"] not in (FORMAT, OLD_FORMAT) or isinstance(spec["format"], bool):
+            raise InvalidValue("format", spec["format"], f"at most {FORMAT}, which is all that this version reads")
+        given = {name: value for name, value in spec.items() if name not in {"format"} | derived}
         for name in _RANGES:
             given[name] = integer(name, given[name])
         for name in ("fields", "questions"):
@@ -264,7 +286,12 @@ class Collection:
                 questions[name] = QuestionSpec.from_spec(question)
         with at("budget"):
             given["budget"] = Budget.from_spec(given["budget"])
-        return Collection(**{**given, "fields": domains, "questions": questions})
+        collection = Collection(**{**given, "fields": domains, "questions": questions})
+        compiled = collection.spec()
+        for name in derived & set(spec):
+            if canonical(spec[name]) != canonical(compiled[name]):
+                raise InvalidValue(name, spec[name], "what the collection's questions and limits compile to")
+        return collection
 
     def __hash__(self) -> int:
         return hash(self.collection_id)

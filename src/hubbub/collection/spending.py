@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 __all__ = ["YEAR", "Cost", "cost_of", "steps_a_year", "total_of", "worst_of"]
 
 YEAR = 365 * 86400
-_EVEN = ("uniform", "pegasus")
-"""Methods whose every step takes a w-th of the window."""
 
 
 class Cost(NamedTuple):
@@ -98,7 +96,7 @@ def cost_of(collection: Collection, name: str) -> Cost:
         return Cost(spent, 1)
     assert question.w is not None
     total = units_of(question.epsilon)
-    if question.everyone and METHODS[str(question.method)].decide.__name__ in _EVEN:
+    if question.everyone and METHODS[str(question.method)].decision.even:
         return Cost(total // question.w, 1)
     return Cost(total, question.w)
 

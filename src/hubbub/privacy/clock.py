@@ -29,6 +29,11 @@ class Clock(Protocol):
         """The length of a step, in ticks."""
         ...
 
+    @property
+    def origin(self) -> int:
+        """Where step 0 begins, in ticks of the wall clock."""
+        ...
+
     def spec(self) -> dict[str, Json]:
         """What must not change while a ledger lives."""
         ...
@@ -73,6 +78,7 @@ class StepClock:
     """
 
     interval = 1
+    origin = 0
 
     def __init__(self, step: int = 0) -> None:
         self.step = step

@@ -79,6 +79,16 @@ class DeviceClock:
         return self._interval
 
     @property
+    def origin(self) -> int:
+        """Where step 0 begins, in microseconds.
+
+        Example:
+            >>> DeviceClock(60, origin=600).origin
+            600000000
+        """
+        return self._origin
+
+    @property
     def step(self) -> int:
         """The step that the wall clock is in: the only one that may be answered.
 

@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import Event
+from hubbub.core.migrations import Format
 from hubbub.core.spec import Json
+from hubbub.privacy.book import Book
 from hubbub.privacy.budget import Budget, BudgetExceeded, Window
-from hubbub.privacy.clock import Clock, Observation, StepClock, StepRefused
+from hubbub.privacy.clock import Clock, StepClock, StepRefused
 from hubbub.privacy.device_clock import DeviceClock
 from hubbub.privacy.ledger_checks import check_event, check_name, check_same, check_step
+from hubbub.privacy.ledger_entries import ENTRIES, Entries, Entry
 from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
-from hubbub.privacy.ledger_store import TABLES, Account, Entry, LedgerStore
-from hubbub.privacy.spending import Spending, Status, settle, spendings
+from hubbub.privacy.ledger_migrations import from_1
+from hubbub.privacy.ledger_store import TABLES
+from hubbub.privacy.promise import Promise
+from hubbub.privacy.spending import Spending, Status
 
 if TYPE_CHECKING:
     from hubbub.core.random import Random
@@ -36,11 +41,15 @@ __all__ = [
 
 Value = TypeVar("Value", int, bytes)
 
-_VERSION = 1
+ACCOUNT = "asks"
+"""The one account of a ledger that is not divided."""
+
+FORMAT = Format("version", 2, {1: from_1})
+"""The version of a ledger's file; a change of its tables or of what they mean is a migration to the next."""
 
 
 class Ledger:
-    """One device's account in one collection: durable, shared by its processes, and the last word.
+    """One budget on one device: durable, shared by its processes, and the last word.
 
     An answer and its debit are stored in one transaction before the answer is handed out, so that spent is never less
     than sent. Only the clock's own step is answered, and none before the latest that was. A debit leaves the window
@@ -48,6 +57,8 @@ class Ledger:
     be as near as that. So no w consecutive steps cost more than the window's limit and, whatever is done to the clock,
     no stretch of w - 1 intervals of true time does.
     Not defended: someone who owns the device, and can take the file away.
+
+    The rules are those of `Book`, which a client keeps in its own file, with the promises of every version.
 
     Parameters
     ----------
@@ -92,17 +103,17 @@ class Ledger:
             from hubbub.core.random import Random
 
             rng = Random()
-        self._budget = budget
-        self._clock = clock
         self._rng = rng
         terms: dict[str, Json] = {
-            "version": _VERSION,
             "budget": budget.spec(),
             "clock": clock.spec(),
             "collection": collection,
         }
-        self._file = LedgerFile(path, terms, TABLES)
-        self._store = LedgerStore(self._file)
+        self._file = LedgerFile(path, terms, (*TABLES, ENTRIES), FORMAT)
+        self._book, self._entries = Book(self._file, clock), Entries(self._file)
+        self._promises = promises_of(budget, clock)
+        with self._file.transaction():
+            self._book.promise(self._promises.values())
 
     def answer(self, ask_id: str, step: int, event: Event, make: Callable[[], bytes]) -> Entry:
         """Answer an ask once: check step and budget, call `make` to randomise, store bytes and debit, return them.
@@ -119,20 +130,16 @@ class Ledger:
         check_step(step)
         check_event(event, step)
         with self._file.transaction():
-            known = self._store.entry(ask_id)
+            known = self._entries.entry(ask_id)
             if known is not None:
                 check_same(known, step, event)
                 return known
-            account, now = self._enter(step)
-            for unit, spending in self._spendings(account, now).items():
-                if event.spent > spending.remaining:
-                    raise BudgetExceeded(unit, spending.spent, event.spent, spending.limit)
+            self._book.spend(step, ACCOUNT, ACCOUNT, event.spent)
             report = make()
             if type(report) is not bytes:
                 raise InvalidValue("make", report, "a function that returns bytes")
             entry = Entry(self._rng.bytes(16), ask_id, step, event.mechanism, event.spec_id, event.spent, report)
-            self._store.add(entry, now.trusted)
-            self._settle(account._replace(lifetime=account.lifetime + event.spent, latest=step), now)
+            self._entries.add(entry)
         return entry
 
     def freeze(self, field: str, step: int, value: Value) -> Value:
@@ -148,9 +155,7 @@ class Ledger:
         if type(value) is not bytes and (type(value) is not int or not -(1 << 63) <= value < 1 << 63):
             raise InvalidValue("value", value, "bytes, or an integer of 64 bits")
         with self._file.transaction():
-            account, now = self._enter(step)
-            self._settle(account._replace(latest=step), now)
-            kept = self._store.freeze(field, step, value)
+            kept = self._book.freeze(field, step, value)
         if type(kept) is not type(value):
             raise InvalidValue("value", value, f"of the kind that was frozen, {type(kept).__name__}")
         return kept
@@ -164,7 +169,7 @@ class Ledger:
             []
         """
         with self._file.transaction():
-            return self._store.pending()
+            return self._entries.pending()
 
     def sent(self, entry_id: bytes) -> bool:
         """Note that an entry was acknowledged, and drop its bytes; its debit stays. Whether it was pending.
@@ -178,7 +183,7 @@ class Ledger:
         if type(entry_id) is not bytes or len(entry_id) != 16:
             raise InvalidValue("entry_id", entry_id, "the 16 bytes of an entry's id")
         with self._file.transaction():
-            return self._store.acknowledge(entry_id)
+            return self._entries.acknowledge(entry_id)
 
     def observe(self) -> int:
         """Store what the clock shows, and return its step.
@@ -192,10 +197,7 @@ class Ledger:
             4
         """
         with self._file.transaction():
-            account = self._store.account()
-            now = self._clock.observe(account.seen)
-            self._settle(account, now)
-        return now.step
+            return self._book.observe().step
 
     def status(self) -> Status:
         """What is spent and what remains, now.
@@ -206,18 +208,15 @@ class Ledger:
             Spending(spent=0, remaining=2000000000000, limit=2000000000000)
         """
         with self._file.transaction():
-            account = self._store.account()
-            now = self._clock.observe(account.seen)
-            units = self._spendings(account, now)
-            pending = self._store.pending_count()
-        return Status(
-            step=now.step,
-            event=units.get("event"),
-            window=units.get("window"),
-            user=units.get("user"),
-            lifetime=account.lifetime,
-            pending=pending,
-        )
+            units = {name: self._book.spending(promise) for name, promise in self._promises.items()}
+            return Status(
+                step=self._book.now().step,
+                event=units.get("event"),
+                window=units.get("window"),
+                user=units.get("user"),
+                lifetime=self._book.rows.total(),
+                pending=self._entries.pending_count(),
+            )
 
     def close(self) -> None:
         """Close the file; a `with` block does it too.
@@ -235,18 +234,16 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _enter(self, step: int) -> tuple[Account, Observation]:
-        """Refuse a step that is not the device's own, by a clock read while no other process can."""
-        account = self._store.account()
-        now = self._clock.observe(account.seen)
-        if step != now.step:
-            raise StepRefused(step, f"the device is in step {now.step}, and answers no other")
-        if step < account.latest:
-            raise StepRefused(step, f"the device has answered step {account.latest}: its clock was set back")
-        return account, now
 
-    def _spendings(self, account: Account, now: Observation) -> dict[str, Spending]:
-        return spendings(self._store, account, now, self._budget, self._clock.interval)
+def promises_of(budget: Budget, clock: Clock) -> dict[str, Promise]:
+    """The promises of a budget, all of it for one account, on the grid of a clock.
 
-    def _settle(self, account: Account, now: Observation) -> None:
-        settle(self._store, account, now, self._budget, self._clock.interval)
+    Example:
+        >>> promises_of(Budget(window=Window(10, 3)), StepClock())["window"].steps
+        3
+    """
+    window, grid = budget.window, (clock.interval, clock.origin)
+    found = {} if budget.event is None else {"event": (budget.event, 1, *grid)}
+    found |= {} if window is None else {"window": (window.limit, window.steps, *grid)}
+    found |= {} if budget.user is None else {"user": (budget.user, 0, 0, 0)}
+    return {name: Promise(*given, parts={ACCOUNT: given[0]}) for name, given in found.items()}

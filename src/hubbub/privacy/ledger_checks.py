@@ -6,7 +6,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import Event
 from hubbub.privacy.budget import MOST_UNITS
 from hubbub.privacy.clock import MOST_STEP
-from hubbub.privacy.ledger_store import Entry
+from hubbub.privacy.ledger_entries import Entry
 
 __all__ = ["check_event", "check_name", "check_same", "check_step"]
 

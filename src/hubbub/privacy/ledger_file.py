@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from hubbub.core.errors import HubbubError, InvalidValue, SpecMismatch
+from hubbub.core.migrations import Format, UnknownFormat
+from hubbub.core.private_file import make_private_file
 from hubbub.core.spec import Json, canonical
 
 __all__ = ["LedgerFile", "LedgerUnavailable"]
@@ -39,9 +41,13 @@ class LedgerFile:
         What it was first opened with; every later opening must bring the same.
     tables
         The statements that make its tables.
+    format
+        Its version, which is stored with the terms under the format's name: a file of an older one is migrated when
+        it is opened, all of it or nothing, and one of a newer version is refused.
 
     Example:
-        >>> file = LedgerFile(":memory:", {"collection": "demo"}, ("CREATE TABLE numbers (number INTEGER)",))
+        >>> tables = ("CREATE TABLE numbers (number INTEGER)",)
+        >>> file = LedgerFile(":memory:", {"collection": "demo"}, tables, Format("version", 1))
         >>> with file.transaction():
         ...     _ = file.run("INSERT INTO numbers VALUES (?)", 7)
         >>> file.run("SELECT * FROM numbers")
@@ -49,7 +55,9 @@ class LedgerFile:
         >>> file.close()
     """
 
-    def __init__(self, path: str | os.PathLike[str], terms: Mapping[str, Json], tables: tuple[str, ...]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], terms: Mapping[str, Json], tables: tuple[str, ...], format: Format
+    ) -> None:
         self._path = os.fspath(path)
         if not self._path:
             raise InvalidValue(
@@ -62,14 +70,15 @@ class LedgerFile:
             for pragma in _PRAGMAS:
                 self.run(f"PRAGMA {pragma}")
             with self.transaction():
-                self._agree(terms, tables)
+                self._agree(terms, tables, format)
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        """Close it."""
-        self._database.close()
+        """Close it; in a forked process leave it to its owner, whose transaction would be rolled back."""
+        if os.getpid() == self._pid:
+            self._database.close()
 
     def run(self, sql: str, *values: object) -> list[Any]:
         """Run one statement, and return its rows."""
@@ -99,27 +108,39 @@ class LedgerFile:
     def _inside(self) -> bool:
         return self._database.in_transaction
 
-    def _agree(self, terms: Mapping[str, Json], tables: tuple[str, ...]) -> None:
+    def _agree(self, terms: Mapping[str, Json], tables: tuple[str, ...], format: Format) -> None:
         names = {name for (name,) in self.run("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        present = {**terms, format.name: format.version}
         if not names:
             for table in ("CREATE TABLE terms (terms TEXT NOT NULL)", *tables):
                 self.run(table)
-            self.run("INSERT INTO terms VALUES (?)", canonical(dict(terms)))
+            self.run("INSERT INTO terms VALUES (?)", canonical(present))
             return
         if "terms" not in names:
             raise LedgerUnavailable(f"{self._path}: not a ledger")
-        ((text,),) = self.run("SELECT terms FROM terms")
-        stored, given = json.loads(text), json.loads(canonical(dict(terms)))
+        try:
+            migrated = format.migrate(self._terms().get(format.name), self.run)
+        except UnknownFormat as error:
+            raise LedgerUnavailable(f"{self._path}: {error}") from error
+        stored = {**self._terms(), format.name: format.version}  # a migration may have changed the terms, too
+        if migrated:
+            self.run("UPDATE terms SET terms = ?", canonical(stored))
+        given = json.loads(canonical(present))
         for name in sorted(stored.keys() | given.keys()):
             if stored.get(name) != given.get(name):
                 allowed = f"{stored.get(name)!r}, as this ledger has it; a change is a new collection, with a new file"
                 raise SpecMismatch(name, given.get(name), allowed)
 
+    def _terms(self) -> dict[str, Any]:
+        ((text,),) = self.run("SELECT terms FROM terms")
+        stored: dict[str, Any] = json.loads(text)
+        return stored
+
 
 def _connect(path: str) -> sqlite3.Connection:
     try:
         if path != ":memory:":
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite would let others read it
+            make_private_file(path)  # SQLite would let others read it
         return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
         raise LedgerUnavailable(f"{path}: {error}") from error

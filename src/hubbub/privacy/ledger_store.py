@@ -1,46 +1,49 @@
-"""The rows of a ledger, without its rules."""
+"""The rows of a ledger, without its rules: promises, debits, totals, the time, and frozen values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from hubbub.core.spec import canonical
 from hubbub.privacy.clock import Observation
 from hubbub.privacy.ledger_file import LedgerFile
+from hubbub.privacy.promise import Promise, Since
 
-__all__ = ["TABLES", "Account", "Entry", "LedgerStore"]
+__all__ = ["ANY", "TABLES", "Debit", "LedgerStore", "Times"]
+
+ANY = ""
+"""The account, or question, of a debit that nobody can attribute any more: it counts toward all of them."""
 
 TABLES = (
-    # The lifetime total is text: where no lifetime budget is declared it has no limit, and SQLite's integers have.
-    "CREATE TABLE account (lifetime TEXT NOT NULL, latest INTEGER NOT NULL, "
-    "step INTEGER, wall INTEGER, monotonic INTEGER, trusted INTEGER)",
-    "INSERT INTO account (lifetime, latest) VALUES ('0', -1)",
-    "CREATE TABLE debits (step INTEGER PRIMARY KEY, spent INTEGER NOT NULL, trusted INTEGER NOT NULL)",
-    "CREATE TABLE entries (number INTEGER PRIMARY KEY, ask_id TEXT NOT NULL UNIQUE, id BLOB NOT NULL UNIQUE, "
-    "step INTEGER NOT NULL, mechanism TEXT NOT NULL, spec_id TEXT NOT NULL, spent INTEGER NOT NULL, report BLOB)",
-    "CREATE TABLE frozen (field TEXT PRIMARY KEY, step INTEGER NOT NULL, value NOT NULL)",
+    "CREATE TABLE times (latest INTEGER, step INTEGER, wall INTEGER, monotonic INTEGER, trusted INTEGER)",
+    "INSERT INTO times VALUES (NULL, NULL, NULL, NULL, NULL)",
+    "CREATE TABLE promises (number INTEGER PRIMARY KEY, scope TEXT NOT NULL, promise TEXT NOT NULL)",
+    "CREATE TABLE debits (number INTEGER PRIMARY KEY, account TEXT NOT NULL, question TEXT NOT NULL, "
+    "spent INTEGER NOT NULL, wall INTEGER NOT NULL, trusted INTEGER NOT NULL)",
+    # Totals are text: where nothing limits a life they have no limit, and SQLite's integers have.
+    "CREATE TABLE totals (account TEXT NOT NULL, question TEXT NOT NULL, spent TEXT NOT NULL, "
+    "PRIMARY KEY (account, question))",
+    "CREATE TABLE frozen (field TEXT PRIMARY KEY, wall INTEGER NOT NULL, value NOT NULL)",
 )
-_ENTRY = "SELECT id, ask_id, step, mechanism, spec_id, spent, report FROM entries"
+_MOST = (1 << 63) - 1
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One answer: its random id, the ask it answers, and the bytes to send; None once they were acknowledged."""
+class Debit(NamedTuple):
+    """What was spent, by which account on which question, and when by the wall clock and in trusted time."""
 
-    id: bytes
-    ask_id: str
-    step: int
-    mechanism: str
-    spec_id: str
+    account: str
+    question: str
     spent: int
-    report: bytes | None
+    wall: int
+    trusted: int
 
 
-class Account(NamedTuple):
-    """The lifetime total, the latest step that was used (-1: none), and what the clock last showed."""
+class Times(NamedTuple):
+    """The latest wall time that anything was answered or frozen at, and what the clock last showed."""
 
-    lifetime: int
-    latest: int
+    latest: int | None
     seen: Observation | None
 
 
@@ -53,86 +56,96 @@ class LedgerStore:
         The file, made with `TABLES`.
 
     Example:
-        >>> file = LedgerFile(":memory:", {}, TABLES)
+        >>> from hubbub.core.migrations import Format
+        >>> file = LedgerFile(":memory:", {}, TABLES, Format("version", 2))
         >>> with file.transaction():
-        ...     LedgerStore(file).account()
-        Account(lifetime=0, latest=-1, seen=None)
+        ...     LedgerStore(file).times()
+        Times(latest=None, seen=None)
         >>> file.close()
     """
 
     def __init__(self, file: LedgerFile) -> None:
         self._file = file
 
-    def account(self) -> Account:
-        """The one row of totals."""
-        ((lifetime, latest, *seen),) = self._file.run(
-            "SELECT lifetime, latest, step, wall, monotonic, trusted FROM account"
-        )
-        return Account(int(lifetime), latest, None if seen[0] is None else Observation(*seen))
+    def times(self) -> Times:
+        """The one row of times."""
+        ((latest, *seen),) = self._file.run("SELECT latest, step, wall, monotonic, trusted FROM times")
+        return Times(latest, None if seen[0] is None else Observation(*seen))
 
-    def set_account(self, account: Account) -> None:
-        """Write the totals."""
-        seen = account.seen or (None,) * 4
+    def set_times(self, times: Times) -> None:
+        """Write it."""
+        seen = times.seen or (None,) * 4
+        self._file.run("UPDATE times SET latest = ?, step = ?, wall = ?, monotonic = ?, trusted = ?", times[0], *seen)
+
+    def promises(self) -> dict[int, Promise]:
+        """All promises, by number."""
+        rows = self._file.run("SELECT number, scope, promise FROM promises ORDER BY number")
+        return {number: Promise.from_spec(json.loads(text), scope) for number, scope, text in rows}
+
+    def add_promise(self, promise: Promise) -> int:
+        """Keep a promise; its number."""
+        text = canonical(promise.spec())
+        self._file.run("INSERT INTO promises (scope, promise) VALUES (?, ?)", promise.scope, text)
+        ((number,),) = self._file.run("SELECT last_insert_rowid()")
+        return int(number)
+
+    def drop_promises(self, numbers: Iterable[int]) -> None:
+        """Forget promises."""
+        for number in numbers:
+            self._file.run("DELETE FROM promises WHERE number = ?", number)
+
+    def add_debit(self, debit: Debit) -> None:
+        """A debit, and its share of the totals for life."""
         self._file.run(
-            "UPDATE account SET lifetime = ?, latest = ?, step = ?, wall = ?, monotonic = ?, trusted = ?",
-            str(account.lifetime),
-            account.latest,
-            *seen,
+            "INSERT INTO debits (account, question, spent, wall, trusted) VALUES (?, ?, ?, ?, ?)", *_fit(debit)
         )
+        self.add_total(debit.account, debit.question, debit.spent)
 
-    def entry(self, ask_id: str) -> Entry | None:
-        """The answer to an ask, if it was given."""
-        rows = self._file.run(f"{_ENTRY} WHERE ask_id = ?", ask_id)
-        return Entry(*rows[0]) if rows else None
+    def add_total(self, account: str, question: str, spent: int) -> None:
+        """A part of the totals for life."""
+        names = (account, question)
+        rows = self._file.run("SELECT spent FROM totals WHERE account = ? AND question = ?", *names)
+        before = int(rows[0][0]) if rows else 0
+        self._file.run("INSERT OR REPLACE INTO totals VALUES (?, ?, ?)", *names, str(before + spent))
 
-    def pending(self) -> list[Entry]:
-        """The answers that are not acknowledged, in order."""
-        return [Entry(*row) for row in self._file.run(f"{_ENTRY} WHERE report IS NOT NULL ORDER BY number")]
-
-    def pending_count(self) -> int:
-        """How many there are of them."""
-        ((count,),) = self._file.run("SELECT COUNT(*) FROM entries WHERE report IS NOT NULL")
-        return int(count)
-
-    def add(self, entry: Entry, trusted: int) -> None:
-        """An answer together with its debit."""
-        self._file.run(
-            "INSERT INTO entries (id, ask_id, step, mechanism, spec_id, spent, report) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            *(entry.id, entry.ask_id, entry.step, entry.mechanism, entry.spec_id, entry.spent, entry.report),
+    def total(self, account: str | None = None, question: str | None = None) -> int:
+        """All that was ever spent, by an account or on a question where one is given."""
+        rows = self._file.run(
+            "SELECT spent FROM totals "
+            "WHERE (?1 IS NULL OR account IN (?1, '')) AND (?2 IS NULL OR question IN (?2, ''))",
+            *(account, question),
         )
-        self._file.run(
-            "INSERT INTO debits (step, spent, trusted) VALUES (?, ?, ?) "
-            "ON CONFLICT (step) DO UPDATE SET spent = spent + excluded.spent, trusted = excluded.trusted",
-            *(entry.step, entry.spent, trusted),
+        return sum(int(spent) for (spent,) in rows)
+
+    def spent_since(self, since: Since, account: str | None = None, question: str | None = None) -> int:
+        """What the debits that count have spent, of an account or on a question where one is given."""
+        # In two halves: the debits of several promises may add up to more than 63 bits.
+        ((high, low),) = self._file.run(
+            "SELECT SUM(spent >> 32), SUM(spent & 4294967295) FROM debits WHERE (wall >= ?1 OR trusted > ?2) "
+            "AND (?3 IS NULL OR account IN (?3, '')) AND (?4 IS NULL OR question IN (?4, ''))",
+            *_fit(since),
+            *(account, question),
         )
+        return (int(high or 0) << 32) + int(low or 0)
 
-    def acknowledge(self, entry_id: bytes) -> bool:
-        """Drop the bytes of an answer; whether it was pending."""
-        known = self._file.run("SELECT 1 FROM entries WHERE id = ? AND report IS NOT NULL", entry_id)
-        self._file.run("UPDATE entries SET report = NULL WHERE id = ?", entry_id)
-        return bool(known)
+    def forget(self, since: Since) -> None:
+        """Forget debits that no promise counts any more, but for those that nobody can attribute."""
+        self._file.run("DELETE FROM debits WHERE wall < ? AND trusted <= ? AND account <> ''", *_fit(since))
 
-    def spent_since(self, step: int, trusted: int) -> int:
-        """The sum of the debits that came after a step, or after a trusted time."""
-        ((spent,),) = self._file.run("SELECT SUM(spent) FROM debits WHERE step > ? OR trusted > ?", step, trusted)
-        return int(spent or 0)
-
-    def spent_in(self, step: int) -> int:
-        """What one step has cost."""
-        rows = self._file.run("SELECT spent FROM debits WHERE step = ?", step)
-        return int(rows[0][0]) if rows else 0
-
-    def fold(self, step: int, trusted: int, latest: int) -> None:
-        """Forget debits up to both a step and a trusted time, and what was done with before the latest step."""
-        self._file.run("DELETE FROM debits WHERE step <= ? AND trusted <= ?", step, trusted)
-        self._file.run("DELETE FROM entries WHERE report IS NULL AND step < ?", latest)
-        self._file.run("DELETE FROM frozen WHERE step < ?", latest)
-
-    def freeze(self, field: str, step: int, value: int | bytes) -> int | bytes:
-        """Keep the first value of a field in a step, and return it."""
-        self._file.run(
-            "INSERT INTO frozen (field, step, value) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", field, step, value
-        )
+    def freeze(self, field: str, wall: int, value: int | bytes, begins: int) -> int | bytes:
+        """Keep the first value of a field since a step began, and return it; forget the values of earlier steps."""
+        self._file.run("DELETE FROM frozen WHERE wall < ?", begins)
+        self._file.run("INSERT INTO frozen VALUES (?, ?, ?) ON CONFLICT DO NOTHING", field, wall, value)
         ((stored,),) = self._file.run("SELECT value FROM frozen WHERE field = ?", field)
         kept: int | bytes = stored
         return kept
+
+    def thaw(self, fields: Iterable[str]) -> None:
+        """Forget the frozen values of fields that are not what they were."""
+        for field in fields:
+            self._file.run("DELETE FROM frozen WHERE field = ?", field)
+
+
+def _fit(values: Iterable[object]) -> list[object]:
+    """The same values, with times that are beyond SQLite's integers at the last of those."""
+    return [max(-_MOST, min(value, _MOST)) if isinstance(value, int) else value for value in values]

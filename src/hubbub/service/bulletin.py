@@ -45,16 +45,21 @@ def collection_bulletin(collection: Collection, private: bytes) -> Bulletin:
 def asks_bulletin(
     collection: Collection, windows: list[Window], *, step: int, until: float, private: bytes
 ) -> Bulletin:
-    """The asks that are open, and when that changes.
+    """The asks that are open, each with the name that its answers have, and when that changes.
 
     Example:
         >>> from hubbub.collection.toml import EXAMPLE, load_collection
         >>> asks_bulletin(load_collection(EXAMPLE), [], step=3, until=7200.0, private=b"k" * 32).until
         7200.0
     """
-    asks: list[Json] = [{"question": window.question, "ask": window.ask.spec()} for window in windows]
+    asks: list[Json] = []
+    for window in windows:
+        name = window.name
+        place: dict[str, Json] = {"question": name.question, "run": name.run, "round": name.round, "part": name.part}
+        asks.append({**place, "ask": window.ask.spec()})
     spec: dict[str, Json] = {
-        "collection_id": collection.collection_id,
+        "collection": collection.name,
+        "version": collection.version,
         "step": step,
         "asks": asks,
         "closes": min((window.closes for window in windows), default=until),

@@ -91,7 +91,8 @@ class Collector:
         self._quota = Quota(rate=self.limits.rate, burst=self.limits.burst, clock=clock)
         added, outdated = register(collections, store)
         self.collections: Mapping[str, Collection] = MappingProxyType({one.name: one for one in collections})
-        self.served = Served({one.collection_id: one for one in collections}, outdated)
+        over = {(row.name, row.version): row.id for row in store.collections() if row.id in outdated}
+        self.served = Served(self.collections, over)
         self.specs = {one.name: collection_bulletin(one, keys.private) for one in collections}
         self.asks: dict[str, Bulletin] = {}
         self._counts = store.counts()

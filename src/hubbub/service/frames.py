@@ -1,4 +1,4 @@
-"""From the bytes of a request to reports that name their asks; nothing is believed that was not checked."""
+"""From the bytes of a request to reports that name what they answer; nothing is believed that was not checked."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ class Refused(HubbubError):
 
 @dataclass(frozen=True)
 class Frame:
-    """One request: the entries of an upload, or a batch. An upload's reports are not read yet."""
+    """One request: the id of the collection that it names, and the entries of an upload, or a batch.
+
+    Reports are not read yet: that takes the ask that they answer.
+    """
 
     collection: str
     entries: list[Entry] = field(default_factory=list)
@@ -56,32 +59,40 @@ class Frame:
     @property
     def count(self) -> int:
         """How many reports there are."""
-        return len(self.entries) + (0 if self.batch is None else len(self.batch.reports))
+        return len(self.entries) + (0 if self.batch is None else self.batch.count)
 
 
 @dataclass(frozen=True)
 class Served:
-    """The collections by id: those that are served, and the ids of their earlier versions.
+    """The collections by name, and the ids of their earlier versions.
 
     Example:
-        >>> Served({}, outdated=frozenset({"0" * 32})).find("0" * 32, count=1)
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> served = Served({"themes": load_collection(EXAMPLE.replace("version = 1", "version = 2"))})
+        >>> served.find("themes", 2, count=1).name
+        'themes'
+        >>> served.find("themes", 1, count=1)
         Traceback (most recent call last):
             ...
-        hubbub.service.frames.Refused: outdated_version: a newer version is served
+        hubbub.service.frames.Refused: outdated_version: version 2 of themes is served, not 1
     """
 
     current: Mapping[str, Collection]
-    outdated: frozenset[str] = frozenset()
+    outdated: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    """By name and version."""
 
-    def find(self, collection_id: str, count: int) -> Collection:
-        """The collection with this id."""
-        if collection_id in self.current:
-            return self.current[collection_id]
-        if collection_id in self.outdated:
-            raise Refused(
-                "outdated_version", "a newer version is served", collection=collection_id, count=max(count, 1)
-            )
-        raise Refused("unknown_collection", "no collection has this id", count=max(count, 1))
+    def find(self, name: str, version: int, count: int) -> Collection:
+        """The collection of this name, if this is its version."""
+        count = max(count, 1)
+        collection = self.current.get(name)
+        if collection is None:
+            raise Refused("unknown_collection", "no collection has this name", count=count)
+        if version == collection.version:
+            return collection
+        detail = f"version {collection.version} of {name} is served, not {version}"
+        if version > collection.version:
+            raise Refused("unknown_collection", detail, count=count)
+        raise Refused("outdated_version", detail, collection=self.outdated.get((name, version), ""), count=count)
 
 
 def read_frame(kind: str, body: bytes, served: Served) -> Frame:
@@ -107,15 +118,15 @@ def read_frame(kind: str, body: bytes, served: Served) -> Frame:
 
 
 def _batch(batch: Batch, served: Served) -> Frame:
-    served.find(batch.collection_id, len(batch.reports))
-    return Frame(batch.collection_id, batch=batch)
+    collection = served.find(batch.collection, batch.version, batch.count)
+    return Frame(collection.collection_id, batch=batch)
 
 
 def _upload(upload: Upload, served: Served, size: int, *, exact: bool) -> Frame:
-    collection = served.find(upload.collection_id, len(upload.entries))
+    collection = served.find(upload.collection, upload.version, len(upload.entries))
     wanted = collection.frame_bytes if exact else json_size(collection.frame_bytes)
     # A binary frame of another size is a client whose answers can be told apart; JSON is for people too.
     if size != wanted if exact else size > wanted:
         said = f"{size} bytes; allowed: {'exactly' if exact else 'at most'} {wanted}"
-        raise Refused("malformed", said, collection=upload.collection_id, count=max(len(upload.entries), 1))
-    return Frame(upload.collection_id, upload.entries)
+        raise Refused("malformed", said, collection=collection.collection_id, count=max(len(upload.entries), 1))
+    return Frame(collection.collection_id, upload.entries)

@@ -1,4 +1,4 @@
-"""The reports of a group of requests, put together by the ask that they answer."""
+"""The reports of a group of requests, put together by what they answer; the board says which ask that is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.wire import Batch, Entry
+from hubbub.collection.wire import AnswerName, Batch, Entry
 from hubbub.core.errors import HubbubError
 from hubbub.core.reports import Reports
 from hubbub.service.frames import Frame
@@ -17,7 +17,7 @@ from hubbub.service.ids import Ids, digests_of
 from hubbub.service.reasons import Reason
 from hubbub.service.receipt import Receipt
 from hubbub.service.store.base import AskKey
-from hubbub.service.window import Board, Window
+from hubbub.service.window import AnswerPlace, Board, Window
 
 __all__ = ["Answers", "gather"]
 
@@ -31,58 +31,61 @@ class Answers(NamedTuple):
 
 
 def gather(
-    frames: Sequence[Frame], receipts: Sequence[Receipt], board: Board, knows: Callable[[AskKey], bool]
+    frames: Sequence[Frame], receipts: Sequence[Receipt], board: Board, knows: Callable[[str, AnswerName], bool]
 ) -> dict[AskKey, Answers]:
     """All reports that answer an ask of the board, and are such as its devices make; the others are rejected.
 
     Example:
         >>> receipt = Receipt()
-        >>> entry = Entry("1" * 32, bytes(16), b"...")
-        >>> gather([Frame("0" * 32, [entry])], [receipt], Board(), lambda key: False), receipt.rejected
+        >>> entry = Entry("popular", 0, 7, 1, 0, bytes(16), b"...")
+        >>> gather([Frame("0" * 32, [entry])], [receipt], Board(), lambda collection, name: False), receipt.rejected
         ({}, [('00000000000000000000000000000000', 'unknown_ask')])
     """
-    singles: dict[AskKey, list[tuple[Entry, int]]] = defaultdict(list)
+    singles: dict[AnswerPlace, list[tuple[Entry, int]]] = defaultdict(list)
     found: dict[AskKey, list[Answers]] = defaultdict(list)
     for number, frame in enumerate(frames):
         for entry in frame.entries:
-            singles[AskKey(frame.collection, entry.ask_id)].append((entry, number))
+            singles[AnswerPlace(frame.collection, entry.name)].append((entry, number))
         if frame.batch is not None:
-            key = AskKey(frame.collection, frame.batch.ask_id)
-            window = board.windows.get(key)
-            reason = _missing(key, board, knows) if window is None else _fault(window, frame.batch.reports)
-            if reason is None:
-                found[key].append(_answers(frame.batch.reports, frame.batch.ids, number))
+            place = AnswerPlace(frame.collection, frame.batch.name)
+            window = board.find(place)
+            reports = None if window is None else _read(window, frame.batch)
+            if window is not None and reports is not None:
+                found[window.key].append(_answers(reports, frame.batch.ids, number))
             else:
+                reason = "malformed" if window is not None else _missing(place, board, knows)
                 receipts[number].rejected += [(report, reason) for report in _hex(frame.batch)]
-    for key, several in singles.items():
-        window = board.windows.get(key)
+    for place, several in singles.items():
+        window = board.find(place)
         good = np.zeros(len(several), dtype=bool)
-        reason = "malformed" if window is not None else _missing(key, board, knows)
+        reason = "malformed" if window is not None else _missing(place, board, knows)
         if window is not None:
             reports, good = window.template.read([entry.report for entry, _ in several])
             kept = [several[row] for row in np.flatnonzero(good)]
             ids = b"".join(entry.report_id for entry, _ in kept)
             if kept:
-                found[key].append(_answers(reports, ids, [number for _, number in kept]))
+                found[window.key].append(_answers(reports, ids, [number for _, number in kept]))
         for row in np.flatnonzero(~good):
             entry, number = several[row]
             receipts[number].rejected.append((entry.report_id.hex(), reason))
     return {key: _joined(answers) for key, answers in found.items()}
 
 
-def _missing(key: AskKey, board: Board, knows: Callable[[AskKey], bool]) -> Reason:
-    """Why an ask is not on the board."""
-    if key in board.expected:
+def _missing(place: AnswerPlace, board: Board, knows: Callable[[str, AnswerName], bool]) -> Reason:
+    """Why nothing on the board is called so."""
+    if place in board.expected:
         return "too_early"
-    return "late" if knows(key) else "unknown_ask"
+    return "late" if knows(*place) else "unknown_ask"
 
 
-def _fault(window: Window, reports: Reports) -> Reason | None:
+def _read(window: Window, batch: Batch) -> Reports | None:
+    """The reports of a batch, if the ask's devices can have made them."""
     try:
+        reports = batch.read(window.ask.mechanism)
         window.ask.mechanism.check(reports)
     except HubbubError:
-        return "malformed"
-    return None
+        return None
+    return reports
 
 
 def _answers(reports: Reports, ids: bytes, owner: Any) -> Answers:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.collection.wire import AnswerName
 from hubbub.core.sketch import Sketch
 from hubbub.service.frames import Frame
 from hubbub.service.gather import Answers, gather
@@ -16,7 +17,7 @@ from hubbub.service.kept import pack
 from hubbub.service.reasons import Reason
 from hubbub.service.receipt import Receipt
 from hubbub.service.seen import DUPLICATE, FRESH, REPLAY
-from hubbub.service.store.base import AskKey, Changes
+from hubbub.service.store.base import Changes
 from hubbub.service.window import Board, Window
 
 __all__ = ["Draft", "draft", "refusal"]
@@ -47,7 +48,7 @@ class Draft:
             window.seen.add(ids)
 
 
-def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[AskKey], bool]) -> Draft:
+def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[str, AnswerName], bool]) -> Draft:
     """Decide on a group of requests together. Nothing is changed.
 
     Parameters
@@ -59,10 +60,10 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[As
     now
         The time at which all of them count as having come.
     knows
-        Whether an ask that is not on the board was ever published.
+        Whether an ask that is not on the board was ever published, by collection and name.
 
     Example:
-        >>> draft([Frame("0" * 32)], Board(), 0.0, lambda key: False).receipts
+        >>> draft([Frame("0" * 32)], Board(), 0.0, lambda collection, name: False).receipts
         [Receipt(accepted=0, duplicates=0, rejected=[])]
     """
     made = Draft(Changes(), [Receipt() for _ in frames], [])
@@ -94,7 +95,7 @@ def refusal(frame: Frame) -> Draft:
 
     Example:
         >>> from hubbub.collection.wire import Entry
-        >>> made = refusal(Frame("0" * 32, [Entry("1" * 32, bytes(16), b"...")]))
+        >>> made = refusal(Frame("0" * 32, [Entry("popular", 0, 7, 1, 0, bytes(16), b"...")]))
         >>> made.receipts[0].rejected, dict(made.changes.counts)
         ([('00000000000000000000000000000000', 'malformed')], {('00000000000000000000000000000000', 'malformed'): 1})
     """

@@ -56,7 +56,8 @@ def kept_reports(
     Example:
         >>> from hubbub.service.example import example_collector
         >>> one = example_collector()
-        >>> list(kept_reports(one.store, None, next(iter(one.served.current)), "popular", first=0, last=99))
+        >>> themes = one.collections["themes"].collection_id
+        >>> list(kept_reports(one.store, None, themes, "popular", first=0, last=99))
         []
     """
     for ask, step in store.closed_asks(collection, question, first, last):

@@ -86,7 +86,7 @@ class Rounds:
         self._talks = [self._advance(talk, now, changes) for talk in self._talks]
         for key, window in list(self.board.windows.items()):
             if window.final and now >= window.until + MARGIN:
-                del self.board.windows[key]
+                self.board.drop(key)
                 changes.forgotten.append(key)
         if self._swept is None or not 0 <= now - self._swept < SWEEP:
             self._swept = now
@@ -137,7 +137,7 @@ class Rounds:
                 continue
             if window is None and now < talk.collection.opens(said.step):
                 if isinstance(said, Ask):
-                    self.board.expected[talk.key(said)] = talk.collection.opens(said.step)
+                    self.board.expected[talk.place(said)] = talk.collection.opens(said.step)
                 break
             if isinstance(said, Release):
                 snapshot = talk.snapshot
@@ -162,7 +162,7 @@ class Rounds:
             return
         opens = talk.collection.opens(ask.step)
         if now < opens:
-            self.board.expected[talk.key(ask)] = opens
+            self.board.expected[talk.place(ask)] = opens
         else:
             self._publish(talk, ask, 1, now, changes)
 
@@ -195,13 +195,13 @@ class Rounds:
         changes.asks.append(row)
         window = _window_of(talk, row, ask, Seen(self._rng))
         if not missed:
-            self.board.windows[row.key] = window
+            self.board.add(window)
         return window
 
     def _restore(self, talk: Talk, row: AskRow, ask: Ask) -> None:
         seen = Seen(self._rng)
         seen.add(Ids.concat(Ids.from_bytes(segment) for segment in self._store.segments(row.key)))
-        self.board.windows[row.key] = _window_of(talk, row, ask, seen)
+        self.board.add(_window_of(talk, row, ask, seen))
 
 
 def _window_of(talk: Talk, row: AskRow, ask: Ask, seen: Seen) -> Window:
@@ -216,6 +216,7 @@ def _window_of(talk: Talk, row: AskRow, ask: Ask, seen: Seen) -> Window:
         seen=seen,
         final=row.final,
         keeps=talk.collection.questions[row.question].keep_reports,
+        round=row.phase,
     )
 
 

@@ -9,6 +9,7 @@ from hubbub.service.reasons import REASONS
 __all__ = ["SCHEMAS"]
 
 _HEX = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
+_SLUG = {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,63}$"}
 _NUMBERS = {"type": ["array", "null"], "items": {"type": ["number", "null"]}}
 _BASE64 = {
     "type": "string",
@@ -20,6 +21,10 @@ _BASE64 = {
 def _object(optional: dict[str, Any] | None = None, **properties: Any) -> dict[str, Any]:
     every = {**properties, **(optional or {})}
     return {"type": "object", "properties": every, "required": list(properties), "additionalProperties": False}
+
+
+def _integer(low: int, high: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": low, "maximum": high}
 
 
 def _list(items: Any) -> dict[str, Any]:
@@ -50,11 +55,22 @@ SCHEMAS: dict[str, Any] = {
     "Upload": {
         "type": "object",
         "properties": {
-            "collection": _HEX,
-            "entries": _list(_object(ask=_HEX, id=_HEX, report=_BASE64)),
+            "collection": _SLUG,
+            "version": _integer(1, 1 << 31),
+            "entries": _list(
+                _object(
+                    question=_SLUG,
+                    run=_integer(0, (1 << 31) - 1),
+                    step=_integer(0, (1 << 53) - 1),
+                    round=_integer(1, (1 << 31) - 1),
+                    part=_integer(0, (1 << 31) - 1),
+                    id=_HEX,
+                    report=_BASE64,
+                )
+            ),
             "pad": {"type": "string", "pattern": "^0*$"},
         },
-        "required": ["collection", "entries"],
+        "required": ["collection", "version", "entries"],
         "additionalProperties": False,
     },
     "Receipt": _object(

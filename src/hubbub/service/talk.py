@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hubbub.collection import Collection
+from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask, Release
@@ -15,6 +16,7 @@ from hubbub.protocols.memory import Memory
 from hubbub.service.releases import alike, row_of, same
 from hubbub.service.retention import snapshot_steps
 from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, SnapshotRow, Store
+from hubbub.service.window import AnswerPlace
 
 __all__ = ["ReplayMismatch", "Talk"]
 
@@ -67,6 +69,11 @@ class Talk:
     def key(self, ask: Ask) -> AskKey:
         """The name of an ask in the store."""
         return AskKey(self.collection.collection_id, ask.ask_id)
+
+    def place(self, ask: Ask) -> AnswerPlace:
+        """What the answers to a step's first ask are called."""
+        name = AnswerName(self.era.question, run=0, step=ask.step, round=1, part=0)
+        return AnswerPlace(self.collection.collection_id, name)
 
     def answer(self, sketch: Sketch) -> None:
         """Answer the ask that it is at."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from hubbub.collection import Collection
+from hubbub.collection.changes import wider
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import canonical
 from hubbub.service.store.base import CollectionRow, Store
@@ -13,7 +15,9 @@ __all__ = ["register"]
 
 
 def register(collections: Sequence[Collection], store: Store) -> tuple[list[CollectionRow], frozenset[str]]:
-    """The versions to add, and the ids of those that are over. A version that was served is never changed.
+    """The versions to add, and the ids of those that are over.
+
+    A version that was served is never changed, and no later one promises people less.
 
     Example:
         >>> from hubbub.collection.toml import EXAMPLE, load_collection
@@ -38,7 +42,14 @@ def register(collections: Sequence[Collection], store: Store) -> tuple[list[Coll
                 f"at least {newest + 1}: version {newest} was served, and a change is a new version",
             )
         if same is None:
+            if newest:
+                _refuse_wider(collection, Collection.from_spec(json.loads(known[newest].spec)))
             spec = canonical(collection.spec())
             added.append(CollectionRow(collection.collection_id, collection.name, collection.version, spec))
         outdated |= {row.id for row in known.values()} - {collection.collection_id}
     return added, frozenset(outdated)
+
+
+def _refuse_wider(new: Collection, old: Collection) -> None:
+    for found in wider(new, old):
+        raise InvalidValue(f"{new.name}.{found.where}", f"version {new.version}", f"no wider promise: {found.text}")

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
+from hubbub.collection.wire import AnswerName
+from hubbub.core.errors import InvalidValue
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.service.seen import Seen
 from hubbub.service.store.base import AskKey
 from hubbub.service.template import Template
 
-__all__ = ["Board", "Window"]
+__all__ = ["AnswerPlace", "Board", "Window"]
+
+
+class AnswerPlace(NamedTuple):
+    """An answer of a collection: what a report says that it is."""
+
+    collection: str
+    name: AnswerName
 
 
 @dataclass(eq=False)
 class Window:
     """Reports to `ask` count from `opens` until `until`, which is the collection's lateness after `closes`.
 
+    It is the ask of a `round` of its step: the first is 1.
+
     Example:
         >>> from hubbub import GRR, Random
         >>> ask = Ask(mechanism=GRR(epsilon=1.0, domain=2), step=3)
         >>> key, seen = AskKey("0" * 32, ask.ask_id), Seen(Random(seed=1))
         >>> window = Window(key, "popular", ask, 0.0, 60.0, 70.0, ask.mechanism.empty(), seen)
-        >>> window.takes(69.9), window.takes(70.0)
-        (True, False)
+        >>> window.takes(69.9), window.takes(70.0), str(window.name)
+        (True, False, 'popular:0:3:1:0')
     """
 
     key: AskKey
@@ -38,6 +50,17 @@ class Window:
     final: bool = False
     keeps: bool = False
     """Whether single reports are kept."""
+    round: int = 1
+
+    @cached_property
+    def name(self) -> AnswerName:
+        """What its reports are called."""
+        return AnswerName(self.question, run=0, step=self.ask.step, round=self.round, part=0)
+
+    @property
+    def place(self) -> AnswerPlace:
+        """What its reports are called, and of which collection they are."""
+        return AnswerPlace(self.key.collection, self.name)
 
     @cached_property
     def template(self) -> Template:
@@ -53,13 +76,29 @@ class Board:
     """The windows whose ids are held, and when asks that are not published yet will be.
 
     Example:
-        >>> Board().windows
-        {}
+        >>> board = Board()
+        >>> board.windows, board.find(AnswerPlace("0" * 32, AnswerName("popular", 0, 3, 1, 0)))
+        ({}, None)
     """
 
     def __init__(self) -> None:
         self.windows: dict[AskKey, Window] = {}
-        self.expected: dict[AskKey, float] = {}
+        self.expected: dict[AnswerPlace, float] = {}
+        self._places: dict[AnswerPlace, Window] = {}
+
+    def add(self, window: Window) -> None:
+        """Put up a window; another with the same name is refused: reports could not tell the two apart."""
+        if self._places.setdefault(window.place, window) is not window:
+            raise InvalidValue("ask", str(window.name), "a name that no other ask has")
+        self.windows[window.key] = window
+
+    def drop(self, key: AskKey) -> None:
+        """Take a window away."""
+        del self._places[self.windows.pop(key).place]
+
+    def find(self, place: AnswerPlace) -> Window | None:
+        """The window whose reports are called so."""
+        return self._places.get(place)
 
     def open(self, collection: str, now: float) -> list[Window]:
         """The windows of a collection that devices may answer now, oldest first."""

@@ -53,7 +53,7 @@ class Writer:
         ...     collector = example_collector()
         ...     writer = Writer(collector, on_failure=print)
         ...     writer.start(asyncio.get_running_loop())
-        ...     receipt = await writer.submit(Frame(next(iter(collector.served.current))))
+        ...     receipt = await writer.submit(Frame(collector.collections["themes"].collection_id))
         ...     writer.stop()
         ...     return receipt
         >>> asyncio.run(example())

@@ -17,8 +17,9 @@ from hubbub.client.admit import admit, phase_of
 from hubbub.client.documents import Published
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
 from hubbub.collection import Collection, open_collection, open_sealed
-from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
 from hubbub.core.random import Random
+from hubbub.core.reports import Reports
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import place_on_circle
@@ -131,7 +132,7 @@ class Devices:
         self._transport, self._keys, self._people = transport, (public_key,), people
         self._root = f"/v1/collections/{name}"
         self.collection: Collection = open_collection(self._fetch(self._root), self._keys)
-        keys, place = Random(), self.collection.collection_id
+        keys, place = Random(), self.collection.name
         self._places = np.array([place_on_circle(keys.bytes(16), place) for _ in range(people.n)], dtype=np.int64)
         self._offsets = (keys.uint32(people.n) + 0.5) / 2**32
         self._purses = Purses(people.n, self.collection.budget)
@@ -153,10 +154,11 @@ class Devices:
         """Answer what is asked now, as far as the time of each device has come."""
         asks = open_sealed(self._fetch(f"{self._root}/asks"), self._keys)
         step = int(asks["step"])
-        if asks["collection_id"] != self.collection.collection_id or step != self.collection.step_at(now):
+        version = (asks["collection"], asks["version"])
+        if version != (self.collection.name, self.collection.version) or step != self.collection.step_at(now):
             return
         for one in asks["asks"]:
-            published = Published(one["question"], Ask.from_spec(one["ask"]))
+            published = Published(one["question"], Ask.from_spec(one["ask"]), one["round"])
             if published.ask.step == step:
                 self._answer(published, step, now)
 
@@ -186,8 +188,7 @@ class Devices:
         paid = np.flatnonzero(self._purses.pay(step, ask.event().spent, due))
         if paid.size:
             reports = ask.mechanism.randomize(ask.view(people.values(step)[paid]), self._rng)
-            ids = self._rng.bytes(16 * paid.size)
-            self._waiting.append(encode_batch(self.collection.collection_id, ask.ask_id, ids, reports))
+            self._wait(published, reports)
 
     def _follow(self, published: Published, elapsed: float) -> None:
         """Go on with a stream of changes."""
@@ -195,8 +196,12 @@ class Devices:
         admit(self.collection, published, ask.step)
         streams = self._streams.setdefault(published.question, Streams(people.n, self._rng))
         for reports in streams.turn(ask, elapsed, people.values(ask.step), self._purses):
-            ids = self._rng.bytes(16 * len(reports))
-            self._waiting.append(encode_batch(self.collection.collection_id, ask.ask_id, ids, reports))
+            self._wait(published, reports)
+
+    def _wait(self, published: Published, reports: Reports) -> None:
+        name = AnswerName(published.question, run=0, step=published.ask.step, round=published.round, part=0)
+        ids = self._rng.bytes(16 * len(reports))
+        self._waiting.append(encode_batch(self.collection.name, self.collection.version, name, ids, reports))
 
     def _fetch(self, path: str) -> Any:
         response = self._transport.request("GET", path, {"Accept": "application/json"})

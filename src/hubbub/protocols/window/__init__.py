@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.window.absorption import absorption
-from hubbub.protocols.window.distribution import distribution
+from hubbub.protocols.window.absorption import absorption, absorption_parts
+from hubbub.protocols.window.distribution import distribution, distribution_parts
 from hubbub.protocols.window.division import BudgetDivision, Division, PopulationDivision
-from hubbub.protocols.window.dsat import dsat
-from hubbub.protocols.window.pegasus import pegasus
+from hubbub.protocols.window.dsat import dsat, dsat_parts
+from hubbub.protocols.window.pegasus import pegasus, pegasus_parts
 from hubbub.protocols.window.question import Frequencies, Means, Question
-from hubbub.protocols.window.rescue import fast, rescue
-from hubbub.protocols.window.sampling import sampling
-from hubbub.protocols.window.uniform import uniform
+from hubbub.protocols.window.rescue import fast, fast_parts, rescue, rescue_parts
+from hubbub.protocols.window.sampling import sampling, sampling_parts
+from hubbub.protocols.window.uniform import uniform, uniform_parts
 
 __all__ = [
     "METHODS",
@@ -27,34 +27,77 @@ __all__ = [
     "Method",
     "PopulationDivision",
     "Question",
+    "epsilons",
     "window_stream",
 ]
+
+
+class Decision(NamedTuple):
+    """How a method decides what to publish: its generator, and what its asks can take of a division.
+
+    `rounds` is how many asks a step may have; `even` says whether every step takes the same part of the window.
+    """
+
+    decide: Callable[..., Protocol]
+    parts: Callable[[Division], tuple[int, ...]]
+    rounds: int
+    even: bool = False
 
 
 class Method(NamedTuple):
     """A method of the paper: how it decides, and what it divides."""
 
-    decide: Callable[..., Protocol]
+    decision: Decision
     division: type[Division]
 
+    @property
+    def decide(self) -> Callable[..., Protocol]:
+        """The generator of its asks and releases, over a division."""
+        return self.decision.decide
+
+
+_UNIFORM = Decision(uniform, uniform_parts, rounds=1, even=True)
+_SAMPLING = Decision(sampling, sampling_parts, rounds=1)
+_DISTRIBUTION = Decision(distribution, distribution_parts, rounds=2)
+_ABSORPTION = Decision(absorption, absorption_parts, rounds=2)
+_DSAT = Decision(dsat, dsat_parts, rounds=2)
+_RESCUE = Decision(rescue, rescue_parts, rounds=1)
+_FAST = Decision(fast, fast_parts, rounds=1)
+_PEGASUS = Decision(pegasus, pegasus_parts, rounds=2, even=True)
 
 METHODS: dict[str, Method] = {
-    "LBU": Method(uniform, BudgetDivision),
-    "LSP": Method(sampling, PopulationDivision),
-    "LBD": Method(distribution, BudgetDivision),
-    "LBA": Method(absorption, BudgetDivision),
-    "LPU": Method(uniform, PopulationDivision),
-    "LPD": Method(distribution, PopulationDivision),
-    "LPA": Method(absorption, PopulationDivision),
-    "LB-DSAT": Method(dsat, BudgetDivision),
-    "LP-DSAT": Method(dsat, PopulationDivision),
-    "LB-RescueDP": Method(rescue, BudgetDivision),
-    "LP-RescueDP": Method(rescue, PopulationDivision),
-    "LB-FAST": Method(fast, BudgetDivision),
-    "LP-FAST": Method(fast, PopulationDivision),
-    "LB-PeGaSus": Method(pegasus, BudgetDivision),
-    "LP-PeGaSus": Method(pegasus, PopulationDivision),
+    "LBU": Method(_UNIFORM, BudgetDivision),
+    "LSP": Method(_SAMPLING, PopulationDivision),
+    "LBD": Method(_DISTRIBUTION, BudgetDivision),
+    "LBA": Method(_ABSORPTION, BudgetDivision),
+    "LPU": Method(_UNIFORM, PopulationDivision),
+    "LPD": Method(_DISTRIBUTION, PopulationDivision),
+    "LPA": Method(_ABSORPTION, PopulationDivision),
+    "LB-DSAT": Method(_DSAT, BudgetDivision),
+    "LP-DSAT": Method(_DSAT, PopulationDivision),
+    "LB-RescueDP": Method(_RESCUE, BudgetDivision),
+    "LP-RescueDP": Method(_RESCUE, PopulationDivision),
+    "LB-FAST": Method(_FAST, BudgetDivision),
+    "LP-FAST": Method(_FAST, PopulationDivision),
+    "LB-PeGaSus": Method(_PEGASUS, BudgetDivision),
+    "LP-PeGaSus": Method(_PEGASUS, PopulationDivision),
 }
+
+
+def epsilons(method: str, *, epsilon: float, w: int) -> tuple[int, ...]:
+    """Everything that one ask of a method may spend, in units of 1e-12 epsilon, smallest first.
+
+    Example:
+        >>> epsilons("LPA", epsilon=1.0, w=20), len(epsilons("LBA", epsilon=1.0, w=20))
+        ((1000000000000,), 20)
+    """
+    if method not in METHODS:
+        raise InvalidValue("method", method, f"one of {', '.join(METHODS)}")
+    decision, divides = METHODS[method]
+    division = divides(Frequencies(2), epsilon=epsilon, w=w)
+    if isinstance(division, PopulationDivision):
+        return (division.units,)
+    return tuple(sorted({spent for spent in decision.parts(division) if spent > 0}))
 
 
 def window_stream(
@@ -82,7 +125,7 @@ def window_stream(
     """
     if method not in METHODS:
         raise InvalidValue("method", method, f"one of {', '.join(METHODS)}")
-    decide, division = METHODS[method]
+    decision, division = METHODS[method]
     memory = memory or Memory()
     account = memory.keep("division", division(question, epsilon=epsilon, w=w))
-    return decide(account, memory=memory, **options)
+    return decision.decide(account, memory=memory, **options)

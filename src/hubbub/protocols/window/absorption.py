@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.division import Division
+from hubbub.protocols.window.finite import finite_counts
 from hubbub.protocols.window.last import Last, dissimilarity
 
-__all__ = ["absorption"]
+__all__ = ["absorption", "absorption_parts"]
 
 
 @dataclass
@@ -18,6 +19,19 @@ class _Paid:
 
     asked: int = 0
     nullified: int = 0
+
+
+def absorption_parts(division: Division, *, beta: float = 0.5) -> tuple[int, ...]:
+    """What its asks can take, where everyone answers them.
+
+    Example:
+        >>> from hubbub.protocols.window import BudgetDivision, Frequencies
+        >>> len(absorption_parts(BudgetDivision(Frequencies(2), epsilon=1.0, w=20)))
+        21
+    """
+    measure = division.portion(beta) // division.w
+    unit = (division.total - measure * division.w) // division.w
+    return (measure, *(unit * count for count in finite_counts(division.w)))
 
 
 def absorption(
@@ -42,7 +56,7 @@ def absorption(
         # M1: how far has the stream moved?
         now = yield from division.ask(measure, standing=True)
         # M2: publish or approximate
-        absorbed = min(division.step - (paid.asked + paid.nullified), w)
+        absorbed = division.round_count(max(0, min(division.step - (paid.asked + paid.nullified), w)))
         fresh = None
         if absorbed > 0 and now is not None:
             parts = unit * absorbed

@@ -105,11 +105,11 @@ def clipped_means(
     view = Binned(first=first, factor=(most / first) ** (1 / (cells - 1)), cells=cells)
     where = Frequencies(cells, view=view)
     edges = np.array([0.0, *view.borders, most])
-    decide, division = METHODS[method]
+    decision, division = METHODS[method]
     memory = memory or Memory()
     account = memory.keep("division", division(Means(0.0, most), epsilon=epsilon, w=w, aside=search))
     seen = memory.keep("seen", _Seen(np.zeros(cells), np.zeros(cells), 0.0, most))
-    stream = decide(account, memory=memory, **options)
+    stream = decision.decide(account, memory=memory, **options)
     reply: Any = None
     while True:
         heard = yield from account.ask_aside(where)

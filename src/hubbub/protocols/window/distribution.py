@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.division import Division
+from hubbub.protocols.window.finite import finite_parts
 from hubbub.protocols.window.last import Last, dissimilarity
 
-__all__ = ["distribution"]
+__all__ = ["distribution", "distribution_parts"]
 
 
 @dataclass
@@ -18,6 +19,19 @@ class _Taken:
     """By publications, in the w-1 steps before this one."""
 
     parts: deque[int]
+
+
+def distribution_parts(division: Division, *, beta: float = 0.5) -> tuple[int, ...]:
+    """What its asks can take, where everyone answers them.
+
+    Example:
+        >>> from hubbub.protocols.window import BudgetDivision, Frequencies
+        >>> len(distribution_parts(BudgetDivision(Frequencies(2), epsilon=1.0, w=20)))
+        114
+    """
+    measure = division.portion(beta) // division.w
+    publish = division.total - measure * division.w
+    return (measure, *(parts for parts in finite_parts(publish) if parts <= publish // 2))
 
 
 def distribution(
@@ -42,7 +56,7 @@ def distribution(
         # M1: how far has the stream moved?
         now = yield from division.ask(measure, standing=True)
         # M2: publish or approximate
-        parts = (publish - sum(taken)) // 2
+        parts = division.round_parts((publish - sum(taken)) // 2, publish)
         moved = now is not None and dissimilarity(now, last.value) > division.error(parts, now.value)
         fresh = (yield from division.ask(parts, then=measure)) if moved else None
         taken.append(parts if moved else 0)  # spent, whether or not anyone answered

@@ -22,6 +22,7 @@ from hubbub.core.event import units_of
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Pointer
+from hubbub.protocols.window.finite import round_count, round_parts
 from hubbub.protocols.window.question import Question
 
 __all__ = ["Answer", "BudgetDivision", "Division", "PopulationDivision"]
@@ -81,6 +82,14 @@ class Division(ABC):
     @abstractmethod
     def _whole(self, estimate: Estimate) -> Estimate:
         """The estimate as one of the whole population."""
+
+    def round_parts(self, parts: int, total: int) -> int:
+        """What an ask may take of a total where earlier answers decide how much: everyone's epsilon is from a list."""
+        return parts
+
+    def round_count(self, count: int) -> int:
+        """How many steps' parts an ask may take, where earlier answers decide how many."""
+        return count
 
     def portion(self, share: float) -> int:
         """A share of the total, in whole parts, rounded down."""
@@ -152,6 +161,12 @@ class BudgetDivision(Division):
 
     def _window(self) -> int:
         return self.units
+
+    def round_parts(self, parts: int, total: int) -> int:
+        return round_parts(parts, total)
+
+    def round_count(self, count: int) -> int:
+        return round_count(count)
 
     def error(self, parts: int, like: NDArray[np.float64]) -> float:
         if parts < self.FEWEST or not self.population:

@@ -11,7 +11,7 @@ from hubbub.protocols.window.control import Pid
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last, dissimilarity
 
-__all__ = ["dsat"]
+__all__ = ["dsat", "dsat_parts"]
 
 
 @dataclass
@@ -20,6 +20,21 @@ class _Bar:
 
     height: float
     steps: list[int] = field(default_factory=list)
+
+
+def dsat_parts(division: Division, *, beta: float = 0.5, publications: int = 0) -> tuple[int, int]:
+    """What measuring and publishing take.
+
+    Example:
+        >>> from hubbub.protocols.window import BudgetDivision, Frequencies
+        >>> dsat_parts(BudgetDivision(Frequencies(2), epsilon=1.0, w=20))
+        (25000000000, 100000000000)
+    """
+    publications = publications or max(1, division.w // 4)
+    if not 1 <= publications <= division.w:
+        raise InvalidValue("publications", publications, f"an integer from 1 to w = {division.w}")
+    measure = division.portion(beta) // division.w
+    return measure, (division.total - measure * division.w) // publications
 
 
 def dsat(
@@ -46,11 +61,8 @@ def dsat(
     """
     w, memory = division.w, memory or Memory()
     last, pid = memory.keep("last", Last(division, filtered=filtered)), memory.keep("pid", Pid())
+    measure, publish = dsat_parts(division, beta=beta, publications=publications)
     publications = publications or max(1, w // 4)
-    if not 1 <= publications <= w:
-        raise InvalidValue("publications", publications, f"an integer from 1 to w = {w}")
-    measure = division.portion(beta) // w
-    publish = (division.total - measure * w) // publications
     bar = memory.keep("bar", _Bar(threshold or 1.0))
     while True:
         now = yield from division.ask(measure, standing=True)

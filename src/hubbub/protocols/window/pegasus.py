@@ -15,7 +15,7 @@ from hubbub.protocols.window.control import Kalman
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last, dissimilarity
 
-__all__ = ["pegasus"]
+__all__ = ["pegasus", "pegasus_parts"]
 
 
 @dataclass
@@ -41,6 +41,19 @@ class _Group:
         return Estimate(value, variance, self.n, bias=bias, kind=fresh.kind, labels=fresh.labels)
 
 
+def pegasus_parts(division: Division, *, beta: float = 0.2) -> tuple[int, int]:
+    """What grouping and estimating take.
+
+    Example:
+        >>> from hubbub.protocols.window import BudgetDivision, Frequencies
+        >>> pegasus_parts(BudgetDivision(Frequencies(2), epsilon=1.0, w=20))
+        (10000000000, 40000000000)
+    """
+    whole = division.total // division.w
+    measure = int(whole * beta)
+    return measure, whole - measure
+
+
 def pegasus(division: Division, *, beta: float = 0.2, tolerance: float = 1.0, memory: Memory | None = None) -> Protocol:
     """Release the mean of the estimates of the current group of steps, which ends when the stream leaves it.
 
@@ -58,11 +71,10 @@ def pegasus(division: Division, *, beta: float = 0.2, tolerance: float = 1.0, me
     memory, size = memory or Memory(), division.question.size
     last, kalman = memory.keep("last", Last(division)), memory.keep("kalman", Kalman())
     group = memory.keep("group", _Group(np.zeros(size), np.zeros(size)))
-    whole = division.total // division.w
-    measure = int(whole * beta)
+    measure, publish = pegasus_parts(division, beta=beta)
     while True:
         now = yield from division.ask(measure, standing=True)
-        fresh = yield from division.ask(whole - measure, standing=True, then=measure)
+        fresh = yield from division.ask(publish, standing=True, then=measure)
         if fresh is None:
             yield division.release(last.stand_in(division.step), published=False)
             continue

@@ -13,9 +13,10 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.control import Kalman, Pid
 from hubbub.protocols.window.division import Division
+from hubbub.protocols.window.finite import finite_parts
 from hubbub.protocols.window.last import Last
 
-__all__ = ["fast", "rescue"]
+__all__ = ["fast", "fast_parts", "rescue", "rescue_parts"]
 
 
 @dataclass
@@ -24,6 +25,31 @@ class _Rhythm:
 
     interval: float = 1.0
     due: int = 1
+
+
+def rescue_parts(division: Division, *, most: float = 0.1) -> tuple[int, ...]:
+    """What its asks can take, where everyone answers them.
+
+    Example:
+        >>> from hubbub.protocols.window import BudgetDivision, Frequencies
+        >>> len(rescue_parts(BudgetDivision(Frequencies(2), epsilon=1.0, w=20)))
+        74
+    """
+    return tuple(parts for parts in finite_parts(division.total) if parts <= division.portion(most))
+
+
+def fast_parts(division: Division, *, samples: int = 0) -> tuple[int, ...]:
+    """What its asks take.
+
+    Example:
+        >>> from hubbub.protocols.window import BudgetDivision, Frequencies
+        >>> fast_parts(BudgetDivision(Frequencies(2), epsilon=1.0, w=20))
+        (200000000000,)
+    """
+    samples = samples or max(1, division.w // 4)
+    if not 1 <= samples <= division.w:
+        raise InvalidValue("samples", samples, f"an integer from 1 to w = {division.w}")
+    return (division.total // samples,)
 
 
 def rescue(
@@ -56,7 +82,8 @@ def rescue(
         fresh = None
         if division.step >= rhythm.due:
             part = min(scale * math.log(rhythm.interval + 1), most_share)
-            fresh = yield from division.ask(min(int(part * division.left()), division.portion(most)))
+            parts = min(int(part * division.left()), division.portion(most))
+            fresh = yield from division.ask(division.round_parts(parts, division.total))
         if fresh is None:
             rhythm.due = max(rhythm.due, division.step + 1)
             yield division.release(prior or last.stand_in(division.step), published=False)
@@ -92,13 +119,11 @@ def fast(
         0.5
     """
     w = division.w
+    (part,) = fast_parts(division, samples=samples)
     samples = samples or max(1, w // 4)
-    if not 1 <= samples <= w:
-        raise InvalidValue("samples", samples, f"an integer from 1 to w = {w}")
     memory = memory or Memory()
     kalman, pid = memory.keep("kalman", Kalman(process_variance)), memory.keep("pid", Pid())
     last = memory.keep("last", Last(division))
-    part = division.total // samples
     rhythm = memory.keep("rhythm", _Rhythm(max(1.0, w / samples)))
     while True:
         prior = kalman.predict()

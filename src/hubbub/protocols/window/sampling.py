@@ -7,7 +7,18 @@ from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last
 
-__all__ = ["sampling"]
+__all__ = ["sampling", "sampling_parts"]
+
+
+def sampling_parts(division: Division) -> tuple[int, ...]:
+    """What its asks take: everything.
+
+    Example:
+        >>> from hubbub.protocols.window import BudgetDivision, Frequencies
+        >>> sampling_parts(BudgetDivision(Frequencies(2), epsilon=1.0, w=20))
+        (1000000000000,)
+    """
+    return (division.total,)
 
 
 def sampling(division: Division, *, memory: Memory | None = None) -> Protocol:

@@ -7,7 +7,18 @@ from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last
 
-__all__ = ["uniform"]
+__all__ = ["uniform", "uniform_parts"]
+
+
+def uniform_parts(division: Division) -> tuple[int, ...]:
+    """What its asks take.
+
+    Example:
+        >>> from hubbub.protocols.window import BudgetDivision, Frequencies
+        >>> uniform_parts(BudgetDivision(Frequencies(2), epsilon=1.0, w=20))
+        (50000000000,)
+    """
+    return (division.total // division.w,)
 
 
 def uniform(division: Division, *, memory: Memory | None = None) -> Protocol:
@@ -19,7 +30,7 @@ def uniform(division: Division, *, memory: Memory | None = None) -> Protocol:
         0.25
     """
     last = (memory or Memory()).keep("last", Last(division))
-    part = division.total // division.w
+    (part,) = uniform_parts(division)
     while True:
         fresh = yield from division.ask(part, standing=True, then=part)
         yield last.release(fresh)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import HubbubError
 
 __all__ = [
@@ -85,7 +86,7 @@ class ArchiveRow(NamedTuple):
 
 
 class AskRow(NamedTuple):
-    """A published ask: of an era, a step and a phase of it. Its sketch is final once it is closed."""
+    """A published ask: of an era, a step and a phase of it (the round). Its sketch is final once it is closed."""
 
     collection: str
     ask: str
@@ -192,8 +193,8 @@ class Store(Protocol):
         """The asks of an era from a step on, in order."""
         ...
 
-    def knows(self, key: AskKey) -> bool:
-        """Whether an ask was ever published."""
+    def knows(self, collection: str, name: AnswerName) -> bool:
+        """Whether an ask whose answers are called so was ever published."""
         ...
 
     def held(self) -> list[tuple[AskKey, bool]]:

@@ -14,7 +14,18 @@ from hubbub.service.store.sql import SqlStore
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["PostgresStore"]
+__all__ = ["PostgresStore", "connect"]
+
+_CONNECTION = {
+    "connect_timeout": 10,  # seconds
+    "tcp_user_timeout": 30_000,  # milliseconds without an answer from the network
+}
+"""Unless the URL says otherwise."""
+_SETTINGS = {
+    "synchronous_commit": "on",  # the server's own setting may promise less
+    "lock_timeout": "10s",  # one collector waits for another's transaction, and not for ever for anybody's
+    "statement_timeout": "60s",
+}
 
 
 class PostgresStore(SqlStore):
@@ -38,12 +49,10 @@ class PostgresStore(SqlStore):
             raise MissingDependency("psycopg", "server") from None
         self._error: type[Exception] = psycopg.Error
         try:
-            self._writer: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
-            self._reader: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
+            self._writer: psycopg.Connection[Any] = connect(url)
+            self._reader: psycopg.Connection[Any] = connect(url)
         except psycopg.Error as error:
             raise StoreFailed(str(error)) from error
-        # The server's own setting may promise less.
-        self._writer.execute("SET synchronous_commit = on")
         super().__init__(rng)
 
     @contextmanager
@@ -73,6 +82,19 @@ class PostgresStore(SqlStore):
         with self._writing, self._reading:
             self._reader.close()
             self._writer.close()
+
+
+def connect(url: str) -> psycopg.Connection[Any]:
+    """A connection that waits for nothing for ever."""
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    given = conninfo_to_dict(url)
+    limits = {name: value for name, value in _CONNECTION.items() if name not in given}
+    connection = psycopg.connect(url, autocommit=True, **limits)  # type: ignore[arg-type]
+    for name, value in _SETTINGS.items():
+        connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+    return connection
 
 
 def _marked(sql: str) -> bytes:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
+from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.service.ids import ENTRY_BYTES
@@ -204,9 +205,12 @@ class SqlStore(ABC):
                 yield AskRow(*row)._replace(final=bool(row[9]), forgotten=bool(row[10]), sketch=bytes(row[11]))
             step, phase = rows[-1][4:6]
 
-    def knows(self, key: AskKey) -> bool:
-        """Whether an ask was ever published."""
-        return bool(self._read("SELECT 1 FROM asks WHERE collection = ? AND ask = ?", *key))
+    def knows(self, collection: str, name: AnswerName) -> bool:
+        """Whether an ask whose answers are called so was ever published."""
+        if name.run or name.part:
+            return False
+        place = (collection, name.question)
+        return bool(self._read(_NAMED, *place, *place, name.step, name.round))
 
     def held(self) -> list[tuple[AskKey, bool]]:
         """The asks whose ids are held, and whether they are final."""
@@ -295,6 +299,9 @@ class SqlStore(ABC):
 # A closed ask's sketch never changes again, whoever asks for it.
 _SKETCH = """UPDATE sketches SET data = ? WHERE collection = ? AND ask = ?
     AND (SELECT final FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask) = 0"""
+# By way of the eras: asks are found by their era first.
+_NAMED = """SELECT 1 FROM asks WHERE collection = ? AND question = ?
+    AND first IN (SELECT first FROM eras WHERE collection = ? AND question = ?) AND step = ? AND phase = ?"""
 _OLD_SNAPSHOTS = "DELETE FROM snapshots WHERE collection = ? AND question = ? AND (first <> ? OR step < ?)"
 _EXPIRED = """DELETE FROM {} WHERE collection = ? AND ask IN
     (SELECT ask FROM asks WHERE collection = ? AND question = ? AND step < ?)"""

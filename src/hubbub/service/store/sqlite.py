@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.private_file import make_private_file
 from hubbub.core.random import Random
-from hubbub.service.store.base import StoreFailed
+from hubbub.service.store.base import Changes, StoreFailed
 from hubbub.service.store.sql import SqlStore
 
 __all__ = ["SqliteStore"]
@@ -20,7 +22,11 @@ _PRAGMAS = (
     "journal_mode = WAL",
     "synchronous = FULL",  # a commit is on the disk before it is acknowledged
     "fullfsync = ON",  # macOS: through the disk's own cache
+    "secure_delete = ON",  # what is deleted is overwritten
 )
+
+
+_Identity: TypeAlias = tuple[int, int] | None
 
 
 class SqliteStore(SqlStore):
@@ -39,12 +45,35 @@ class SqliteStore(SqlStore):
         self._path = os.fspath(path)
         if not self._path:
             raise InvalidValue("store", path, "a file, or ':memory:'")
+        self._opened: list[_Identity] | None = None
+        self._leftovers = False
         self._writer = _connect(self._path)
         for pragma in _PRAGMAS:
             self._write(f"PRAGMA {pragma}")
         super().__init__(rng)
         # A database in memory belongs to its connection.
         self._reader = self._writer if self._path == ":memory:" else _connect(self._path)
+        self._opened = self._files()
+
+    def commit(self, changes: Changes) -> Counter[tuple[str, str]]:
+        """Make all of the changes, or none; what was deleted is in no file any more."""
+        with self._writing:
+            deleted = super().commit(changes)
+            self._leftovers |= bool(deleted)
+            if self._leftovers and self._path != ":memory:":
+                self._leftovers = not self._empty_log()
+        return deleted
+
+    def _empty_log(self) -> bool:
+        """Write the log into the database and cut it: pages as they were before a deletion stay in it otherwise.
+
+        Whether it was done: while someone else reads, such as a backup, it cannot be, and is tried at the next commit.
+        """
+        with self._reading:
+            self._write("PRAGMA busy_timeout = 0")
+            ((busy, _, _),) = self._write("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._write(f"PRAGMA busy_timeout = {round(1000 * _PATIENCE)}")
+        return not busy
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -52,10 +81,21 @@ class SqliteStore(SqlStore):
         try:
             yield
             self._write("COMMIT")
+            self._check_place()
         except BaseException:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             raise
+
+    def _files(self) -> list[_Identity]:
+        """Which files are now found under the names of the database and its log."""
+        real = os.path.realpath(self._path)
+        return [] if self._path == ":memory:" else [_identity(real), _identity(f"{real}-wal")]
+
+    def _check_place(self) -> None:
+        """Acknowledge nothing that went into a file which was deleted, moved or replaced meanwhile."""
+        if self._opened is not None and self._files() != self._opened:
+            raise StoreFailed(f"{self._path}: the file, or its -wal, was deleted, moved or replaced while it was open")
 
     def _write(self, sql: str, *values: object) -> list[Any]:
         try:
@@ -86,6 +126,13 @@ class SqliteStore(SqlStore):
 
 def _connect(path: str) -> sqlite3.Connection:
     if path != ":memory:":
-        # Made here, so that nobody else may read it: what it holds is not for other users of the machine.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        make_private_file(path)  # SQLite would let others read it; it gives -wal and -shm the same permissions
     return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+
+
+def _identity(path: str) -> _Identity:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,111 @@
+"""Numbered migrations: what an older hubbub stored becomes, step by step, what this one reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from hubbub.core.errors import InvalidValue
+
+__all__ = ["Format", "Migration", "Run", "UnknownFormat"]
+
+Run: TypeAlias = Callable[..., list[Any]]
+"""Runs one SQL statement with its values, and returns its rows."""
+Migration: TypeAlias = "tuple[str, ...] | Callable[[Run], None]"
+"""How a database of one version becomes one of the next: statements, or a function that runs some."""
+
+
+class UnknownFormat(InvalidValue):
+    """Something stored in a format that this hubbub cannot read: it is left as it is."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """The versions of one kind of database: the present one, and how each older one becomes the next.
+
+    Parameters
+    ----------
+    name
+        What it is a format of.
+    version
+        The version that this hubbub writes.
+    migrations
+        By the version that they begin with, without a gap up to the present one.
+
+    Example:
+        >>> import sqlite3
+        >>> database = sqlite3.connect(":memory:")
+        >>> def run(sql, *values):
+        ...     return database.execute(sql, values).fetchall()
+        >>> _ = run("CREATE TABLE eras (first INTEGER)")  # as version 1 had it
+        >>> format = Format("store", 2, {1: ("ALTER TABLE eras ADD COLUMN arithmetic INTEGER",)})
+        >>> format.migrate(1, run)
+        True
+        >>> run("SELECT first, arithmetic FROM eras")
+        []
+        >>> format.migrate(3, run)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.migrations.UnknownFormat: store: got 'format 3'; allowed: at most format 2, which is all that this
+        version of hubbub knows: a newer one wrote it, and is needed to read it
+    """
+
+    name: str
+    version: int
+    migrations: Mapping[int, Migration] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if sorted(self.migrations) != list(range(self.oldest, self.version)):
+            raise InvalidValue("migrations", sorted(self.migrations), f"one for each version up to {self.version}")
+
+    @property
+    def oldest(self) -> int:
+        """The oldest version that can be read.
+
+        Example:
+            >>> Format("store", 3, {2: ()}).oldest
+            2
+        """
+        return min(self.migrations, default=self.version)
+
+    def check(self, version: object) -> int:
+        """The version that something stored has, if it can be read.
+
+        Example:
+            >>> Format("store", 3, {2: ()}).check(1)
+            Traceback (most recent call last):
+                ...
+            hubbub.core.migrations.UnknownFormat: store: got 'format 1'; allowed: format 2 or newer: ...
+        """
+        if isinstance(version, bool) or not isinstance(version, int):
+            raise UnknownFormat(self.name, f"format {version!r}", f"a number, such as {self.version}")
+        if version > self.version:
+            allowed = f"at most format {self.version}, which is all that this version of hubbub knows"
+            raise UnknownFormat(
+                self.name, f"format {version}", f"{allowed}: a newer one wrote it, and is needed to read it"
+            )
+        if version < self.oldest:
+            allowed = f"format {self.oldest} or newer: an older hubbub that reads this one has to migrate it first"
+            raise UnknownFormat(self.name, f"format {version}", allowed)
+        return version
+
+    def migrate(self, version: object, run: Run) -> bool:
+        """Run what makes a database of a version one of the present; whether there was anything to do.
+
+        It is called inside a transaction, and whoever keeps the version writes the present one in the same. If it
+        raises, nothing is changed.
+
+        Example:
+            >>> Format("store", 1).migrate(1, print)
+            False
+        """
+        found = self.check(version)
+        for number in range(found, self.version):
+            migration = self.migrations[number]
+            if callable(migration):
+                migration(run)
+            else:
+                for statement in migration:
+                    run(statement)
+        return found < self.version

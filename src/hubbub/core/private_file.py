@@ -1,0 +1,60 @@
+"""Files that only their owner may read, made without ever opening one that is there."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+__all__ = ["make_private_file"]
+
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+
+
+def make_private_file(path: str | os.PathLike[str]) -> bool:
+    """Make an empty file for its owner alone, unless there is a file of this name. Whether it was made.
+
+    A file that is there is never opened, not even for a moment: POSIX drops all locks that a process has on a file as
+    soon as the process closes any descriptor of it, and the locks of SQLite are such locks. So the new file gets its
+    name (or its target's, where the name is a symbolic link) only once it is closed. Of several processes or threads
+    that make it at once, one does.
+
+    Example:
+        >>> import stat, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "ledger")
+        ...     make_private_file(path), make_private_file(path), oct(stat.S_IMODE(os.stat(path).st_mode))
+        (True, False, '0o600')
+    """
+    target = os.path.realpath(path)
+    if os.path.lexists(target):
+        return False
+    fresh = f"{target}.{os.urandom(8).hex()}.new"
+    try:
+        _make(fresh)
+        try:
+            os.link(fresh, target)
+        finally:
+            os.unlink(fresh)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+        return _make_without_links(target)
+    return True
+
+
+def _make_without_links(target: str) -> bool:
+    """On a disk that knows no links (FAT). The new file could be locked by another thread only in this moment."""
+    try:
+        _make(target)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _make(path: str) -> None:
+    descriptor = os.open(path, _NEW, 0o600)
+    os.close(descriptor)
+    os.chmod(path, 0o600)  # whatever the umask takes away from its owner

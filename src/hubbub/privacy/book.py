@@ -1,0 +1,152 @@
+"""The rules of a ledger: every promise ever made is kept, and a debit must pass all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hubbub.core.errors import HubbubError
+from hubbub.privacy.budget import MOST_UNITS, BudgetExceeded
+from hubbub.privacy.clock import Clock, Observation, StepRefused
+from hubbub.privacy.ledger_file import LedgerFile
+from hubbub.privacy.ledger_store import ANY, Debit, LedgerStore, Times
+from hubbub.privacy.promise import MOST_PROMISES, WHOLE, Promise, Since, of_question
+from hubbub.privacy.spending import Spending
+
+__all__ = ["Book", "TooManyPromises"]
+
+
+class TooManyPromises(HubbubError):
+    """More promises than a device keeps."""
+
+
+class Book:
+    """Promises and debits in the tables of a file. Every call is made inside a transaction of that file.
+
+    A debit passes every promise of the whole, as far as its account's part goes, and every promise of its question. It
+    counts toward a promise until, on that promise's own grid, the step has moved on by its steps and trusted time (see
+    `DeviceClock`) by one interval less. Only the step that the clock is in is answered, and none before the latest.
+
+    Parameters
+    ----------
+    file
+        A file with the tables `hubbub.privacy.ledger_store.TABLES`.
+    clock
+        The device's time, on the grid in force; it may be replaced by one on another grid.
+
+    Example:
+        >>> from hubbub.core.migrations import Format
+        >>> from hubbub.privacy.clock import StepClock
+        >>> from hubbub.privacy.ledger_store import TABLES
+        >>> file = LedgerFile(":memory:", {}, TABLES, Format("version", 2))
+        >>> book = Book(file, StepClock(5))
+        >>> with file.transaction():
+        ...     book.promise([Promise(limit=10, steps=3, interval=1, parts={"asks": 10})])
+        ...     book.spend(5, "asks", "popular", 7)
+        ...     book.spending(book.promises()[0])
+        Spending(spent=7, remaining=3, limit=10)
+        >>> file.close()
+    """
+
+    def __init__(self, file: LedgerFile, clock: Clock) -> None:
+        self.rows, self.clock = LedgerStore(file), clock
+
+    def promises(self) -> list[Promise]:
+        """All promises that are kept, in the order that they were made."""
+        return list(self.rows.promises().values())
+
+    def promise(self, promises: Iterable[Promise]) -> None:
+        """Keep promises for good, but for those that others imply."""
+        kept = self.rows.promises()
+        for promise in promises:
+            if any(other.implies(promise) for other in kept.values()):
+                continue
+            replaced = [number for number, other in kept.items() if promise.replaces(other)]
+            self.rows.drop_promises(replaced)
+            kept = {number: other for number, other in kept.items() if number not in replaced}
+            kept[self.rows.add_promise(promise)] = promise
+        if len(kept) > MOST_PROMISES:
+            raise TooManyPromises(f"a device keeps at most {MOST_PROMISES} promises")
+
+    def now(self) -> Observation:
+        """What the clock shows; nothing is stored."""
+        return self.clock.observe(self.rows.times().seen)
+
+    def observe(self) -> Observation:
+        """Store what the clock shows. Trusted time is only as good as it is often read."""
+        times = self.rows.times()
+        now = self.clock.observe(times.seen)
+        self._settle(times, now)
+        return now
+
+    def spend(self, step: int, account: str, question: str, units: int) -> None:
+        """Debit what an answer in the present step costs, or refuse: then nothing is changed."""
+        times, now = self._enter(step)
+        for promise in self.rows.promises().values():
+            limit = promise.limit_for(account, question)
+            if limit is not None:
+                spent = self._spent(promise, times, now, account, question)
+                if spent + units > limit:
+                    raise BudgetExceeded(promise.unit, spent, units, limit)
+        used = _used(times, now)
+        # At the latest time used: where the clock was set back within its step, the time it shows may be past already
+        # on another promise's grid.
+        self.rows.add_debit(Debit(account, question, units, used.latest or 0, now.trusted))
+        self._settle(used, now)
+
+    def freeze(self, field: str, step: int, value: int | bytes) -> int | bytes:
+        """Keep the first value of a field in the present step, and return it."""
+        times, now = self._enter(step)
+        self._settle(_used(times, now), now)
+        begins = self.clock.origin + step * self.clock.interval
+        return self.rows.freeze(field, now.wall, value, begins)
+
+    def spend_everything(self) -> None:
+        """Count every promise as spent to the last unit at this moment: those for life for good.
+
+        What a ledger that begins without its past has to suppose.
+        """
+        times = self.rows.times()
+        now = self.clock.observe(times.seen)
+        self.rows.add_debit(Debit(ANY, ANY, MOST_UNITS, now.wall, now.trusted))
+        self._settle(_used(times, now), now)
+
+    def spending(self, promise: Promise) -> Spending:
+        """What is spent of a promise now, all accounts together."""
+        times = self.rows.times()
+        now = self.clock.observe(times.seen)
+        question = None if promise.scope == WHOLE else promise.scope.removeprefix(of_question(""))
+        spent = min(self._spent(promise, times, now, None, question), promise.limit)
+        return Spending(spent, max(0, promise.limit - spent), promise.limit)
+
+    def _spent(
+        self, promise: Promise, times: Times, now: Observation, account: str | None, question: str | None
+    ) -> int:
+        scope = {"account": account} if promise.scope == WHOLE else {"question": question}
+        since = promise.since(max(now.wall, times.latest or now.wall), now.trusted)
+        return self.rows.total(**scope) if since is None else self.rows.spent_since(since, **scope)
+
+    def _enter(self, step: int) -> tuple[Times, Observation]:
+        """Refuse a step that is not the device's own, by a clock read while no other process can."""
+        times = self.rows.times()
+        now = self.clock.observe(times.seen)
+        if step != now.step:
+            raise StepRefused(step, f"the device is in step {now.step}, and answers no other")
+        if times.latest is not None:
+            latest = (times.latest - self.clock.origin) // self.clock.interval
+            if step < latest:
+                raise StepRefused(step, f"the device has answered step {latest}: its clock was set back")
+        return times, now
+
+    def _settle(self, times: Times, now: Observation) -> None:
+        """Store the time, and forget the debits that no promise will count again."""
+        self.rows.set_times(times._replace(seen=now))
+        promises = self.rows.promises().values()
+        if times.latest is None or not promises:
+            return
+        # By the latest time used, not by the clock's: a clock set forward may come back, and needs the debits then.
+        counted = [promise.since(times.latest, now.trusted) or Since(times.latest, now.trusted) for promise in promises]
+        self.rows.forget(Since(min(each.wall for each in counted), min(each.trusted for each in counted)))
+
+
+def _used(times: Times, now: Observation) -> Times:
+    return times._replace(latest=now.wall if times.latest is None else max(times.latest, now.wall))

@@ -1,0 +1,173 @@
+"""Promises: the most that may be spent in any stretch of steps, each counted on a grid of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json, integer
+from hubbub.privacy.budget import MOST_STEPS, MOST_UNITS
+
+__all__ = ["MOST_PROMISES", "WHOLE", "Promise", "Since", "of_question"]
+
+WHOLE = ""
+"""The scope of a promise about all that a device spends; what each account may spend of it is in `parts`."""
+
+MOST_PROMISES = 512
+"""How many promises a device keeps: a version that would bring more is refused."""
+
+_MOST_TIME = 1 << 62
+_FIELDS = {"limit", "steps", "interval", "origin"}
+
+
+def of_question(name: str) -> str:
+    """The scope of a promise about one question.
+
+    Example:
+        >>> of_question("popular")
+        'question:popular'
+    """
+    return f"question:{name}"
+
+
+class Since(NamedTuple):
+    """Which debits count: those at this wall time or later, and those after this trusted time."""
+
+    wall: int
+    trusted: int
+
+
+@dataclass(frozen=True)
+class Promise:
+    """At most `limit` units in any `steps` consecutive steps of a grid, whatever the clocks do in between.
+
+    Parameters
+    ----------
+    limit
+        In units of 1e-12 epsilon; 0 allows nothing.
+    steps
+        How many consecutive steps; 0 for life, which has no grid.
+    interval, origin
+        The grid: step t begins at origin + t interval.
+    scope
+        `WHOLE`, or `of_question(name)`.
+    parts
+        Of the whole: what each account may spend of it. An account that is not there may spend nothing.
+
+    Example:
+        >>> Promise(limit=10, steps=3, interval=60).implies(Promise(limit=10, steps=2, interval=60))
+        True
+        >>> Promise(limit=10, steps=3, interval=60, parts={"asks": 8}).limit_for("asks", "popular")
+        8
+    """
+
+    limit: int
+    steps: int
+    interval: int = 0
+    origin: int = 0
+    scope: str = WHOLE
+    parts: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _whole("limit", self.limit, 0, MOST_UNITS)
+        _whole("steps", self.steps, 0, MOST_STEPS)
+        if self.steps == 0 and (self.interval, self.origin) != (0, 0):
+            raise InvalidValue("interval, origin", (self.interval, self.origin), "0 and 0, for life")
+        _whole("interval", self.interval, min(1, self.steps), _MOST_TIME)
+        _whole("origin", self.origin, -_MOST_TIME, _MOST_TIME)
+        for account, units in self.parts.items():
+            _whole(f"parts.{account}", units, 0, self.limit)
+        if sum(self.parts.values()) > self.limit:
+            raise InvalidValue("parts", dict(self.parts), f"at most {self.limit} in all")
+        object.__setattr__(self, "parts", MappingProxyType(dict(sorted(self.parts.items()))))
+
+    @property
+    def unit(self) -> str:
+        """What is promised about: "event", "window" or "user", or a question."""
+        if self.scope != WHOLE:
+            return self.scope
+        return {0: "user", 1: "event"}.get(self.steps, "window")
+
+    def limit_for(self, account: str, question: str) -> int | None:
+        """What an account may spend on a question; None where the promise is about another question."""
+        if self.scope == WHOLE:
+            return self.parts.get(account, 0)
+        return self.limit if self.scope == of_question(question) else None
+
+    def since(self, latest: int, trusted: int) -> Since | None:
+        """Which debits count, with `latest` the latest wall time and `trusted` the trusted time; None: all of them.
+
+        A debit leaves once the step has moved on by `steps` and trusted time by steps - 1 intervals.
+
+        Example:
+            >>> Promise(limit=10, steps=3, interval=60).since(latest=185, trusted=500)
+            Since(wall=60, trusted=380)
+        """
+        if self.steps == 0:
+            return None
+        step = (latest - self.origin) // self.interval
+        return Since(self.origin + (step - self.steps + 1) * self.interval, trusted - (self.steps - 1) * self.interval)
+
+    def implies(self, other: Promise) -> bool:
+        """Whether whoever keeps this promise keeps the other, taken whole.
+
+        Several short windows do not imply a long one where clocks jump: nothing cleverer than this is concluded.
+        """
+        if self.scope != other.scope or self.limit > other.limit:
+            return False
+        if self.steps == 0 or other.steps == 0:
+            return self.steps == 0
+        same_grid = (self.interval, self.origin) == (other.interval, other.origin)
+        longer = (self.steps - 1) * self.interval >= other.steps * other.interval
+        return longer or (same_grid and self.steps >= other.steps)
+
+    def replaces(self, other: Promise) -> bool:
+        """Whether the other can be forgotten for this one: no account may spend more under this.
+
+        Example:
+            >>> Promise(limit=5, steps=0, parts={"asks": 5}).replaces(Promise(limit=9, steps=0, parts={"asks": 4}))
+            False
+        """
+        fits = all(units <= other.parts.get(account, 0) for account, units in self.parts.items())
+        return self.implies(other) and fits
+
+    def scaled(self, ticks: int) -> Promise:
+        """The same promise on a clock with so many ticks to each of its own.
+
+        Example:
+            >>> Promise(limit=10, steps=3, interval=60).scaled(1000).interval
+            60000
+        """
+        return replace(self, interval=self.interval * ticks, origin=self.origin * ticks)
+
+    def spec(self) -> dict[str, Json]:
+        """The promise as JSON; `parts` only of the whole, and the scope is said by where it stands.
+
+        Example:
+            >>> Promise(limit=10, steps=0, scope="question:page").spec()
+            {'limit': 10, 'steps': 0, 'interval': 0, 'origin': 0}
+        """
+        grid: dict[str, Json] = {name: getattr(self, name) for name in ("limit", "steps", "interval", "origin")}
+        return {**grid, "parts": dict(self.parts)} if self.scope == WHOLE else grid
+
+    @staticmethod
+    def from_spec(spec: Mapping[str, Any], scope: str = WHOLE) -> Promise:
+        """Read a promise back; every field must be there, and no other.
+
+        Example:
+            >>> Promise.from_spec({"limit": "10", "steps": 0, "interval": 0, "origin": 0, "parts": {}}).limit
+            10
+        """
+        wanted = _FIELDS | ({"parts"} if scope == WHOLE else set())
+        if not isinstance(spec, Mapping) or spec.keys() != wanted or not isinstance(spec.get("parts", {}), Mapping):
+            raise InvalidValue("promise", spec, f"exactly the fields {', '.join(sorted(wanted))}")
+        parts = {account: integer(f"parts.{account}", units) for account, units in spec.get("parts", {}).items()}
+        return Promise(**{name: integer(name, spec[name]) for name in _FIELDS}, scope=scope, parts=parts)
+
+
+def _whole(name: str, value: object, low: int, high: int) -> None:
+    if type(value) is not int or not low <= value <= high:
+        raise InvalidValue(name, value, f"an integer from {low} to {high}")

@@ -1,0 +1,59 @@
+"""Another thread of the same process looks into a client's folder: the locks on its files stay."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from device import MEMO, device, live
+from local_server import LocalServer, survey
+
+from hubbub.client import read_status
+from hubbub.collection import ManualClock
+
+TEXT = MEMO + (
+    '\n[fields.theme]\nkind = "categorical"\nnames = ["light", "dark"]\n'
+    '\n[questions.popular]\nkind = "histogram"\nfield = "theme"\nepsilon = 0.5\n'
+)
+BUSY = """
+import sqlite3, sys
+try:
+    sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None).execute("BEGIN IMMEDIATE")
+except sqlite3.OperationalError:
+    sys.exit(3)
+"""
+
+
+def locked(path: Path) -> bool:
+    """Whether another process finds it locked."""
+    return subprocess.run([sys.executable, "-c", BUSY, str(path)], check=False, timeout=60).returncode == 3
+
+
+@pytest.mark.parametrize("who", ["status", "client"])
+def test_locks_survive_whoever_looks_into_the_folder(folder: Path, who: str) -> None:
+    server, clock = LocalServer(survey(TEXT)), ManualClock()
+    with device(folder, server, clock) as client:
+        live(client, server, clock, 5, 3)
+    looks: dict[str, Callable[[], object]] = {
+        "status": lambda: read_status(folder, clock),
+        "client": lambda: device(folder, server, clock).close(),
+    }
+    files = sorted(folder.glob("*.sqlite"))
+    assert len(files) == 3  # what the client keeps, and a ledger for fresh answers and for memos
+    for path in files:
+        database = sqlite3.connect(path, isolation_level=None)
+        database.execute("BEGIN IMMEDIATE")
+        looking = threading.Thread(target=looks[who])
+        looking.start()  # waits for this transaction
+        time.sleep(0.2)
+        still = locked(path)
+        database.execute("ROLLBACK")
+        looking.join()
+        database.close()
+        assert still, path.name

@@ -1,0 +1,118 @@
+"""A file for its owner alone; one that is there is never opened, and so never closed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import hubbub
+from hubbub.core.private_file import make_private_file
+
+SOURCES = sorted(Path(hubbub.__file__).parent.rglob("*.py"))
+BUSY = """
+import sqlite3, sys
+try:
+    sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None).execute("BEGIN IMMEDIATE")
+except sqlite3.OperationalError:
+    sys.exit(3)
+"""
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o777])
+def test_it_is_for_its_owner_alone_whatever_the_umask(tmp_path: Path, umask: int):
+    before = os.umask(umask)
+    try:
+        assert make_private_file(tmp_path / "new")
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "new") == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
+def test_what_is_there_is_left_as_it_is(tmp_path: Path):
+    path = tmp_path / "old"
+    path.write_bytes(b"content")
+    path.chmod(0o640)
+    before = path.stat()
+    assert not make_private_file(path)
+    after = path.stat()
+    assert (after.st_ino, after.st_mode, after.st_atime_ns) == (before.st_ino, before.st_mode, before.st_atime_ns)
+    assert path.read_bytes() == b"content"
+
+
+def test_locks_of_this_process_survive(tmp_path: Path):
+    """Another process still finds the database locked."""
+    path = tmp_path / "database"
+    make_private_file(path)
+    database = sqlite3.connect(path, isolation_level=None)
+    database.execute("BEGIN IMMEDIATE")
+    make_private_file(path)
+    assert subprocess.run([sys.executable, "-c", BUSY, str(path)], check=False, timeout=60).returncode == 3
+    os.close(os.open(path, os.O_RDWR))  # what this is all about: the probe sees a lock that vanishes
+    assert subprocess.run([sys.executable, "-c", BUSY, str(path)], check=False, timeout=60).returncode == 0
+    database.close()
+
+
+def test_the_target_of_a_link_is_made(tmp_path: Path):
+    link, target = tmp_path / "link", tmp_path / "elsewhere" / "target"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    assert make_private_file(link)
+    assert link.is_symlink()
+    assert mode(target) == 0o600
+    assert not make_private_file(link)
+
+
+def test_of_many_threads_one_makes_it(tmp_path: Path):
+    for number in range(20):
+        made: list[bool] = []
+        path = tmp_path / str(number)
+        gate = threading.Barrier(8)
+
+        def make(path: Path = path, gate: threading.Barrier = gate, made: list[bool] = made) -> None:
+            gate.wait()
+            made.append(make_private_file(path))
+
+        threads = [threading.Thread(target=make) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(made) == [False] * 7 + [True]
+    assert len(list(tmp_path.iterdir())) == 20
+
+
+def test_a_disk_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    path = tmp_path / "new"
+    assert make_private_file(path)
+    assert not make_private_file(path)
+    assert mode(path) == 0o600
+    assert [found.name for found in tmp_path.iterdir()] == ["new"]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path):
+    with pytest.raises(FileNotFoundError) as caught:
+        make_private_file(tmp_path / "nowhere" / "file")
+    assert caught.value.filename == str(tmp_path / "nowhere" / "file")
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_no_source_opens_a_file_to_close_it(source: Path):
+    assert not re.search(r"os\.close\(\s*os\.open\(", source.read_text(encoding="utf-8"))

@@ -1,0 +1,197 @@
+"""Makes golden files of what devices keep, in the formats of the code that it is run with.
+
+    python tests/golden/make_device.py ledger FOLDER
+    python tests/golden/make_device.py client FOLDER
+    python tests/golden/make_device.py client-later FOLDER
+
+Beside the files it writes `expected.json`: what was spent, and what waits. It uses nothing that other formats lack,
+so that it can be run with older code, too: `PYTHONPATH=older/src`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hubbub.client import Client, Response, Transport
+from hubbub.collection import Keys, ManualClock, load_collection
+from hubbub.core.event import Event
+from hubbub.core.random import Random
+from hubbub.privacy.ledger import Budget, DeviceClock, Ledger
+from hubbub.service.collector import Collector
+from hubbub.service.store import open_store
+
+KEYS = Keys(b"k" * 32)
+HOUR = 3600
+HORIZON = 8
+FIRST = 3 * HORIZON
+SURVEY = """
+name = "survey"
+version = 1
+title = "A survey"
+
+[schedule]
+step = "1h"
+lateness = "10m"
+
+[privacy]
+user = 40.0
+minimum_batch = 20
+
+[privacy.window]
+epsilon = 20.0
+steps = 24
+
+[fields.theme]
+kind = "categorical"
+names = ["light", "dark"]
+
+[fields.home]
+kind = "ordinal"
+size = 6
+
+[fields.place]
+kind = "categorical"
+names = ["home", "work", "away"]
+
+[questions.popular]
+kind = "histogram"
+field = "theme"
+epsilon = 0.25
+
+[questions.page]
+kind = "memo"
+field = "home"
+epsilon = 1.0
+permanent = 2.0
+
+[questions.places]
+kind = "changes"
+field = "place"
+epsilon = 2.0
+steps = 8
+changes = 3
+"""
+BUDGET = Budget.of(event=1.0, window=(3.0, 4), user=20.0)
+
+
+class InProcess:
+    """A collector's routes, without the network."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock, self.lost = clock, False
+        self.serve(1)
+
+    def serve(self, version: int) -> None:
+        """Begin with a version of the collection."""
+        collection = load_collection(SURVEY.replace("version = 1", f"version = {version}"))
+        self.collector = Collector(
+            [collection], open_store("sqlite:///:memory:"), clock=self.clock, keys=KEYS, rng=Random(seed=1)
+        )
+
+    def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
+        """Answer; with `lost`, what is uploaded gets no answer."""
+        if body is not None:
+            if self.lost:
+                return Response(503, {}, b"")
+            (receipt,) = self.collector.ingest([self.collector.admit(headers["Content-Type"], body)])
+            counted = {"accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": []}
+            return Response(200, {}, json.dumps(counted).encode())
+        bulletin = (self.collector.asks if path.endswith("/asks") else self.collector.specs)["survey"]
+        return Response(200, {"etag": bulletin.etag}, bulletin.body)
+
+
+def device(folder: Path, clock: ManualClock, server: Transport) -> Client:
+    """A client on the clock."""
+    given: dict[str, Any] = {"clock": clock, "monotonic": clock.now, "jitter": 0.0, "collection": "survey"}
+    return Client(folder, server, KEYS.public, rng=Random(seed=2), **given)
+
+
+def make_client(folder: Path) -> None:
+    """Four steps of a device: a histogram, two memos, a stream of changes; the last step's reports still wait."""
+    clock = ManualClock(FIRST * HOUR + 60.0)
+    server = InProcess(clock)
+    with device(folder, clock, server) as client:
+        live(client, server, FIRST)
+        expect(folder, client, clock)
+
+
+def make_client_later(folder: Path) -> None:
+    """A device that has gone on to the second version of its collection, once the first had left its window."""
+    clock = ManualClock(FIRST * HOUR + 60.0)
+    server = InProcess(clock)
+    with device(folder, clock, server) as client:
+        live(client, server, FIRST)
+        server.serve(2)
+        live(client, server, FIRST + 4 * HORIZON)
+        expect(folder, client, clock)
+
+
+def live(client: Client, server: InProcess, first: int) -> None:
+    """Four steps."""
+    for number, (home, place) in enumerate([(3, "home"), (3, "home"), (1, "work"), (1, "work")]):
+        server.clock.set((first + number) * HOUR + 60.0)
+        server.collector.tick()
+        server.lost = number == 3
+        client.record("theme", "dark" if number % 2 else "light")
+        client.record("home", home)
+        client.record("place", place)
+        client.tick()
+        client.upload()
+
+
+def expect(folder: Path, client: Client, clock: ManualClock) -> None:
+    """Note where a client stands."""
+    status = client.status()
+    units = {unit: getattr(status, unit) for unit in ("event", "window", "user")}
+    expected = {
+        "now": clock.now(),
+        "version": status.version,
+        "spent": status.spent,
+        "queued": status.queued,
+        "memos": dict(status.memos),
+        "counts": dict(status.counts),
+        "remaining": {unit: spending.remaining for unit, spending in units.items() if spending is not None},
+    }
+    write(folder, expected)
+
+
+def make_ledger(folder: Path) -> None:
+    """Four steps of a ledger under three limits: one answer acknowledged, two pending, a value frozen."""
+    folder.mkdir(parents=True, exist_ok=True)
+    clock = ManualClock(FIRST * HOUR + 60.0)
+    with open_ledger(folder / "ledger.sqlite", clock) as ledger:
+        for number in range(3):
+            clock.set((FIRST + number) * HOUR + 60.0)
+            event = Event.of("GRR", "0" * 32, 0.5 + number / 4)
+            entry = ledger.answer(f"ask {number}", FIRST + number, event, f"randomised {number}".encode)
+            if number == 0:
+                ledger.sent(entry.id)
+        ledger.freeze("theme", FIRST + 2, b"1")
+        status = ledger.status()
+        expected = {
+            "now": clock.now(),
+            "lifetime": status.lifetime,
+            "pending": [[entry.ask_id, entry.id.hex(), (entry.report or b"").hex()] for entry in ledger.pending()],
+            "remaining": {unit: getattr(status, unit).remaining for unit in ("event", "window", "user")},
+        }
+    write(folder, expected)
+
+
+def open_ledger(path: Path, clock: ManualClock) -> Ledger:
+    """The ledger of the golden file."""
+    time = DeviceClock(HOUR, wall=clock.now, monotonic=clock.now)
+    return Ledger(path, BUDGET, clock=time, collection="golden", rng=Random(seed=3))
+
+
+def write(folder: Path, expected: Mapping[str, object]) -> None:
+    """Keep what is expected beside the files."""
+    (folder / "expected.json").write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    kind, place = sys.argv[1:]
+    {"client": make_client, "client-later": make_client_later, "ledger": make_ledger}[kind](Path(place))

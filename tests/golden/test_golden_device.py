@@ -1,0 +1,110 @@
+"""What devices kept in older formats is opened, spends nothing anew, and goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from make_device import FIRST, HOUR, InProcess, device, open_ledger  # noqa: E402
+
+from hubbub.client.store import FORMAT as CLIENT  # noqa: E402
+from hubbub.collection import ManualClock  # noqa: E402
+from hubbub.core.event import Event  # noqa: E402
+from hubbub.privacy.ledger import LedgerUnavailable  # noqa: E402
+
+CLIENTS = [
+    f"client-{version}{later}" for version in range(CLIENT.oldest, CLIENT.version + 1) for later in ("", "-later")
+]
+
+
+def golden(name: str, place: Path) -> tuple[Path, dict[str, Any]]:
+    """A copy of golden files, and what is expected of them."""
+    folder = place / name
+    shutil.copytree(HERE / name, folder)
+    return folder, json.loads((folder / "expected.json").read_text())
+
+
+def terms(path: Path) -> dict[str, Any]:
+    with sqlite3.connect(path) as database:
+        ((text,),) = database.execute("SELECT terms FROM terms")
+    database.close()
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def test_a_ledger_goes_on(tmp_path: Path) -> None:
+    folder, expected = golden("ledger-1", tmp_path)
+    clock = ManualClock(expected["now"])
+    with open_ledger(folder / "ledger.sqlite", clock) as ledger:
+        status = ledger.status()
+        assert {unit: getattr(status, unit).remaining for unit in ("event", "window", "user")} == expected["remaining"]
+        assert status.lifetime == expected["lifetime"]
+        pending = [[entry.ask_id, entry.id.hex(), (entry.report or b"").hex()] for entry in ledger.pending()]
+        assert pending == expected["pending"]
+        assert ledger.freeze("theme", FIRST + 2, b"0") == b"1"
+        clock.set(expected["now"] + HOUR)
+        ledger.answer("ask 3", FIRST + 3, Event.of("GRR", "0" * 32, 0.75), lambda: b"randomised 3")
+        window = ledger.status().window
+        assert window is not None
+        assert window.remaining == 0
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_client_goes_on(tmp_path: Path, name: str) -> None:
+    folder, expected = golden(name, tmp_path)
+    clock = ManualClock(expected["now"])
+    server = InProcess(clock)
+    server.serve(expected["version"])
+    with device(folder, clock, server) as client:
+        status = client.status()
+        assert (status.version, status.spent, status.queued) == (
+            expected["version"],
+            expected["spent"],
+            expected["queued"],
+        )
+        assert (dict(status.memos), dict(status.counts)) == (expected["memos"], expected["counts"])
+        left = {unit: getattr(status, unit).remaining for unit in expected["remaining"]}
+        assert left == expected["remaining"]
+        assert client.upload() == expected["queued"]
+        histogram = 250_000_000_000
+        clock.set(clock.now() + HOUR)
+        server.collector.tick()
+        client.record("home", 3)  # known, and paid for
+        client.tick()
+        assert expected["spent"] < client.status().spent <= expected["spent"] + histogram
+        assert dict(client.status().memos) == expected["memos"]
+    assert terms(folder / "client.sqlite")["client"] == CLIENT.version
+
+
+@pytest.mark.parametrize("name", ["client-2", "client-2-later"])
+def test_a_folder_older_than_streams_of_changes_gets_their_table(tmp_path: Path, name: str) -> None:
+    folder, expected = golden(name, tmp_path)
+    with sqlite3.connect(folder / "client.sqlite") as database:
+        database.execute("DROP TABLE following")
+    database.close()
+    clock = ManualClock(expected["now"])
+    with device(folder, clock, InProcess(clock)) as client:
+        assert client.status().spent == expected["spent"]
+
+
+@pytest.mark.parametrize(("file", "key"), [("client.sqlite", "client"), ("asks-1.sqlite", "version")])
+def test_a_newer_format_is_refused_and_left_as_it_is(tmp_path: Path, file: str, key: str) -> None:
+    folder, expected = golden(f"client-{CLIENT.version}", tmp_path)
+    newer = {**terms(folder / file), key: 99}
+    with sqlite3.connect(folder / file) as database:
+        database.execute("UPDATE terms SET terms = ?", [json.dumps(newer)])
+    database.close()
+    before = (folder / file).read_bytes()
+    clock = ManualClock(expected["now"])
+    with pytest.raises(LedgerUnavailable, match=r"format 99.*a newer one wrote it"):
+        device(folder, clock, InProcess(clock))
+    assert (folder / file).read_bytes() == before

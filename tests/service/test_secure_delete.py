@@ -1,0 +1,114 @@
+"""What retention deletes is in no file of a SQLite store any more; nobody waits for a lock for ever."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hubbub.service.store import sqlite
+from hubbub.service.store.base import AskKey, AskRow, Changes, EraRow, Expiry, StoreFailed
+from hubbub.service.store.sqlite import SqliteStore
+
+ERA = EraRow("c" * 32, "q", 5)
+IDS, REPORT, SKETCH, LATER = (word * 50 for word in (b"--ids--", b"--report--", b"--sketch--", b"--later--"))
+
+
+def filled(store: SqliteStore) -> AskKey:
+    ask = AskRow("c" * 32, "a" * 32, "q", 5, 5, 1, "{}", 1.5, 2.5, False, False, SKETCH)
+    store.commit(Changes(eras=[ERA], asks=[ask], segments=[(ask.key, IDS)], reports=[(ask.key, 1, REPORT)]))
+    store.commit(Changes(sketches={ask.key: LATER}, finals=[ask.key]))
+    return ask.key
+
+
+def found(folder: Path, secret: bytes) -> bool:
+    return any(secret in path.read_bytes() for path in folder.iterdir())
+
+
+def test_what_is_deleted_is_in_no_file(tmp_path: Path):
+    store = SqliteStore(tmp_path / "store.db")
+    key = filled(store)
+    assert all(found(tmp_path, secret) for secret in (IDS, REPORT, SKETCH, LATER))
+    store.commit(Changes(forgotten=[key]))
+    assert not found(tmp_path, IDS)
+    assert found(tmp_path, REPORT)
+    store.commit(Changes(expired=[Expiry("c" * 32, "q", 6)]))
+    assert not any(found(tmp_path, secret) for secret in (IDS, REPORT, SKETCH, LATER))
+    store.close()
+
+
+def test_while_someone_reads_it_waits_for_the_next_commit_after(tmp_path: Path):
+    """And nobody waits for the reader."""
+    store = SqliteStore(tmp_path / "store.db")
+    filled(store)
+    reader = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT COUNT(*) FROM reports").fetchall()
+    store.commit(Changes(expired=[Expiry("c" * 32, "q", 6)]))
+    assert found(tmp_path, REPORT)
+    reader.close()
+    counted = Changes()
+    counted.counts["", "malformed"] += 1
+    store.commit(counted)
+    assert not any(found(tmp_path, secret) for secret in (IDS, REPORT, SKETCH, LATER))
+    assert store._write("PRAGMA busy_timeout") == [(10_000,)]
+    store.close()
+
+
+def count() -> Changes:
+    changes = Changes()
+    changes.counts["", "malformed"] += 1
+    return changes
+
+
+def test_a_database_that_someone_locks_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sqlite, "_PATIENCE", 0.1)
+    store = SqliteStore(tmp_path / "store.db")
+    other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreFailed, match="locked"):
+        store.commit(count())
+    other.close()
+    store.commit(count())
+    assert store.counts() == {("", "malformed"): 1}
+    store.close()
+
+
+def test_a_row_that_someone_locks_in_postgresql(postgres: Callable[[], str], monkeypatch: pytest.MonkeyPatch):
+    import psycopg
+
+    from hubbub.service.store import postgres as module
+
+    monkeypatch.setitem(module._SETTINGS, "lock_timeout", "100ms")
+    url = postgres()
+    store = module.PostgresStore(url)
+    with psycopg.connect(url) as other:
+        other.execute("SELECT * FROM meta FOR UPDATE")
+        with pytest.raises(StoreFailed, match="lock timeout"):
+            store.commit(count())
+    store.commit(count())
+    assert store.counts() == {("", "malformed"): 1}
+    store.close()
+
+
+def test_a_statement_that_does_not_end_in_postgresql(postgres: Callable[[], str], monkeypatch: pytest.MonkeyPatch):
+    from hubbub.service.store import postgres as module
+
+    monkeypatch.setitem(module._SETTINGS, "statement_timeout", "200ms")
+    store = module.PostgresStore(postgres())
+    with pytest.raises(StoreFailed, match="statement timeout"):
+        store._read("SELECT pg_sleep(60)")
+    with pytest.raises(StoreFailed, match="statement timeout"), store._transaction():
+        store._write("SELECT pg_sleep(60)")
+    assert store.counts() == {}
+    store.close()
+
+
+def test_what_the_url_says_counts(postgres: Callable[[], str]):
+    from hubbub.service.store.postgres import connect
+
+    with connect(postgres() + "&connect_timeout=77") as connection:
+        assert connection.info.get_parameters()["connect_timeout"] == "77"
+        assert connection.execute("SHOW lock_timeout").fetchall() == [("10s",)]
