@@ -6,6 +6,7 @@ is as good as open: what was sent says which permanent answer it came from.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import random
@@ -174,13 +175,21 @@ class Adversary:
         return self._signed(document)
 
     def _signed(self, document: dict[str, Any]) -> dict[str, Any]:
+        # A device refuses a document with a question that could never be answered.
+        own = (document["step_seconds"], document["origin"])
+        for terms in document["terms"].values():
+            parts = [whole["parts"].get(terms["account"], 0) for whole in document["promises"] if _grid(whole) == own]
+            terms["promises"] = [
+                {**promise, "limit": min(promise["limit"], *parts, 10**18)} if _grid(promise) == own else promise
+                for promise in terms["promises"]
+            ]
         self.documents[hashlib.sha256(spell(document).encode()).hexdigest()[:32]] = document
         return document
 
     def _changed(self, before: dict[str, Any], version: int) -> dict[str, Any]:
         """A version that differs in its steps alone, or promises a little less, or much more, of the whole."""
         rng = self.rng
-        document = {**before, "version": version}
+        document = copy.deepcopy({**before, "version": version})
         if rng.random() < 0.5:
             document["step_seconds"] = rng.choice(STEPS)
             return self._signed(document)
@@ -271,6 +280,10 @@ class Adversary:
                 "standing": rng.random() < 0.6,
             },
         }
+
+
+def _grid(promise: dict[str, Any]) -> tuple[int, int]:
+    return promise["interval"], promise["origin"]
 
 
 @dataclass(frozen=True)

@@ -108,5 +108,8 @@ export function charge(ledger: Ledger, account: string, question: string, cost: 
   const debits = [...ledger.debits, { account, question, spent: cost, ...at }];
   const totals = { ...ledger.totals };
   for (const name of [account, ofQuestion(question)]) totals[name] = (totals[name] ?? 0n) + cost;
-  return { debits: debits.filter((debit) => ledger.promises.some((promise) => promise.steps && counts(promise, debit, at))), totals };
+  // What no promise will count again is forgotten; what belongs to this moment may be counted by one that is yet to come.
+  const needed = (debit: Debit) =>
+    debit.wall >= at.wall || ledger.promises.some((promise) => promise.steps && counts(promise, debit, at));
+  return { debits: debits.filter(needed), totals };
 }

@@ -85,13 +85,18 @@ export function readTerms(spec: Spec): Record<string, Terms> {
 export const safeCost = (spec: Spec, cost: bigint): boolean =>
   cost <= LARGEST_EPSILON || Object.hasOwn(spec.overrides as Spec, "epsilon_above_8");
 
-/** The rules that a device does not leave to the author (`collection/terms.py`). */
+/** The rules that a device does not leave to the author. */
 export function checkSafe(spec: Spec, promises: Promised[], terms: Record<string, Terms>): void {
+  const onGrid = ({ interval, origin }: Promised) => interval === 1000 * +spec.step_seconds! && origin === 1000 * +spec.origin!;
   const batch = integer("minimum_batch", spec.minimum_batch, 1, 2 ** 32);
   const small = Object.hasOwn(spec.overrides as Spec, "minimum_batch_below_20");
   check(small || batch >= SMALLEST_BATCH, "minimum_batch", `at least ${SMALLEST_BATCH}, or a reason`);
   check(promises.length, "promises", "at least one of the whole");
-  for (const { promises: own } of Object.values(terms)) {
-    for (const { steps, limit } of own) check(!steps || safeCost(spec, limit), "epsilon", "at most 8, or a reason");
+  for (const { promises: own, account } of Object.values(terms)) {
+    for (const mine of own.filter(({ steps }) => steps)) {
+      check(safeCost(spec, mine.limit), "epsilon", "at most 8, or a reason");
+      const fits = (whole: Promised) => !onGrid(whole) || mine.limit <= (whole.parts[account] ?? 0n);
+      check(!onGrid(mine) || promises.every(fits), "promises", `room for what ${mine.question} may cost`);
+    }
   }
 }
