@@ -35,6 +35,7 @@ class Site:
         self.clock = ManualClock(1e9)
         self.asks: list[tuple[str, Ask]] | None = None
         """What is asked, where a test wants to ask something of its own."""
+        self.round = 1
         self.status = 200
         """What uploads are answered with; 0 takes them in and hangs up."""
         self.uploads: list[bytes] = []
@@ -77,9 +78,13 @@ class Site:
         return found
 
     def published(self) -> Json:
-        asks: list[Json] = [{"question": name, "ask": ask.spec()} for name, ask in self.current()]
+        asks: list[Json] = [
+            {"question": name, "run": 0, "round": self.round, "part": 0, "ask": ask.spec()}
+            for name, ask in self.current()
+        ]
         return {
-            "collection_id": self.collection.collection_id,
+            "collection": self.collection.name,
+            "version": self.collection.version,
             "step": self.step,
             "asks": asks,
             "closes": self.collection.opens(self.step + 1),
@@ -89,7 +94,7 @@ class Site:
         """Count an upload, each id once."""
         assert len(body) == 2048 <= json_size(self.collection.frame_bytes)
         upload = decode_upload_json(body)
-        assert upload.collection_id == self.collection.collection_id
+        assert upload.collection == self.collection.name
         with self._lock:
             self.uploads.append(body)
             if self.reject:
@@ -103,9 +108,14 @@ class Site:
             self.duplicates += duplicates
             return {"accepted": accepted, "duplicates": duplicates, "rejected": []}
 
-    def reports(self) -> list[Reports]:
-        """The reports that came, each checked to be one."""
-        return [entry.reports() for entry in self.entries.values()]
+    def reports(self, question: str | None = None) -> list[Reports]:
+        """The reports that came, each checked to be one of its question's mechanism."""
+        mechanisms = {name: ask.mechanism for name, ask in self.current()}
+        return [
+            entry.reports(mechanisms[entry.question])
+            for entry in self.entries.values()
+            if question in (None, entry.question)
+        ]
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -277,7 +277,7 @@ def collections() -> list[Collection]:
             name="vectors",
             title="vectors",
             fields=fields,
-            questions={**shares, **streams, **(lasting if at else {})},
+            questions={**shares, **(lasting if at else streams)},
             budget=budget,
             step_seconds=(3600, 60)[at],
             origin=(0, 17)[at],
@@ -302,7 +302,7 @@ def unsafe(spec: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     nine, batch = {"epsilon_above_8": "because"}, {"minimum_batch_below_20": "because"}
 
     def terms(**change: Any) -> dict[str, Any]:
-        return {"terms": {**spec["terms"], name: {**spec["terms"][name], **change}}}
+        return {"terms": {name: {**spec["terms"][name], **change}}}
 
     large = terms(promises=[{**promise, "limit": 8 * 10**12 + 1}])
     yield "minimum_batch", {"minimum_batch": 19}
