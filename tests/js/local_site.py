@@ -44,6 +44,10 @@ class Site:
         self.replays = 0
         self.reject: str | None = None
         self.headers: list[dict[str, str]] = []
+        self.tag = ""
+        """The tag of every document, by which a server could know a browser again."""
+        self.tags_back: list[str] = []
+        """The paths that were asked for with the tag of before."""
         self._lock = Lock()
         handler = type("Handler", (_Handler,), {"site": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -127,6 +131,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         site, path = self.site, self.path.partition("?")[0]
+        if "if-none-match" in self.headers:
+            site.tags_back.append(path)
         home = f"/v1/collections/{site.collection.name}"
         if path == home:
             return self._json(site.sealed(site.collection.spec()))
@@ -161,6 +167,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
-        self.send_header("cache-control", "no-store")
+        self.send_header("cache-control", "no-cache" if self.site.tag else "no-store")
+        if self.site.tag:
+            self.send_header("etag", self.site.tag)
         self.end_headers()
         self.wfile.write(body)
