@@ -129,7 +129,7 @@ class Adversary:
                 add("record", field, rng.randrange(FIELDS[field]["size"]))
             if rng.random() < 0.1:
                 add("losing", rng.random() < 0.5)
-            if rng.random() < (0.05 if self.focused else 0.15):
+            if rng.random() < (tabs / 2 if self.focused else 0.15):
                 add("open", int(rng.random() < tabs))
             for _ in range(rng.choice((1, 1, 2))):
                 serve()

@@ -320,6 +320,7 @@ def unsafe(spec: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "account", terms(state="memo")
     yield "field", terms(field="nothing")
     yield "rounds", terms(rounds=3)
+    yield "frozen", terms(frozen="value")
     yield "terms", terms(more=1)
     yield "promise", terms(promises=[{**promise, "parts": {}}])
     yield "interval", terms(promises=[{**promise, "interval": 0}])

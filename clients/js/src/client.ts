@@ -132,10 +132,11 @@ export class Client {
     const made = await crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256", length: 256 }, false, ["sign"]);
     const key = await this.#store(async (kept) => {
       const known = await kept.get<CryptoKey>(["key"]);
-      const lost = known && !(await kept.get<Book>(["book"]))?.promises;
+      const book = await kept.get<Book>(["book"]);
+      const lost = !!(known || book) && !book?.promises;
       check(!lost || recovering, "account", "gone, beside a key that is not: only recover() begins another, all spent");
       if (!known) kept.put(["key"], made); // it can be used, and never be read again
-      if (!known || lost) kept.put(["book"], newBook(this.#watch.now(), !!lost));
+      if (!book?.promises) kept.put(["book"], newBook(this.#watch.now(), lost));
       return known ?? made;
     });
     const spec = await fetchSealed(this.#store, this.#address(""), keys);

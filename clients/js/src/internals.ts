@@ -4,7 +4,7 @@ export { deviceKey, holds, placeOnCircle, readArc } from "./cohort";
 export { readDomain } from "./domain";
 export { codeOf, missing } from "./fields";
 export { admits } from "./ask";
-export { newBook } from "./book";
+export { Watch, newBook } from "./book";
 export { Client } from "./client";
 export { readCollection } from "./collection";
 export { addPromises, charge, counts, implies, spending } from "./promises";

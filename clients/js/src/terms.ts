@@ -65,9 +65,10 @@ export function readTerms(spec: Spec): Record<string, Terms> {
     // What memos cost depends on values: charged to the others' account, it would show in their silence.
     check(account === (memo ? `memo:${field}:${ids}` : "asks"), "account", "the question's own");
     check(Object.hasOwn(spec.fields as Spec, field as string), "field", "one of the collection's");
+    check(frozen === "step" || frozen === "last", "frozen", "step or last");
     found[name] = {
       field: field as string,
-      frozen: frozen as Terms["frozen"],
+      frozen,
       view: canonical(view!),
       mechanisms: ids,
       rounds: Number(integer("rounds", rounds, 1, 2)),
