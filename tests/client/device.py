@@ -61,10 +61,12 @@ def live(client: Client, server: LocalServer, clock: ManualClock, step: int, hom
 
 
 def answers(client: Client) -> dict[int, bytes]:
-    """The permanent answers in the client's files, by key."""
-    assert client._current.accounts is not None
-    assert client._current.accounts.memos is not None
-    found = [Memo.from_bytes(entry.report or b"") for entry in client._current.accounts.memos.pending()]
+    """The permanent answers in the client's file, by key."""
+    collection = client._current.collection
+    assert collection is not None
+    with client._store.transaction():
+        accounts = {terms.account for terms in collection.terms.values() if terms.state == "memo"}
+        found = [Memo.from_bytes(memo) for account in accounts for memo in client._store.memos(account)]
     return {memo.key: memo.answer for memo in found}
 
 

@@ -17,8 +17,7 @@ from typing import Any
 
 from hubbub.client import Response, Unreachable
 from hubbub.collection import Collection, Keys, load_collection, seal
-from hubbub.collection.wire import JSON_TYPE, decode_upload, decode_upload_json
-from hubbub.core.reports import Reports
+from hubbub.collection.wire import JSON_TYPE, AnswerName, decode_upload, decode_upload_json
 from hubbub.core.spec import spec_id
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.driver import Conversation
@@ -65,6 +64,8 @@ class LocalServer:
         self.talks = {name: Conversation(collection.protocol(name)) for name in collection.questions}
         self.step: int | None = None
         self.open: dict[str, tuple[str, Ask]] = {}
+        self.rounds: dict[str, int] = {}
+        self.names: dict[AnswerName, str] = {}
         self.reports: dict[str, dict[bytes, bytes]] = {}
         self.releases: dict[str, list[Release]] = {name: [] for name in collection.questions}
         self.documents: dict[str, Any] = {}
@@ -85,10 +86,17 @@ class LocalServer:
     def publish_asks(
         self, asks: list[tuple[str, Ask]], step: int, closes: float, changes: Mapping[str, Any] = MappingProxyType({})
     ) -> None:
+        listed = []
+        for question, ask in asks:
+            round = 1 + sum(one["question"] == question for one in listed)
+            round = max(round, self.rounds.get(question, 1))
+            self.names[AnswerName(question, 0, ask.step, round, 0)] = ask.ask_id
+            listed.append({"question": question, "run": 0, "round": round, "part": 0, "ask": ask.spec()})
         spec = {
-            "collection_id": self.collection.collection_id,
+            "collection": self.collection.name,
+            "version": self.collection.version,
             "step": step,
-            "asks": [{"question": question, "ask": ask.spec()} for question, ask in asks],
+            "asks": listed,
             "closes": closes,
             **changes,
         }
@@ -96,7 +104,7 @@ class LocalServer:
 
     def begin(self, step: int) -> None:
         """Publish the first asks of a step."""
-        self.step, self.open = step, {}
+        self.step, self.open, self.rounds = step, {}, {}
         for name, talk in self.talks.items():
             self._listen(name, talk)
         half = any(question.adaptive for question in self.collection.questions.values())
@@ -125,6 +133,7 @@ class LocalServer:
             self.open.pop(name, None)
             return
         assert self.step is not None
+        self.rounds[name] = self.rounds.get(name, 0) + 1
         self.open[name] = (said.ask_id, replace(said, step=self.step))
 
     def _reply(self, name: str, talk: Conversation) -> None:
@@ -133,7 +142,7 @@ class LocalServer:
         own_id, ask = self.open[name]
         sketch = ask.mechanism.empty()
         for report in self.reports.get(ask.ask_id, {}).values():
-            sketch = sketch + ask.mechanism.accumulate(Reports.from_bytes(report))
+            sketch = sketch + ask.mechanism.accumulate(ask.mechanism.read_bare(report))
         talk.reply(own_id, sketch)
         self.open.pop(name)
 
@@ -175,8 +184,11 @@ class LocalServer:
         upload = decode_upload_json(body) if headers.get("content-type") == JSON_TYPE else decode_upload(body)
         answer: dict[str, Any] = {"accepted": 0, "duplicates": 0, "rejected": []}
         for entry in upload.entries:
-            kept = self.reports.setdefault(entry.ask_id, {})
-            reason = self.rejections.get(entry.ask_id)
+            ask_id = self.names.get(entry.name, str(entry.name))
+            kept = self.reports.setdefault(ask_id, {})
+            reason = self.rejections.get(ask_id)
+            if (upload.collection, upload.version) != (self.collection.name, self.collection.version):
+                reason = "outdated_version"
             if reason is None and kept.get(entry.report_id, entry.report) != entry.report:
                 reason = "replay"
             if reason is not None:

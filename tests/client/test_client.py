@@ -16,7 +16,6 @@ from hubbub.client import Client, NotReady, Unreachable, read_status
 from hubbub.collection import ManualClock
 from hubbub.collection.wire import decode_upload, decode_upload_json
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports
 
 FAR = """
 name = "survey"
@@ -61,7 +60,7 @@ def certain(**changes: str) -> LocalServer:
 def last_value(server: LocalServer) -> int:
     _, ask = server.open["popular"]
     (report,) = server.reports[ask.ask_id].values()
-    return int(Reports.from_bytes(report).private["value"][0])
+    return int(ask.mechanism.read_bare(report).private["value"][0])
 
 
 def test_a_report_a_step_over_http(folder: Path, clock: ManualClock) -> None:
@@ -114,7 +113,7 @@ def test_both_asks_of_a_step_see_one_value(folder: Path, clock: ManualClock) -> 
                 _, ask = server.open["watched"]
                 assert client.upload() == 1
                 (report,) = server.reports[ask.ask_id].values()
-                seen.append(int(Reports.from_bytes(report).private["value"][0]))
+                seen.append(int(ask.mechanism.read_bare(report).private["value"][0]))
             client.record("theme", "green")
             clock.set(server.collection.opens(3) + HOUR / 2 + 1)
             server.half()
@@ -180,7 +179,7 @@ def test_uploads_can_be_spelt_in_json(folder: Path, clock: ManualClock) -> None:
         assert client.upload() == 1
     assert decode_upload_json(server.bodies[0]).entries
     assert len(server.bodies[0]) == 2 * server.collection.frame_bytes
-    assert json.loads(server.bodies[0])["collection"] == server.collection.collection_id
+    assert json.loads(server.bodies[0])["collection"] == server.collection.name
 
 
 def test_after_a_failure_the_client_waits_longer_and_longer(folder: Path, clock: ManualClock) -> None:

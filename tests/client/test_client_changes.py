@@ -13,8 +13,7 @@ from local_server import survey
 from test_client_collector import InProcess
 
 from hubbub.client import Client
-from hubbub.client.answer import Answerer
-from hubbub.client.names import STREAM, stream_name
+from hubbub.client.answer import Answerer, stream_of
 from hubbub.client.store import Followed
 from hubbub.collection import Collection, ManualClock
 from hubbub.collection.wire import UPLOAD_TYPE, Entry, decode_upload, encode_upload
@@ -112,8 +111,12 @@ def world(folder: Path) -> Any:
 
 
 def kept(client: Client, step: int) -> tuple[Standing, Followed]:
+    collection = client._current.collection
+    assert collection is not None
+    symbols = collection.questions["places"].mechanism_for(collection.fields["place"])
+    assert isinstance(symbols, Symbols)
     with client._store.transaction():
-        found = client._store.followed(stream_name("places", step // STEPS))
+        found = client._store.followed("places", stream_of(collection, symbols, step))
     assert found is not None
     return Standing.from_bytes(found.state), found
 
@@ -166,37 +169,37 @@ def test_a_step_taken_twice_says_the_same_and_the_state_survives_restarts(world:
         assert again.upload() == made
 
 
-def test_a_device_that_stops_between_the_debit_and_its_state_goes_on_from_what_it_paid_for(
+def test_a_device_that_stops_half_way_has_neither_paid_nor_said_anything(
     world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = world()
     here.go(FIRST)
     (client,) = here.devices
-    enrolled: list[bytes] = []
-    real = Answerer._first_state
 
-    def stops(self: Answerer, symbols: Symbols, name: str, step: int) -> Standing:
-        enrolled.append(real(self, symbols, name, step).to_bytes())
+    def stops(self: Answerer, question: str, step: int, units: int) -> None:
+        self._store.book.spend(step, "asks", question, units)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Answerer, "_first_state", stops)
+    monkeypatch.setattr(Answerer, "_spend", stops)
     with pytest.raises(KeyboardInterrupt):
         client.tick()
     monkeypatch.undo()
-    cost = here.symbols.event().spent
-    assert client.status().spent == cost
-    assert client.status().queued == 0  # what was paid for is a state: it is never sent
+    assert client.status().spent == client.status().queued == 0
     here.live(FIRST + 1, "home")
-    assert client.status().spent == cost
-    state, _ = kept(client, FIRST)
-    assert state.level == Standing.from_bytes(enrolled[0]).level
-    here.live(FIRST + 2, "home")
-    assert client._current.accounts is not None
-    assert client._current.accounts.asks is not None
-    assert [e for e in client._current.accounts.asks.pending() if e.ask_id.startswith(STREAM)] == []
-    with client._store.transaction():  # without its state it never goes on from the first, but pays for another
-        client._store.unfollow()
-    here.live(FIRST + 3, "home")
+    assert client.status().spent == here.symbols.event().spent
+
+
+def test_a_stream_that_lost_its_state_does_not_begin_again_in_its_horizon(world: Any) -> None:
+    here = world()
+    (client,) = here.devices
+    cost = here.symbols.event().spent
+    here.live(FIRST, "home")
+    with client._store.transaction():
+        client._store._run("DELETE FROM following")
+    for at in range(1, STEPS):
+        assert here.live(FIRST + at, "home") == [0]
+        assert client.status().spent == cost
+    assert here.live(FIRST + STEPS, "home") == [1]
     assert client.status().spent == 2 * cost
 
 
@@ -251,7 +254,7 @@ def test_late_reports_are_counted_as_late_and_an_enrolment_that_was_lost_is_said
     for at in range(1, STEPS):
         here.live(FIRST + at, "work", "work")
     assert kept(late, FIRST)[1].told is True
-    reports = [Reports.from_bytes(e.report) for body in bodies for e in decode_upload(body).entries]
+    reports = [e.reports(here.symbols) for body in bodies for e in decode_upload(body).entries]
     assert sum(int(one.public["new"][0]) for one in reports) == 1
     assert late.status().spent == here.symbols.event().spent
     here.go(FIRST + STEPS, late=600)
@@ -295,19 +298,19 @@ def test_reports_are_of_one_size_and_the_server_refuses_what_no_device_says(worl
     symbols, collection = here.symbols, here.collection
     (window,) = here.server.collector.board.open(collection.collection_id, here.clock.now())
     said = here.symbols.report(0, None, new=True)
-    good = said.to_bytes()
+    good = said.to_bare()
     for number in range(9):
         rng = seeded(number)
         state, signs = symbols.step(symbols.enroll(rng), FIRST, [number % 3], rng)
-        assert len(symbols.report(state.level, signs, new=True).to_bytes()) == len(good)
+        assert len(symbols.report(state.level, signs, new=True).to_bare()) == len(good)
     for column, value in (("level", len(symbols.lengths)), ("new", 2), ("sign", 3)):
         public, private = dict(said.public), dict(said.private)
         part = private if column == "sign" else public
         part[column] = part[column] + value
         with pytest.raises(InvalidValue):
             symbols.check(Reports(symbols.spec_id, public=public, private=private))
-    hostile = Entry(window.ask.ask_id, b"i" * 16, good[:-1] + b"\x03")  # no such sign
-    body = encode_upload(collection.collection_id, [hostile], collection.frame_bytes)
+    hostile = Entry("places", 0, window.ask.step, 1, 0, b"i" * 16, good[:-1] + b"\x03")  # no such sign
+    body = encode_upload(collection.name, collection.version, [hostile], collection.frame_bytes)
     answer = json.loads(here.server.request("POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, body).body)
     assert answer["rejected"] == [{"id": (b"i" * 16).hex(), "reason": "malformed"}]
 

@@ -128,7 +128,7 @@ def test_cover_changes_nothing_but_its_counter(folder: Path) -> None:
     (window,) = server.collector.board.windows.values()
     from hubbub.collection.wire import UPLOAD_TYPE, encode_upload
 
-    frame = encode_upload(collection.collection_id, [], collection.frame_bytes)
+    frame = encode_upload(collection.name, collection.version, [], collection.frame_bytes)
     for _ in range(3):
         response = server.request("POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, frame)
         assert response.body == b'{"accepted": 0, "duplicates": 0, "rejected": []}'

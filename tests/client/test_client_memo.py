@@ -10,10 +10,10 @@ from device import MEMO, answers, begin, device, live, seeded
 from local_server import LocalServer, survey
 
 import hubbub as hb
-from hubbub.client.split import split_budget
 from hubbub.collection import ManualClock
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.reports import Reports
+from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.memo.memo import Memoised
 
 LARGE = MEMO.replace("size = 6", "size = 5000").replace("user = 7.0", "user = 100.0")
@@ -31,7 +31,10 @@ def memo_mechanism(server: LocalServer) -> Memoised:
 
 
 def reports_of(server: LocalServer, last: int) -> list[Reports]:
-    return [Reports.from_bytes(r) for kept in list(server.reports.values())[-last:] for r in kept.values()]
+    mechanism = memo_mechanism(server)
+    assert isinstance(mechanism, Mechanism)
+    read = mechanism.read_bare
+    return [read(r) for kept in list(server.reports.values())[-last:] for r in kept.values()]
 
 
 def likelihoods(mechanism: hb.BasicRappor, kept: dict[int, bytes], reports: list[Reports]) -> dict[int, float]:
@@ -159,32 +162,6 @@ def test_changes_do_not_silence_other_questions(folder: Path) -> None:
     assert spoken[0] == spoken[1]
     assert spoken[0][0] == ["page", "popular"]
     assert spoken[0][-1] == ["page"]  # the histogram has spent its part; the memo goes on
-
-
-@pytest.mark.parametrize(
-    ("text", "asks", "memos"),
-    [(MEMO, 0.0, 7.0), (MIXED, 6.0, 6.0), (MIXED.replace("user = 12.0", "user = 2.5"), 0.5, 2.0)],
-    ids=["memos alone", "half and half", "one value at least"],
-)
-def test_a_lifetime_is_divided_beforehand(text: str, asks: float, memos: float) -> None:
-    collection = survey(text)
-    split = split_budget(collection, collection.budget.user)
-    parts = [0 if part is None else part.user or 0 for part in split]
-    assert sum(parts) == collection.budget.user
-    assert parts[0] / UNITS_PER_EPSILON == pytest.approx(asks, abs=1e-6)
-    assert parts[1] / UNITS_PER_EPSILON == pytest.approx(memos, abs=1e-6)
-
-
-def test_steps_and_windows_are_divided_too() -> None:
-    text = MIXED.replace("user = 12.0", "user = 12.0\nevent = 3.0\nwindow = {epsilon = 9.0, steps = 8}")
-    split = split_budget(survey(text), 12 * UNITS_PER_EPSILON)
-    assert split.asks is not None
-    assert split.memos is not None
-    assert split.asks.event == 5 * 10**11
-    assert split.memos.event == 25 * 10**11
-    assert split.asks.window == (4 * UNITS_PER_EPSILON, 8)  # eight histograms
-    assert split.memos.window == (5 * UNITS_PER_EPSILON, 8)
-    assert split_budget(survey(text), 0) == (None, None)
 
 
 def test_two_fields_alike_have_memos_of_their_own(folder: Path) -> None:

@@ -213,7 +213,7 @@ def test_only_devices_on_the_arc_answer(folder: Path, clock: ManualClock, server
     answered = 0
     for number in range(40):
         with device(folder / str(number), server, clock) as client:
-            place = place_on_circle(client._store.device_key, server.collection.collection_id)
+            place = place_on_circle(client._store.device_key, server.collection.name)
             made = client.tick()
             assert made == int(quarter.cohort.holds(np.array([place]))[0])
             answered += made
@@ -228,7 +228,7 @@ def test_an_older_version_is_refused_and_so_is_a_changed_one(folder: Path, clock
         assert client.tick() == 1
         for offered in (survey(version="1"), survey(version="2", event="8.0", epsilon="8.0")):
             server.publish_collection(offered)
-            server.publish_asks([], 6, 9e12, {"collection_id": offered.collection_id})
+            server.publish_asks([], 6, 9e12, {"version": 3})
             clock.advance(3600)
             assert client.tick() == 0
             assert client.status().version == 2

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from itertools import count as numbers
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -45,7 +46,7 @@ PATIENCE = 0.5
 
 
 def careless(path: str, **options: Any) -> sqlite3.Connection:
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    os.close(os.open(unquote(urlsplit(path).path), os.O_RDWR | os.O_CREAT, 0o600))  # the ledger says it as a URI
     return CONNECT(path, **options)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from hubbub.core.event import Event
+from hubbub.core.migrations import Format
 from hubbub.privacy.ledger import Budget, Ledger, StepClock
 from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
 
@@ -47,7 +48,7 @@ def test_a_planted_close_is_found_in_under_five_runs() -> None:
 
 
 def test_a_forked_child_that_closes_it_takes_nothing_back(tmp_path: Path) -> None:
-    file = LedgerFile(tmp_path / "file", {}, ("CREATE TABLE numbers (number INTEGER)",))
+    file = LedgerFile(tmp_path / "file", {}, ("CREATE TABLE numbers (number INTEGER)",), Format("version", 1))
     with file.transaction():
         file.run("INSERT INTO numbers VALUES (7)")
         assert (tmp_path / "file-journal").exists()

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
-
 import numpy as np
 
 from hubbub.client.documents import Published, Refused
 from hubbub.collection import Collection
-from hubbub.core.errors import InvalidValue
-from hubbub.core.event import UNITS_PER_EPSILON
 
 __all__ = ["admit", "on_arc", "phase_of"]
 
@@ -29,10 +24,10 @@ def phase_of(collection: Collection, question: str, step: int, now: float) -> tu
 
 
 def admit(collection: Collection, published: Published, step: int) -> None:
-    """Refuse an ask that the collection's own question would not make.
+    """Refuse an ask that the signed terms of its question do not allow.
 
-    The view and the mechanism must be the very ones that the signed question builds at that epsilon: then every value
-    that can be recorded has an answer, and no value is betrayed by an error. The ledger says what may be spent.
+    The view must be the one that is signed, and the mechanism one of those: then every value that can be recorded has an
+    answer, no value is betrayed by an error, and no epsilon of its own tags a device. The ledger says what is spent.
 
     Example:
         >>> from dataclasses import replace
@@ -46,22 +41,16 @@ def admit(collection: Collection, published: Published, step: int) -> None:
             ...
         hubbub.client.documents.Refused: arc: 1 of 2^32 places, below 4294967
     """
-    question = collection.questions.get(published.question)
-    if question is None:
+    terms, ask = collection.terms.get(published.question), published.ask
+    if terms is None:
         raise Refused("question", f"there is no question {published.question}")
-    ask = published.ask
     if ask.step != step:
         raise Refused("step", f"{ask.step} is not {step}")
+    if not 1 <= published.round <= terms.rounds:
+        raise Refused("round", f"{published.round} is not one of {terms.rounds}")
     if ask.cohort.length < collection.minimum_arc:
         raise Refused("arc", f"{ask.cohort.length} of 2^32 places, below {collection.minimum_arc}")
-    domain = collection.fields[question.field]
-    asked = question.question(domain)
-    units = math.ceil(Fraction(ask.mechanism.epsilon) * UNITS_PER_EPSILON)
-    try:
-        expected = question.mechanism_for(domain) if question.kind == "memo" else asked.mechanism(units)
-    except InvalidValue as error:  # an epsilon at which nothing can be asked
-        raise Refused("mechanism", str(error)) from error
-    if ask.view != asked.view or ask.mechanism.spec_id != expected.spec_id:
+    if ask.view.spec() != terms.view or ask.mechanism.spec_id not in terms.mechanisms:
         raise Refused("mechanism", f"not what {published.question} asks")
 
 

@@ -11,10 +11,12 @@ from typing import Any, Self
 from hubbub.client.backoff import uniform
 from hubbub.client.current import Current
 from hubbub.client.documents import Documents, trusted_keys
+from hubbub.client.folder import collection_in
 from hubbub.client.names import only_collection
+from hubbub.client.recover import recover
 from hubbub.client.respond import Responder
 from hubbub.client.status import ClientStatus, status_of
-from hubbub.client.store import Store, collection_in
+from hubbub.client.store import Store
 from hubbub.client.transport import HttpTransport, Transport
 from hubbub.client.upload import Uploader
 from hubbub.collection import Clock, SystemClock
@@ -81,11 +83,11 @@ class Client:
         path, keys = Path(folder), trusted_keys(public_key)
         transport = HttpTransport(server) if isinstance(server, str) else server
         name = collection or collection_in(path) or only_collection(transport)
-        self._store = Store(path, name, self._rng)
+        self._store = Store(path, name, self._rng, self._clock, monotonic)
         self._uploader = Uploader(self._store, transport, self._rng, per_frame=per_frame, jitter=jitter, form=form)
         self._responder = Responder(self._store, self._rng)
         documents = Documents(self._store, transport, keys, name)
-        self._current = Current(path, self._store, documents, self._clock, monotonic, self._rng, jitter=jitter)
+        self._current = Current(self._store, documents, self._rng, jitter=jitter)
         self._lock = threading.RLock()  # recording never waits for it, so never for the network
 
     def record(self, field: str, value: Any) -> None:
@@ -104,7 +106,7 @@ class Client:
             code = collection.encode(field, value)
             with self._store.transaction():
                 if self._current.in_force(collection):
-                    self._store.record(field, collection.step_at(self._clock.now()), code)
+                    self._store.record(field, self._clock.now(), code)
                     return
             with self._lock:
                 self._current.load()
@@ -124,10 +126,15 @@ class Client:
     def upload(self) -> int:
         """Send what waits and is due; how many reports were acknowledged."""
         with self._lock:
-            collection, accounts = self._current.collection, self._current.accounts
-            if collection is None or accounts is None:
+            collection = self._current.collection
+            if collection is None:
                 return 0
-            return self._uploader.upload(collection, accounts, self._clock.now())
+            with self._store.transaction():
+                in_force = self._current.in_force(collection)
+                waiting = self._store.waiting() if in_force else []
+            if not in_force:  # another process changed it: what waits is of that version
+                self._current.load()
+            return self._uploader.upload(collection, waiting, self._clock.now())
 
     def run_forever(self, stop: threading.Event | None = None, *, wait: float = 0.75) -> None:
         """Tick and upload until `stop` is set. What goes wrong is kept for `status`, and tried again."""
@@ -143,17 +150,23 @@ class Client:
     def status(self) -> ClientStatus:
         """What was spent, what remains, what waits."""
         with self._lock:
-            collection, accounts = self._current.collection, self._current.accounts
-            if collection is None or accounts is None:
+            collection = self._current.collection
+            if collection is None:
                 raise self._not_ready()
-            waiting = len(self._uploader.pending(accounts))
-            return status_of(self._store, collection, accounts, waiting, self._current.trouble)
+            return status_of(self._store, collection, self._current.trouble)
 
     def close(self) -> None:
         """Close the files; a `with` block does it too."""
         with self._lock:
-            self._current.close()
             self._store.close()
+
+    @staticmethod
+    def recover(folder: str | os.PathLike[str], *, clock: Clock | None = None) -> None:
+        """Begin anew in a folder whose database was lost: all that may have been spent counts as spent.
+
+        Limits for life are spent for good, those of a window until it has passed. Nothing does this by itself.
+        """
+        recover(Path(folder), SystemClock() if clock is None else clock)
 
     def __enter__(self) -> Self:
         return self

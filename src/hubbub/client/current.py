@@ -1,18 +1,15 @@
-"""What a client goes by: the collection in force, its accounts, and the latest asks."""
+"""What a client goes by: the collection in force, and the latest asks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
-from hubbub.client.accounts import Accounts
+from hubbub.client.adopt import adopt, check_version
 from hubbub.client.backoff import Backoff, Delay, uniform
 from hubbub.client.documents import Asks, Documents, Refused
 from hubbub.client.store import Store
 from hubbub.client.transport import Unreachable
-from hubbub.client.version import adopt
-from hubbub.collection import Clock, Collection
+from hubbub.collection import Collection
 from hubbub.core.random import Random
 
 __all__ = ["Current"]
@@ -25,67 +22,53 @@ class Current:
 
     Parameters
     ----------
-    folder, store, documents
+    store, documents
         Where everything is.
-    clock, monotonic, rng
-        The device's time and randomness.
+    rng
+        The device's randomness.
     jitter
         Over which part of half a step fetches are spread.
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> from hubbub.client.transport import HttpTransport
         >>> from hubbub.collection import ManualClock
         >>> clock = ManualClock()
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = Store(Path(folder), "themes", Random())
+        ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)
         ...     documents = Documents(store, HttpTransport("http://localhost:9"), (bytes(32),), "themes")
-        ...     current = Current(Path(folder), store, documents, clock, clock.now, Random(), jitter=0.1)
+        ...     current = Current(store, documents, Random(), jitter=0.1)
         ...     current.refresh(clock.now())
         ...     current.collection, current.trouble is None
         ...     store.close()
         (None, False)
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        store: Store,
-        documents: Documents,
-        clock: Clock,
-        monotonic: Callable[[], float],
-        rng: Random,
-        *,
-        jitter: float,
-    ) -> None:
-        self._folder, self._store, self._documents = folder, store, documents
-        self._clock, self._monotonic, self._rng, self._jitter = clock, monotonic, rng, jitter
+    def __init__(self, store: Store, documents: Documents, rng: Random, *, jitter: float) -> None:
+        self._store, self._documents, self._rng, self._jitter = store, documents, rng, jitter
         self._backoff = Backoff(rng)
         self._pause: Delay | None = None
         self._out_of_reach = False
         self.trouble: str | None = None
         self.asks: Asks | None = documents.asks()
         self.collection: Collection | None = None
-        self.accounts: Accounts | None = None
         self.load()
-
-    def close(self) -> None:
-        """Close the accounts."""
-        if self.accounts is not None:
-            self.accounts.close()
 
     def load(self) -> None:
         """Take up the version that is in force, which another process may have changed."""
         with self._store.transaction():
             in_force = self._store.in_force()
         collection = self._documents.collection()
+        if in_force is None:
+            return
         if collection is None or in_force != (collection.version, collection.collection_id):
+            # The promises are in the ledger: it is safe to ask for the document again.
+            self.trouble = f"the kept document of version {in_force[0]} cannot be read, or is not signed by a known key"
+            self.collection = None
             return
-        if self.collection is not None and self.collection.collection_id == collection.collection_id:
-            return
-        self.close()
-        self.accounts = Accounts(self._folder, self._store, collection, self._clock, self._monotonic, self._rng)
         self.collection = collection
+        self._store.book.clock = self._store.clock_of(collection)
 
     def in_force(self, collection: Collection) -> bool:
         """Whether a collection is the one in force; asked inside a transaction, it stays so to the end of it."""
@@ -129,8 +112,11 @@ class Current:
     def _fetch_collection(self) -> None:
         with self._store.transaction():
             in_force = self._store.in_force()
-        self._documents.fetch_collection(in_force)
-        adopt(self._folder, self._store, self._documents, self._clock, self._monotonic, self._rng)
+        fetched = self._documents.fetch_collection()
+        if fetched is not None:
+            offered, document = fetched
+            check_version(in_force, offered)
+            adopt(self._store, offered, document, self._documents.collection(trusted=False))
         self.load()
 
     def _fetch_asks(self, collection: Collection, now: float) -> bool:

@@ -92,7 +92,7 @@ class Documents:
     Example:
         >>> import tempfile
         >>> from pathlib import Path
-        >>> from hubbub.collection import Keys, seal
+        >>> from hubbub.collection import Keys, ManualClock, seal
         >>> from hubbub.collection.toml import EXAMPLE, load_collection
         >>> from hubbub.core.random import Random
         >>> keys = Keys.new()
@@ -100,23 +100,24 @@ class Documents:
         ...     def request(self, method, path, headers, body=None):
         ...         sealed = seal(load_collection(EXAMPLE).spec(), keys.private)
         ...         return Response(200, {}, json.dumps(sealed).encode())
+        >>> clock = ManualClock()
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = Store(Path(folder), "themes", Random())
+        ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)
         ...     documents = Documents(store, Server(), (keys.public,), "themes")
-        ...     documents.fetch_collection(None).version, documents.collection("next").name
+        ...     documents.fetch_collection()[0].version, documents.collection()
         ...     store.close()
-        (1, 'themes')
+        (1, None)
     """
 
     def __init__(self, store: Store, transport: Transport, keys: tuple[bytes, ...], name: str) -> None:
         self._store, self._transport, self._keys, self._name = store, transport, keys, name
 
-    def collection(self, place: str = "collection", *, trusted: bool = True) -> Collection | None:
+    def collection(self, *, trusted: bool = True) -> Collection | None:
         """The kept collection, read anew; None if there is none that a trusted key signed.
 
-        With `trusted` false, one that was trusted when it was kept counts too: its accounts are still to be read.
+        With `trusted` false, one that was trusted when it was kept counts too.
         """
-        kept = self._kept(place)
+        kept = self._kept("collection")
         try:
             return None if kept is None else self._read_collection(kept.body, self._keys if trusted else None)
         except Refused:
@@ -130,24 +131,14 @@ class Documents:
         except Refused:
             return None
 
-    def fetch_collection(self, in_force: tuple[int, str] | None) -> Collection | None:
-        """What the server now serves; None if it is what is known. A version that is older, or changed, is refused."""
-        response = self._get("next", f"/v1/collections/{self._name}", known=self.collection("next") is not None)
+    def fetch_collection(self) -> tuple[Collection, Document] | None:
+        """What the server now serves; None if it is what is kept."""
+        path = f"/v1/collections/{self._name}"
+        response = self._get("collection", path, known=self.collection() is not None)
         if response.status == 304:
             return None
         body = response.body.decode(errors="replace")
-        offered = self._read_collection(body, self._keys)
-        known = self.collection("next")
-        seen = [in_force] if in_force is not None else []
-        seen += [(known.version, known.collection_id)] if known is not None else []
-        for version, collection_id in seen:
-            if offered.version < version:
-                raise Refused("version", f"{offered.version} is older than {version}")
-            if offered.version == version and offered.collection_id != collection_id:
-                raise Refused("version", f"{version} is not what it was")
-        with self._store.transaction():
-            self._store.keep("next", Document(response.headers.get("etag", ""), body))
-        return offered
+        return self._read_collection(body, self._keys), Document(response.headers.get("etag", ""), body)
 
     def fetch_asks(self) -> Asks | None:
         """The server's asks now; None if nothing changed."""

@@ -1,4 +1,4 @@
-"""Names: of the collection where a program does not say, and of what a device keeps for life."""
+"""The name of the collection, where a program does not say."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ from typing import Any
 
 from hubbub.client.transport import Transport, Unreachable
 from hubbub.core.errors import InvalidValue
-from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["STREAM", "memo_account", "only_collection", "stream_name"]
-
-STREAM = "stream:"
-"""How the names of streams begin, in the ledger and in the store."""
+__all__ = ["only_collection"]
 
 _PATH = "/v1/collections"
 
@@ -37,25 +33,3 @@ def only_collection(transport: Transport) -> str:
     if len(names) != 1:
         raise InvalidValue("collection", None, f"one of {', '.join(names[:20])}" if names else "a collection's name")
     return names[0]
-
-
-def memo_account(field: str, mechanism: Mechanism) -> str:
-    """Under which a device keeps its memos of a field: shared by two fields, they would tell if their values are equal.
-
-    Example:
-        >>> from hubbub import BasicRappor
-        >>> rappor = BasicRappor(epsilon=2.0, domain=4)
-        >>> memo_account("home", rappor) == memo_account("work", rappor)
-        False
-    """
-    return f"{field}:{mechanism.spec_id}:"
-
-
-def stream_name(question: str, horizon: int | None = None) -> str:
-    """Under which a device keeps what it tells of a question of changes over a horizon; or how all of them begin.
-
-    Example:
-        >>> stream_name("places", 3)
-        'stream:places:3'
-    """
-    return f"{STREAM}{question}:{'' if horizon is None else horizon}"

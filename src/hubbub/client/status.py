@@ -7,18 +7,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hubbub.client.accounts import Accounts
 from hubbub.client.documents import Documents
-from hubbub.client.names import memo_account
-from hubbub.client.store import Store, collection_in
+from hubbub.client.folder import collection_in
+from hubbub.client.store import RECOVERED, Store
 from hubbub.client.transport import Response, Unreachable
 from hubbub.collection import Clock, Collection, SystemClock
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
-from hubbub.privacy.device_clock import since_boot
-from hubbub.privacy.ledger import Spending, Status
+from hubbub.privacy.device_clock import TICKS, since_boot
+from hubbub.privacy.promise import WHOLE
+from hubbub.privacy.spending import Spending
 
-__all__ = ["ClientStatus", "added", "read_status", "status_of"]
+__all__ = ["ClientStatus", "Promised", "read_status", "status_of"]
+
+
+@dataclass(frozen=True)
+class Promised:
+    """Something that the device was promised of the whole, under whatever version: in so many seconds, or in a life."""
+
+    seconds: float | None
+    spent: int
+    remaining: int
+    limit: int
 
 
 @dataclass(frozen=True)
@@ -29,8 +39,10 @@ class ClientStatus:
     ----------
     collection, version, step
         What it answers, and when it is.
+    promises
+        Every promise of the whole that the device keeps, from all versions that it ever saw.
     event, window, user
-        What is spent of the present step, of the present window and of a life, where they are limited.
+        Of these the one with the least left, for a step, a window and a life, where there is one.
     spent
         All that was ever spent, under every version.
     memos
@@ -41,11 +53,15 @@ class ClientStatus:
         What became of the others, and why asks and documents were refused.
     trouble
         The last thing that went wrong, if nothing has gone well since.
+    recovered
+        The Unix time at which its database was begun anew after it was lost: all that was promised until then counts as
+        spent.
     """
 
     collection: str
     version: int
     step: int
+    promises: tuple[Promised, ...]
     event: Spending | None
     window: Spending | None
     user: Spending | None
@@ -54,58 +70,55 @@ class ClientStatus:
     queued: int
     counts: Mapping[str, int]
     trouble: str | None = None
+    recovered: float | None = None
 
 
-def added(parts: list[Status], unit: str, limit: int | None) -> Spending | None:
-    """One unit of both accounts together.
-
-    Example:
-        >>> added([], "event", 10)
-        Spending(spent=0, remaining=10, limit=10)
-    """
-    if limit is None:
-        return None
-    found = [getattr(part, unit) for part in parts]
-    spent = sum(one.spent for one in found if one is not None)
-    return Spending(spent, max(0, limit - spent), limit)
-
-
-def status_of(
-    store: Store, collection: Collection, accounts: Accounts, queued: int, trouble: str | None = None
-) -> ClientStatus:
-    """The status, from the files.
+def status_of(store: Store, collection: Collection, trouble: str | None = None) -> ClientStatus:
+    """The status, from the file.
 
     Example:
         >>> import tempfile
+        >>> from hubbub.client.adopt import adopt
+        >>> from hubbub.client.store import Document
         >>> from hubbub.collection import ManualClock
         >>> from hubbub.collection.toml import EXAMPLE, load_collection
         >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = Store(Path(folder), "themes", Random())
-        ...     accounts = Accounts(Path(folder), store, collection, clock, clock.now, Random())
-        ...     status_of(store, collection, accounts, queued=0).event
-        ...     accounts.close()
+        ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)
+        ...     adopt(store, collection, Document("", "{}"), None)
+        ...     status_of(store, collection).event
         ...     store.close()
         Spending(spent=0, remaining=1000000000000, limit=1000000000000)
     """
-    parts, budget = accounts.status(), collection.budget
-    spent = sum(part.lifetime for part in parts)
-    user = None if accounts.left is None else Spending(spent, max(0, accounts.left - spent), accounts.left)
     with store.transaction():
-        counts = store.counts()
-    return ClientStatus(
-        collection=collection.name,
-        version=collection.version,
-        step=parts[0].step if parts else accounts.clock.step,
-        event=added(parts, "event", budget.event),
-        window=added(parts, "window", None if budget.window is None else budget.window.limit),
-        user=user,
-        spent=accounts.earlier + spent,
-        memos=_memos(store, collection, accounts),
-        queued=queued,
-        counts=counts,
-        trouble=trouble,
-    )
+        book = store.book
+        kept = [(promise, book.spending(promise)) for promise in book.promises() if promise.scope == WHOLE]
+        units: dict[str, Spending] = {}
+        for promise, spending in kept:
+            least = units.setdefault(promise.unit, spending)
+            units[promise.unit] = min(least, spending, key=lambda each: each.remaining)
+        recovered = store.note(RECOVERED)
+        return ClientStatus(
+            collection=collection.name,
+            version=collection.version,
+            step=book.now().step,
+            promises=tuple(
+                Promised(promise.steps * promise.interval / TICKS or None, *spending) for promise, spending in kept
+            ),
+            event=units.get("event"),
+            window=units.get("window"),
+            user=units.get("user"),
+            spent=book.rows.total() if recovered is None else book.rows.attributed(),
+            memos={
+                name: len(store.memos(terms.account))
+                for name, terms in collection.terms.items()
+                if terms.state == "memo"
+            },
+            queued=sum(bool(answer.report) for answer in store.waiting()),
+            counts=store.counts(),
+            trouble=trouble,
+            recovered=None if recovered is None else float(recovered),
+        )
 
 
 def read_status(folder: str | os.PathLike[str], clock: Clock | None = None) -> ClientStatus:
@@ -117,38 +130,24 @@ def read_status(folder: str | os.PathLike[str], clock: Clock | None = None) -> C
             ...
         hubbub.core.errors.InvalidValue: folder: got 'no such folder'; allowed: the folder of a client
     """
-    path, rng = Path(folder), Random()
+    path = Path(folder)
     name = collection_in(path)
     if name is None:
         raise InvalidValue("folder", str(folder), "the folder of a client")
-    store = Store(path, name, rng)
+    store = Store(path, name, Random(), clock or SystemClock(), since_boot)
     try:
         collection = Documents(store, _Nowhere(), (), name).collection(trusted=False)
         if collection is None:
-            raise InvalidValue("folder", str(folder), "a client that has reached its server")
-        accounts = Accounts(path, store, collection, clock or SystemClock(), since_boot, rng)
-        try:
             with store.transaction():
-                waiting = len(store.queued())
-            waiting += len(accounts.pending())
-            return status_of(store, collection, accounts, waiting)
-        finally:
-            accounts.close()
+                known = store.in_force()
+            wanted = "a client that has reached its server"
+            if known is not None:
+                wanted = f"a client that can read its kept document of version {known[0]}: it will ask its server again"
+            raise InvalidValue("folder", str(folder), wanted)
+        store.book.clock = store.clock_of(collection)
+        return status_of(store, collection)
     finally:
         store.close()
-
-
-def _memos(store: Store, collection: Collection, accounts: Accounts) -> dict[str, int]:
-    """How many permanent answers there are for each question with memos."""
-    names = [] if accounts.memos is None else [entry.ask_id for entry in accounts.memos.pending()]
-    with store.transaction():
-        names += store.memo_names()
-    counted = {}
-    for name, question in collection.questions.items():
-        if question.kind == "memo":
-            account = memo_account(question.field, question.mechanism_for(collection.fields[question.field]))
-            counted[name] = len({one for one in names if one.startswith(account)})
-    return counted
 
 
 class _Nowhere:

@@ -1,37 +1,45 @@
-"""What a device keeps beside its ledgers: its key, signed documents, recorded values, streams, reports that wait."""
+"""What a device keeps, in one file: its key, signed documents, values, memos, streams, answers, and its ledger."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hubbub.client.folder import FILE, claim, mark
+from hubbub.client.migrate import FOLLOWING, from_3, remove_old_ledgers
+from hubbub.collection import Clock, Collection
 from hubbub.collection.fields import Code
 from hubbub.core.migrations import Format
 from hubbub.core.random import Random
+from hubbub.privacy.book import Book
+from hubbub.privacy.device_clock import TICKS, DeviceClock
 from hubbub.privacy.ledger_file import LedgerFile
+from hubbub.privacy.ledger_store import TABLES, all_spent
 
-__all__ = ["Document", "Followed", "Queued", "Store", "code_bytes", "collection_in", "read_code"]
+__all__ = ["FORMAT", "RECOVERED", "Answer", "Document", "Followed", "Store", "code_bytes", "read_code"]
 
-FILE = "client.sqlite"
-_FOLLOWING = "following (name TEXT PRIMARY KEY, state BLOB NOT NULL, told INTEGER NOT NULL, enrolment BLOB)"
-FORMAT = Format("client", 3, {2: (f"CREATE TABLE IF NOT EXISTS {_FOLLOWING}",)})  # 2: some had no streams of changes
+RECOVERED = "recovered"
+"""The note that the file was begun anew after it was lost, and when."""
+
+VERSION = 4
+FORMAT = Format("client", VERSION, {2: (f"CREATE TABLE IF NOT EXISTS {FOLLOWING}",), 3: ()})
+"""Versions of the folder. From 3, which had ledgers in files of their own, `Store` migrates."""
+
 _TABLES = (
     "CREATE TABLE device (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
     "CREATE TABLE documents (name TEXT PRIMARY KEY, etag TEXT NOT NULL, body TEXT NOT NULL)",
-    # Totals are text: SQLite's integers have a largest one.
-    "CREATE TABLE versions (version INTEGER PRIMARY KEY, spent TEXT NOT NULL, most TEXT)",
-    "CREATE TABLE recorded (field TEXT PRIMARY KEY, step INTEGER NOT NULL, code BLOB NOT NULL)",
+    "CREATE TABLE recorded (field TEXT PRIMARY KEY, at REAL NOT NULL, code BLOB NOT NULL)",
     "CREATE TABLE enrolled (account TEXT PRIMARY KEY, public INTEGER NOT NULL, current INTEGER)",
-    "CREATE TABLE memos (name TEXT PRIMARY KEY, memo BLOB NOT NULL)",
-    f"CREATE TABLE {_FOLLOWING}",
-    "CREATE TABLE asks (ask_id TEXT PRIMARY KEY, step INTEGER NOT NULL, closes REAL NOT NULL)",
-    "CREATE TABLE queue (ask_id TEXT PRIMARY KEY, question TEXT NOT NULL, step INTEGER NOT NULL, "
-    "id BLOB NOT NULL UNIQUE, report BLOB, UNIQUE (question, step))",
-    "CREATE TABLE cover (ask_id TEXT PRIMARY KEY, step INTEGER NOT NULL, id BLOB UNIQUE)",
+    "CREATE TABLE memos (account TEXT NOT NULL, key INTEGER NOT NULL, memo BLOB NOT NULL, PRIMARY KEY (account, key))",
+    "CREATE TABLE following (question TEXT PRIMARY KEY, stream TEXT NOT NULL, state BLOB NOT NULL, "
+    "told INTEGER NOT NULL, enrolment BLOB)",
+    # An answer waits while it has a report: empty for a frame without one, NULL once it is done.
+    "CREATE TABLE answers (name TEXT PRIMARY KEY, step INTEGER NOT NULL, closes REAL NOT NULL, id BLOB NOT NULL UNIQUE, "
+    "report BLOB)",
     "CREATE TABLE counters (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
 )
 
@@ -43,13 +51,14 @@ class Document(NamedTuple):
     body: str
 
 
-class Queued(NamedTuple):
-    """A report that waits: its id, the ask it answers, that ask's step, its bytes."""
+class Answer(NamedTuple):
+    """The answer of a name: when it closes, its random id, and the bytes to send; None when there is no more to do."""
 
-    id: bytes
-    ask_id: str
+    name: str
     step: int
-    report: bytes
+    closes: float
+    id: bytes
+    report: bytes | None
 
 
 class Followed(NamedTuple):
@@ -61,7 +70,7 @@ class Followed(NamedTuple):
 
 
 class Store:
-    """One file in the client's folder, shared by its processes.
+    """One file in the client's folder, shared by its processes. Everything that belongs together is one transaction.
 
     Parameters
     ----------
@@ -71,25 +80,55 @@ class Store:
         The name of the collection; the folder serves no other.
     rng
         Where the device's key comes from.
+    clock, monotonic
+        The device's time.
+    lost
+        Whether a database that was there before is known to be lost, and to be begun anew (see `recover`).
 
     Example:
         >>> import tempfile
+        >>> from hubbub.collection import ManualClock
+        >>> clock = ManualClock()
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = Store(Path(folder), "themes", Random())
+        ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)
         ...     with store.transaction():
-        ...         store.record("theme", 3, 1)
+        ...         store.record("theme", 12.0, 1)
         ...         store.recorded("theme")
         ...     store.close()
-        (3, 1)
+        (12.0, 1)
     """
 
-    def __init__(self, folder: Path, collection: str, rng: Random) -> None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._file = LedgerFile(folder / FILE, {"collection": collection}, _TABLES, FORMAT)
+    def __init__(
+        self,
+        folder: Path,
+        collection: str,
+        rng: Random,
+        clock: Clock,
+        monotonic: Callable[[], float],
+        *,
+        lost: bool = False,
+    ) -> None:
+        self._wall, self._monotonic = clock.now, monotonic
+        if not lost:
+            claim(folder)
+        format = Format("client", VERSION, {**FORMAT.migrations, 3: partial(from_3, folder=folder, now=clock.now())})
+        tables = (*_TABLES, *TABLES)
+        if lost:
+            now = int(clock.now())
+            tables += (*all_spent(now * TICKS), f"INSERT INTO device VALUES ('{RECOVERED}', CAST('{now}' AS BLOB))")
+        self._file = LedgerFile(folder / FILE, {"collection": collection}, tables, format)
+        mark(folder, collection, VERSION)
+        remove_old_ledgers(folder)
+        self.book = Book(self._file, self.clock_of(None))
         with self.transaction():
             self._run("INSERT INTO device VALUES ('key', ?) ON CONFLICT DO NOTHING", rng.bytes(32))
             ((key,),) = self._run("SELECT value FROM device WHERE name = 'key'")
         self.device_key: bytes = key
+
+    def clock_of(self, collection: Collection | None) -> DeviceClock:
+        """The device's time in steps of a collection; in seconds where there is none."""
+        interval, origin = (1, 0) if collection is None else (collection.step_seconds, collection.origin)
+        return DeviceClock(interval, origin=origin, wall=self._wall, monotonic=self._monotonic)
 
     def close(self) -> None:
         """Close the file."""
@@ -112,50 +151,49 @@ class Store:
         """Keep a document in the place of the one before."""
         self._run("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", name, *document)
 
-    def drop(self, name: str) -> None:
-        """Forget a document."""
-        self._run("DELETE FROM documents WHERE name = ?", name)
-
     def in_force(self) -> tuple[int, str] | None:
-        """The version that the device answers by, and its collection's id."""
-        rows = self._run("SELECT value FROM device WHERE name = 'in force'")
-        if not rows:
+        """The version that the device answers by, and its collection's id, which is empty where nobody knows it."""
+        found = self.note("in force")
+        if found is None:
             return None
-        version, collection_id = json.loads(rows[0][0])
+        version, collection_id = json.loads(found)
         return version, collection_id
 
     def put_in_force(self, version: int, collection_id: str) -> None:
         """Answer by a version from now on."""
-        text = json.dumps([version, collection_id])
-        self._run("INSERT OR REPLACE INTO device VALUES ('in force', ?)", text.encode())
+        self.set_note("in force", json.dumps([version, collection_id]))
 
-    def versions(self) -> list[tuple[int, int, int | None]]:
-        """Every version that was served before: its number, what it spent, and the most a life could cost under it."""
-        rows = self._run("SELECT version, spent, most FROM versions ORDER BY version")
-        return [(version, int(spent), None if most is None else int(most)) for version, spent, most in rows]
+    def note(self, name: str) -> str | None:
+        """Something that the device knows about itself."""
+        rows = self._run("SELECT value FROM device WHERE name = ?", name)
+        return bytes(rows[0][0]).decode() if rows else None
 
-    def retire(self, version: int, spent: int, most: int | None) -> None:
-        """Close the account of a version."""
-        text = None if most is None else str(most)
-        self._run("INSERT OR REPLACE INTO versions VALUES (?, ?, ?)", version, str(spent), text)
+    def set_note(self, name: str, text: str) -> None:
+        """Note it."""
+        self._run("INSERT OR REPLACE INTO device VALUES (?, ?)", name, text.encode())
 
     # -- values -----------------------------------------------------------------------------------------------
 
-    def record(self, field: str, step: int, code: Code) -> None:
-        """The latest value of a field."""
-        self._run("INSERT OR REPLACE INTO recorded VALUES (?, ?, ?)", field, step, code_bytes(code))
+    def record(self, field: str, at: float, code: Code) -> None:
+        """The latest value of a field, and when it was recorded."""
+        self._run("INSERT OR REPLACE INTO recorded VALUES (?, ?, ?)", field, at, code_bytes(code))
 
-    def recorded(self, field: str) -> tuple[int, Code] | None:
-        """The latest value of a field, and the step that it was recorded in."""
-        rows = self._run("SELECT step, code FROM recorded WHERE field = ?", field)
+    def recorded(self, field: str) -> tuple[float, Code] | None:
+        """Both."""
+        rows = self._run("SELECT at, code FROM recorded WHERE field = ?", field)
         return (rows[0][0], read_code(rows[0][1])) if rows else None
+
+    def recorded_fields(self) -> set[str]:
+        """The fields that have a value."""
+        return {field for (field,) in self._run("SELECT field FROM recorded")}
 
     def forget(self, fields: Iterable[str]) -> None:
         """Forget the values of fields that are not what they were."""
         for field in fields:
             self._run("DELETE FROM recorded WHERE field = ?", field)
+            self.book.rows.thaw((field, f"last:{field}"))
 
-    # -- memos ------------------------------------------------------------------------------------------------
+    # -- memos and streams ------------------------------------------------------------------------------------
 
     def enrolled(self, account: str) -> tuple[int, int | None] | None:
         """What the device drew for a field and its mechanism, and the key of the memo it last answered from."""
@@ -166,102 +204,65 @@ class Store:
         """Note both."""
         self._run("INSERT OR REPLACE INTO enrolled VALUES (?, ?, ?)", account, public, current)
 
-    def memo(self, name: str) -> bytes | None:
-        """A memo that an earlier version of the collection paid for."""
-        rows = self._run("SELECT memo FROM memos WHERE name = ?", name)
+    def memo(self, account: str, key: int) -> bytes | None:
+        """The permanent answer of a key."""
+        rows = self._run("SELECT memo FROM memos WHERE account = ? AND key = ?", account, key)
         return bytes(rows[0][0]) if rows else None
 
-    def memo_names(self) -> list[str]:
-        """The names of all such memos."""
-        return [name for (name,) in self._run("SELECT name FROM memos")]
+    def memos(self, account: str) -> list[bytes]:
+        """All permanent answers of an account."""
+        return [bytes(memo) for (memo,) in self._run("SELECT memo FROM memos WHERE account = ? ORDER BY key", account)]
 
-    def carry_memo(self, name: str, memo: bytes) -> None:
-        """Carry a memo over to later versions."""
-        self._run("INSERT OR REPLACE INTO memos VALUES (?, ?)", name, memo)
+    def add_memo(self, account: str, key: int, memo: bytes) -> None:
+        """Keep a permanent answer for good."""
+        self._run("INSERT INTO memos VALUES (?, ?, ?)", account, key, memo)
 
-    # -- streams of changes -----------------------------------------------------------------------------------
-
-    def followed(self, name: str) -> Followed | None:
-        """What is kept of a stream."""
-        rows = self._run("SELECT state, told, enrolment FROM following WHERE name = ?", name)
+    def followed(self, question: str, stream: str) -> Followed | None:
+        """What is kept of a stream of changes, if it is this one."""
+        sql = "SELECT state, told, enrolment FROM following WHERE question = ? AND stream = ?"
+        rows = self._run(sql, question, stream)
         return Followed(bytes(rows[0][0]), bool(rows[0][1]), rows[0][2]) if rows else None
 
-    def follow(self, name: str, kept: Followed) -> None:
-        """Keep it, in the place of what was kept before of that stream."""
-        self._run("INSERT OR REPLACE INTO following VALUES (?, ?, ?, ?)", name, *kept)
-
-    def unfollow(self, beginning: str = "", *, but: str = "") -> None:
-        """Forget all streams whose names begin so, but for one."""
-        names = [name for (name,) in self._run("SELECT name FROM following")]
-        for name in names:
-            if name.startswith(beginning) and name != but:
-                self._run("DELETE FROM following WHERE name = ?", name)
+    def follow(self, question: str, stream: str, followed: Followed) -> None:
+        """Keep it, in the place of the stream before."""
+        values = (followed.state, int(followed.told), followed.enrolment)
+        self._run("INSERT OR REPLACE INTO following VALUES (?, ?, ?, ?, ?)", question, stream, *values)
 
     def enrolled_by(self, report_id: bytes, *, told: bool) -> None:
         """Note what became of the report that a device enrolled with: where it was lost, another must say so."""
         self._run("UPDATE following SET told = ?, enrolment = NULL WHERE enrolment = ?", int(told), report_id)
 
-    # -- the queue of reports from memos and streams ----------------------------------------------------------
+    # -- answers ----------------------------------------------------------------------------------------------
 
-    def enqueue(self, question: str, queued: Queued) -> None:
-        """Keep a report until it is acknowledged."""
-        self._run(
-            "INSERT INTO queue (ask_id, question, step, id, report) VALUES (?, ?, ?, ?, ?)",
-            *(queued.ask_id, question, queued.step, queued.id, queued.report),
-        )
-        self._run("DELETE FROM queue WHERE question = ? AND step < ? AND report IS NULL", question, queued.step)
+    def answered(self, name: str) -> bool:
+        """Whether a name has its answer: there is no other."""
+        return bool(self._run("SELECT 1 FROM answers WHERE name = ?", name))
 
-    def empty_queue(self) -> int:
-        """Drop all that waits; how much it was."""
-        waiting = len(self.queued())
-        self._run("DELETE FROM queue")
-        self._run("DELETE FROM cover")
-        return waiting
+    def add_answer(self, answer: Answer) -> None:
+        """Keep an answer; those of earlier steps that are done are forgotten."""
+        self._run("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", *answer)
+        self._run("DELETE FROM answers WHERE report IS NULL AND step < ?", answer.step)
 
-    def answered(self, question: str, step: int) -> bool:
-        """Whether a question of memos, or of changes, has its answer for a step."""
-        return bool(self._run("SELECT 1 FROM queue WHERE question = ? AND step >= ?", question, step))
+    def waiting(self) -> list[Answer]:
+        """The answers that wait to be sent, oldest first; with an empty report, frames without one."""
+        rows = self._run("SELECT name, step, closes, id, report FROM answers WHERE report IS NOT NULL ORDER BY rowid")
+        return [Answer(*row) for row in rows]
 
-    def queued(self) -> list[Queued]:
-        """The reports that wait, oldest first."""
-        rows = self._run("SELECT id, ask_id, step, report FROM queue WHERE report IS NOT NULL ORDER BY rowid")
-        return [Queued(*row) for row in rows]
-
-    def dequeue(self, report_id: bytes) -> bool:
-        """Drop the bytes of a report, or a frame without one; whether it was there."""
-        known = self._run("SELECT 1 FROM queue WHERE id = ? AND report IS NOT NULL", report_id)
-        known += self._run("SELECT 1 FROM cover WHERE id = ?", report_id)
-        self._run("UPDATE cover SET id = NULL WHERE id = ?", report_id)
-        self._run("UPDATE queue SET report = NULL WHERE id = ?", report_id)
+    def done(self, answer_id: bytes) -> bool:
+        """Drop the bytes of an answer; whether it waited."""
+        known = self._run("SELECT 1 FROM answers WHERE id = ? AND report IS NOT NULL", answer_id)
+        self._run("UPDATE answers SET report = NULL WHERE id = ?", answer_id)
         return bool(known)
 
-    # -- cover ------------------------------------------------------------------------------------------------
+    def drop_answers(self, *, names: bool) -> int:
+        """Drop all that waits, and the names too where they no longer mean the same; how many reports it were."""
+        waiting = [answer for answer in self.waiting() if answer.report]
+        for answer in waiting:
+            self.enrolled_by(answer.id, told=False)
+        self._run("DELETE FROM answers" if names else "UPDATE answers SET report = NULL")
+        return len(waiting)
 
-    def cover(self, ask_id: str, queued_id: bytes, step: int) -> None:
-        """Have a frame without a report stand for the answer to an ask: once, like the answer."""
-        self._run("INSERT OR IGNORE INTO cover VALUES (?, ?, ?)", ask_id, step, queued_id)
-        self._run("DELETE FROM cover WHERE id IS NULL AND step < ?", step)
-
-    def covered(self, ask_id: str) -> bool:
-        """Whether one does."""
-        return bool(self._run("SELECT 1 FROM cover WHERE ask_id = ?", ask_id))
-
-    def covers(self) -> list[Queued]:
-        """Those that wait."""
-        rows = self._run("SELECT id, ask_id, step FROM cover WHERE id IS NOT NULL ORDER BY rowid")
-        return [Queued(report_id, ask_id, step, b"") for report_id, ask_id, step in rows]
-
-    # -- asks and counts --------------------------------------------------------------------------------------
-
-    def expect(self, ask_id: str, step: int, closes: float) -> None:
-        """Remember when an ask closes, and forget asks that were over long ago."""
-        self._run("INSERT OR IGNORE INTO asks VALUES (?, ?, ?)", ask_id, step, closes)
-        self._run("DELETE FROM asks WHERE ask_id NOT IN (SELECT ask_id FROM asks ORDER BY rowid DESC LIMIT 1000)")
-
-    def closes(self, ask_id: str) -> float | None:
-        """When an ask closes."""
-        rows = self._run("SELECT closes FROM asks WHERE ask_id = ?", ask_id)
-        return float(rows[0][0]) if rows else None
+    # -- counts -----------------------------------------------------------------------------------------------
 
     def count(self, name: str, times: int = 1) -> None:
         """Count what happened."""
@@ -276,26 +277,6 @@ class Store:
 
     def _run(self, sql: str, *values: object) -> list[Any]:
         return self._file.run(sql, *values)
-
-
-def collection_in(folder: Path) -> str | None:
-    """The name of the collection that a folder serves; None if it is not a client's.
-
-    Example:
-        >>> collection_in(Path("no such folder")) is None
-        True
-    """
-    if not (folder / FILE).is_file():
-        return None
-    try:
-        database = sqlite3.connect(f"{(folder / FILE).absolute().as_uri()}?mode=ro", uri=True)
-        try:
-            ((terms,),) = database.execute("SELECT terms FROM terms")
-        finally:
-            database.close()
-        return str(json.loads(terms)["collection"])
-    except (sqlite3.Error, ValueError, KeyError, TypeError):
-        return None
 
 
 def code_bytes(code: Code) -> bytes:

@@ -6,9 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from hubbub.client.accounts import Accounts
 from hubbub.client.backoff import Backoff, Delay, uniform
-from hubbub.client.store import Queued, Store
+from hubbub.client.store import Answer, Store
 from hubbub.client.transport import Response, Transport, Unreachable
 from hubbub.collection import Collection
 from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE, AnswerName, Entry, encode_upload, encode_upload_json
@@ -22,7 +21,7 @@ _AGAIN = frozenset({"too_early", "over_quota"})
 
 
 class Uploader:
-    """Uploads the reports that wait in the ledger and in the store.
+    """Uploads the answers that wait.
 
     Parameters
     ----------
@@ -45,14 +44,12 @@ class Uploader:
         >>> from hubbub.collection.toml import EXAMPLE, load_collection
         >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = Store(Path(folder), "themes", Random())
-        ...     accounts = Accounts(Path(folder), store, collection, clock, clock.now, Random())
+        ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)
         ...     server = HttpTransport("http://localhost:9")
         ...     uploader = Uploader(store, server, Random(), per_frame=1, jitter=0.1, form="msgpack")
-        ...     uploader.pending(accounts), uploader.upload(collection, accounts, clock.now())
-        ...     accounts.close()
+        ...     uploader.upload(collection, [], clock.now())
         ...     store.close()
-        ([], 0)
+        0
     """
 
     def __init__(
@@ -69,32 +66,23 @@ class Uploader:
         self._backoff = Backoff(rng)
         self._delays: dict[bytes, Delay] = {}
 
-    def pending(self, accounts: Accounts) -> list[Queued]:
-        """All that waits: what the ledger keeps, then what was made from memos and states."""
-        waiting = accounts.pending()
-        paid = [Queued(one.id, one.ask_id, one.step, one.report) for one in waiting if one.report is not None]
-        with self._store.transaction():
-            return paid + self._store.queued()
-
-    def upload(self, collection: Collection, accounts: Accounts, now: float) -> int:
-        """Send what is due, cover too; how many reports were acknowledged."""
-        with self._store.transaction():
-            covers = self._store.covers()
-        waiting = self.pending(accounts) + covers
-        late = [one for one in waiting if now >= self._closes(collection, one) + collection.lateness_seconds]
-        for one in late:
-            self._done(accounts, one, "late" if one.report else "late cover")
-        due = [one for one in waiting if one not in late and self._due(collection, one, now)]
-        self._delays = {one.id: self._delays[one.id] for one in waiting if one.id in self._delays}
+    def upload(self, collection: Collection, waiting: Sequence[Answer], now: float) -> int:
+        """Send what is due of what waits, cover too; how many reports were acknowledged."""
+        late = [answer for answer in waiting if now >= answer.closes + collection.lateness_seconds]
+        for answer in late:
+            self._done(answer, "late" if answer.report else "late cover")
+        due = [answer for answer in waiting if answer not in late and self._due(collection, answer, now)]
+        self._delays = {answer.id: self._delays[answer.id] for answer in waiting if answer.id in self._delays}
         acknowledged = 0
         for start in range(0, len(due), self._per_frame):
             if not self._backoff.ready(now):
                 break
-            acknowledged += self._send(collection, accounts, due[start : start + self._per_frame], now)
+            acknowledged += self._send(collection, due[start : start + self._per_frame], now)
         return acknowledged
 
-    def _send(self, collection: Collection, accounts: Accounts, several: Sequence[Queued], now: float) -> int:
-        entries = [Entry(*AnswerName.read(one.ask_id), one.id, one.report) for one in several if one.report]
+    def _send(self, collection: Collection, several: Sequence[Answer], now: float) -> int:
+        reports = [answer for answer in several if answer.report]
+        entries = [Entry(*AnswerName.read(answer.name), answer.id, answer.report or b"") for answer in reports]
         encode, kind = (encode_upload_json, JSON_TYPE) if self._form == "json" else (encode_upload, UPLOAD_TYPE)
         frame = encode(collection.name, collection.version, entries, collection.frame_bytes)
         try:
@@ -105,34 +93,28 @@ class Uploader:
             return 0
         self._backoff.succeeded()
         acknowledged = 0
-        for one in several:
-            reason = reasons.get(one.id.hex())
+        for answer in several:
+            reason = reasons.get(answer.id.hex())
             if reason in _AGAIN:
                 self._backoff.failed(now)
                 continue
-            done = "sent" if one.report else "cover"
-            self._done(accounts, one, done if reason is None else f"rejected: {reason}")
+            done = "sent" if answer.report else "cover"
+            self._done(answer, done if reason is None else f"rejected: {reason}")
             acknowledged += reason is None and done == "sent"
         return acknowledged
 
-    def _done(self, accounts: Accounts, one: Queued, counted: str) -> None:
-        known = accounts.asks is not None and accounts.asks.sent(one.id)
+    def _done(self, answer: Answer, counted: str) -> None:
         with self._store.transaction():
-            self._store.enrolled_by(one.id, told=counted == "sent")
-            if self._store.dequeue(one.id) or known:  # of two processes that sent it, one counts it
+            self._store.enrolled_by(answer.id, told=counted == "sent")
+            if self._store.done(answer.id):  # of two processes that sent it, one counts it
                 self._store.count(counted)
 
-    def _closes(self, collection: Collection, one: Queued) -> float:
-        with self._store.transaction():
-            closes = self._store.closes(one.ask_id)
-        return float(collection.closes(one.step)) if closes is None else closes
-
-    def _due(self, collection: Collection, one: Queued, now: float) -> bool:
-        if one.id not in self._delays:
-            room = self._closes(collection, one) + collection.lateness_seconds / 2 - now
+    def _due(self, collection: Collection, answer: Answer, now: float) -> bool:
+        if answer.id not in self._delays:
+            room = answer.closes + collection.lateness_seconds / 2 - now
             most = max(0.0, min(self._jitter * collection.step_seconds, room))
-            self._delays[one.id] = Delay(now, uniform(self._rng) * most)
-        return self._delays[one.id].over(now)
+            self._delays[answer.id] = Delay(now, uniform(self._rng) * most)
+        return self._delays[answer.id].over(now)
 
 
 def _reasons(response: Response) -> dict[str, str]:

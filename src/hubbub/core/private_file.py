@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-__all__ = ["make_private_file"]
+__all__ = ["make_private_file", "name_private_file"]
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -42,6 +42,34 @@ def make_private_file(path: str | os.PathLike[str]) -> bool:
         if error.errno not in _NO_LINKS:
             raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         return _make_without_links(target)
+    return True
+
+
+def name_private_file(fresh: str, path: str | os.PathLike[str]) -> bool:
+    """Give a finished, closed file its name, unless there is a file of this name. Whether it got it.
+
+    So a file is there whole or not at all, whenever its maker is stopped. `fresh` is gone afterwards.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fresh, path = os.path.join(folder, "fresh"), os.path.join(folder, "ledger")
+        ...     make_private_file(fresh), name_private_file(fresh, path), os.listdir(folder)
+        (True, True, ['ledger'])
+    """
+    target = os.path.realpath(path)
+    try:
+        os.link(fresh, target)
+    except FileExistsError:
+        os.unlink(fresh)
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS or os.path.lexists(target):
+            os.unlink(fresh)
+            raise
+        os.rename(fresh, target)
+        return True
+    os.unlink(fresh)
     return True
 
 

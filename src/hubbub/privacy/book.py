@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hubbub.core.errors import HubbubError
-from hubbub.privacy.budget import MOST_UNITS, BudgetExceeded
+from hubbub.privacy.budget import BudgetExceeded
 from hubbub.privacy.clock import Clock, Observation, StepRefused
 from hubbub.privacy.ledger_file import LedgerFile
-from hubbub.privacy.ledger_store import ANY, Debit, LedgerStore, Times
+from hubbub.privacy.ledger_store import Debit, LedgerStore, Times
 from hubbub.privacy.promise import MOST_PROMISES, WHOLE, Promise, Since, of_question
 from hubbub.privacy.spending import Spending
 
@@ -99,16 +99,6 @@ class Book:
         self._settle(_used(times, now), now)
         begins = self.clock.origin + step * self.clock.interval
         return self.rows.freeze(field, now.wall, value, begins)
-
-    def spend_everything(self) -> None:
-        """Count every promise as spent to the last unit at this moment: those for life for good.
-
-        What a ledger that begins without its past has to suppose.
-        """
-        times = self.rows.times()
-        now = self.clock.observe(times.seen)
-        self.rows.add_debit(Debit(ANY, ANY, MOST_UNITS, now.wall, now.trusted))
-        self._settle(_used(times, now), now)
 
     def spending(self, promise: Promise) -> Spending:
         """What is spent of a promise now, all accounts together."""

@@ -6,13 +6,14 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from hubbub.core.errors import HubbubError, InvalidValue, SpecMismatch
 from hubbub.core.migrations import Format, UnknownFormat
-from hubbub.core.private_file import make_private_file
+from hubbub.core.private_file import make_private_file, name_private_file
 from hubbub.core.spec import Json, canonical
 
 __all__ = ["LedgerFile", "LedgerUnavailable"]
@@ -65,15 +66,35 @@ class LedgerFile:
             )  # SQLite would make one that is deleted on closing
         self._lock = threading.RLock()
         self._pid = os.getpid()
-        self._database = _connect(self._path)
+        present = {**terms, format.name: format.version}
+        if self._path == ":memory:":
+            self._open(self._path, lambda: self._begin(present, tables))
+            return
+        if not os.path.lexists(os.path.realpath(self._path)):
+            self._make(present, tables)
+        self._open(self._path, lambda: self._agree(present, format))
+
+    def _open(self, path: str, first: Callable[[], None]) -> None:
+        self._database = _connect(path)
         try:
             for pragma in _PRAGMAS:
                 self.run(f"PRAGMA {pragma}")
             with self.transaction():
-                self._agree(terms, tables, format)
+                first()
         except BaseException:
             self.close()
             raise
+
+    def _make(self, present: Mapping[str, Json], tables: tuple[str, ...]) -> None:
+        """Make the file, whole, before it gets its name: one that is there without its tables has lost them."""
+        fresh = f"{os.path.realpath(self._path)}.{os.urandom(8).hex()}.new"
+        try:
+            make_private_file(fresh)  # SQLite would let others read it
+            self._open(fresh, lambda: self._begin(present, tables))
+            self.close()
+            name_private_file(fresh, self._path)
+        except OSError as error:
+            raise LedgerUnavailable(f"{self._path}: {error}") from error
 
     def close(self) -> None:
         """Close it; in a forked process leave it to its owner, whose transaction would be rolled back."""
@@ -108,14 +129,15 @@ class LedgerFile:
     def _inside(self) -> bool:
         return self._database.in_transaction
 
-    def _agree(self, terms: Mapping[str, Json], tables: tuple[str, ...], format: Format) -> None:
+    def _begin(self, present: Mapping[str, Json], tables: tuple[str, ...]) -> None:
+        for table in ("CREATE TABLE terms (terms TEXT NOT NULL)", *tables):
+            self.run(table)
+        self.run("INSERT INTO terms VALUES (?)", canonical(dict(present)))
+
+    def _agree(self, present: Mapping[str, Json], format: Format) -> None:
         names = {name for (name,) in self.run("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        present = {**terms, format.name: format.version}
         if not names:
-            for table in ("CREATE TABLE terms (terms TEXT NOT NULL)", *tables):
-                self.run(table)
-            self.run("INSERT INTO terms VALUES (?)", canonical(present))
-            return
+            raise LedgerUnavailable(f"{self._path}: empty; a ledger that was lost does not begin anew by itself")
         if "terms" not in names:
             raise LedgerUnavailable(f"{self._path}: not a ledger")
         try:
@@ -125,7 +147,7 @@ class LedgerFile:
         stored = {**self._terms(), format.name: format.version}  # a migration may have changed the terms, too
         if migrated:
             self.run("UPDATE terms SET terms = ?", canonical(stored))
-        given = json.loads(canonical(present))
+        given = json.loads(canonical(dict(present)))
         for name in sorted(stored.keys() | given.keys()):
             if stored.get(name) != given.get(name):
                 allowed = f"{stored.get(name)!r}, as this ledger has it; a change is a new collection, with a new file"
@@ -139,8 +161,9 @@ class LedgerFile:
 
 def _connect(path: str) -> sqlite3.Connection:
     try:
-        if path != ":memory:":
-            make_private_file(path)  # SQLite would let others read it
-        return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        # Never made by SQLite: a file that is missing is not a new one.
+        name = path if path == ":memory:" else f"{Path(path).absolute().as_uri()}?mode=rw"
+        options: dict[str, Any] = {"timeout": _PATIENCE, "isolation_level": None, "check_same_thread": False}
+        return sqlite3.connect(name, uri=path != ":memory:", **options)
     except (OSError, sqlite3.Error) as error:
         raise LedgerUnavailable(f"{path}: {error}") from error

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from hubbub.core.spec import canonical
+from hubbub.privacy.budget import MOST_UNITS
 from hubbub.privacy.clock import Observation
 from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.promise import Promise, Since
 
-__all__ = ["ANY", "TABLES", "Debit", "LedgerStore", "Times"]
+__all__ = ["ANY", "TABLES", "Debit", "LedgerStore", "Times", "all_spent"]
 
 ANY = ""
 """The account, or question, of a debit that nobody can attribute any more: it counts toward all of them."""
@@ -28,6 +29,22 @@ TABLES = (
     "CREATE TABLE frozen (field TEXT PRIMARY KEY, wall INTEGER NOT NULL, value NOT NULL)",
 )
 _MOST = (1 << 63) - 1
+
+
+def all_spent(wall: int) -> tuple[str, ...]:
+    """Statements that count every promise as spent to the last unit at a moment: those for life for good.
+
+    It is what a ledger has to suppose that begins without its past; run together with `TABLES`.
+
+    Example:
+        >>> all_spent(5)[0]
+        "INSERT INTO debits VALUES (1, '', '', 1000000000000000000, 5, 0)"
+    """
+    return (
+        f"INSERT INTO debits VALUES (1, '', '', {MOST_UNITS}, {int(wall)}, 0)",
+        f"INSERT INTO totals VALUES ('', '', '{MOST_UNITS}')",
+        f"UPDATE times SET latest = {int(wall)}",
+    )
 
 
 class Debit(NamedTuple):
@@ -116,6 +133,10 @@ class LedgerStore:
             *(account, question),
         )
         return sum(int(spent) for (spent,) in rows)
+
+    def attributed(self) -> int:
+        """All that is known to have been spent, without what is only supposed to have been."""
+        return sum(int(spent) for (spent,) in self._file.run("SELECT spent FROM totals WHERE account <> ''"))
 
     def spent_since(self, since: Since, account: str | None = None, question: str | None = None) -> int:
         """What the debits that count have spent, of an account or on a question where one is given."""

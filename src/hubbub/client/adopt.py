@@ -1,0 +1,80 @@
+"""Changing to a new version of a collection: at once, and with every promise that was ever made."""
+
+from __future__ import annotations
+
+from hubbub.client.documents import Refused
+from hubbub.client.store import Document, Store
+from hubbub.collection import Collection
+from hubbub.privacy.book import TooManyPromises
+from hubbub.privacy.device_clock import TICKS
+
+__all__ = ["adopt"]
+
+
+def adopt(store: Store, offered: Collection, document: Document, old: Collection | None) -> None:
+    """Put a version in force. It adds its promises to those that the device keeps, and takes none away.
+
+    When a device changes over depends on nothing that it recorded. Answers that wait name the older version, which
+    servers no longer take. Streams of changes and memos go on where their question is what it was.
+
+    Parameters
+    ----------
+    store
+        The device's file.
+    offered, document
+        The new version, and the signed document that it came in.
+    old
+        The version in force, where it can be read.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from hubbub.collection import ManualClock
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.core.random import Random
+        >>> clock = ManualClock()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)
+        ...     adopt(store, load_collection(EXAMPLE), Document("", "{}"), None)
+        ...     with store.transaction():
+        ...         [promise.unit for promise in store.book.promises()]
+        ...     store.close()
+        ['event', 'question:popular']
+    """
+    promises = [*offered.promises, *(promise for terms in offered.terms.values() for promise in terms.promises)]
+    with store.transaction():
+        check_version(store.in_force(), offered)  # another process may have been quicker
+        try:
+            store.book.promise(promise.scaled(TICKS) for promise in promises)
+        except TooManyPromises as error:
+            raise Refused("promises", str(error)) from error
+        in_force = store.in_force()
+        if in_force is not None and in_force != (offered.version, offered.collection_id):
+            grids = [(each.step_seconds, each.origin) for each in (offered, old) if each is not None]
+            unsent = store.drop_answers(names=grids != [grids[0]] * 2)  # steps of another grid mean other times
+            if unsent:
+                store.count("outdated", unsent)
+            fields = store.recorded_fields() if old is None else set(old.fields)
+            stay = set() if old is None else {name for name in fields if offered.fields.get(name) == old.fields[name]}
+            store.forget(fields - stay)
+        store.keep("collection", document)
+        store.put_in_force(offered.version, offered.collection_id)
+
+
+def check_version(in_force: tuple[int, str] | None, offered: Collection) -> None:
+    """Refuse a version that is older than the one in force, or another document under its number.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> check_version((2, ""), load_collection(EXAMPLE))
+        Traceback (most recent call last):
+            ...
+        hubbub.client.documents.Refused: version: 1 is older than 2
+    """
+    if in_force is None:
+        return
+    version, collection_id = in_force
+    if offered.version < version:
+        raise Refused("version", f"{offered.version} is older than {version}")
+    if offered.version == version and collection_id and offered.collection_id != collection_id:
+        raise Refused("version", f"{version} is not what it was")

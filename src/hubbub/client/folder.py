@@ -1,0 +1,119 @@
+"""A client's folder: whose it is, and whether what it knows is still there. A ledger never begins anew by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.private_file import make_private_file, name_private_file
+from hubbub.privacy.ledger_file import LedgerUnavailable
+
+__all__ = ["FILE", "MARKER", "claim", "collection_in", "mark", "old_ledgers", "set_aside"]
+
+FILE = "client.sqlite"
+MARKER = "client.json"
+"""Says that there was a database here, should that be lost."""
+
+_ADVICE = "nothing is answered; `hubbub client recover` begins anew, with all that may have been spent counted as spent"
+
+
+def claim(folder: Path) -> None:
+    """Make the folder if need be; refuse one whose database is gone.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     claim(Path(place))
+        ...     mark(Path(place), "themes", 4)
+        ...     claim(Path(place))
+        Traceback (most recent call last):
+            ...
+        hubbub.privacy.ledger_file.LedgerUnavailable: ...client.sqlite is missing, and was there before: ...
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = folder / FILE
+    if file.exists():
+        if file.stat().st_size == 0:
+            raise LedgerUnavailable(f"{file} is empty, and a ledger was there before: {_ADVICE}")
+    elif (folder / MARKER).exists() or old_ledgers(folder):
+        raise LedgerUnavailable(f"{file} is missing, and was there before: {_ADVICE}")
+
+
+def mark(folder: Path, collection: str, format: int) -> None:
+    """Leave a note that there is a database here; once."""
+    if (folder / MARKER).exists():
+        return
+    fresh = folder / f"{MARKER}.{os.urandom(8).hex()}.new"
+    make_private_file(fresh)
+    fresh.write_text(json.dumps({"collection": collection, "format": format}) + "\n")
+    name_private_file(str(fresh), folder / MARKER)
+
+
+def collection_in(folder: Path) -> str | None:
+    """The name of the collection that a folder serves; None if it is not a client's.
+
+    Example:
+        >>> collection_in(Path("no such folder")) is None
+        True
+    """
+    return _in_database(folder / FILE) or _in_marker(folder / MARKER)
+
+
+def old_ledgers(folder: Path) -> dict[tuple[str, int], Path]:
+    """The ledgers of the layout before, by kind and version of the collection: they had files of their own.
+
+    Example:
+        >>> old_ledgers(Path("no such folder"))
+        {}
+    """
+    found = {}
+    for kind in ("asks", "memos"):
+        for path in sorted(folder.glob(f"{kind}-*.sqlite")):
+            version = path.stem.removeprefix(f"{kind}-")
+            if version.isascii() and version.isdigit():
+                found[kind, int(version)] = path
+    return found
+
+
+def set_aside(folder: Path) -> None:
+    """Rename what is left of a database that cannot be used, and of older ledgers; one that can be used is refused.
+
+    Example:
+        >>> set_aside(Path("no such folder"))
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: folder: got 'no such folder'; allowed: the folder of a client
+    """
+    left = [folder / FILE, folder / f"{FILE}-journal", *old_ledgers(folder).values()]
+    left = [path for path in left if path.exists()]
+    if not left and not (folder / MARKER).exists():
+        raise InvalidValue("folder", str(folder), "the folder of a client")
+    number = 1
+    while any(folder.glob(f"*.lost-{number}")):
+        number += 1
+    for path in left:
+        path.rename(path.with_name(f"{path.name}.lost-{number}"))
+
+
+def _in_database(file: Path) -> str | None:
+    if not file.is_file():
+        return None
+    try:
+        database = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            ((terms,),) = database.execute("SELECT terms FROM terms")
+        finally:
+            database.close()
+        return str(json.loads(terms)["collection"])
+    except (sqlite3.Error, ValueError, KeyError, TypeError):
+        return None
+
+
+def _in_marker(file: Path) -> str | None:
+    try:
+        return str(json.loads(file.read_text())["collection"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

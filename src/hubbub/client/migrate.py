@@ -1,0 +1,261 @@
+"""Folders of the layout before: ledgers in files of their own, two for every version of the collection."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hubbub.client.folder import old_ledgers
+from hubbub.collection.spec import Collection
+from hubbub.collection.terms import ASKS, promises_of
+from hubbub.core.errors import HubbubError
+from hubbub.core.migrations import Run
+from hubbub.core.spec import canonical
+from hubbub.privacy.budget import Budget, Window
+from hubbub.privacy.clock import Observation
+from hubbub.privacy.device_clock import TICKS
+from hubbub.privacy.ledger_file import LedgerUnavailable
+from hubbub.privacy.ledger_migrations import Grid, grid_of, last_tick
+from hubbub.privacy.ledger_store import ANY, TABLES
+from hubbub.privacy.promise import Promise
+
+__all__ = ["FOLLOWING", "from_3", "remove_old_ledgers"]
+
+FOLLOWING = "following (name TEXT PRIMARY KEY, state BLOB NOT NULL, told INTEGER NOT NULL, enrolment BLOB)"
+_OLD = ("versions", "recorded", "enrolled", "memos", "following", "asks", "queue", "cover")
+
+
+class OldLedger(NamedTuple):
+    """One file of the layout before: its limits and grid, the clock as it last showed, and its rows."""
+
+    budget: Budget
+    grid: Grid
+    lifetime: int
+    latest: int
+    seen: Observation | None
+    debits: list[tuple[int, int, int]]  # step, spent, trusted
+    entries: list[tuple[str, int, int, bytes | None]]  # name, step, spent, report
+
+
+def from_3(run: Run, *, folder: Path, now: float) -> None:
+    """Carry over all that was spent and promised, memos and streams, into one file.
+
+    Debits keep their age by their own ledger's trusted time. Which question they were for was not kept: they count
+    toward every one. Reports that waited had names that servers no longer take.
+    """
+    from hubbub.client.store import _TABLES
+
+    ledgers = {key: _read(path) for key, path in old_ledgers(folder).items()}
+    collection, in_force = _collection(run), _in_force(run)
+    _refuse_lost(collection, in_force, ledgers, folder)
+    old = {table: run(f"SELECT * FROM {table}") for table in _OLD}
+    for table in _OLD:
+        run(f"DROP TABLE {table}")
+    there = {name for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    for statement in (*_TABLES, *TABLES):
+        if statement.split()[2] not in there:
+            run(statement)
+    _carry_spending(run, ledgers, {version: int(spent) for version, spent, _ in old["versions"]}, collection, now)
+    _carry_promises(run, ledgers, [int(most) for _, _, most in old["versions"] if most is not None], collection)
+    _carry_state(run, old, ledgers, collection)
+    waited = sum(row[-1] is not None for row in old["queue"])
+    newest = max((version for _, version in ledgers), default=0)
+    asks = ledgers.get(("asks", newest))
+    waited += sum(report is not None and not name.startswith("stream:") for name, *_, report in (asks.entries if asks else []))
+    if waited:
+        run(
+            "INSERT INTO counters VALUES ('outdated', ?) ON CONFLICT (name) DO UPDATE SET count = count + excluded.count",
+            waited,
+        )
+    run("DELETE FROM documents WHERE name <> 'collection'")
+    if in_force is not None:
+        text = json.dumps([in_force, "" if collection is None else collection.collection_id])
+        run("INSERT OR REPLACE INTO device VALUES ('in force', ?)", text.encode())
+
+
+def remove_old_ledgers(folder: Path) -> None:
+    """Remove the files that were carried over: the database, which is opened before, says that they were.
+
+    Example:
+        >>> remove_old_ledgers(Path("no such folder"))
+    """
+    for path in old_ledgers(folder).values():
+        path.unlink()
+
+
+def _read(path: Path) -> OldLedger:
+    try:
+        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=30.0)
+        try:
+            ((text,),) = database.execute("SELECT terms FROM terms")
+            terms = json.loads(text)
+            if terms["version"] != 1:
+                raise LedgerUnavailable(f"{path}: format {terms['version']}: a newer one wrote it, and is needed to read it")
+            account = "SELECT lifetime, latest, step, wall, monotonic, trusted FROM account"
+            ((lifetime, latest, *seen),) = database.execute(account)
+            return OldLedger(
+                Budget.from_spec(terms["budget"]),
+                grid_of(terms["clock"]),
+                int(lifetime),
+                latest,
+                None if seen[0] is None else Observation(*seen),
+                list(database.execute("SELECT step, spent, trusted FROM debits")),
+                list(database.execute("SELECT ask_id, step, spent, report FROM entries")),
+            )
+        finally:
+            database.close()
+    except (sqlite3.Error, ValueError, KeyError, TypeError) as error:
+        raise LedgerUnavailable(f"{path}: {error}") from error
+
+
+def _collection(run: Run) -> Collection | None:
+    """The kept collection, which was believed when it was kept."""
+    rows = run("SELECT body FROM documents WHERE name = 'collection'")
+    try:
+        return Collection.from_spec(json.loads(json.loads(rows[0][0])["payload"])) if rows else None
+    except (HubbubError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _in_force(run: Run) -> int | None:
+    rows = run("SELECT value FROM device WHERE name = 'in force'")
+    return int(json.loads(rows[0][0])[0]) if rows else None
+
+
+def _refuse_lost(collection: Collection | None, in_force: int | None, ledgers: dict[Any, OldLedger], folder: Path) -> None:
+    """A ledger that must have been there and is not is no reason to begin anew."""
+    if in_force is None:
+        return
+    spent = sum(ledger.lifetime for ledger in ledgers.values())
+    user = None if collection is None else collection.budget.user
+    lasting = user is not None and spent >= user  # then there is nothing to pay with, and no file
+    kinds = {"asks"} if collection is None else {"memos" if terms.state == "memo" else "asks" for terms in collection.terms.values()}
+    for kind in sorted(kinds):
+        if (kind, in_force) not in ledgers and not lasting:
+            raise LedgerUnavailable(f"{folder / f'{kind}-{in_force}.sqlite'} is missing, and was there before")
+
+
+def _carry_spending(
+    run: Run, ledgers: dict[tuple[str, int], OldLedger], retired: dict[int, int], collection: Collection | None, now: float
+) -> None:
+    seen = [(version, ledger.seen) for (_, version), ledger in ledgers.items() if ledger.seen is not None]
+    base = max(seen, key=lambda each: each[0])[1] if seen else None
+    trusted = 0 if base is None else base.trusted
+    used = [ledger.grid.origin + ledger.latest * ledger.grid.interval for ledger in ledgers.values() if ledger.latest >= 0]
+    run(
+        "UPDATE times SET latest = ?, step = ?, wall = ?, monotonic = ?, trusted = ?",
+        *(max(used, default=None), *(base or (None,) * 4)),
+    )
+    totals: dict[tuple[str, str], int] = {}
+
+    def debit(account: str, question: str, spent: int, wall: int, at: int) -> None:
+        run(
+            "INSERT INTO debits (account, question, spent, wall, trusted) VALUES (?, ?, ?, ?, ?)",
+            *(account, question, spent, wall, at),
+        )
+
+    def total(account: str, question: str, spent: int) -> None:
+        totals[account, question] = totals.get((account, question), 0) + spent
+
+    for (kind, _), ledger in ledgers.items():
+        ages = {step: trusted - (ledger.seen.trusted - at if ledger.seen else 0) for step, _, at in ledger.debits}
+        if kind == "asks":
+            for step, spent, _ in ledger.debits:
+                debit(ASKS, ANY, spent, last_tick(ledger.grid, step), ages[step])
+            total(ASKS, ANY, ledger.lifetime)
+            continue
+        for name, step, spent, _ in ledger.entries:
+            account, question = _memo_scope(name, collection)
+            if step in ages:
+                debit(account, question, spent, last_tick(ledger.grid, step), ages[step])
+            total(account, question, spent)
+        total(ANY, ANY, ledger.lifetime - sum(entry[2] for entry in ledger.entries))
+    known = {version for _, version in ledgers}
+    for version, spent in retired.items():
+        if version not in known and spent:
+            debit(ANY, ANY, spent, int(now * TICKS), trusted)
+            total(ANY, ANY, spent)
+    for (account, question), spent in totals.items():
+        if spent:
+            run("INSERT INTO totals VALUES (?, ?, ?)", account, question, str(spent))
+
+
+def _memo_scope(name: str, collection: Collection | None) -> tuple[str, str]:
+    account = f"memo:{name.rpartition(':')[0]}"
+    named = {} if collection is None else {terms.account: question for question, terms in collection.terms.items()}
+    return account, named.get(account, ANY)
+
+
+def _carry_promises(
+    run: Run, ledgers: dict[tuple[str, int], OldLedger], lives: list[int], collection: Collection | None
+) -> None:
+    """The limits of every version, divided as the version in force divides its own."""
+    found: list[Promise] = []
+    if collection is not None:
+        found += [*collection.promises, *(each for terms in collection.terms.values() for each in terms.promises)]
+    for version in sorted({version for _, version in ledgers}):
+        both = [ledgers[kind, version] for kind in ("asks", "memos") if (kind, version) in ledgers]
+        grid, budget = both[0].grid, _whole(both)
+        if budget is not None:
+            found += _divided(collection, budget, grid)
+    found += [promise for most in lives for promise in _divided(collection, Budget(user=most), Grid(TICKS, 0))]
+    kept: list[Promise] = []
+    for promise in found:
+        if not any(other.implies(promise) for other in kept):
+            kept = [other for other in kept if not promise.replaces(other)] + [promise]
+    for promise in kept:
+        text = canonical(promise.scaled(TICKS).spec())
+        run("INSERT INTO promises (scope, promise) VALUES (?, ?)", promise.scope, text)
+
+
+def _whole(both: list[OldLedger]) -> Budget | None:
+    """What two accounts could spend of a step and of a window together."""
+    events = [ledger.budget.event for ledger in both if ledger.budget.event is not None]
+    windows = [ledger.budget.window for ledger in both if ledger.budget.window is not None]
+    if not events and not windows:
+        return None
+    window = Window(sum(each.limit for each in windows), windows[0].steps) if windows else None
+    return Budget(event=sum(events) if events else None, window=window)
+
+
+def _divided(collection: Collection | None, budget: Budget, grid: Grid) -> Iterator[Promise]:
+    seconds = Grid(max(1, grid.interval // TICKS), grid.origin // TICKS)
+    if collection is not None:
+        yield from promises_of(replace(collection, budget=budget, step_seconds=seconds.interval, origin=seconds.origin))
+        return
+    if budget.event is not None:
+        yield Promise(budget.event, 1, *seconds, parts={ASKS: budget.event})
+    if budget.window is not None:
+        yield Promise(*budget.window, *seconds, parts={ASKS: budget.window.limit})
+    if budget.user is not None:
+        yield Promise(budget.user, 0, parts={ASKS: budget.user})
+
+
+def _carry_state(
+    run: Run, old: dict[str, list[Any]], ledgers: dict[tuple[str, int], OldLedger], collection: Collection | None
+) -> None:
+    for account, public, current in old["enrolled"]:
+        run("INSERT INTO enrolled VALUES (?, ?, ?)", f"memo:{account.rstrip(':')}", public, current)
+    memos = dict(old["memos"])
+    for (kind, _), ledger in ledgers.items():
+        if kind == "memos":
+            memos |= {name: report for name, _, _, report in ledger.entries if report is not None}
+    for name, memo in memos.items():
+        account, _, key = name.rpartition(":")
+        run("INSERT INTO memos VALUES (?, ?, ?)", f"memo:{account}", int(key), memo)
+    if collection is None:  # what the others mean is not known without it
+        return
+    for field, step, code in old["recorded"]:
+        run("INSERT INTO recorded VALUES (?, ?, ?)", field, float(collection.opens(step)), code)
+    for name, state, told, enrolment in old["following"]:
+        _, question, horizon = name.split(":")
+        if question in collection.terms and collection.terms[question].state == "changes":
+            (spec_id,) = collection.terms[question].mechanisms
+            stream = json.dumps([int(horizon), spec_id, collection.step_seconds, collection.origin])
+            # The report that said so may have been among those that waited.
+            values = (state, told if enrolment is None else 0, None)
+            run("INSERT OR REPLACE INTO following VALUES (?, ?, ?, ?, ?)", question, stream, *values)

@@ -1,0 +1,57 @@
+"""Beginning anew where a device's database was lost: a deliberate act, that counts everything uncertain as spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hubbub.client.folder import FILE, collection_in, set_aside
+from hubbub.client.store import Store
+from hubbub.collection import Clock
+from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.random import Random
+from hubbub.privacy.device_clock import since_boot
+
+__all__ = ["recover"]
+
+
+def recover(
+    folder: Path, clock: Clock, monotonic: Callable[[], float] = since_boot, collection: str | None = None
+) -> None:
+    """Put what is left of a database aside and make a new one, in which every promise is spent at this moment.
+
+    Those for life stay spent for good. Those of a window are spent until it has passed, on the device's trusted time.
+
+    Parameters
+    ----------
+    folder
+        A client's folder whose database is missing or cannot be used; any other is refused.
+    clock, monotonic
+        The device's time.
+    collection
+        The collection's name, where nothing in the folder says it.
+
+    Example:
+        >>> import tempfile
+        >>> from hubbub.collection import ManualClock
+        >>> clock = ManualClock()
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     Store(Path(place), "themes", Random(), clock, clock.now).close()
+        ...     recover(Path(place), clock)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: folder: ...; allowed: one whose database is lost: this one can be used
+    """
+    name = collection_in(folder) or collection
+    rng = Random()
+    if name is not None and (folder / FILE).exists():
+        try:
+            Store(folder, name, rng, clock, monotonic).close()
+        except HubbubError:
+            pass
+        else:
+            raise InvalidValue("folder", str(folder), "one whose database is lost: this one can be used")
+    if name is None:
+        raise InvalidValue("folder", str(folder), "the folder of a client")
+    set_aside(folder)
+    Store(folder, name, rng, clock, monotonic, lost=True).close()
