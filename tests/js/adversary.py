@@ -83,7 +83,7 @@ class Adversary:
         self.rng = random.Random(seed)
         self.public = keys.public.hex()
         self.focused = self.rng.random() < 0.6
-        """Whether all asks are such as the terms allow, and limits are a few answers: then clocks and versions decide."""
+        """Whether asks are as the terms allow, and limits are a few answers: then clocks and versions decide."""
         self.generous = self.rng.random() < 0.6
         self.signer = Ed25519PrivateKey.from_private_bytes(keys.private)
         self.documents: dict[str, dict[str, Any]] = {}
@@ -121,7 +121,8 @@ class Adversary:
             add("time", time, wall)
             if rng.random() < 0.2:
                 version = max(self._versions()) + rng.choice((1, 1, 1, 2, 0))
-                served = self._changed(served, version) if rng.random() < 0.6 + 0.3 * self.focused else self._document(version)
+                alike = rng.random() < (0.9 if self.focused else 0.6)
+                served = self._changed(served, version) if alike else self._document(version)
             if rng.random() < 0.02:
                 served = self.documents[rng.choice(list(self.documents))]
             if rng.random() < 0.7:
@@ -202,7 +203,12 @@ class Adversary:
 
     def _terms(self, field: str, memo: bool, origin: int, seconds: int) -> dict[str, Any]:
         rng = self.rng
-        known = [rng.choice(MEMOS)] if memo else rng.sample(PLAIN[: 2 if self.focused else 5], 1 if self.focused else rng.randrange(1, 4)) + PLAIN[5:] * (rng.random() < 0.1)
+        if memo:
+            known = [rng.choice(MEMOS)]
+        elif self.focused:
+            known = [rng.choice(PLAIN[:2])]
+        else:
+            known = rng.sample(PLAIN, rng.randrange(1, 4))
         ids = sorted(each.id for each in known)
         return {
             "field": field,
@@ -223,7 +229,8 @@ class Adversary:
         if self.focused:
             steps = rng.choice((1, 2, 2, 3, 5))
         grid = (seconds, origin) if steps else (0, 0)
-        limit = round(rng.choice((0.5, 0.5, 1.0) if self.focused else (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)) * rng.choice((1, 1, 1.3)) * EPSILON)
+        epsilons = (0.5, 0.5, 1.0) if self.focused else (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+        limit = round(rng.choice(epsilons) * rng.choice((1, 1, 1.3)) * EPSILON)
         return {"limit": min(limit, 8 * EPSILON), "steps": steps, "interval": grid[0], "origin": grid[1]}
 
     def _whole(self, accounts: list[str], origin: int, seconds: int) -> dict[str, Any]:
@@ -288,7 +295,7 @@ def _grid(promise: dict[str, Any]) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Paid:
-    """What a report told for the first time: when by true time and by the latest wall time, about what, and how much."""
+    """What a report told for the first time: when, by true time and the latest wall time, of what, and how much."""
 
     event: int
     time: int
@@ -327,7 +334,7 @@ def judge(adversary: Adversary, told: dict[str, Any]) -> list[str]:
         spent = known.spent
         if terms["state"] == "memo":
             bits, seen = int(answer["report"], 16), memos.setdefault((terms["account"], known.size), [])
-            # Of 96 bits, two permanent answers agree in all but 12 with probability below 1e-8; one is open but for 2^-16.
+            # Two permanent answers agree in all but 12 of 96 bits with probability below 1e-8.
             if any((bits ^ other).bit_count() <= 12 for other in seen):
                 spent = 0
             else:
@@ -358,4 +365,5 @@ def _broken(adversary: Adversary, in_force: list[str], paid: list[Paid]) -> Iter
                 else:
                     spent = sum(debit.spent for debit in before)
                 if spent > limit:
-                    yield f"event {last.event}: {spent} of {promise}, {question or 'whole'}, version {document['version']}"
+                    scope = f"{question or 'the whole'} of version {document['version']}"
+                    yield f"event {last.event}: {spent} of what {scope} promised, {promise}"

@@ -1,4 +1,4 @@
-"""A server that signs, asks and answers whatever it likes hears no more than the smallest promise that was ever made."""
+"""A server that signs and asks whatever it likes hears no more than the smallest promise that was ever made."""
 
 from __future__ import annotations
 
@@ -88,9 +88,7 @@ def test_a_planted_bug_is_found(tools: Path, node: list[str], tmp_path: Path, bu
 
 
 @pytest.mark.parametrize("histories", [30, pytest.param(300, marks=pytest.mark.slow)])
-def test_no_promise_is_broken_in_a_browser(
-    context: BrowserContext, site: Callable[..., Any], histories: int
-) -> None:
+def test_no_promise_is_broken_in_a_browser(context: BrowserContext, site: Callable[..., Any], histories: int) -> None:
     home = site(load_collection(EXAMPLE))
     home.folders = (*home.folders, HERE)
     page = context.new_page()

@@ -692,7 +692,10 @@ def test_a_round_is_answered_once_whatever_asks_for_it(context: BrowserContext, 
         collector.asks = [(name, each) for each in others]
         page.evaluate("client.asks = null")
         tick(page, collector)
-    assert [(entry.step, entry.round) for entry in collector.entries.values()] == [(collector.step, 1), (collector.step, 2)]
+    assert [(entry.step, entry.round) for entry in collector.entries.values()] == [
+        (collector.step, 1),
+        (collector.step, 2),
+    ]
     collector.round = 3
     page.evaluate("client.asks = null")
     tick(page, collector)

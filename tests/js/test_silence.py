@@ -1,4 +1,4 @@
-"""Whoever sees a browser's uploads cannot tell what it recorded: not by what is answered, nor when, nor how long it is."""
+"""Whoever sees a browser's uploads cannot tell what it recorded: not by what is answered, when, or at what length."""
 
 from __future__ import annotations
 

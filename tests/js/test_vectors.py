@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.client.admit import admit
+from hubbub.client.documents import Published, Refused
 from hubbub.collection import Collection, QuestionSpec
 from hubbub.collection.wire import Entry, encode_upload_json
 from hubbub.core.domain import Categorical, Numeric, Ordinal
@@ -437,6 +439,20 @@ def test_the_library_refuses_what_the_vectors_say() -> None:
         except (InvalidValue, TypeError):
             continue
         raise AssertionError(spec)
+
+
+def test_the_library_admits_what_the_vectors_say() -> None:
+    for collection in collections():
+        for each in asks(collection):
+            published, step = each["published"], each["step"]
+            ask = Ask.from_spec(published["ask"])
+            ask = replace(ask, step=step) if ask.standing else ask
+            try:
+                admit(collection, Published(published["question"], ask, published["round"]), step)
+                admitted = True
+            except Refused:
+                admitted = False
+            assert admitted == (each["why"] == ""), each
 
 
 def test_the_browser_agrees(built: Path, node: list[str]) -> None:
