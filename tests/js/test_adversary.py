@@ -71,6 +71,17 @@ def test_no_promise_is_broken(built: Path, node: list[str], histories: int) -> N
     assert set(refused) >= {"budget", "cohort", "mechanism", "question", "round", "run", "step", "version", "view"}
 
 
+def test_no_time_is_made_up_in_several_pages(built: Path, node: list[str]) -> None:
+    done = subprocess.run(
+        [*node, "--test", str(HERE / "pages.test.mjs")],
+        env={"HUBBUB_JS": str(built / "internals.mjs")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_found(tools: Path, node: list[str], tmp_path: Path, bug: str) -> None:
     file, right, wrong = PLANTED[bug]
