@@ -16,7 +16,6 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -27,9 +26,10 @@ from local_server import KEYS, LocalServer, survey
 import hubbub.client
 from hubbub.client import Client, Response
 from hubbub.collection import ManualClock
-from hubbub.collection.wire import decode_upload
-from hubbub.core.event import Event
-from hubbub.privacy.ledger import Entry, Ledger, StepRefused
+from hubbub.client.store import Store
+from hubbub.collection.wire import AnswerName, decode_upload
+from hubbub.privacy.book import Book
+from hubbub.privacy.ledger_store import Debit
 
 TEXT = """
 name = "survey"
@@ -62,7 +62,7 @@ permanent = 2.0
 COLLECTION = survey(TEXT)
 STEPS = (5, 6, 7)
 HOMES = (3, 4, 3)
-CODE = (str(Path(hubbub.client.__file__).parent), str(Path(sys.modules[Ledger.__module__].__file__ or "").parent))
+CODE = (str(Path(hubbub.client.__file__).parent), str(Path(sys.modules[Book.__module__].__file__ or "").parent))
 CONNECT = sqlite3.connect
 
 
@@ -76,7 +76,7 @@ class Network:
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
         if body is not None:
             for entry in decode_upload(body).entries:
-                line = {"id": entry.report_id.hex(), "ask": entry.ask_id, "report": entry.report.hex()}
+                line = {"id": entry.report_id.hex(), "ask": str(entry.name), "report": entry.report.hex()}
                 os.write(self.log, json.dumps(line).encode() + b"\n")
             self.sent += 1
             if self.sent % 3 == 0:
@@ -129,7 +129,7 @@ def prices() -> dict[str, tuple[str, int]]:
     for step in STEPS:
         server.begin(step)
         for name, (_, ask) in server.open.items():
-            found[ask.ask_id] = (name, 0 if name == "page" else ask.event().spent)
+            found[str(AnswerName(name, 0, step, 1, 0))] = (name, 0 if name == "page" else ask.event().spent)
     return found
 
 
@@ -139,19 +139,18 @@ def spent_at_least(folder: Path, lines: list[dict[str, str]], costs: dict[str, t
     memo_sent = any(costs[ask][0] == "page" for ask in asks)
     mechanism = COLLECTION.questions["page"].mechanism_for(COLLECTION.fields["home"])
     sent += mechanism.permanent_event().spent if memo_sent else 0  # type: ignore[attr-defined]
-    spent = sum(lifetime(path) for path in folder.glob("*-1.sqlite"))
+    spent = lifetime(folder / "client.sqlite")
     if spent < sent:
         return f"spent {spent}, sent {sent}"
     return f"spent {spent} of 8" if spent > 8 * 10**12 else None
 
 
 def lifetime(path: Path) -> int:
+    if not path.exists():  # killed before there was one: it is there whole, or not at all
+        return 0
     database = CONNECT(path)  # after a crash, this rolls the journal back
     try:
-        rows = database.execute("SELECT lifetime FROM account").fetchall()
-        return int(rows[0][0]) if rows else 0
-    except sqlite3.OperationalError:  # killed before it had any table
-        return 0
+        return sum(int(spent) for (spent,) in database.execute("SELECT spent FROM totals"))
     finally:
         database.close()
 
@@ -238,35 +237,23 @@ def points(folder: Path, count: int) -> tuple[int, list[str]]:
 
 
 def careless(folder: Path, count: int) -> tuple[int, list[str]]:
-    """The planted bug: an answer and its debit are stored when it was acknowledged, not before it is sent."""
-    answer, pending, sent = Ledger.answer, Ledger.pending, Ledger.sent
+    """The planted bug: what the histogram costs is debited when its report was acknowledged, not before it is sent."""
+    spend, done = Book.spend, Store.done
+    owed: list[Debit] = []
 
-    def held(self: Ledger) -> dict[str, tuple[Entry, Event]]:
-        found: dict[str, tuple[Entry, Event]] = self.__dict__.setdefault("held", {})
-        return found
+    def late_spend(self: Book, step: int, account: str, question: str, units: int) -> None:
+        if question != "popular":
+            return spend(self, step, account, question, units)
+        owed.append(Debit(account, question, units, step, step))
+        return None
 
-    def late_answer(self: Ledger, ask_id: str, step: int, event: Event, make: Callable[[], bytes]) -> Entry:
-        with self._file.transaction():
-            known = self._store.entry(ask_id)
-        if known is not None or event.mechanism == "BasicRappor":
-            return answer(self, ask_id, step, event, make)
-        if ask_id not in held(self):
-            fresh = Entry(os.urandom(16), ask_id, step, event.mechanism, event.spec_id, event.spent, make())
-            held(self)[ask_id] = (fresh, event)
-        return held(self)[ask_id][0]
+    def late_done(self: Store, answer_id: bytes) -> bool:
+        while owed:
+            self.book.rows.add_debit(owed.pop())
+        return done(self, answer_id)
 
-    def late_sent(self: Ledger, entry_id: bytes) -> bool:
-        for ask_id, (entry, event) in list(held(self).items()):
-            if entry.id == entry_id:
-                del held(self)[ask_id]
-                stored = entry.report or b""
-                with suppress(StepRefused):
-                    entry_id = answer(self, ask_id, entry.step, event, lambda made=stored: made).id  # type: ignore[misc]
-        return sent(self, entry_id)
-
-    Ledger.answer = late_answer  # type: ignore[method-assign]
-    Ledger.pending = lambda self: pending(self) + [entry for entry, _ in held(self).values()]  # type: ignore[method-assign]
-    Ledger.sent = late_sent  # type: ignore[method-assign]
+    Book.spend = late_spend  # type: ignore[method-assign]
+    Store.done = late_done  # type: ignore[method-assign]
     return points(folder, count)
 
 

@@ -1,17 +1,17 @@
-"""New versions of a collection: they wait for a clear window, and give no new life."""
+"""New versions of a collection: at once, and with everything that was ever promised."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from device import MEMO, answers, begin, device, live
 from local_server import TEXT, LocalServer, survey
 
 from hubbub.client import Client
-from hubbub.client.accounts import lifetime_left
 from hubbub.collection import Collection, ManualClock
 from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.privacy.budget import Budget
 
 WINDOW = TEXT.replace("event = 1.0\nuser = 20.0", "window = {epsilon = 4.0, steps = 4}\nuser = 20.0")
 
@@ -32,17 +32,17 @@ def days(client: Client, server: LocalServer, clock: ManualClock, steps: range) 
     return made
 
 
-def test_a_new_version_begins_when_the_window_is_clear(folder: Path) -> None:
+def test_a_new_version_begins_at_once_and_the_window_goes_on(folder: Path) -> None:
     server, clock = LocalServer(survey(WINDOW)), ManualClock()
     with device(folder, server, clock) as client:
-        assert days(client, server, clock, range(5, 9)) == [1, 1, 1, 1]
-        serve(server, survey(WINDOW, version="2"))
-        # Step 8 is in the window of steps 9 to 11.
-        assert days(client, server, clock, range(9, 15)) == [0, 0, 0, 1, 1, 1]
+        assert days(client, server, clock, range(5, 8)) == [1, 1, 1]
+        serve(server, survey(WINDOW.replace("epsilon = 1.0", "epsilon = 0.5"), version="2"))
+        assert days(client, server, clock, range(8, 9)) == [1]
         status = client.status()
-        assert (status.version, status.spent) == (2, 7 * UNITS_PER_EPSILON)
+        assert (status.version, status.spent) == (2, 35 * UNITS_PER_EPSILON // 10)
+        assert status.window == (35 * UNITS_PER_EPSILON // 10, UNITS_PER_EPSILON // 2, 4 * UNITS_PER_EPSILON)
         assert status.user is not None
-        assert status.user.limit == 16 * UNITS_PER_EPSILON
+        assert status.user.limit == 20 * UNITS_PER_EPSILON
 
 
 def test_many_versions_share_one_life(folder: Path) -> None:
@@ -55,22 +55,62 @@ def test_many_versions_share_one_life(folder: Path) -> None:
         assert client.status().version == 11
         assert client.status().spent == 20 * UNITS_PER_EPSILON  # what was promised first
         assert days(client, server, clock, range(200, 203)) == [0, 0, 0]
+        assert [promise.limit for promise in client.status().promises] == [UNITS_PER_EPSILON, 20 * UNITS_PER_EPSILON]
 
 
-@pytest.mark.parametrize(
-    ("versions", "left"),
-    [
-        ([], 20),
-        ([(1, 3, 20)], 17),
-        ([(1, 3, None)], 17),
-        ([(1, 3, 5), (2, 1, 90)], 1),
-        ([(1, 30, 5)], 0),
-    ],
-)
-def test_the_tightest_promise_holds(versions: list[tuple[int, int, int | None]], left: int) -> None:
-    unit = UNITS_PER_EPSILON
-    rows = [(version, spent * unit, None if most is None else most * unit) for version, spent, most in versions]
-    assert lifetime_left(survey(TEXT), rows) == left * unit
+def test_a_version_that_lifts_every_limit_lifts_none(folder: Path) -> None:
+    """8 in any 7 days was promised; version 2 has steps of a second, and 8 in each: 2,662 was heard in a minute."""
+    week = TEXT.replace("event = 1.0\nuser = 20.0", "window = {epsilon = 8.0, steps = 168}").replace(
+        'kind = "histogram"\nfield = "theme"\nepsilon = 1.0',
+        'kind = "stream"\nmethod = "LPU"\nw = 168\nfield = "theme"\nepsilon = 8.0',
+    )
+    server, clock = LocalServer(survey(week)), ManualClock()
+    cost = 8 * UNITS_PER_EPSILON
+    with device(folder, server, clock) as client:
+        begin(server, clock, 5)
+        client.tick()
+        free = survey(TEXT, version="2", step='"1s"', event="8.0", epsilon="8.0", lateness='"1s"')
+        free = replace(free, budget=Budget.of(event=8.0))
+        serve(server, free)
+        heard = client.status().spent
+        for second in range(60):
+            clock.set(6 * 3600.0 + second)
+            server.begin(free.step_at(clock.now()))
+            client.tick()
+            client.upload()
+            assert client.status().spent <= cost
+        assert client.status().version == 2
+        assert client.status().spent - heard <= cost
+        assert sum(len(kept) for kept in server.reports.values()) <= 1
+        clock.advance(168 * 3600)
+        server.begin(free.step_at(clock.now()))
+        client.tick()
+        assert client.status().spent <= 2 * cost  # a week later once more
+
+
+def test_a_stream_of_changes_goes_on_across_versions(folder: Path) -> None:
+    moves = TEXT.replace("event = 1.0\nuser = 20.0", "user = 20.0").replace(
+        'kind = "histogram"\nfield = "theme"\nepsilon = 1.0',
+        'kind = "changes"\nfield = "theme"\nepsilon = 1.0\nsteps = 8\nchanges = 2',
+    )
+    server, clock = LocalServer(survey(moves)), ManualClock()
+    with device(folder, server, clock) as client:
+        days(client, server, clock, range(24, 26))
+        spent = client.status().spent
+        with client._store.transaction():
+            before = client._store._run("SELECT question, stream FROM following")
+        serve(server, survey(moves.replace('"A survey"', '"Another title"'), version="2"))
+        days(client, server, clock, range(26, 32))
+        assert (client.status().version, client.status().spent) == (2, spent)
+        with client._store.transaction():
+            assert client._store._run("SELECT question, stream FROM following") == before
+        # Another question under the same name is another stream: it must wait for the next horizon.
+        serve(server, survey(moves.replace("changes = 2", "changes = 3"), version="3"))
+        days(client, server, clock, range(32, 34))
+        assert client.status().spent == 2 * spent
+        serve(server, survey(moves.replace("changes = 2", "changes = 4"), version="4"))
+        assert days(client, server, clock, range(34, 40)) == [0] * 6
+        assert client.status().spent == 2 * spent
 
 
 def test_memos_are_carried_over_and_not_paid_again(folder: Path) -> None:
@@ -87,8 +127,8 @@ def test_memos_are_carried_over_and_not_paid_again(folder: Path) -> None:
         assert client.status().memos == {"page": 2}
         live(client, server, clock, 11, 4)
         assert client.status().spent > spent
-        assert answers(client).keys() == {4}
-        assert kept.keys() == {1, 2}
+        assert answers(client).keys() == {1, 2, 4}
+        assert {key: answers(client)[key] for key in (1, 2)} == kept
 
 
 def test_values_of_fields_that_changed_are_forgotten(folder: Path) -> None:
@@ -97,8 +137,12 @@ def test_values_of_fields_that_changed_are_forgotten(folder: Path) -> None:
         live(client, server, clock, 5, 5)
         serve(server, survey(MEMO.replace("size = 6", "size = 3"), version="2"))
         begin(server, clock, 6)
-        assert client.tick() == 1  # 5 is no value of the field any more: "(none)"
-        assert answers(client).keys() == {3}
+        # Another domain is another mechanism, whose memos the first version kept nothing apart for.
+        assert client.tick() == 0
+        assert client.status().counts["refused: budget"] == 1
+        assert answers(client) == {}
+        with client._store.transaction():
+            assert client._store.recorded("home") is None  # 5 is no value of the field any more
 
 
 def test_another_process_changes_the_version(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer()
-_UNITS = {"event": "this step", "window": "this window", "user": "for life"}
+_UNITS = ("event", "window", "user")
 
 
 @app.callback(invoke_without_command=True)
@@ -40,6 +41,9 @@ def show_status(
     console = page()
     console.print(f"[bold]{status.collection}[/], version {status.version}, step {status.step:,}\n")
     console.print(_accounts(status))
+    if status.recovered is not None:
+        when = datetime.fromtimestamp(status.recovered, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        console.print(f"\nBegun anew on {when} after the database was lost: all limits counted as spent then.")
     rows = [
         ("permanent answers", ", ".join(f"{name} {count}" for name, count in status.memos.items())),
         ("waiting to be sent", f"{status.queued:,}"),
@@ -52,14 +56,27 @@ def show_status(
     return None
 
 
+@app.command("recover")
+def begin_anew(folder: Annotated[Path, typer.Argument(help="The client's folder.", show_default=False)]) -> None:
+    """Begin anew where a device's database was lost. All that may have been spent counts as spent.
+
+    Limits for life are spent for good: questions under them are answered no more. Those of a window are spent until it
+    has passed. What is left of the database is kept aside. A folder that can be used is refused.
+    """
+    from hubbub.client import Client
+
+    Client.recover(folder)
+    typer.echo("Begun anew. Every limit counts as spent: for life for good, of a window until it has passed.")
+
+
 def _accounts(status: ClientStatus) -> Any:
     from hubbub.cli.tables import plain_table
+    from hubbub.collection.duration import shown
 
     table = plain_table("epsilon", "spent", "remains", "limit")
-    for unit, words in _UNITS.items():
-        account = getattr(status, unit)
-        if account is not None:
-            table.add_row(words, *map(_epsilon, account))
+    for promise in status.promises:
+        words = "for life" if promise.seconds is None else f"in {shown(int(promise.seconds))}"
+        table.add_row(words, *map(_epsilon, (promise.spent, promise.remaining, promise.limit)))
     if status.user is None:
         table.add_row("ever", _epsilon(status.spent), "", "")
     return table
@@ -72,6 +89,8 @@ def _record(status: ClientStatus) -> dict[str, Any]:
         account = getattr(status, unit)
         names = ("spent", "remaining", "limit")
         record[unit] = account and dict(zip(names, map(_number, account), strict=True))
+    for promise in record["promises"]:
+        promise.update({name: _number(promise[name]) for name in ("spent", "remaining", "limit")})
     return {**record, "spent": _number(status.spent)}
 
 
