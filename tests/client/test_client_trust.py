@@ -277,3 +277,66 @@ def test_every_honest_ask_is_admitted() -> None:
             with pytest.raises(Refused):
                 admit(collection, Published(question, replace(ask, step=9, cohort=Arc(0, 5))), 9)
             assert ask.cohort.share == 1.0
+
+
+def test_an_ask_may_not_spend_more_than_its_question_promised(folder: Path, clock: ManualClock) -> None:
+    """The budget has room for 8: the question's own promise of 1 holds."""
+    server = LocalServer(survey(event="8.0", user="80.0"))
+    begin(server, clock, 5)
+    with device(folder, server, clock) as client:
+        for epsilon in (2.0, 1.0 + 1e-12, 0.5, 1.0 - 1e-12):  # and no epsilon of its own tags a device
+            ask = replace(popular(server), mechanism=hb.GRR(epsilon=epsilon, domain=3))
+            server.publish_asks([("popular", ask)], 5, clock.now() + 1)
+            assert client.tick() == 0
+            clock.advance(300)
+        assert spent(client) == 0
+        server.publish_asks([("popular", popular(server))], 5, 9e12)
+        assert client.tick() == 1
+
+
+def test_a_name_has_one_answer_whatever_claims_it(folder: Path, clock: ManualClock) -> None:
+    text = TEXT.replace('kind = "histogram"', 'kind = "stream"\nmethod = "LBD"\nw = 4')
+    server = LocalServer(survey(text, event="8.0", user="80.0"))
+    begin(server, clock, 5)
+    terms = server.collection.terms["popular"]
+    asked = server.collection.questions["popular"].question(server.collection.fields["theme"])
+    several = {asked.mechanism(units).spec_id: asked.mechanism(units) for units in range(10**11, 10**12, 10**9)}
+    allowed = [mechanism for spec_id, mechanism in several.items() if spec_id in terms.mechanisms]
+    with device(folder, server, clock) as client:
+        for mechanism in allowed[:3]:
+            ask = replace(popular(server), mechanism=mechanism)
+            server.publish_asks([("popular", ask)], 5, clock.now() + 1)
+            client.tick()
+            clock.advance(300)
+        assert len(allowed) > 1
+        assert client.status().queued == 1
+        server.rounds["popular"] = 2
+        server.publish_asks([("popular", popular(server))], 5, clock.now() + 1)
+        client.tick()
+        assert client.status().queued <= 2
+        for number in (0, 3, 7):
+            before = refused(client).get("round", 0)
+            server.rounds["popular"] = number
+            spec = {"question": "popular", "run": 0, "round": number, "part": 0, "ask": popular(server).spec()}
+            server.publish_asks([], 5, clock.now() + 1, {"asks": [spec]})
+            clock.advance(300)
+            client.tick()
+            assert refused(client).get("round", 0) == before + 1
+
+
+def test_a_question_promised_once_in_seven_days_is_answered_once_in_seven_days(
+    folder: Path, clock: ManualClock
+) -> None:
+    week = TEXT.replace('kind = "histogram"', 'kind = "stream"\nmethod = "LPU"\nw = 168')
+    server = LocalServer(survey(week, event="8.0", user="800.0"))
+    whole = server.collection.fields["theme"]
+    mechanism = server.collection.questions["popular"].mechanism_for(whole)
+    with device(folder, server, clock) as client:
+        answered = []
+        for step in range(5, 5 + 2 * 168, 7):
+            clock.set(server.collection.opens(step) + 1.0)
+            ask = Ask(mechanism=mechanism, step=step, cohort=Arc(0, CIRCLE))  # everyone is asked, every time
+            server.publish_asks([("popular", ask)], step, 9e12)
+            if client.tick():
+                answered.append(step)
+        assert answered == [5, 5 + 168]

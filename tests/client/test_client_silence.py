@@ -1,0 +1,119 @@
+"""Silence does not tell: whatever a device recorded, an observer of its uploads sees the same names, times and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from device import begin, device, seeded
+from local_server import LocalServer, survey
+
+from hubbub.client.answer import Answerer
+from hubbub.collection import Collection, ManualClock
+from hubbub.collection.wire import decode_upload
+
+TEXT = """
+name = "survey"
+version = 1
+title = "A survey"
+
+[schedule]
+step = "1h"
+lateness = "10m"
+
+[privacy]
+user = 7.2
+minimum_batch = 20
+
+[privacy.window]
+epsilon = 6.0
+steps = 3
+
+[fields.home]
+kind = "ordinal"
+size = 3
+
+[fields.work]
+kind = "ordinal"
+size = 3
+
+[questions.popular]
+kind = "histogram"
+field = "home"
+epsilon = 0.6
+
+[questions.page]
+kind = "memo"
+field = "home"
+epsilon = 0.6
+permanent = 1.2
+
+[questions.desk]
+kind = "memo"
+field = "work"
+epsilon = 0.6
+permanent = 1.2
+"""
+FIRST = survey(TEXT)
+SECOND = survey(TEXT.replace("user = 7.2", "user = 6.0").replace("epsilon = 6.0", "epsilon = 5.0"), version="2")
+STEPS = 4
+VALUES = (0, 1, None)
+
+
+def seen(
+    folder: Path, homes: Iterable[int | None], versions: tuple[Collection, ...] = (FIRST, SECOND), works: int = 3
+) -> list[Any]:
+    """All that the network and the server see of a device: requests, and of uploads the names and sizes."""
+    clock, seen = ManualClock(), []
+    server = LocalServer(versions[0])
+    with device(folder, server, clock, rng=seeded("observed")) as client:
+        for number, home in enumerate(homes):
+            if number == STEPS // 2 and len(versions) > 1:
+                server.__dict__.update(LocalServer(versions[1]).__dict__)
+            begin(server, clock, 5 + number)
+            server.seen.clear()
+            server.bodies.clear()
+            client.record("work", number % works)
+            if home is not None:
+                client.record("home", home)
+            client.tick()
+            client.upload()
+            uploads = [(len(body), decode_upload(body).version, _named(body)) for body in server.bodies]
+            seen.append((number, list(server.seen), uploads))
+    return seen
+
+
+def _named(body: bytes) -> list[tuple[str, int]]:
+    return [(str(entry.name), len(entry.report)) for entry in decode_upload(body).entries]
+
+
+def histories() -> list[tuple[int | None, ...]]:
+    return list(product(VALUES, repeat=STEPS))
+
+
+def test_all_histories_look_alike(folder: Path) -> None:
+    looks = {repr(seen(folder / str(number), homes)) for number, homes in enumerate(histories())}
+    assert len(looks) == 1
+    # And the budgets were tight: something fell silent, and something went on.
+    names = [name.split(":")[0] for step in seen(folder / "again", (0, 1, 2, 0)) for up in step[2] for name, _ in up[2]]
+    assert names.count("page") == names.count("desk") == STEPS
+    assert names.count("popular") == STEPS - 1
+
+
+def test_memos_that_others_pay_for_are_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted bug: all questions share one account."""
+
+    def shared(self: Answerer, question: str, step: int, units: int) -> None:
+        self._store.book.spend(step, "asks", question, units)
+
+    start, end = TEXT.index("[privacy.window]"), TEXT.index("[fields.home]")
+    alone = survey(TEXT[:start] + TEXT[end:], user="14.4")
+    some = [(0, 0, 0, 0), (0, 1, 2, 0), (0, 1, 0, 1)]
+    for bug, looks in ((False, 1), (True, 2)):
+        if bug:
+            monkeypatch.setattr(Answerer, "_spend", shared)
+        found = {repr(seen(folder / f"{bug}{k}", homes, (alone,), works=1)) for k, homes in enumerate(some)}
+        assert len(found) == looks
