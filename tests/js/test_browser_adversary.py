@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
 
 HERE = Path(__file__).parent
-_adversary = run_path(str(HERE / "adversary.py"))
+_adversary = run_path(str(HERE / "browser_adversary.py"))
 PLANTED = {
     "a version forgets what was promised": (
         "client.ts",
@@ -39,7 +39,7 @@ def play(node: list[str], bundle: Path, seeds: Iterable[int]) -> tuple[dict[int,
     keys = Keys.new()
     adversaries = {seed: _adversary["Adversary"](seed, keys) for seed in seeds}
     done = subprocess.run(
-        [*node, str(HERE / "adversary.mjs")],
+        [*node, str(HERE / "browser_adversary.mjs")],
         env={"HUBBUB_JS": str(bundle)},
         input="".join(f"{json.dumps(adversary.history())}\n" for adversary in adversaries.values()),
         capture_output=True,
@@ -113,7 +113,7 @@ def test_no_promise_is_broken_in_a_browser(context: BrowserContext, site: Callab
         history["events"] = [["losing", False] if event[0] == "losing" else event for event in history["events"]]
         told = page.evaluate(
             """async ([history, database]) => {
-              const { play } = await import("/adversary.mjs");
+              const { play } = await import("/browser_adversary.mjs");
               return play(history, (options) => hubbub.connect({ ...options, database }));
             }""",
             [history, f"device {seed}"],

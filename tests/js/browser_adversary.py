@@ -76,7 +76,7 @@ SIZE_VIEW = {"kind": "binned", "first": 1, "factor": 2, "cells": 4}
 class Adversary:
     """One history: documents, asks, clocks and losses drawn from a seed.
 
-    Example: Adversary(7).history()["events"] is what `adversary.mjs` plays.
+    Example: Adversary(7).history()["events"] is what `browser_adversary.mjs` plays.
     """
 
     def __init__(self, seed: int, keys: Keys) -> None:

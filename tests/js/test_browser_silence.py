@@ -79,7 +79,7 @@ def test_all_histories_look_alike(built: Path, node: list[str], change: str, cov
     days = served(second, keys)
     histories = [history(days, values) for values in itertools.product((0, 1, None), repeat=DAYS)]
     done = subprocess.run(
-        [*node, str(HERE / "adversary.mjs")],
+        [*node, str(HERE / "browser_adversary.mjs")],
         env={"HUBBUB_JS": str(built / "internals.mjs")},
         input="".join(f"{json.dumps({'keys': keys.public.hex(), 'events': events})}\n" for events in histories),
         capture_output=True,
