@@ -747,6 +747,18 @@ def test_a_lost_account_is_refused_and_recovered_only_on_purpose(
         assert len(collector.entries) == (1 if unit == "user" else 2 + visited)
 
 
+def test_without_its_key_a_device_keeps_its_account(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    page = visit(context, collector)
+    tick(page, collector)
+    page.evaluate(DROP, "key")
+    page.close()
+    page = visit(context, collector)
+    assert status(page)["lifetime"] == EPSILON
+    tick(page, collector)
+    assert len(collector.entries) == 1
+
+
 def test_a_version_with_unsafe_terms_is_not_put_in_force(context: BrowserContext, site: Callable[..., Any]) -> None:
     collector = site(THEMES)
     page = visit(context, collector)

@@ -123,6 +123,15 @@ test("promises that are kept and debits that they allow, on clocks that jump", (
   assert.ok(taken > 500 && back > 100, `${taken} ${back}`);
 });
 
+test("more promises than are kept are refused", () => {
+  const window = { question: null, limit: 1n, steps: 1, interval: 1000, parts: { asks: 1n } };
+  const promises = Array.from({ length: 513 }, (_, origin) => ({ ...window, origin }));
+  const kept = js.addPromises([], promises.slice(0, 512));
+  assert.equal(kept.length, 512);
+  assert.throws(() => js.addPromises(kept, promises.slice(512)), /promises/);
+  assert.equal(js.addPromises(kept, [{ ...window, limit: 0n, steps: 0, interval: 0, origin: 0, parts: {} }]).length, 1);
+});
+
 test("an account that was lost counts as spent: for life for good, else until its time has passed", () => {
   const at = { wall: 5000, trusted: 0 };
   const window = { question: null, limit: 10n, steps: 3, interval: 100, origin: 0, parts: { asks: 10n } };

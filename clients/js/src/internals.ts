@@ -7,7 +7,7 @@ export { admits } from "./ask";
 export { Watch, newBook } from "./book";
 export { Client } from "./client";
 export { readCollection } from "./collection";
-export { addPromises, charge, counts, implies, spending } from "./promises";
+export { addPromises, charge } from "./promises";
 export { openSealed } from "./sealed";
 export { frame } from "./upload";
 export { expBelow, fraction, spentBy, within } from "./exact";

@@ -42,7 +42,7 @@ export interface Ledger {
 }
 
 /** The most promises that are kept. */
-export const MOST_PROMISES = 512;
+const MOST_PROMISES = 512;
 
 /** The name in the totals of what a question spent. */
 export const ofQuestion = (question: string): string => `question:${question}`;
@@ -51,13 +51,13 @@ export const ofQuestion = (question: string): string => `question:${question}`;
  * Whether a debit counts toward a promise: until the step has moved on by `steps` *and* trusted time by one interval less.
  * So no such stretch of true time costs more than the limit, whatever is done to the clock.
  */
-export function counts({ steps, interval, origin }: Promised, at: Moment, now: Moment): boolean {
+function counts({ steps, interval, origin }: Promised, at: Moment, now: Moment): boolean {
   const step = Math.floor((now.wall - origin) / interval);
   return !steps || at.wall >= origin + (step - steps + 1) * interval || at.trusted > now.trusted - (steps - 1) * interval;
 }
 
 /** Whether keeping a promise keeps another one too. */
-export function implies(a: Promised, b: Promised): boolean {
+function implies(a: Promised, b: Promised): boolean {
   const sameGrid = a.interval === b.interval && a.origin === b.origin;
   const longer = sameGrid ? a.steps >= b.steps : (a.steps - 1) * a.interval >= b.steps * b.interval;
   return a.question === b.question && a.limit <= b.limit && (!a.steps || (!!b.steps && longer));
