@@ -27,7 +27,7 @@ export const entryKey = ({ question, step, round }: Pick<Entry, "question" | "st
 
 /**
  * The readable upload of one entry, as `collection/wire.py` reads it, padded to whole kilobytes and at least two. It names
- * the answer, and nothing that a server could vary from device to device.
+ * the answer by the signed collection and the clock: no hash of an ask or a mechanism, which could tag a device.
  */
 export function frame({ collection, version, question, step, round, id, report, cover }: Entry): string {
   const spell = (...entries: unknown[]) => JSON.stringify({ collection, version, entries, pad: "" });
