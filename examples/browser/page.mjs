@@ -11,22 +11,22 @@ const epsilon = (units) => (Number(units) / 1e12).toLocaleString("en", { maximum
 
 let client;
 
-/** The units of privacy, in words: a step is a day, or some other stretch of time. */
-function named(unit) {
-  const { budget, interval } = client.collection;
+/** How long a promise is for, in words: a step is a day, or some other stretch of time. */
+function named({ steps, interval }) {
   const day = interval === 86_400_000;
-  if (unit === "window") return `${budget.width} ${day ? "days" : "steps"}`;
-  return unit === "user" ? "For life" : day ? "Today" : "This step";
+  if (steps > 1) return `${steps} ${day ? "days" : "steps"}`;
+  return steps === 0 ? "For life" : day ? "Today" : "This step";
 }
 
 async function show() {
   const status = await client.status();
   at("spent").textContent = epsilon(status.lifetime);
   at("waiting").textContent = status.pending;
-  const meters = Object.entries(status.asks).map(([unit, { spent, limit }]) => {
+  const whole = status.promises.filter(({ scope }) => scope === "asks");
+  const meters = whole.map(({ spent, limit, ...promise }) => {
     const row = document.createElement("label");
     row.className = "meter";
-    row.append(named(unit), bar(spent, limit), `${epsilon(spent)} of ${epsilon(limit)}`);
+    row.append(named(promise), bar(spent, limit), `${epsilon(spent)} of ${epsilon(limit)}`);
     return row;
   });
   at("meters").replaceChildren(...meters);

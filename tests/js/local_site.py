@@ -35,6 +35,7 @@ class Site:
         self.clock = ManualClock(1e9)
         self.asks: list[tuple[str, Ask]] | None = None
         """What is asked, where a test wants to ask something of its own."""
+        self.round = 1
         self.status = 200
         """What uploads are answered with; 0 takes them in and hangs up."""
         self.uploads: list[bytes] = []
@@ -43,10 +44,10 @@ class Site:
         self.replays = 0
         self.reject: str | None = None
         self.headers: list[dict[str, str]] = []
-        self.tagged = False
-        """Whether each document has an ETag of its own, as by a server that wants to know who asks again."""
-        self.known: list[str | None] = []
-        """The tags that were given back with requests for documents."""
+        self.tag = ""
+        """The tag of every document, by which a server could know a browser again."""
+        self.tags_back: list[str] = []
+        """The paths that were asked for with the tag of before."""
         self._lock = Lock()
         handler = type("Handler", (_Handler,), {"site": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -81,9 +82,13 @@ class Site:
         return found
 
     def published(self) -> Json:
-        asks: list[Json] = [{"question": name, "ask": ask.spec()} for name, ask in self.current()]
+        asks: list[Json] = [
+            {"question": name, "run": 0, "round": self.round, "part": 0, "ask": ask.spec()}
+            for name, ask in self.current()
+        ]
         return {
-            "collection_id": self.collection.collection_id,
+            "collection": self.collection.name,
+            "version": self.collection.version,
             "step": self.step,
             "asks": asks,
             "closes": self.collection.opens(self.step + 1),
@@ -93,7 +98,7 @@ class Site:
         """Count an upload, each id once."""
         assert len(body) == 2048 <= json_size(self.collection.frame_bytes)
         upload = decode_upload_json(body)
-        assert upload.collection_id == self.collection.collection_id
+        assert upload.collection == self.collection.name
         with self._lock:
             self.uploads.append(body)
             if self.reject:
@@ -107,9 +112,14 @@ class Site:
             self.duplicates += duplicates
             return {"accepted": accepted, "duplicates": duplicates, "rejected": []}
 
-    def reports(self) -> list[Reports]:
-        """The reports that came, each checked to be one."""
-        return [entry.reports() for entry in self.entries.values()]
+    def reports(self, question: str | None = None) -> list[Reports]:
+        """The reports that came, each checked to be one of its question's mechanism."""
+        mechanisms = {name: ask.mechanism for name, ask in self.current()}
+        return [
+            entry.reports(mechanisms[entry.question])
+            for entry in self.entries.values()
+            if question in (None, entry.question)
+        ]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -121,9 +131,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         site, path = self.site, self.path.partition("?")[0]
+        if "if-none-match" in self.headers:
+            site.tags_back.append(path)
         home = f"/v1/collections/{site.collection.name}"
-        if path.startswith(home):
-            site.known.append(self.headers.get("if-none-match"))
         if path == home:
             return self._json(site.sealed(site.collection.spec()))
         if path == f"{home}/asks":
@@ -157,8 +167,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
-        self.send_header("cache-control", "no-cache" if self.site.tagged else "no-store")
-        if self.site.tagged:
-            self.send_header("etag", f'"{len(self.site.known)}"')
+        self.send_header("cache-control", "no-cache" if self.site.tag else "no-store")
+        if self.site.tag:
+            self.send_header("etag", self.site.tag)
         self.end_headers()
         self.wfile.write(body)

@@ -20,6 +20,7 @@ from hubbub.mechanisms.frequency import GRR
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc
+from hubbub.protocols.view import Clipped
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -37,6 +38,7 @@ THEMES = Collection(
 )
 EPSILON = 10**12
 OPEN = "options => open_client(options).then(client => { window.client = client; })"
+SURE = {"epsilon_above_8": "what was answered is to be seen"}
 STATUS = """() => client.status().then(status => JSON.parse(JSON.stringify(status,
     (_, value) => typeof value === "bigint" ? Number(value) : value)))"""
 # What is on the disk, as another program would see it.
@@ -49,8 +51,8 @@ STORED = """async () => {
   const all = await asked(db.transaction("kept").objectStore("kept").getAll());
   db.close();
   return {
-    spent: Number(all.find((one) => one?.asks)?.asks.lifetime ?? 0n),
-    entries: all.filter((one) => one?.ask).length,
+    spent: Number(all.find((row) => row?.totals)?.totals.asks ?? 0n),
+    entries: all.filter((row) => row?.id && row.question).length,
   };
 }"""
 
@@ -85,41 +87,37 @@ def status(page: Page) -> dict[str, Any]:
     return found
 
 
+def promise(page: Page, scope: str) -> dict[str, Any]:
+    """The one promise about an account or a question."""
+    (found,) = [each for each in status(page)["promises"] if each.pop("scope") == scope]
+    return found
+
+
 def test_records_and_uploads(context: BrowserContext, site: Callable[..., Any]) -> None:
     collector = site(THEMES)
     page = visit(context, collector)
     record(page, "theme", "dark")
     tick(page, collector)
     tick(page, collector)  # an ask is answered once
+    step, life = {"steps": 1, "interval": HOUR * 1000}, {"steps": 0, "interval": 0}
     assert status(page) == {
         "step": collector.step,
         "lifetime": EPSILON,
-        "asks": {"user": {"spent": EPSILON, "limit": 3 * EPSILON}},
-        "memos": {"user": {"spent": 0, "limit": 0}},
+        "promises": [
+            {"scope": "asks", "spent": EPSILON, "limit": 3 * EPSILON, **life},
+            {"scope": "question:popular", "spent": EPSILON, "limit": EPSILON, **step},
+        ],
+        "recovered": False,
         "pending": 0,
         "refused": {},
     }
     ((_, ask),) = collector.current()
     (entry,) = collector.entries.values()
-    assert entry.ask_id == ask.ask_id
+    assert entry.name == ("popular", 0, collector.step, 1, 0)
     assert ask.mechanism.accumulate(Reports.concat(collector.reports())).n == 1
     (headers,) = collector.headers
     assert headers["content-type"] == "application/json"
     assert not {"cookie", "referer"} & headers.keys()
-
-
-def test_a_tag_that_the_server_chose_is_not_given_back(context: BrowserContext, site: Callable[..., Any]) -> None:
-    """A browser's cache would: a tag of its own for every device is a cookie."""
-    collector = site(THEMES)
-    collector.tagged = True
-    page = visit(context, collector)
-    for _ in range(3):
-        tick(page, collector, later=collector.collection.step_seconds)
-    page.reload()
-    page = visit(context, collector)
-    tick(page, collector)
-    assert len(collector.known) > 4
-    assert set(collector.known) == {None}
 
 
 def test_works_as_a_script_tag(context: BrowserContext, site: Callable[..., Any]) -> None:
@@ -166,38 +164,42 @@ def test_the_recorded_value_is_what_is_answered_and_nothing_recorded_is_a_value_
 ) -> None:
     # At epsilon 30 a false answer has probability 2e-13.
     sure = {name: QuestionSpec(kind="histogram", field=name, epsilon=30.0, mechanism="GRR") for name in THEMES.fields}
-    collector = site(replace(THEMES, questions=sure, budget=Budget.of(event=60.0)))
+    collector = site(replace(THEMES, questions=sure, budget=Budget.of(event=60.0), overrides=SURE))
     page = visit(context, collector)
     record(page, "age", 41)
     tick(page, collector)
-    asks = {ask.ask_id: name for name, ask in collector.current()}
-    said = {asks[entry.ask_id]: int(entry.reports().private["value"][0]) for entry in collector.entries.values()}
-    assert said == {"theme": 2, "age": 41}
+    told = {name: [int(report.private["value"][0]) for report in collector.reports(name)] for name in sure}
+    assert told == {"theme": [2], "age": [41]}
 
 
 def test_the_first_value_of_a_step_is_the_one_that_counts(context: BrowserContext, site: Callable[..., Any]) -> None:
     sure = QuestionSpec(kind="histogram", field="age", epsilon=30.0, mechanism="GRR")
-    collector = site(replace(THEMES, questions={"a": sure}, budget=Budget.of(event=90.0)))
+    asked = {"a": sure, "b": sure}
+    collector = site(replace(THEMES, questions=asked, budget=Budget.of(event=90.0), overrides=SURE))
     page = visit(context, collector)
     record(page, "age", 1)
+    first, second = collector.current()
+    collector.asks = [first]
     tick(page, collector)
     record(page, "age", 2)
-    ((name, ask),) = collector.current()
-    collector.asks = [(name, replace(ask, cohort=Arc(5, CIRCLE)))]  # the same step, asked otherwise
+    collector.asks = [second]  # in the same step, later
     page.evaluate("client.asks = null")
     tick(page, collector)
+    collector.asks = None
+    page.evaluate("client.asks = null")
     tick(page, collector, later=HOUR)  # nothing was recorded in this step
     collector.clock.advance(HOUR)
     set_time(page, collector)
     record(page, "age", 3)
     record(page, "age", 4)
     tick(page, collector)
-    assert [int(report.private["value"][0]) for report in collector.reports()] == [1, 1, 100, 4]
+    for name in asked:
+        assert [int(report.private["value"][0]) for report in collector.reports(name)] == [1, 100, 4]
 
 
 def test_an_answer_can_wait_for_what_is_yet_to_be_recorded(context: BrowserContext, site: Callable[..., Any]) -> None:
     sure = QuestionSpec(kind="histogram", field="age", epsilon=30.0, mechanism="GRR")
-    collector = site(replace(THEMES, questions={"a": sure}, budget=Budget.of(event=90.0)))
+    collector = site(replace(THEMES, questions={"a": sure}, budget=Budget.of(event=90.0), overrides=SURE))
     collector.clock.set(THEMES.opens(277777))
     page = visit(context, collector)
     for part in range(4):
@@ -223,7 +225,7 @@ def test_offline_answers_wait_and_go_out_when_the_network_is_back(
     context.set_offline(False)
     page.wait_for_function("() => client.status().then(status => status.pending === 0)")
     assert len(collector.entries) == 2
-    assert {entry.ask_id for entry in collector.entries.values()} >= {ask.ask_id for _, ask in collector.current()}
+    assert [entry.step for entry in collector.entries.values()] == [collector.step - 1, collector.step]
 
 
 def test_a_retry_sends_the_same_bytes(context: BrowserContext, site: Callable[..., Any]) -> None:
@@ -300,8 +302,8 @@ def test_the_budget_is_the_last_word(context: BrowserContext, site: Callable[...
     for _ in range(5):
         tick(page, collector, later=HOUR)
     assert len(collector.entries) == 3
-    assert status(page)["refused"] == {"popular": "user: the budget is spent"}
-    assert status(page)["asks"]["user"] == {"spent": 3 * EPSILON, "limit": 3 * EPSILON}
+    assert status(page)["refused"] == {"popular": "budget: asks has spent what was promised"}
+    assert promise(page, "asks") == {"spent": 3 * EPSILON, "limit": 3 * EPSILON, "steps": 0, "interval": 0}
     page.close()
     page = visit(context, collector)
     tick(page, collector, later=HOUR)
@@ -435,12 +437,10 @@ def test_what_memos_cost_does_not_show_in_the_other_questions(
     for changes in (False, True):
         collector = site(both)
         page = visit(context, collector)
-        popular = set()
         for day in range(6):
             record(page, "theme", ("light", "dark")[day % 2 if changes else 0])
             tick(page, collector, later=HOUR)
-            popular |= {ask.ask_id for name, ask in collector.current() if name == "popular"}
-        answered.append(sum(entry.ask_id in popular for entry in collector.entries.values()))
+        answered.append(sum(entry.question == "popular" for entry in collector.entries.values()))
         assert len(collector.entries) - answered[-1] == 6
     assert answered == [4, 4]
 
@@ -465,7 +465,8 @@ def test_small_arcs_and_greedy_asks_are_refused(context: BrowserContext, site: C
     ((_, ask),) = collector.current()
     greedy: dict[str, Ask] = {
         "cohort": replace(ask, cohort=Arc(0, THEMES.minimum_arc - 1)),
-        "epsilon": replace(ask, mechanism=GRR(epsilon=1.5, domain=3)),
+        "mechanism": replace(ask, mechanism=GRR(epsilon=2.0, domain=3)),
+        "view": replace(ask, view=Clipped(0.0, 1.0)),
         "step": replace(ask, step=collector.step + 1, standing=False),
     }
     for reason, asked in greedy.items():
@@ -536,8 +537,7 @@ def test_half_the_circle_is_half_of_the_devices(context: BrowserContext, site: C
     # Each database is a device. Of 24, all or none are in a half with probability 2^-23.
     collector = site(THEMES)
     ((_, ask),) = collector.current()
-    halves = [replace(ask, cohort=Arc(0, CIRCLE // 2)), replace(ask, cohort=Arc(CIRCLE // 2, CIRCLE // 2))]
-    collector.asks = [("popular", half) for half in halves]
+    collector.asks = [("popular", replace(ask, cohort=Arc(0, CIRCLE // 2)))]
     page = visit(context, collector)
     options = {"collection": "themes", "keys": [collector.keys.public.hex()]}
     page.evaluate(
@@ -546,9 +546,7 @@ def test_half_the_circle_is_half_of_the_devices(context: BrowserContext, site: C
         }""",
         options,
     )
-    counts = [sum(entry.ask_id == half.ask_id for entry in collector.entries.values()) for half in halves]
-    assert sum(counts) == 24
-    assert all(counts)
+    assert 0 < len(collector.entries) < 24
 
 
 @pytest.mark.parametrize("what", ["collection", "asks"])
@@ -624,7 +622,168 @@ def test_a_window_is_not_emptied_by_a_new_version(context: BrowserContext, site:
     for _ in range(3):
         tick(page, collector, later=HOUR)
     assert len(collector.entries) == 2
-    assert status(page)["asks"]["window"]["spent"] == 2 * EPSILON
+    assert promise(page, "asks") == {"spent": 2 * EPSILON, "limit": 2 * EPSILON, "steps": 10, "interval": HOUR * 1000}
+
+
+def test_a_version_that_lifts_every_limit_lifts_none(context: BrowserContext, site: Callable[..., Any]) -> None:
+    # Version 1 promises 2 in any 7 days. Version 2 has steps of a second, no window, and 8 in each of them.
+    collector = site(replace(THEMES, budget=Budget.of(window=(2.0, 7 * 24))))
+    page = visit(context, collector)
+    tick(page, collector)
+    greedy = QuestionSpec(kind="histogram", field="theme", epsilon=2.0)
+    asked = {**THEMES.questions, "more": greedy, "age": replace(greedy, field="age")}
+    collector.collection = replace(
+        THEMES, version=2, step_seconds=1, budget=Budget.of(event=8.0), questions=asked, minimum_arc=1
+    )
+    heard = []
+    for _ in range(3):
+        for _ in range(20):
+            tick(page, collector, later=1)
+        heard.append([entry.question for entry in collector.entries.values()])
+        collector.clock.advance(HOUR)
+    # In the first hour nothing: of `popular` version 1 promised 1 in an hour, and of all questions there is 1 left.
+    assert heard == [["popular"], ["popular"] * 2, ["popular"] * 2]
+    assert status(page)["lifetime"] == 2 * EPSILON
+    page.close()
+    page = visit(context, collector)
+    tick(page, collector, later=1)
+    assert len(collector.entries) == 2
+
+
+def test_an_answer_of_version_1_counts_in_version_2_at_once(context: BrowserContext, site: Callable[..., Any]) -> None:
+    # Once in any 24 hours, whatever the version: steps of a minute do not give the question back.
+    collector = site(replace(THEMES, budget=Budget.of(event=1.0), step_seconds=24 * HOUR))
+    page = visit(context, collector)
+    tick(page, collector)
+    collector.collection = replace(THEMES, version=2, step_seconds=60, budget=Budget.of(event=8.0))
+    for _ in range(5):
+        tick(page, collector, later=60)
+    assert len(collector.entries) == 1
+    tick(page, collector, later=24 * HOUR)
+    assert [entry.step for entry in collector.entries.values()][1:] == [collector.step]
+
+
+def test_a_question_promised_once_in_a_week_is_answered_once_in_a_week(
+    context: BrowserContext, site: Callable[..., Any]
+) -> None:
+    turns = QuestionSpec(kind="stream", field="theme", epsilon=1.0, method="LPU", w=7)
+    collector = site(replace(THEMES, questions={"turns": turns}, budget=Budget.of(event=50.0), step_seconds=24 * HOUR))
+    page = visit(context, collector, trustWallClock=True)
+    ((name, ask),) = collector.current()
+    for _ in range(8):
+        collector.asks = [(name, replace(ask, cohort=Arc(0, CIRCLE), step=collector.step))]  # everyone, every day
+        page.evaluate("client.asks = null")
+        tick(page, collector)
+        page.close()
+        collector.clock.advance(24 * HOUR)
+        page = visit(context, collector, trustWallClock=True)
+    days = [entry.step for entry in collector.entries.values()]
+    assert days == [days[0], days[0] + 7]
+
+
+def test_a_round_is_answered_once_whatever_asks_for_it(context: BrowserContext, site: Callable[..., Any]) -> None:
+    adaptive = QuestionSpec(kind="stream", field="theme", epsilon=1.0, method="LBD", w=5)
+    collector = site(replace(THEMES, questions={"trend": adaptive}, budget=Budget.of(event=50.0)))
+    page = visit(context, collector)
+    ((name, ask),) = collector.current()
+    others = [replace(ask, cohort=Arc(at, CIRCLE)) for at in range(3)]
+    for number in (1, 1, 2, 2, 3, 1):
+        collector.round = number
+        collector.asks = [(name, each) for each in others]
+        page.evaluate("client.asks = null")
+        tick(page, collector)
+    assert [(entry.step, entry.round) for entry in collector.entries.values()] == [
+        (collector.step, 1),
+        (collector.step, 2),
+    ]
+    collector.round = 3
+    page.evaluate("client.asks = null")
+    tick(page, collector)
+    assert status(page)["refused"] == {"trend": "round: an integer from 1 to 2"}
+
+
+DROP = """name => new Promise((resolve, reject) => {
+  const opening = indexedDB.open("hubbub");
+  opening.onsuccess = () => {
+    const transaction = opening.result.transaction("kept", "readwrite");
+    transaction.objectStore("kept").delete([`${location.origin} themes`, name]);
+    transaction.oncomplete = () => { opening.result.close(); resolve(); };
+    transaction.onabort = reject;
+  };
+})"""
+RECOVER = """options => hubbub.recover({ server: location.origin, now: () => window.time, ...options })
+  .then(client => { window.client = client; })"""
+
+
+@pytest.mark.parametrize("unit", ["user", "window"])
+def test_a_lost_account_is_refused_and_recovered_only_on_purpose(
+    context: BrowserContext, site: Callable[..., Any], unit: str
+) -> None:
+    budget = Budget.of(user=3.0) if unit == "user" else Budget.of(window=(1.0, 2))
+    collector = site(replace(THEMES, budget=budget, step_seconds=1))
+    page = visit(context, collector)
+    tick(page, collector)
+    page.evaluate(DROP, "book")
+    page.close()
+    for _ in range(2):  # not by trying again either
+        with pytest.raises(Exception, match="account: gone"):
+            visit(context, collector)
+    page = context.new_page()
+    page.goto(f"{collector.url}/page")
+    page.wait_for_function("() => !!window.hubbub")
+    set_time(page, collector)
+    options = {"collection": "themes", "keys": [collector.keys.public.hex()], "trustWallClock": True}
+    page.evaluate(RECOVER, options)
+    assert status(page)["recovered"]
+    tick(page, collector, later=1)
+    assert len(collector.entries) == 1
+    assert status(page)["refused"] == {"popular": "budget: asks has spent what was promised"}
+    for visited in range(2):
+        page.close()
+        collector.clock.advance(100)
+        page = visit(context, collector, trustWallClock=True)
+        page.evaluate(RECOVER, options)  # the account is there: nothing is lost again
+        tick(page, collector)
+        assert len(collector.entries) == (1 if unit == "user" else 2 + visited)
+
+
+def test_without_its_key_a_device_keeps_its_account(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    page = visit(context, collector)
+    tick(page, collector)
+    page.evaluate(DROP, "key")
+    page.close()
+    page = visit(context, collector)
+    assert status(page)["lifetime"] == EPSILON
+    tick(page, collector)
+    assert len(collector.entries) == 1
+
+
+def test_a_version_with_unsafe_terms_is_not_put_in_force(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    page = visit(context, collector)
+    large = QuestionSpec(kind="histogram", field="theme", epsilon=9.0)
+    collector.collection = replace(THEMES, version=2, questions={"popular": large}, budget=Budget.of(user=30.0))
+    tick(page, collector)
+    assert status(page)["refused"]["asks"].startswith("epsilon: at most 8")
+    assert not collector.headers
+    collector.collection = replace(collector.collection, overrides=SURE)
+    tick(page, collector)
+    assert status(page)["refused"] == {"popular": "budget: asks has spent what was promised"}  # of version 1
+    assert not collector.headers
+
+
+def test_no_tag_goes_back_to_the_server(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    collector.tag = '"you again"'
+    for _ in range(3):
+        page = visit(context, collector)
+        tick(page, collector, later=HOUR)
+        page.evaluate("fetch('/settings.json')")  # as the browser itself does
+        page.close()
+    assert len(collector.entries) == 3
+    assert "/settings.json" in collector.tags_back
+    assert not [path for path in collector.tags_back if path.startswith("/v1/")]
 
 
 BROKEN = {
@@ -671,8 +830,7 @@ def test_the_example_page(
     page.get_by_text("A randomised answer has gone out").wait_for()
     assert page.locator("#waiting").inner_text() == "0"
     assert page.locator("#spent").inner_text() == str(len(collector.entries))  # two, if it is its turn in the stream
-    asked = dict(collector.current())["popular"]
-    assert asked.ask_id in {entry.ask_id for entry in collector.entries.values()}
+    assert "popular" in {entry.question for entry in collector.entries.values()}
     page.get_by_role("button", name="another").click()
     page.get_by_text("already").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -684,7 +842,7 @@ def test_the_example_page(
 
 def test_the_bundle_is_small(built: Path) -> None:
     for name in ("hubbub.mjs", "hubbub.js"):
-        assert len(gzip.compress((built / name).read_bytes(), 9)) < 8000
+        assert len(gzip.compress((built / name).read_bytes(), 9)) < 8750
 
 
 def test_types_are_right(tools: Path, node: list[str]) -> None:

@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.client.split import split_budget
+from hubbub.client.admit import admit
+from hubbub.client.documents import Published, Refused
 from hubbub.collection import Collection, QuestionSpec
+from hubbub.collection.wire import Entry, encode_upload_json
 from hubbub.core.domain import Categorical, Numeric, Ordinal
-from hubbub.core.event import Event
+from hubbub.core.event import units_of
 from hubbub.core.hashing import fingerprint, hash32
+from hubbub.core.migrations import Format
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.spec import canonical
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency import BLH, GRR, OLH, OUE, SUE, BasicRappor
 from hubbub.mechanisms.memo.memo import Memoised
-from hubbub.privacy.clock import Observation
-from hubbub.privacy.ledger import Budget, BudgetExceeded, Ledger, Status, StepRefused, Window
+from hubbub.privacy.book import Book
+from hubbub.privacy.budget import Budget, BudgetExceeded
+from hubbub.privacy.clock import Observation, StepRefused
+from hubbub.privacy.ledger_file import LedgerFile
+from hubbub.privacy.ledger_store import TABLES
+from hubbub.privacy.promise import Promise, of_question
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc, place_on_circle
 from hubbub.protocols.view import Binned, Clipped, Whole
+from hubbub.protocols.window import epsilons
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "js.json"
 EMOJI = Categorical(["\U0001f602", "\u2764", "\U0001f60d", "caf\u00e9", "(none)"])
@@ -123,7 +133,7 @@ def reports() -> Iterator[dict[str, Any]]:
 
 def sent(mechanism: Mechanism, value: Any, block: bytes) -> str:
     given = Given(block)
-    made = report(mechanism, value, given).to_bytes()
+    made = report(mechanism, value, given).to_bare()
     assert not given.given
     return made.hex()
 
@@ -173,100 +183,204 @@ def codes() -> Iterator[dict[str, Any]]:
 
 
 class Shown:
-    """A clock that shows what it is told."""
+    """A clock that shows what it is told, on the grid in force."""
 
-    interval = 100
-    now = Observation(0, 0, 0, 0)
+    origin = 0
+
+    def __init__(self, interval: int) -> None:
+        self.interval, self.wall, self.trusted = interval, 0, 0
+
+    @property
+    def step(self) -> int:
+        return self.wall // self.interval
 
     def spec(self) -> dict[str, Any]:
         return {}
 
     def observe(self, last: Observation | None) -> Observation:
-        return self.now
+        return Observation(self.step, self.wall, 0, self.trusted)
 
 
-def accounts() -> Iterator[dict[str, Any]]:
-    """Debits that a ledger was asked for, on clocks that jump, and what it said."""
-    budgets = [
-        Budget(event=30),
-        Budget(window=Window(50, 4)),
-        Budget(user=200),
-        Budget(event=25, window=Window(40, 3), user=300),
-        Budget(window=Window(10**18, 2), user=10**18),
-    ]
-    for number, budget in enumerate(budgets):
-        rng = Random(seed=f"accounts {number}")
-        clock = Shown()
-        asked = []
-        with Ledger(":memory:", budget, clock=clock) as ledger:
-            step = trusted = 0
-            for turn in range(80):
-                jump, passed, amount = (int(x) for x in rng.uint32(3))
-                step = max(0, step + (0, 0, 1, 1, 1, 2, 5, -2)[jump % 8])
-                trusted += (0, 0, 40, 100, 100, 130, 300, 0)[passed % 8]
-                clock.now = Observation(step, step, step, trusted)
-                spent = 1 + amount % 30 if number < 4 else 10**17 + amount
-                try:
-                    ledger.answer(f"ask {turn}", step, Event("GRR", "0" * 32, spent, step), lambda: b"")
-                    taken = True
-                except (BudgetExceeded, StepRefused):
-                    taken = False
-                units = ledger.status()
-                asked.append(
-                    {
-                        "step": step,
-                        "trusted": trusted,
-                        "cost": str(spent),
-                        "taken": taken,
-                        "lifetime": str(units.lifetime),
-                        "units": _units(units),
-                    }
-                )
-        yield {"budget": json.loads(canonical(budget.spec())), "interval": clock.interval, "asked": asked}
+GRIDS = [(60, 0), (60, 7), (300, 0), (1000, 3)]
+ACCOUNTS = ("asks", "memo:f:x", "memo:f:y")
 
 
-def splits() -> Iterator[dict[str, Any]]:
-    """Budgets, and how they are divided between memos and the other questions."""
-    shares = QuestionSpec(kind="histogram", field="a", epsilon=1.0, mechanism="GRR")
-    stream = QuestionSpec(kind="stream", field="a", epsilon=1.0, method="LPU", w=5)
-    memo = QuestionSpec(kind="memo", field="a", epsilon=0.5, permanent=1.0)
-    asked = [[shares], [memo], [shares, memo], [shares, stream, memo], [shares, stream]]
-    budgets = [
-        Budget.of(event=9.0),
-        Budget.of(window=(30.0, 7)),
-        Budget.of(user=100.0),
-        Budget.of(event=9.5, window=(25.0, 7), user=77.0),
-    ]
-    for questions in asked:
-        for budget in budgets:
-            collection = Collection(
-                name="split",
-                title="split",
-                fields={"a": Ordinal(4)},
-                questions={f"q{k}": question for k, question in enumerate(questions)},
-                budget=budget,
-                step_seconds=60,
+def ledgers() -> Iterator[dict[str, Any]]:
+    """Promises that were made and debits that were asked for, in turn, on clocks that jump, and what a ledger said."""
+    for number in range(50):
+        rng = random.Random(f"ledgers {number}")
+        # On a coarse grid a clock may be set back within the step: the grids of the promises are finer.
+        clock = Shown(rng.choice((60, 1000, 10**9)))
+        file = LedgerFile(":memory:", {}, TABLES, Format("version", 2))
+        turns = []
+        book, scale = Book(file, clock), 1 if number % 10 else 10**15
+        for turn in range(60):
+            clock.wall = max(0, clock.wall + rng.choice((0, 1, 20, 60, 60, 300, 900, -60, -400)))
+            clock.trusted += rng.choice((0, 20, 60, 60, 200, 300))
+            made = [_promise(rng, scale) for _ in range(rng.randrange(1, 4))] if rng.random() < 0.04 or not turn else []
+            with file.transaction():
+                book.promise(made)
+            account, question, cost = rng.choice(ACCOUNTS), rng.choice("pq"), rng.randrange(1, 9) * scale
+            try:
+                with file.transaction():
+                    book.spend(clock.step, account, question, cost)
+                taken = True
+            except (BudgetExceeded, StepRefused):
+                taken = False
+            with file.transaction():
+                promises = [{**promise.spec(), "question": _about(promise)} for promise in book.promises()]
+            turns.append(
+                {
+                    "made": [{**promise.spec(), "question": _about(promise)} for promise in made],
+                    "kept": len(promises),
+                    "debit": [account, question, str(cost), clock.wall, clock.trusted],
+                    "taken": taken,
+                }
             )
-            split = split_budget(collection, budget.user)
-            yield {
-                "budget": json.loads(canonical(budget.spec())),
-                "questions": [question.spec() for question in questions],
-                "asks": _budget(split.asks),
-                "memos": _budget(split.memos),
-            }
+        file.close()
+        yield json.loads(canonical({"interval": clock.interval, "turns": turns}))
 
 
-def _budget(budget: Budget | None) -> dict[str, Any] | None:
-    if budget is None:
-        return None
-    limit, width = (None, 1) if budget.window is None else budget.window
-    units = {"event": budget.event, "window": limit, "user": budget.user}
-    return {**{name: None if value is None else str(value) for name, value in units.items()}, "width": width}
+def _promise(rng: random.Random, scale: int) -> Promise:
+    limit, steps = rng.randrange(20, 90) * scale, rng.choice((0, 1, 1, 2, 3, 5))
+    interval, origin = rng.choice(GRIDS) if steps else (0, 0)
+    limit *= 1 if steps else 5
+    if rng.random() < 0.4:
+        return Promise(limit, steps, interval, origin, scope=of_question(rng.choice("pq")))
+    parts, left = {}, limit
+    for account in rng.sample(ACCOUNTS, rng.choice((2, 3, 3))):
+        parts[account] = min(left, rng.randrange(limit // 4, limit // 2))
+        left -= parts[account]
+    return Promise(limit, steps, interval, origin, parts=parts)
 
 
-def _units(status: Status) -> dict[str, str]:
-    named = {"event": status.event, "window": status.window, "user": status.user}
-    return {name: str(spending.spent) for name, spending in named.items() if spending is not None}
+def _about(promise: Promise) -> str | None:
+    return promise.scope.removeprefix(of_question("")) or None
+
+
+def collections() -> list[Collection]:
+    """A question of every kind that a browser answers, and of those that it leaves to others."""
+    fields = {"a": Ordinal(4), "b": Categorical(EMOJI.names[:4]), "n": Numeric(0.0, 20.0, cells=8)}
+    streams = {
+        method.lower(): QuestionSpec(kind="stream", field="a", epsilon=1.0, method=method, w=5)
+        for method in ("LBU", "LBD", "LPU", "LPA")
+    }
+    shares = {
+        "hist": QuestionSpec(kind="histogram", field="b", epsilon=1.5),
+        "numbers": QuestionSpec(kind="histogram", field="n", epsilon=0.7),
+    }
+    lasting = {
+        "memo": QuestionSpec(kind="memo", field="a", epsilon=0.5, permanent=1.0),
+        "other": QuestionSpec(kind="memo", field="b", epsilon=0.5, permanent=2.0),
+    }
+    budgets = [Budget.of(event=20.0, user=400.0), Budget.of(window=(60.0, 7), user=10**6)]
+    return [
+        Collection(
+            name="vectors",
+            title="vectors",
+            fields=fields,
+            questions={**shares, **(lasting if at else streams)},
+            budget=budget,
+            step_seconds=(3600, 60)[at],
+            origin=(0, 17)[at],
+        )
+        for at, budget in enumerate(budgets)
+    ]
+
+
+def documents() -> Iterator[dict[str, Any]]:
+    """Signed documents and asks, and whether a device goes along with them."""
+    for collection in collections():
+        spec: dict[str, Any] = json.loads(canonical(collection.spec()))
+        changes = [{"change": change, "why": why} for why, change in unsafe(spec)]
+        yield {"spec": spec, "changes": [{"change": {}, "why": ""}, *changes], "asks": list(asks(collection))}
+
+
+def unsafe(spec: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Changes to a document, and what a device refuses it for; nothing, where a reason makes it right again."""
+    name = "hist"
+    (promise,) = spec["terms"][name]["promises"]
+    whole, *_ = spec["promises"]
+    nine, batch = {"epsilon_above_8": "because"}, {"minimum_batch_below_20": "because"}
+
+    def terms(**change: Any) -> dict[str, Any]:
+        return {"terms": {name: {**spec["terms"][name], **change}}}
+
+    large = terms(promises=[{**promise, "limit": 8 * 10**12 + 1}])
+    yield "minimum_batch", {"minimum_batch": 19}
+    yield "", {"minimum_batch": 19, "overrides": batch}
+    yield "minimum_batch", {"minimum_batch": 19, "overrides": nine}
+    yield "epsilon", large
+    yield "", {**large, "overrides": nine}
+    yield "", terms(promises=[{**promise, "limit": 8 * 10**12}])
+    yield "", terms(promises=[{"limit": 9 * 10**12, "steps": 0, "interval": 0, "origin": 0}])
+    yield "promises", {"promises": []}
+    yield "promises", {"promises": [{**whole, "parts": {**whole["parts"], "asks": 10**12}}]}
+    yield "promises", {"promises": [{**whole, "parts": {}}]}
+    yield "parts", {"promises": [{**whole, "parts": {**whole["parts"], "asks": whole["limit"], "more": 1}}]}
+    yield "account", terms(account="others")
+    yield "account", terms(state="memo")
+    yield "field", terms(field="nothing")
+    yield "rounds", terms(rounds=3)
+    yield "frozen", terms(frozen="value")
+    yield "terms", terms(more=1)
+    yield "promise", terms(promises=[{**promise, "parts": {}}])
+    yield "interval", terms(promises=[{**promise, "interval": 0}])
+    yield "origin", terms(promises=[{"limit": 1, "steps": 0, "interval": 0, "origin": 1}])
+    yield "limit", terms(promises=[{**promise, "limit": -1}])
+    yield "format", {"format": 1}
+    yield "name", {"name": "others"}
+
+
+def asks(collection: Collection) -> Iterator[dict[str, Any]]:
+    """Asks of every question, mechanism and round that its terms allow, and others, and what they are refused for."""
+    for name, question in collection.questions.items():
+        terms, domain = collection.terms[name], collection.fields[question.field]
+        asked = question.question(domain)
+        if question.kind == "stream":
+            assert question.method is not None
+            assert question.w is not None
+            units = epsilons(question.method, epsilon=question.epsilon, w=question.w)
+        else:
+            units = (units_of(question.epsilon),)
+        first = next(collection.protocol(name))
+        assert isinstance(first, Ask)
+        first = replace(first, cohort=EVERYONE)
+        for number, spent in enumerate(units):
+            for why, turn, ask in ways(first, asked.mechanism(spent), terms.rounds, collection.minimum_arc):
+                if number and why:
+                    continue
+                published = {"question": name, "run": 0, "round": turn, "part": 0, "ask": ask}
+                yield json.loads(canonical({"published": published, "step": 9, "why": why}))
+        for spent in (units[-1] * 3 // 2, units[-1] - 1000):  # more, and as good as the same: it would tag a device
+            ask = {**first.spec(), "step": 9, "mechanism": asked.mechanism(spent).spec()}
+            published = {"question": name, "run": 0, "round": 1, "part": 0, "ask": ask}
+            yield json.loads(canonical({"published": published, "step": 9, "why": "mechanism"}))
+
+
+def ways(first: Ask, mechanism: Mechanism, rounds: int, arc: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Ways to ask with a mechanism: what it is refused for, the round, the ask."""
+    spec = {**first.spec(), "mechanism": mechanism.spec(), "step": 9, "standing": False}
+    for turn in range(1, rounds + 1):
+        yield "", turn, {**spec}
+        yield "", turn, {**spec, "cohort": Arc(7, arc).spec()}
+    yield "round", rounds + 1, spec
+    yield "round", 0, spec
+    yield "cohort", 1, {**spec, "cohort": Arc(7, arc - 1).spec()}
+    yield "view", 1, {**spec, "view": Binned(1.0, 2.0, 9).spec()}
+    yield "step", 1, {**spec, "step": 8}
+    yield "", 1, {**spec, "step": 8, "standing": True}
+
+
+def frames() -> Iterator[dict[str, Any]]:
+    """Readable uploads, letter for letter."""
+    for question, step, turn, size in (("popular", 7, 1, 3), ("q", 10**9, 2, 0), ("a-long_name" * 5, 12, 1, 900)):
+        name = {"collection": "themes", "version": 3, "question": question, "step": step, "round": turn}
+        entry = Entry(question, 0, step, turn, 0, bytes(range(16)), bytes(k % 256 for k in range(size)))
+        body = encode_upload_json("themes", 3, [entry], 1024)
+        yield {**name, "id": entry.report_id.hex(), "report": entry.report.hex(), "body": body.decode()}
+        cover = encode_upload_json("themes", 3, [], 1024)
+        yield {**name, "id": entry.report_id.hex(), "report": entry.report.hex(), "cover": True, "body": cover.decode()}
 
 
 def vectors() -> dict[str, Any]:
@@ -274,12 +388,6 @@ def vectors() -> dict[str, Any]:
     rng = Random(seed="js vectors")
     seeds, values = rng.uint64(20), [0, 1, 2**32 - 1, 2**32, fingerprint("hello")]
     keys = [b"k" * 16, bytes(range(32)), rng.bytes(32)]
-    asks = [
-        Ask(mechanism=MECHANISMS[0], step=0),
-        Ask(mechanism=MECHANISMS[4], step=20_000, cohort=Arc(CIRCLE - 5, 10), standing=True),
-        Ask(mechanism=MECHANISMS[11], step=3, view=Binned(1.0, 2.0, 5), cohort=EVERYONE),
-        Ask(mechanism=MECHANISMS[5], step=3, view=Clipped(-1.0, 2.0)),
-    ]
     looks = [None, 0, -0.5, 0.1, 1, 1.5, 2.0, 4, 1e300, -1e300]
     views = [Clipped(0.0, 1.5), Binned(1.0, 2.0, 4), Binned(0.5, 10.0, 3)]
     return {
@@ -298,7 +406,6 @@ def vectors() -> dict[str, Any]:
             for places in [[0, 1, 2, 3, CIRCLE // 2, CIRCLE - 3, CIRCLE - 2, CIRCLE - 1]]
             for arc in (EVERYONE, Arc(0, 0), Arc(CIRCLE - 2, 4), Arc(1, 2), Arc(3, CIRCLE - 1), Arc(CIRCLE - 1, 1))
         ],
-        "asks": [{"spec": json.loads(canonical(ask.spec())), "ask_id": ask.ask_id} for ask in asks],
         "views": [
             {"view": view.spec(), "values": looks, "sees": [view([_number(value)])[0].item() for value in looks]}
             for view in views
@@ -307,8 +414,9 @@ def vectors() -> dict[str, Any]:
         "codes": list(codes()),
         "mechanisms": list(reports()),
         "refused": list(refused()),
-        "accounts": list(accounts()),
-        "splits": list(splits()),
+        "ledgers": list(ledgers()),
+        "documents": list(documents()),
+        "frames": list(frames()),
     }
 
 
@@ -331,6 +439,20 @@ def test_the_library_refuses_what_the_vectors_say() -> None:
         except (InvalidValue, TypeError):
             continue
         raise AssertionError(spec)
+
+
+def test_the_library_admits_what_the_vectors_say() -> None:
+    for collection in collections():
+        for each in asks(collection):
+            published, step = each["published"], each["step"]
+            ask = Ask.from_spec(published["ask"])
+            ask = replace(ask, step=step) if ask.standing else ask
+            try:
+                admit(collection, Published(published["question"], ask, published["round"]), step)
+                admitted = True
+            except Refused:
+                admitted = False
+            assert admitted == (each["why"] == ""), each
 
 
 def test_the_browser_agrees(built: Path, node: list[str]) -> None:

@@ -54,13 +54,6 @@ test("arcs", () => {
   }
 });
 
-test("ids of asks", async () => {
-  for (const { spec, ask_id } of vectors.asks) {
-    const mechanism = (await js.readMechanism(spec.mechanism)).specId;
-    assert.equal(await js.specId({ ...spec, mechanism }), ask_id);
-  }
-});
-
 test("views", () => {
   for (const { view, values, sees } of vectors.views) assert.deepEqual(values.map(js.readView(view)), sees);
   for (const bad of [null, {}, { kind: "field", name: "x" }, { kind: "whole", more: 1 }, { kind: "clipped", low: 1, high: 1 }]) {
@@ -98,46 +91,95 @@ test("specs that spend more than they say, or are not what they seem, are refuse
   for (const spec of vectors.refused) await assert.rejects(js.readMechanism(spec), { name: "Refused" }, JSON.stringify(spec));
 });
 
-test("accounts, on clocks that jump", () => {
-  for (const { budget, interval, asked } of vectors.accounts) {
-    const limits = js.readBudget(budget);
-    let account = js.newAccount();
-    let taken = 0;
-    for (const [turn, { step, trusted, cost, ...said }] of asked.entries()) {
-      const now = { step, trusted, interval };
-      try {
-        account = js.charge(account, now, limits, BigInt(cost));
-        taken++;
-        assert.ok(said.taken, `turn ${turn} was refused there`);
-      } catch (error) {
-        assert.equal(error.name, "Refused", error);
-        assert.ok(!said.taken, `turn ${turn} was taken there`);
-      }
-      assert.equal(String(account.lifetime), said.lifetime);
-      const units = Object.entries(js.spendings(account, now, limits));
-      assert.deepEqual(Object.fromEntries(units.map(([unit, { spent }]) => [unit, String(spent)])), said.units);
-      const limit = { event: limits.event, window: limits.window, user: limits.user };
-      for (const [unit, { spent }] of units) assert.ok(spent <= limit[unit]);
-    }
-    assert.ok(taken > 5 && taken < asked.length);
-  }
-  assert.throws(() => js.readBudget({ event: null, window: null, user: null }), /budget/);
+const readPromise = ({ limit, parts = {}, ...grid }) => ({
+  ...grid,
+  limit: BigInt(limit),
+  parts: Object.fromEntries(Object.entries(parts).map(([account, part]) => [account, BigInt(part)])),
 });
 
-test("budgets are divided between memos and the other questions", () => {
-  const plain = (budget) => JSON.parse(JSON.stringify(budget, (_, value) => (typeof value === "bigint" ? `${value}` : value)));
-  for (const { budget, questions, asks, memos } of vectors.splits) {
-    const made = js.splitBudget(js.readBudget(budget), questions);
-    for (const [kind, said] of Object.entries({ asks, memos })) {
-      if (said) assert.deepEqual(plain(made[kind]), said);
-      else assert.ok([made[kind].event, made[kind].window, made[kind].user].includes(0n)); // nothing can be paid
+test("promises that are kept and debits that they allow, on clocks that jump", () => {
+  let [taken, back] = [0, 0];
+  for (const { interval, turns } of vectors.ledgers) {
+    let ledger = { promises: [], debits: [], totals: {}, latest: -Infinity, recovered: null };
+    for (const [turn, { made, kept, debit, ...told }] of turns.entries()) {
+      ledger.promises = js.addPromises(ledger.promises, made.map(readPromise));
+      assert.equal(ledger.promises.length, kept);
+      const [account, question, cost, wall, trusted] = debit;
+      const setBack = Math.floor(wall / interval) < Math.floor(ledger.latest / interval);
+      back += !setBack && wall < ledger.latest;
+      try {
+        assert.ok(!setBack || !told.taken);
+        if (setBack) continue;
+        const charged = js.charge(ledger, account, question, BigInt(cost), { wall, trusted });
+        ledger = { ...ledger, ...charged, latest: Math.max(wall, ledger.latest) };
+        taken++;
+        assert.ok(told.taken, `turn ${turn} was refused there`);
+      } catch (error) {
+        assert.equal(error.name, "Refused", error);
+        assert.ok(!told.taken, `turn ${turn} was taken there`);
+      }
     }
+  }
+  assert.ok(taken > 500 && back > 100, `${taken} ${back}`);
+});
+
+test("more promises than are kept are refused", () => {
+  const window = { question: null, limit: 1n, steps: 1, interval: 1000, parts: { asks: 1n } };
+  const promises = Array.from({ length: 513 }, (_, origin) => ({ ...window, origin }));
+  const kept = js.addPromises([], promises.slice(0, 512));
+  assert.equal(kept.length, 512);
+  assert.throws(() => js.addPromises(kept, promises.slice(512)), /promises/);
+  assert.equal(js.addPromises(kept, [{ ...window, limit: 0n, steps: 0, interval: 0, origin: 0, parts: {} }]).length, 1);
+});
+
+test("an account that was lost counts as spent: for life for good, else until its time has passed", () => {
+  const at = { wall: 5000, trusted: 0 };
+  const window = { question: null, limit: 10n, steps: 3, interval: 100, origin: 0, parts: { asks: 10n } };
+  const life = { ...window, steps: 0, interval: 0 };
+  for (const [promise, later, free] of [
+    [window, { wall: 5299, trusted: 201 }, false],
+    [window, { wall: 5300, trusted: 199 }, false],
+    [window, { wall: 5300, trusted: 200 }, true],
+    [life, { wall: 1e15, trusted: 1e15 }, false],
+  ]) {
+    const ledger = { promises: [promise], debits: [], totals: {}, latest: -Infinity, recovered: at };
+    const charge = () => js.charge(ledger, "asks", "q", 1n, later);
+    if (free) charge();
+    else assert.throws(charge, /budget/);
+  }
+});
+
+const anyKey = await js.deviceKey(new Uint8Array(32));
+
+test("documents: what is safe and what is not, and which asks they admit", async () => {
+  const why = async (work) => work().then(() => "", (error) => (error.name === "Refused" ? error.field : error));
+  let asked = 0;
+  for (const { spec, changes, asks } of vectors.documents) {
+    for (const { change, why: refused } of changes) {
+      const changed = { ...spec, ...change, terms: { ...spec.terms, ...change.terms } };
+      assert.equal(await why(() => js.readCollection(changed, "vectors", anyKey)), refused, JSON.stringify(change));
+    }
+    const collection = await js.readCollection(spec, "vectors", anyKey);
+    for (const { published, step, why: refused } of asks) {
+      assert.equal(await why(() => js.admits(collection, published, step)), refused, JSON.stringify(published));
+      asked++;
+      const others = [{ question: "nothing" }, { question: "constructor" }, { run: 1 }, { part: 1 }, { more: 1 }, { ask: null }];
+      for (const other of others) await assert.rejects(js.admits(collection, { ...published, ...other }, step), { name: "Refused" });
+    }
+  }
+  assert.ok(asked > 100);
+});
+
+test("uploads, letter for letter", () => {
+  for (const { id, report, body, ...name } of vectors.frames) {
+    assert.equal(js.frame({ ...name, id: js.unhex(id, 16), report: js.unhex(report, report.length / 2) }), body);
   }
 });
 
 test("uploads are all of one size, whatever they hold", () => {
   for (const [size, whole] of [[0, 2048], [16, 2048], [900, 2048], [1500, 3072]]) {
-    const body = js.frame({ collection: "c", ask: "a", id: new Uint8Array(16), step: 0, report: new Uint8Array(size) });
+    const name = { collection: "c", version: 1, question: "q", step: 0, round: 1 };
+    const body = js.frame({ ...name, id: new Uint8Array(16), report: new Uint8Array(size) });
     assert.equal(body.length, whole);
     assert.match(JSON.parse(body).pad, /^0*$/);
   }

@@ -1,13 +1,12 @@
 import { type Recorded, answer, valueKey } from "./answer";
-import { readAsk } from "./ask";
-import { type Book, Watch } from "./book";
+import { admits } from "./ask";
+import { type Book, Watch, newBook } from "./book";
 import { type Collection, fieldOf, opens, readCollection, stepAt } from "./collection";
 import { check } from "./errors";
 import { codeOf } from "./fields";
-import { type Spending, spendings } from "./ledger";
+import { addPromises, ofQuestion, spending } from "./promises";
 import { Queue } from "./queue";
-import type { Spec } from "./spec";
-import type { Kind } from "./split";
+import { type Json, type Spec, exactly } from "./spec";
 import { type Store, openStore } from "./store";
 import { fetchSealed } from "./transport";
 import type { Entry } from "./upload";
@@ -31,19 +30,31 @@ export interface Options {
 }
 
 /** What the device has spent, in units of 1e-12 epsilon, what waits to be sent, and what it refused to answer, and why. */
-export interface Status extends Record<Kind, Spending> {
+export interface Status {
   step: number;
   /** All that was ever spent. */
   lifetime: bigint;
+  /** Every promise that was ever made: of an account or a question, in so many steps of a length (0: in a life). */
+  promises: { scope: string; limit: bigint; spent: bigint; steps: number; interval: number }[];
+  /** Whether the account was lost, and begun anew with all of it spent. */
+  recovered: boolean;
   pending: number;
   refused: Record<string, string>;
 }
 
 /** Fetch a collection, check its signature, and open the device's account in it. */
-export async function connect(options: Options): Promise<Client> {
+export const connect = (options: Options): Promise<Client> => open(options, false);
+
+/**
+ * Connect where the device's account is gone, but its key is not: `connect` refuses that. Whatever the lost account could
+ * have spent counts as spent: promises for life for good, the others until their time has passed.
+ */
+export const recover = (options: Options): Promise<Client> => open(options, true);
+
+async function open(options: Options, recovering: boolean): Promise<Client> {
   const { server, collection, database = "hubbub" } = options;
   const client = new Client(options, await openStore(database, `${server} ${collection}`));
-  await client.load();
+  await client.load(recovering);
   addEventListener("pagehide", () => client.hide());
   addEventListener("online", () => void client.flush());
   return client;
@@ -73,7 +84,7 @@ export class Client {
   async record(field: string, value: unknown): Promise<void> {
     const { collection } = this;
     const code = codeOf(field, fieldOf(collection, field), value);
-    const recorded: Recorded = { step: stepAt(collection, this.#watch.now()), code };
+    const recorded: Recorded = { wall: this.#watch.now(), code };
     await this.#store(async (kept) => kept.put(valueKey("value", collection, field), recorded));
   }
 
@@ -96,14 +107,19 @@ export class Client {
   /** What is spent and what remains, now. */
   status(): Promise<Status> {
     return this.#store(async (kept) => {
-      const { book, now, budget } = this.#watch.open(this.collection, await kept.get<Book>(["book"]));
+      const book = this.#watch.open((await kept.get<Book>(["book"]))!);
       kept.put(["book"], book); // time is only as good as it is often read
-      const spent = (kind: Kind) => spendings(book[kind], now, budget(kind));
+      const promises = book.promises.flatMap((promise) => {
+        const { question, steps, interval, parts } = promise;
+        const scopes = question === null ? Object.keys(parts) : [ofQuestion(question)];
+        return scopes.map((scope) => ({ scope, ...spending(book, promise, scope, book), steps, interval }));
+      });
+      const accounts = Object.entries(book.totals).filter(([name]) => !name.startsWith(ofQuestion("")));
       return {
-        step: now.step,
-        lifetime: book.asks.lifetime + book.memos.lifetime,
-        asks: spent("asks"),
-        memos: spent("memos"),
+        step: stepAt(this.collection, book.wall),
+        lifetime: accounts.reduce((sum, [, spent]) => sum + spent, 0n),
+        promises,
+        recovered: !!book.recovered,
         pending: (await kept.all<Entry>(["entry"])).filter((entry) => entry.report && !entry.cover).length,
         refused: this.#refused,
       };
@@ -111,22 +127,27 @@ export class Client {
   }
 
   /** @internal */
-  async load(): Promise<void> {
+  async load(recovering = false): Promise<void> {
     const { collection, keys } = this.#options;
-    const spec = await fetchSealed(this.#store, this.#address(""), keys);
     const made = await crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256", length: 256 }, false, ["sign"]);
     const key = await this.#store(async (kept) => {
       const known = await kept.get<CryptoKey>(["key"]);
+      const book = await kept.get<Book>(["book"]);
+      const lost = !!(known || book) && !book?.promises;
+      check(!lost || recovering, "account", "gone, beside a key that is not: only recover() begins another, all spent");
       if (!known) kept.put(["key"], made); // it can be used, and never be read again
+      if (!book?.promises) kept.put(["book"], newBook(this.#watch.now(), lost));
       return known ?? made;
     });
+    const spec = await fetchSealed(this.#store, this.#address(""), keys);
     const found = await readCollection(spec, collection, key);
     await this.#store(async (kept) => {
       const { version, id } = found;
-      const seen = await kept.get<{ version: number; id: string }>(["version"]);
-      const fits = !seen || version > seen.version || id === seen.id; // the signature of an old one is good too
+      const book = this.#watch.open((await kept.get<Book>(["book"]))!);
+      const fits = version > book.version || id === book.id; // the signature of an old one is good too
       check(fits, "version", "what it was, or a later one");
-      kept.put(["version"], { version, id });
+      // It is in force at once, and takes back nothing that was promised before.
+      kept.put(["book"], { ...book, version, id, promises: addPromises(book.promises, found.promises) } satisfies Book);
     });
     this.collection = found;
     await this.#queue.load();
@@ -144,19 +165,21 @@ export class Client {
       this.asks?.step === stepAt(this.collection, at) && at < (this.asks.closes as number) * 1000;
     if (!current()) {
       const asks = await fetchSealed(this.#store, this.#address("/asks"), this.#options.keys);
-      if (asks.collection_id !== this.collection.id) await this.load(); // there is a new version
-      check(asks.collection_id === this.collection.id, "collection_id", "the collection's own asks");
+      exactly("asks", asks, "asks closes collection step version");
+      if (asks.version !== this.collection.version) await this.load(); // there is a new version
+      const { name, version } = this.collection;
+      check(asks.collection === name && asks.version === version, "version", "asks of the collection in force");
       this.asks = asks;
     }
-    const { asks, closes } = this.asks as { asks: { question: string; ask: Spec }[]; closes: number };
+    const { asks, closes } = this.asks as { asks: { question: string; ask: Spec & Json }[]; closes: number };
     const step = stepAt(this.collection, at);
     const [opened, fresh] = [opens(this.collection, step), current()];
     const closed = fresh ? closes * 1000 : opened + this.collection.interval;
     if (at < opened + wait * (closed - opened)) return;
-    for (const { question, ask } of asks) {
-      if (!fresh && !ask.standing) continue;
-      await this.#attempt(question, async () => {
-        const read = await readAsk(this.collection, question, ask.standing ? { ...ask, step } : ask);
+    for (const published of asks) {
+      if (!fresh && !published.ask.standing) continue;
+      await this.#attempt(published.question, async () => {
+        const read = await admits(this.collection, published, step);
         if (!read.asked && !this.collection.cover) return;
         const refused = await this.#store((kept) => answer(kept, this.collection, read, this.#watch));
         if (refused) throw refused;

@@ -1,18 +1,22 @@
 import { placeOnCircle } from "./cohort";
 import { check } from "./errors";
-import { type Budget, readBudget } from "./ledger";
+import type { Promised } from "./promises";
 import { type Spec, integer, specId } from "./spec";
-import type { Question } from "./split";
+import { type Terms, checkSafe, readPromises, readTerms, safeCost } from "./terms";
 
 /** A signed collection (`collection/spec.py`), and the device's place in it. */
 export interface Collection {
+  name: string;
   id: string;
   version: number;
   fields: Record<string, Spec>;
   /** The ids of the fields' domains: a field whose domain changes in a new version is another. */
   domains: Record<string, string>;
-  questions: Record<string, Question>;
-  budget: Budget;
+  terms: Record<string, Terms>;
+  /** What is promised of the whole, and of each question. */
+  promises: Promised[];
+  /** Whether an answer may cost so much. */
+  safe(cost: bigint): boolean;
   minimumArc: number;
   /** Where step 0 begins, and how long a step is: milliseconds. */
   origin: number;
@@ -24,23 +28,26 @@ export interface Collection {
 
 export async function readCollection(spec: Spec, name: string, key: CryptoKey): Promise<Collection> {
   check(spec.name === name, "name", "the collection that was asked for");
-  check(spec.format === 1 && spec.trust === "local", "format", "1, trust local: all that this client reads");
+  check(spec.format === 2 && spec.trust === "local", "format", "2, trust local: all that this client reads");
   const whole = (field: string, low: number, high: number) => Number(integer(field, spec[field], low, high));
-  const id = await specId(spec);
   const fields = spec.fields as Record<string, Spec>;
   const domains: Record<string, string> = {};
   for (const field in fields) domains[field] = await specId(fields[field]!);
+  const [promises, terms] = [readPromises(spec), readTerms(spec)];
+  checkSafe(spec, promises, terms);
   return {
-    id,
+    name,
+    id: await specId(spec),
     version: whole("version", 1, 2 ** 31),
     fields,
     domains,
-    questions: spec.questions as unknown as Record<string, Question>,
-    budget: readBudget(spec.budget as Spec),
+    terms,
+    promises: [...promises, ...Object.values(terms).flatMap((question) => question.promises)],
+    safe: (cost) => safeCost(spec, cost),
     minimumArc: whole("minimum_arc", 1, 2 ** 32),
     origin: 1000 * whole("origin", 0, 2 ** 40),
     interval: 1000 * whole("step_seconds", 1, 366 * 86400),
-    place: await placeOnCircle(key, id),
+    place: await placeOnCircle(key, name),
     cover: !!spec.cover,
   };
 }

@@ -1,2 +1,2 @@
-export { Client, type Options, type Status, connect } from "./client";
+export { Client, type Options, type Status, connect, recover } from "./client";
 export { Refused } from "./errors";

@@ -3,7 +3,6 @@ import { type Domain, readDomain } from "./domain";
 import { check } from "./errors";
 import { type Ratio, fraction, spentBy, within } from "./exact";
 import { bucket, hash32 } from "./hash";
-import { type Column, packReport } from "./pack";
 import type { Random } from "./random";
 import { type Spec, exactly, integer, specId } from "./spec";
 
@@ -11,19 +10,15 @@ import { type Spec, exactly, integer, specId } from "./spec";
 export interface Mechanism {
   specId: string;
   domain: Domain;
-  /** What it declares. */
-  epsilon: number;
   /** What one answer spends, in units of 1e-12 epsilon, rounded up; with a memo, what a new permanent answer does. */
   spent: bigint;
-  /** The worst ratio of the chances of one report: e^epsilon of it alone. */
-  once: Ratio;
   /** Where answers are made twice: the permanent answer to a code, drawn once. */
   remember?(code: bigint, random: Random): Bytes;
-  /** The bytes of a report on a code or, where the mechanism remembers, on its permanent answer. */
+  /** The bytes of a report, column after column (`Reports.to_bare`), on a code or, where the mechanism remembers, on its permanent answer. */
   answer(code: bigint | Bytes, random: Random): Bytes;
 }
 
-type Parts = Pick<Mechanism, "remember"> & { ratio: Ratio; once?: Ratio; columns(code: bigint | Bytes, random: Random): Column[] };
+type Parts = Pick<Mechanism, "remember" | "answer"> & { ratio: Ratio };
 
 const TWO_64 = 1n << 64n;
 const MOST_BITS = 1 << 20;
@@ -45,18 +40,9 @@ export async function readMechanism(spec: unknown): Promise<Mechanism> {
   const epsilon = given.epsilon as number;
   check(typeof epsilon === "number" && epsilon > 0 && epsilon <= 1000, "epsilon", "a number above 0, at most 1000");
   const domain = readDomain(given.domain);
-  const { ratio, once = ratio, columns, remember } = known[1](given, domain.size);
+  const { ratio, ...parts } = known[1](given, domain.size);
   check(within(ratio, ...fraction(epsilon)), "epsilon", "what its integers spend, or more");
-  const id = await specId(given);
-  return {
-    specId: id,
-    domain,
-    epsilon,
-    once,
-    spent: spentBy(ratio),
-    answer: (code, random) => packReport(id, columns(code, random)),
-    ...(remember && { remember }),
-  };
+  return { specId: await specId(given), domain, spent: spentBy(ratio), ...parts };
 }
 
 /** Generalised randomised response (`grr.py`). */
@@ -64,7 +50,7 @@ function direct(spec: Spec, size: number): Parts {
   const pick = choice(spec, size);
   return {
     ratio: pick.ratio,
-    columns: (code, random) => [column("private", "value", size, pick.draw(Number(code), random(8), 0))],
+    answer: (code, random) => bytesOf(size, pick.draw(Number(code), random(8), 0)),
   };
 }
 
@@ -74,12 +60,11 @@ function hashed(spec: Spec, _: number): Parts {
   const pick = choice(spec, buckets);
   return {
     ratio: pick.ratio,
-    columns: (code, random) => {
+    answer: (code, random) => {
       const block = random(16);
-      const seed = block.slice(0, 8);
-      const word = (at: number) => view(seed).getUint32(at, true);
+      const word = (at: number) => view(block).getUint32(at, true);
       const truth = bucket(hash32(word(0), word(4), code as bigint), buckets);
-      return [["public", "seed", "u8", [1], seed], column("private", "bucket", buckets, pick.draw(truth, block, 8))];
+      return Uint8Array.of(...block.slice(0, 8), ...bytesOf(buckets, pick.draw(truth, block, 8)));
     },
   };
 }
@@ -101,9 +86,9 @@ function choice(spec: Spec, options: number) {
 }
 
 /** An integer below a bound, in the fewest bytes that hold every one. */
-function column(part: Column[0], name: string, below: number, value: number): Column {
+function bytesOf(below: number, value: number): Bytes {
   const width = below <= 256 ? 1 : below <= 65536 ? 2 : 4;
-  return [part, name, `u${width}`, [1], Uint8Array.from({ length: width }, (_, at) => value >>> (8 * at))];
+  return Uint8Array.from({ length: width }, (_, at) => value >>> (8 * at));
 }
 
 /** Unary encodings (`unary.py`): a bit a value. */
@@ -112,10 +97,8 @@ function unary(spec: Spec, size: number): Parts {
   const { one, zero, all } = flip;
   return {
     ratio: odds(one, zero, all),
-    columns: (code, random) => [
-      // Whole bytes are drawn; the bits that fill the last one stay 0.
-      bitsColumn(flip.bits(random, -size & 7, (at) => (at === Number(code) ? one : zero))),
-    ],
+    // Whole bytes are drawn; the bits that fill the last one stay 0.
+    answer: (code, random) => flip.bits(random, -size & 7, (at) => (at === Number(code) ? one : zero)),
   };
 }
 
@@ -129,14 +112,10 @@ function permanent(spec: Spec, size: number): Parts {
   const keep = integer("keep", spec.keep, 1, all - 1n);
   const lift = integer("lift", spec.lift, 1, all - 1n);
   check(keep > lift, "keep", "more than lift");
-  const twice = (rate: bigint) => rate * keep + (all - rate) * lift;
   return {
     ratio: odds(one, zero, all),
-    once: odds(twice(one), twice(zero), all * all),
     remember: (code, random) => flip.bits(random, -size & 7, (at) => (at === Number(code) ? one : zero)),
-    columns: (kept, random) => [
-      bitsColumn(flip.bits(random, 0, (at) => ((kept as Bytes)[at >> 3]! >> (at & 7)) & 1 ? keep : lift)),
-    ],
+    answer: (kept, random) => flip.bits(random, 0, (at) => (((kept as Bytes)[at >> 3]! >> (at & 7)) & 1 ? keep : lift)),
   };
 }
 
@@ -167,5 +146,3 @@ function flips(spec: Spec, size: number) {
     },
   };
 }
-
-const bitsColumn = (bits: Bytes): Column => ["private", "bits", "u1", [1, bits.length], bits];

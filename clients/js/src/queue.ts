@@ -3,7 +3,7 @@ import { check } from "./errors";
 import { systemRandom } from "./random";
 import type { Store } from "./store";
 import { leave, post } from "./transport";
-import { type Entry, frame } from "./upload";
+import { type Entry, entryKey, frame } from "./upload";
 
 /** The answers that wait, and their way out: the same bytes until they are acknowledged. */
 export class Queue {
@@ -62,7 +62,7 @@ export class Queue {
     const reason = said.rejected.find(({ id }) => id === hex(entry.id))?.reason;
     check(reason !== "too_early" && reason !== "over_quota", "server", "more time");
     // Acknowledged, or refused for good: the bytes go, the debit stays.
-    await this.#store(async (kept) => kept.put(["entry", entry.ask], { ...entry, report: null }));
+    await this.#store(async (kept) => kept.put(entryKey(entry), { ...entry, report: null }));
     this.#entries = this.#entries.filter((other) => other !== entry);
   }
 }

@@ -3,7 +3,8 @@ import { openSealed } from "./sealed";
 import type { Spec } from "./spec";
 import type { Store } from "./store";
 
-const PLAIN: RequestInit = { credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store" };
+// Not from the browser's cache either: it sends back the tag that a server gave with a document, which could be a cookie.
+const PLAIN: RequestInit = { cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer" };
 
 /**
  * What the server answers to a request that tells nothing but itself: no cookies, no page's address, and no ETag of

@@ -241,7 +241,7 @@ class Collection:
         Example:
             >>> from hubbub.collection.toml import EXAMPLE, load_collection
             >>> load_collection(EXAMPLE).spec()["format"]
-            1
+            2
         """
         if self._signed is not None:
             return self._signed

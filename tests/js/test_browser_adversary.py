@@ -1,0 +1,123 @@
+"""A server that signs and asks whatever it likes hears no more than the smallest promise that was ever made."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from runpy import run_path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hubbub.collection import Keys
+from hubbub.collection.toml import EXAMPLE, load_collection
+
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext
+
+HERE = Path(__file__).parent
+_adversary = run_path(str(HERE / "browser_adversary.py"))
+PLANTED = {
+    "a version forgets what was promised": (
+        "client.ts",
+        "addPromises(book.promises, found.promises)",
+        "addPromises([], found.promises)",
+    ),
+    "any mechanism is answered": ("ask.ts", "terms.mechanisms.includes(mechanism.specId)", "true"),
+    "a name is answered again": ("answer.ts", "if (await kept.get(entryKey(ask))) return;", ""),
+    "memos are free": ("answer.ts", "pay(ask.mechanism.spent);", "pay(0n);"),
+    "the wall clock is believed": ("promises.ts", " || at.trusted > now.trusted - (steps - 1) * interval", ""),
+}
+
+
+def play(node: list[str], bundle: Path, seeds: Iterable[int]) -> tuple[dict[int, list[str]], Counter[str], int]:
+    """What is wrong in the histories of these seeds, what was refused in them, and how much was answered."""
+    keys = Keys.new()
+    adversaries = {seed: _adversary["Adversary"](seed, keys) for seed in seeds}
+    done = subprocess.run(
+        [*node, str(HERE / "browser_adversary.mjs")],
+        env={"HUBBUB_JS": str(bundle)},
+        input="".join(f"{json.dumps(adversary.history())}\n" for adversary in adversaries.values()),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    wrong, refused, answered = {}, Counter[str](), 0
+    for (seed, adversary), line in zip(adversaries.items(), done.stdout.splitlines(), strict=True):
+        told: dict[str, Any] = json.loads(line)
+        refused.update(why.partition(":")[0] for why in told["errors"])
+        answered += len(told["answers"])
+        found = _adversary["judge"](adversary, told)
+        if found:
+            wrong[seed] = found
+    return wrong, refused, answered
+
+
+@pytest.mark.parametrize("histories", [200, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_no_promise_is_broken(built: Path, node: list[str], histories: int) -> None:
+    answered, refused = 0, Counter[str]()
+    for first in range(0, histories, 200):
+        wrong, why, count = play(node, built / "internals.mjs", range(first, first + 200))
+        assert not wrong
+        answered += count
+        refused.update(why)
+    # Something was answered, and everything was tried: else nothing would be shown.
+    assert answered > 3 * histories
+    assert set(refused) >= {"budget", "cohort", "mechanism", "question", "round", "run", "step", "version", "view"}
+
+
+def test_no_time_is_made_up_in_several_pages(built: Path, node: list[str]) -> None:
+    done = subprocess.run(
+        [*node, "--test", str(HERE / "pages.test.mjs")],
+        env={"HUBBUB_JS": str(built / "internals.mjs")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_found(tools: Path, node: list[str], tmp_path: Path, bug: str) -> None:
+    file, right, wrong = PLANTED[bug]
+    shutil.copytree(tools / "src", tmp_path / "src")
+    source = tmp_path / "src" / file
+    text = source.read_text(encoding="utf-8")
+    assert text.count(right) == 1
+    source.write_text(text.replace(right, wrong), encoding="utf-8")
+    bundle = tmp_path / "planted.mjs"
+    esbuild = [*node, str(tools / "node_modules" / "esbuild" / "bin" / "esbuild")]
+    options = ["--bundle", "--format=esm", "--target=es2022", "--log-level=error", f"--outfile={bundle}"]
+    subprocess.run([*esbuild, str(tmp_path / "src" / "internals.ts"), *options], check=True)
+    found, _, _ = play(node, bundle, range(60))
+    assert found
+
+
+@pytest.mark.parametrize("histories", [30, pytest.param(300, marks=pytest.mark.slow)])
+def test_no_promise_is_broken_in_a_browser(context: BrowserContext, site: Callable[..., Any], histories: int) -> None:
+    home = site(load_collection(EXAMPLE))
+    home.folders = (*home.folders, HERE)
+    page = context.new_page()
+    page.goto(f"{home.url}/page")
+    page.wait_for_function("() => !!window.hubbub")
+    keys, answered = Keys.new(), 0
+    for seed in range(histories):
+        adversary = _adversary["Adversary"](seed, keys)
+        history = adversary.history()
+        # Every answer is sent at once, so that what was heard is all there is.
+        history["events"] = [["losing", False] if event[0] == "losing" else event for event in history["events"]]
+        told = page.evaluate(
+            """async ([history, database]) => {
+              const { play } = await import("/browser_adversary.mjs");
+              return play(history, (options) => hubbub.connect({ ...options, database }));
+            }""",
+            [history, f"device {seed}"],
+        )
+        assert not _adversary["judge"](adversary, told)
+        answered += len(told["answers"])
+    assert answered > 2 * histories

@@ -1,0 +1,99 @@
+"""Whoever sees a browser's uploads cannot tell what it recorded: not by what is answered, when, or at what length."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.collection import Collection, Keys, QuestionSpec, seal
+from hubbub.core.domain import Ordinal
+from hubbub.privacy.budget import Budget
+from hubbub.protocols.ask import Ask
+
+HERE = Path(__file__).parent
+DAY = 86400
+START = 20_000 * DAY
+MEMO = QuestionSpec(kind="memo", field="f", epsilon=0.5, permanent=1.0)
+FIRST = Collection(
+    name="c",
+    title="Two questions about one field",
+    fields={"f": Ordinal(3), "g": Ordinal(3)},
+    questions={"shares": QuestionSpec(kind="histogram", field="f", epsilon=1.0), "memo": MEMO},
+    budget=Budget.of(user=6.0),
+    step_seconds=DAY,
+)
+CHANGES: dict[str, dict[str, Any]] = {
+    "a little less": {"budget": Budget.of(user=5.9)},
+    "much more": {"budget": Budget.of(user=90.0)},
+    "shorter steps": {"step_seconds": DAY // 4},
+    "a window": {"budget": Budget.of(window=(2.0, 3), user=6.0)},
+    "another memo": {"questions": {**FIRST.questions, "memo": replace(MEMO, permanent=1.5)}},
+    "one more memo": {"questions": {**FIRST.questions, "other": replace(MEMO, field="g")}},
+    "no memo": {"questions": {"shares": FIRST.questions["shares"]}},
+}
+
+
+DAYS = 4
+
+
+def served(second: Collection, keys: Keys) -> list[list[Any]]:
+    """By day: the time, and the signed documents. After half of the days there is a new version."""
+    found = []
+    for day in range(DAYS):
+        collection = FIRST if day < DAYS // 2 else second
+        now = START + day * DAY
+        step = collection.step_at(now)
+        asks = []
+        for name in collection.questions:
+            ask = next(collection.protocol(name))
+            assert isinstance(ask, Ask)
+            spec = replace(ask, step=step).spec()
+            asks.append({"question": name, "run": 0, "round": 1, "part": 0, "ask": spec})
+        closes = collection.opens(step + 1)
+        published = {"collection": "c", "version": collection.version, "step": step, "asks": asks, "closes": closes}
+        documents = seal(collection.spec(), keys.private), seal(published, keys.private)
+        found.append([["time", 1000 * now, 1000 * now], ["serve", *documents]])
+    return found
+
+
+def history(days: list[list[Any]], values: tuple[int | None, ...]) -> list[list[Any]]:
+    """A device that records these values in every field, one a day, or nothing."""
+    events: list[list[Any]] = []
+    for day, value in zip(days, values, strict=True):
+        first = [] if events else [["open", 0]]
+        recorded = [] if value is None else [["record", field, value] for field in FIRST.fields]
+        events += [*day, *first, *recorded, ["tick", 0]]
+    return events
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("cover", [False, True])
+def test_all_histories_look_alike(built: Path, node: list[str], change: str, cover: bool) -> None:
+    keys, second = Keys.new(), replace(FIRST, version=2, cover=cover, **CHANGES[change])
+    days = served(second, keys)
+    histories = [history(days, values) for values in itertools.product((0, 1, None), repeat=DAYS)]
+    done = subprocess.run(
+        [*node, str(HERE / "browser_adversary.mjs")],
+        env={"HUBBUB_JS": str(built / "internals.mjs")},
+        input="".join(f"{json.dumps({'keys': keys.public.hex(), 'events': events})}\n" for events in histories),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seen = set()
+    for line in done.stdout.splitlines():
+        told = json.loads(line)
+        seen.add(
+            tuple(
+                (each["version"], each["question"], each["step"], each["round"], len(each["report"]), each["cover"])
+                for each in told["answers"]
+            )
+        )
+    (answers,) = seen
+    assert len(answers) >= 4
