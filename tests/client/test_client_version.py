@@ -108,7 +108,7 @@ def test_a_stream_of_changes_goes_on_across_versions(folder: Path) -> None:
         for version, step in (("3", '"30m"'), ("4", '"1h"')):
             serve(server, survey(moves, version=version, step=step))
             server.begin(server.collection.step_at(clock.now()))
-            client._current.asks = None  # look now, not when the step is over
+            client._current.asks = client._current._pause = None  # look now, not when the step is over
             client.tick()
             client.upload()
             assert (client.status().version, client.status().spent) == (int(version), spent)
