@@ -10,7 +10,7 @@ from hubbub.core.migrations import Format, Migration
 
 __all__ = ["VERSION", "store_format"]
 
-VERSION = 3
+VERSION = 2
 
 _TO_2 = (
     # Stores of version 1 got these tables when a newer hubbub first opened them.
@@ -32,9 +32,7 @@ _TO_2 = (
     )""",
     # 0: nobody knows with which arithmetic an era of version 1 was begun.
     "ALTER TABLE eras ADD COLUMN arithmetic INTEGER NOT NULL DEFAULT 0",
-)
-_TO_3 = (
-    # The ids that version 2 kept in segments are packed into pages when their asks are next restored.
+    # The ids that version 1 kept in segments are packed into pages when their asks are next restored.
     """CREATE TABLE IF NOT EXISTS id_pages (
         collection TEXT NOT NULL, ask TEXT NOT NULL, page BIGINT NOT NULL, ids {bytes} NOT NULL,
         PRIMARY KEY (collection, ask, page)
@@ -44,7 +42,7 @@ _TO_3 = (
         PRIMARY KEY (collection, question, first)
     )""",
 )
-_MIGRATIONS = {1: _TO_2, 2: _TO_3}
+_MIGRATIONS = {1: _TO_2}
 
 
 def store_format(*, real: str, bytes: str, serial: str) -> Format:
@@ -52,7 +50,7 @@ def store_format(*, real: str, bytes: str, serial: str) -> Format:
 
     Example:
         >>> store_format(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY").version
-        3
+        2
     """
     migrations: dict[int, Migration] = {}
     for number, statements in _MIGRATIONS.items():
