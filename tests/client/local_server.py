@@ -17,6 +17,7 @@ from typing import Any
 
 from hubbub.client import Response, Unreachable
 from hubbub.collection import Collection, Keys, load_collection, seal
+from hubbub.collection.formats import ASKS
 from hubbub.collection.sealing import tag_of
 from hubbub.collection.wire import JSON_TYPE, AnswerName, decode_upload, decode_upload_json
 from hubbub.protocols.ask import Ask, Release
@@ -93,6 +94,7 @@ class LocalServer:
             self.names[AnswerName(question, 0, ask.step, round, 0)] = ask.ask_id
             listed.append({"question": question, "run": 0, "round": round, "part": 0, "ask": ask.spec()})
         spec = {
+            "format": ASKS.version,
             "collection": self.collection.name,
             "version": self.collection.version,
             "step": step,

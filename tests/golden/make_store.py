@@ -106,6 +106,7 @@ class World:
         self.collector = Collector(
             [self.collection], self.store, clock=self.clock, keys=KEYS, rng=Random(seed=1), **given
         )
+        self.collection = self.collector.collections[self.collection.name]  # as it was signed, in an older format too
         self.states: dict[int, Any] = {}
         self.answered: set[Any] = set()
 

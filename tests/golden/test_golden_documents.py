@@ -74,7 +74,8 @@ def test_collection_files_are_read_or_rewritten(folder: Path) -> None:
         except OutdatedFile as error:
             found = read_collection(error.rewritten)
         else:
-            assert found.spec() == spec
+            now = found.spec()  # files outlive the documents that are made of them, and those gain entries
+            assert all(now[entry] == value for entry, value in spec.items() if entry != "format")
         assert found.name == spec["name"]
 
 

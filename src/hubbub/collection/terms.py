@@ -33,6 +33,11 @@ class Terms(NamedTuple):
 
     `frozen`: an answer is about what was recorded in its step, or what was last recorded. `state`: what the device
     keeps from step to step. `promises` are about this question alone, in seconds.
+
+    Example:
+        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> sorted(load_collection(EXAMPLE).terms["popular"].spec())
+        ['account', 'field', 'frozen', 'mechanisms', 'promises', 'rounds', 'state', 'view']
     """
 
     field: str

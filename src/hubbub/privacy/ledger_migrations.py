@@ -38,7 +38,13 @@ def last_tick(grid: Grid, step: int) -> int:
 
 
 def from_1(run: Run) -> None:
-    """Format 1 had debits by step, one account, and one grid."""
+    """Format 1 had debits by step, one account, and one grid.
+
+    Example:
+        >>> from hubbub.privacy.ledger import FORMAT
+        >>> FORMAT.migrations[1] is from_1
+        True
+    """
     from hubbub.privacy.ledger_store import TABLES
 
     ((text,),) = run("SELECT terms FROM terms")
