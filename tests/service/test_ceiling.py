@@ -133,8 +133,10 @@ def test_single_reports_fill_pages_one_after_another(reopen: Callable[[], Store]
         for number in range(10):
             one.ingest([numbered(one, range(number, number + 1), alone=True)])
         assert [len(page) // 24 for page in store.id_pages(only(one).key)] == [3, 3, 3, 1]
+        one.ingest([numbered(one, range(10, 11), alone=True)])
+        assert [len(page) // 24 for page in store.id_pages(only(one).key)] == [3, 3, 3, 1, 1]
         again = opened(reopen())
-        assert again.ingest([numbered(again, range(12))])[0].duplicates == 10
+        assert again.ingest([numbered(again, range(12))])[0].duplicates == 11
 
 
 def test_ids_are_deleted_some_at_a_time_and_the_ask_is_forgotten_with_the_last(reopen: Callable[[], Store]):
