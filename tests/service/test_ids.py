@@ -100,7 +100,7 @@ def test_ids_that_fall_together_are_told_apart(monkeypatch: pytest.MonkeyPatch):
     rng = Random(seed=3)
     pages = Pages(rng)
     seen = pages.open()
-    monkeypatch.setattr(seen._index, "_keys", np.zeros(10, np.uint64))
+    monkeypatch.setattr(seen._index, "_keys", np.zeros((5, 2, 1), np.uint64))
     ids = some_ids(rng, 200)
     for start in range(0, 150, 30):
         pages.add(seen, ids.take(slice(start, start + 30)))
