@@ -98,7 +98,7 @@ def test_an_attack_leaves_the_collector_as_it_was(name: str, attacked: Attacked)
 
 @pytest.mark.slow
 def test_six_attacks_one_after_another(attacked: Attacked):
-    """Honest 99th percentiles stay within three times their own baseline; the baseline is taken before each attack."""
+    """Honest 99th percentiles stay within three times their own baseline, which is taken before and after an attack."""
     attacked.told(attacked.run("honest", 5, 50))  # everything is compiled and warm
     found = {}
     for name in ATTACKS:
@@ -106,11 +106,13 @@ def test_six_attacks_one_after_another(attacked: Attacked):
         attack = attacked.run(name, LONG + 4.0)
         time.sleep(2.0)
         during = attacked.told(attacked.run("honest", LONG, 50))
-        found[name] = {"before": before, "during": during, "attacker": attacked.told(attack), "peak": attacked.peak}
+        told = attacked.told(attack)
+        after = attacked.told(attacked.run("honest", LONG / 2, 50))
+        found[name] = {"quiet": [before, after], "during": during, "attacker": told, "peak": attacked.peak}
         print(name, json.dumps(found[name]))
     for name, each in found.items():
         assert each["during"].keys() <= {"p50", "p99", "longest", "requests", "200", "accepted"}, (name, each)
         assert each["during"]["accepted"] == each["during"]["requests"], name
-        assert each["during"]["p99"] <= 3 * each["before"]["p99"], (name, each)
+        assert each["during"]["p99"] <= 3 * max(quiet["p99"] for quiet in each["quiet"]), (name, each)
     assert attacked.peak < GIB
     attacked.check()

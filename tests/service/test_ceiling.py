@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from exact_world import batch_frame, exact_collection, upload_frame
@@ -127,8 +132,10 @@ def test_single_reports_fill_pages_one_after_another(reopen: Callable[[], Store]
         for number in range(10):
             one.ingest([numbered(one, range(number, number + 1), alone=True)])
         assert [len(page) // 24 for page in store.id_pages(only(one).key)] == [3, 3, 3, 1]
+        one.ingest([numbered(one, range(10, 11), alone=True)])
+        assert [len(page) // 24 for page in store.id_pages(only(one).key)] == [3, 3, 3, 1, 1]
         again = opened(reopen())
-        assert again.ingest([numbered(again, range(12))])[0].duplicates == 10
+        assert again.ingest([numbered(again, range(12))])[0].duplicates == 11
 
 
 def test_ids_are_deleted_some_at_a_time_and_the_ask_is_forgotten_with_the_last(reopen: Callable[[], Store]):
@@ -186,3 +193,35 @@ def test_ids_of_an_earlier_format_are_known(reopen: Callable[[], Store]):
         assert again.ingest([frame])[0].duplicates == 2000
         assert list(again.store.segments(key)) == []
         assert again.store.count_id_pages(key) == 4
+
+
+# -- a flood, with the ceilings as they are unless someone changes them ----------------------------------------
+
+
+def flooded(folder: Path, what: str, *more: int) -> dict[str, Any]:
+    command = [sys.executable, str(Path(__file__).with_name("flood_of_ids.py")), what, str(folder), *map(str, more)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=3600)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_million_ids_take_little_memory_and_are_known_after_a_restart(tmp_path: Path):
+    sent = flooded(tmp_path, "flood", 1_000_000)
+    assert (sent["held"], sent["shed"]) == (1_000_000, 0)
+    again = flooded(tmp_path, "start")
+    assert again["held"] == again["n"] == 1_000_000
+    assert again["known"] == 512
+    assert max(sent["memory"], again["memory"]) < 250 << 20
+    assert sent["disk"] < 60 << 20
+
+
+@pytest.mark.slow
+def test_a_hundred_million_ids_in_one_step(tmp_path: Path):
+    sent = flooded(tmp_path, "flood", 100_000_000)
+    assert (sent["held"], sent["held"] + sent["shed"]) == (Ceilings().ask, 100_000_000)
+    again = flooded(tmp_path, "start")
+    assert again["held"] == again["n"] == Ceilings().ask
+    print(sent, again)
+    assert max(sent["memory"], again["memory"]) < 1 << 30
+    assert sent["disk"] < 1 << 30
+    assert again["seconds"] < 20

@@ -24,8 +24,8 @@ def ask(step: int, phase: int = 1, *, final: bool = False) -> AskRow:
     return AskRow(*ERA[:1], name, "q", 5, step, phase, "{}", 1.5, 2.5, final, final, b"sketch")
 
 
-def page(step: int, number: int, ids: bytes) -> IdPage:
-    return IdPage(*ask(step).key, number, ids)
+def page(step: int, number: int, ids: bytes, part: int = 0) -> IdPage:
+    return IdPage(*ask(step).key, number, part, ids)
 
 
 def filled() -> Changes:
@@ -87,9 +87,13 @@ def test_many_rows_are_read_in_order(reopen: Reopen):
     assert store.some_id_pages(ask(7).key, []) == []
 
 
-def test_the_last_page_of_ids_is_written_again_and_pages_are_deleted_from_the_end(reopen: Reopen):
+def test_a_page_of_ids_stands_for_its_parts_and_pages_are_deleted_from_the_end(reopen: Reopen):
     store = reopen()
     store.commit(filled())
+    store.commit(Changes(id_pages=[page(5, 1, b" and more", 3)]))
+    store.commit(Changes(id_pages=[page(5, 1, b" and even more", 12)]))
+    assert list(store.id_pages(ask(5).key)) == [b"one", b"two", b" and more", b" and even more"]
+    assert store.count_id_pages(ask(5).key) == 2
     store.commit(Changes(id_pages=[page(5, 1, b"two and more"), page(5, 2, b"three")]))
     assert list(store.id_pages(ask(5).key)) == [b"one", b"two and more", b"three"]
     store.commit(Changes(trimmed=[(ask(5).key, 1)]))

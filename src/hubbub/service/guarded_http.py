@@ -60,9 +60,11 @@ class _Guarded(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, if there is room."""
-        super().connection_made(transport)
-        self.address = network_of(self.client[0]) if self.client else ""
+        self.transport = transport
+        peer = transport.get_extra_info("peername")
+        self.address = network_of(peer[0]) if isinstance(peer, tuple) else ""
         if self.guard.enter(self, self.loop):
+            super().connection_made(transport)
             self._enter("header", self.guard.limits.header_seconds)
             self.guard.waits(self, True)
 

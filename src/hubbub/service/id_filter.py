@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.random import Random
-from hubbub.service.ids import Ids, Words
+from hubbub.service.ids import Ids
 
 __all__ = ["IdFilter"]
 
@@ -42,7 +42,7 @@ class IdFilter:
     """
 
     def __init__(self, rng: Random) -> None:
-        self._keys = rng.uint64(10)
+        self._keys = rng.uint64(10).reshape(5, 2, 1)  # of two hashes
         self._tables = [_Table(_SMALLEST)]
         self._current = 0
 
@@ -76,9 +76,13 @@ class IdFilter:
 
     def _hashes(self, ids: Ids) -> tuple[NDArray[np.uint32], Short]:
         """A place, and a mark of 16 bits that is never 0: an entry of zeros is free."""
-        low = np.uint64(0xFFFFFFFF)
-        words = (ids.a & low, ids.a >> np.uint64(32), ids.b & low, ids.b >> np.uint64(32))
-        place, mark = (_multilinear(words, keys) for keys in (self._keys[:5], self._keys[5:]))
+        low, half, keys = np.uint64(0xFFFFFFFF), np.uint64(32), self._keys
+        total = keys[1] * (ids.a & low)
+        total += keys[2] * (ids.a >> half)
+        total += keys[3] * (ids.b & low)
+        total += keys[4] * (ids.b >> half)
+        total += keys[0]
+        place, mark = (total >> half).astype(np.uint32)
         return place, np.maximum(mark >> np.uint32(16), np.uint32(1)).astype(np.uint16)
 
 
@@ -135,11 +139,3 @@ class _Table:
         starts[1:][buckets[1:] == buckets[:-1]] = 0
         rank = rows - np.maximum.accumulate(starts)
         return packed & 0xFFFFFFFF, buckets, self._fill[buckets] + rank
-
-
-def _multilinear(words: tuple[Words, ...], keys: Words) -> NDArray[np.uint32]:
-    total = words[0] * keys[1] + keys[0]
-    for word, key in zip(words[1:], keys[2:], strict=True):
-        total += word * key
-    high: NDArray[np.uint32] = (total >> np.uint64(32)).astype(np.uint32)
-    return high

@@ -81,7 +81,7 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
             sketch = _fold(window, answers, status)
             counted = np.flatnonzero(status == FRESH)
             ids = answers.ids.take(counted)
-            made.changes.id_pages += [IdPage(*key, page, data) for page, data in window.seen.written(ids)]
+            made.changes.id_pages += [IdPage(*key, page, part, data) for page, part, data in window.seen.written(ids)]
             if window.keeps:
                 made.changes.reports.append((key, len(counted), pack(answers.reports[counted])))
             made.changes.sketches[key] = sketch.to_bytes()

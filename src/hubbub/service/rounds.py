@@ -304,7 +304,7 @@ class Rounds:
         segments = Ids.concat(Ids.from_bytes(segment) for segment in self._store.segments(row.key))
         if len(segments):
             self._repacked.repacked.append(row.key)
-            self._repacked.id_pages += [IdPage(*row.key, page, ids) for page, ids in seen.written(segments)]
+            self._repacked.id_pages += [IdPage(*row.key, page, part, ids) for page, part, ids in seen.written(segments)]
             seen.add(segments)
         self.board.add(_window_of(talk, row, ask, seen))
 

@@ -17,10 +17,10 @@ __all__ = ["DUPLICATE", "FRESH", "PAGE", "REPLAY", "ReadPages", "Seen"]
 FRESH, DUPLICATE, REPLAY = 0, 1, 2
 
 PAGE = 512
-"""Ids on a page. All pages are full but the last, which every commit writes anew."""
+"""Ids on a page. All pages are whole but the last, which is stored in parts until it is full."""
 
 _AT_ONCE = 2048  # possible pages that are compared at a time: 25 MB
-_RESTORED = 128  # pages that are indexed at a time when the collector starts
+_RESTORED = 128  # pages, or parts, that are indexed at a time when the collector starts
 
 ReadPages = Callable[[list[int]], list[bytes]]
 
@@ -36,13 +36,13 @@ class Seen:
     rng
         For the secret keys of the index.
     read
-        Reads full pages by their numbers, as they were written.
+        Reads whole pages by their numbers, as they were written.
 
     Example:
-        >>> pages: dict[int, bytes] = {}
-        >>> seen = Seen(Random(seed=1), lambda numbers: [pages[number] for number in numbers])
+        >>> seen = Seen(Random(seed=1), read=lambda numbers: [])
         >>> batch = Ids.of(bytes(range(32)), np.uint64([7, 9]))
-        >>> pages |= seen.written(batch.take(slice(1)))
+        >>> [(page, part, len(ids)) for page, part, ids in seen.written(batch.take(slice(1)))]
+        [(0, 0, 24)]
         >>> seen.add(batch.take(slice(1)))
         >>> seen.look(batch).tolist(), len(seen)
         ([1, 0], 1)
@@ -82,11 +82,13 @@ class Seen:
             found[asked[hits]] = np.where(equal, DUPLICATE, REPLAY)
         return found
 
-    def written(self, ids: Ids) -> list[tuple[int, bytes]]:
-        """The pages to write so that more ids are held, with their numbers: all different, none of them held yet."""
+    def written(self, ids: Ids) -> list[tuple[int, int, bytes]]:
+        """What to store so that more ids are held, all different and none of them held yet: page, part, and ids."""
+        if len(self._tail) + len(ids) < PAGE:
+            return [(self._full, len(self._tail), ids.to_bytes())] if len(ids) else []
         joined = Ids.concat([self._tail, ids])
         starts = range(0, len(joined), PAGE)
-        return [(self._full + at // PAGE, joined.take(slice(at, at + PAGE)).to_bytes()) for at in starts]
+        return [(self._full + at // PAGE, 0, joined.take(slice(at, at + PAGE)).to_bytes()) for at in starts]
 
     def add(self, ids: Ids) -> None:
         """Hold more ids; what `written` said of them is in the store."""
@@ -97,12 +99,15 @@ class Seen:
         self._tail = joined.take(np.arange(whole * PAGE, len(joined)))  # not a slice: that keeps the whole batch
 
     def restore(self, pages: Iterable[bytes]) -> None:
-        """Hold what the pages of the store hold, in order."""
+        """Hold what the store holds, in order: whole pages, and the parts of the last one."""
         waiting: list[Ids] = []
+        parts = 0
         for page in pages:
-            if waiting and len(waiting[-1]) != PAGE:
-                raise StoreFailed(f"a page of {len(waiting[-1])} ids is followed by another")
             waiting.append(Ids.from_bytes(page))
+            if parts or len(waiting[-1]) != PAGE:
+                parts += len(waiting[-1])
+                if parts >= PAGE:
+                    raise StoreFailed("the store does not hold the ids that it should: a page is not whole")
             if len(waiting) == _RESTORED:
                 self.add(Ids.concat(waiting))
                 waiting.clear()

@@ -21,9 +21,9 @@ GATHER = 0.003
 """Seconds that a group waits for company: a commit costs about as much for one report as for a thousand."""
 MOST_GROUP = 50_000
 MOST_WAITING = 200_000
-DOOR = 1.0
+DOOR = 2.5
 """Seconds that the oldest frame may have waited for another to be let in behind it."""
-LONGEST_WAIT = 5.0
+LONGEST_WAIT = 6.0
 """Seconds after which a frame that waits is sent away: a client gives up after ten, and would never hear of it."""
 LONGEST_SLEEP = 0.5
 

@@ -104,11 +104,16 @@ class AskKey(NamedTuple):
 
 
 class IdPage(NamedTuple):
-    """Ids of reports to an ask; pages are numbered from 0 on, and only the last one is ever written again."""
+    """Ids of reports to an ask; pages are numbered from 0 on.
+
+    `part` is how many ids the page had before: what comes in small numbers is stored as it comes. With 0 the row
+    stands for all of the page, and its other parts are deleted.
+    """
 
     collection: str
     ask: str
     page: int
+    part: int
     ids: bytes
 
 
@@ -268,11 +273,11 @@ class Store(Protocol):
         ...
 
     def id_pages(self, key: AskKey) -> Iterator[bytes]:
-        """The ids held for an ask, page by page."""
+        """The ids held for an ask, in order: whole pages, and the parts of the last one."""
         ...
 
     def some_id_pages(self, key: AskKey, numbers: Sequence[int]) -> list[bytes]:
-        """The pages with these numbers, which ascend."""
+        """The whole pages with these numbers, which ascend."""
         ...
 
     def count_id_pages(self, key: AskKey) -> int:

@@ -36,8 +36,8 @@ _TABLES = (
         collection TEXT NOT NULL, ask TEXT NOT NULL, data {bytes} NOT NULL, PRIMARY KEY (collection, ask)
     )""",
     """CREATE TABLE IF NOT EXISTS id_pages (
-        collection TEXT NOT NULL, ask TEXT NOT NULL, page BIGINT NOT NULL, ids {bytes} NOT NULL,
-        PRIMARY KEY (collection, ask, page)
+        collection TEXT NOT NULL, ask TEXT NOT NULL, page BIGINT NOT NULL, part INTEGER NOT NULL, ids {bytes} NOT NULL,
+        PRIMARY KEY (collection, ask, page, part)
     )""",
     # Where ids were before there were pages: read once, and then empty.
     """CREATE TABLE IF NOT EXISTS segments (

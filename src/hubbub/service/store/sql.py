@@ -124,6 +124,8 @@ class SqlStore(ABC):
             for key in changes.repacked:
                 self._write("DELETE FROM segments WHERE collection = ? AND ask = ?", *key)
             for id_page in changes.id_pages:
+                if not id_page.part:
+                    self._write(_ID_PARTS, *id_page[:3])
                 self._write(_ID_PAGE, *id_page)
             for key, n, data in changes.reports:
                 self._write("INSERT INTO reports (collection, ask, n, data) VALUES (?, ?, ?, ?)", *key, n, data)
@@ -311,29 +313,29 @@ class SqlStore(ABC):
         return [(AskKey(collection, ask), bool(final)) for collection, ask, final in rows]
 
     def id_pages(self, key: AskKey) -> Iterator[bytes]:
-        """The ids held for an ask, page by page."""
+        """The ids held for an ask, in order: whole pages, and the parts of the last one."""
         start = 0
         while pages := self.some_id_pages(key, range(start, start + _CHUNK)):
             yield from pages
             start += _CHUNK
 
     def some_id_pages(self, key: AskKey, numbers: Sequence[int]) -> list[bytes]:
-        """The pages with these numbers, which ascend."""
+        """The whole pages with these numbers, which ascend."""
         found: list[bytes] = []
         for start in range(0, len(numbers), _CHUNK):
             some = numbers[start : start + _CHUNK]
             if some[-1] - some[0] == len(some) - 1:
-                rows = self._read(f"{_SOME_ID_PAGES} page BETWEEN ? AND ? ORDER BY page", *key, some[0], some[-1])
+                rows = self._read(f"{_SOME_ID_PAGES} page BETWEEN ? AND ? ORDER BY page, part", *key, some[0], some[-1])
             else:
                 marks = ", ".join("?" * len(some))
-                rows = self._read(f"{_SOME_ID_PAGES} page IN ({marks}) ORDER BY page", *key, *some)
+                rows = self._read(f"{_SOME_ID_PAGES} page IN ({marks}) ORDER BY page, part", *key, *some)
             found += [bytes(ids) for (ids,) in rows]
         return found
 
     def count_id_pages(self, key: AskKey) -> int:
         """How many pages of ids an ask has."""
-        ((count,),) = self._read("SELECT COUNT(*) FROM id_pages WHERE collection = ? AND ask = ?", *key)
-        return int(count)
+        ((last,),) = self._read("SELECT MAX(page) FROM id_pages WHERE collection = ? AND ask = ?", *key)
+        return 0 if last is None else int(last) + 1
 
     def segments(self, key: AskKey) -> Iterator[bytes]:
         """The ids of an ask that an earlier version of the store has, in segments of any size."""
@@ -414,8 +416,8 @@ class SqlStore(ABC):
         return [RateRow(*row) for row in rows]
 
 
-_ID_PAGE = """INSERT INTO id_pages VALUES (?, ?, ?, ?)
-    ON CONFLICT (collection, ask, page) DO UPDATE SET ids = excluded.ids"""
+_ID_PAGE = "INSERT INTO id_pages VALUES (?, ?, ?, ?, ?)"
+_ID_PARTS = "DELETE FROM id_pages WHERE collection = ? AND ask = ? AND page = ?"
 _SOME_ID_PAGES = "SELECT ids FROM id_pages WHERE collection = ? AND ask = ? AND"
 # A closed ask's sketch never changes again, whoever asks for it.
 _SKETCH = """UPDATE sketches SET data = ? WHERE collection = ? AND ask = ?

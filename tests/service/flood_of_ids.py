@@ -1,0 +1,80 @@
+"""Many forged ids to one ask, through everything but the network; then a restart, in a process of its own.
+
+    python flood_of_ids.py flood|start FOLDER [COUNT]
+
+Prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from exact_world import EXACT, exact_collection
+
+from hubbub import Random
+from hubbub.collection import Keys, ManualClock
+from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.service.collector import Collector
+from hubbub.service.frames import Refused
+from hubbub.service.limits import Limits
+from hubbub.service.store.sqlite import SqliteStore
+
+BATCH = 50_000
+COLLECTION = exact_collection(step=86400, lateness=3600)
+
+
+def opened(folder: Path) -> Collector:
+    limits = Limits(rate=1e12, burst=1 << 50)  # only the ceilings are in the way, and they are the usual ones
+    store = SqliteStore(folder / "store.db")
+    return Collector([COLLECTION], store, clock=ManualClock(1000.0), keys=Keys(b"k" * 32), limits=limits)
+
+
+def flood(folder: Path, count: int) -> dict[str, Any]:
+    collector, rng = opened(folder), Random(seed=1)
+    (window,) = collector.board.windows.values()
+    hole = b"\xaa" * (16 * BATCH)
+    frame = encode_batch(
+        COLLECTION.collection_id, window.ask.ask_id, hole, EXACT.randomize([3] * BATCH, Random(seed=0))
+    )
+    before, after = frame.split(hole)
+    began, shed, longest = time.monotonic(), 0, 0.0
+    for _ in range(count // BATCH):
+        body, then = before + rng.bytes(16 * BATCH) + after, time.monotonic()
+        try:
+            collector.ingest([collector.admit(BATCH_TYPE, body)])
+        except Refused:
+            shed += BATCH
+        longest = max(longest, time.monotonic() - then)
+    collector.tick()
+    return {"held": len(window.seen), "shed": shed, "longest": longest, **told(collector, began)}
+
+
+def start(folder: Path) -> dict[str, Any]:
+    began = time.monotonic()
+    collector = opened(folder)
+    (window,) = collector.board.windows.values()
+    made = told(collector, began)
+    page = next(iter(collector.store.id_pages(window.key)))
+    from hubbub.service.ids import Ids
+
+    known = window.seen.look(Ids.from_bytes(page))
+    return {"held": len(window.seen), "n": window.sketch.n, "known": int((known == 1).sum()), **made}
+
+
+def told(collector: Collector, began: float) -> dict[str, Any]:
+    import resource
+
+    seconds, peak = time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    disk = sum(path.stat().st_size for path in Path(collector.store._path).parent.glob("store.db*"))  # type: ignore[attr-defined]
+    return {"seconds": seconds, "cpu": time.process_time(), "memory": peak, "disk": disk}
+
+
+if __name__ == "__main__":
+    what, where, *more = sys.argv[1:]
+    print(json.dumps(flood(Path(where), int(float(more[0]))) if what == "flood" else start(Path(where))))
