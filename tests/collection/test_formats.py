@@ -57,16 +57,16 @@ def in_weeks(document: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hubbub whose formats have gone on to 2."""
+    """A hubbub whose formats have gone on."""
     monkeypatch.setattr(rewrite, "TOML", TomlFormat("format", 2, {1: stepped}))
-    monkeypatch.setattr(documents, "COLLECTION", DocumentFormat("collection", 2, {1: in_weeks}))
+    monkeypatch.setattr(documents, "COLLECTION", DocumentFormat("collection", 3, {1: dict, 2: in_weeks}))
 
 
 def older_spec() -> dict[str, Any]:
-    """The example as format 1 would have had it."""
+    """The example as format 2 would have had it."""
     spec = load_collection("format = 2\n" + EXAMPLE).spec()
     del spec["retention_days"]
-    return {**spec, "format": 1, "retention_weeks": 13}
+    return {**spec, "format": 2, "retention_weeks": 13}
 
 
 # -- files --------------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def test_an_older_document_is_read_as_it_was_signed(later: None) -> None:
     again = pickle.loads(pickle.dumps(found))
     assert (again, again.collection_id) == (found, found.collection_id)
     today = replace(found, title="Another")
-    assert today.spec()["format"] == 2
+    assert today.spec()["format"] == 3
     assert today.spec()["retention_days"] == 91
 
 
@@ -142,8 +142,8 @@ def test_an_older_document_is_checked_like_any_other(later: None, spoilt: dict[s
 
 
 def test_a_newer_document_is_refused_by_its_number() -> None:
-    spec = {**load_collection(EXAMPLE).spec(), "format": 2, "colour": 3}
-    with pytest.raises(UnknownFormat, match=r"format 2.*at most format 1.*a newer one wrote it, and is needed"):
+    spec = {**load_collection(EXAMPLE).spec(), "format": 3, "colour": 3}
+    with pytest.raises(UnknownFormat, match=r"format 3.*at most format 2.*a newer one wrote it, and is needed"):
         open_collection(seal(spec, KEYS.private), KEYS.public)
 
 
