@@ -65,7 +65,7 @@ TOO_LARGE = {
     "an address": [b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n\r\n"],
     "an address without an end": [b"GET /", *[b"a" * 1000] * 200],
     "what comes after a body": [CHUNKED + b"2\r\n{}\r\n0\r\nX: ", *[b"a" * 1000] * 200],
-    "many lines after a body": [CHUNKED + b"2\r\n{}\r\n0\r\n" + b"X: a\r\n" * 100],
+    "many lines after a body": [CHUNKED + b"2\r\n{}\r\n0\r\n", *[b"X: a\r\n" * 100] * 50],
     "the extension of a chunk": [CHUNKED + b"2;", *[b"a" * 1000] * 200],
     "empty lines": [GET, *[b"\r\n" * 500] * 200],
 }
@@ -130,8 +130,8 @@ def test_nobody_keeps_a_connection_for_nothing(name: str, quick: Guarded):
 
 
 def test_those_who_drip_are_closed_all_the_same(quick: Guarded):
-    for state, first, drop in (("header", b"GET / HTTP/1.1\r\n", b"X: a\r\n"), ("idle", GET, b"\r\n")):
-        before = quick.guard.closed[state]
+    for first, drop in ((b"GET / HTTP/1.1\r\n", b"X: a\r\n"), (GET, b"\r\n")):
+        before = quick.guard.closed["header"]
         with quick.connect() as connection, contextlib.suppress(OSError):
             connection.sendall(first)
             connection.settimeout(0.1)
@@ -140,7 +140,7 @@ def test_those_who_drip_are_closed_all_the_same(quick: Guarded):
                 with contextlib.suppress(TimeoutError):
                     if not connection.recv(65536):
                         break
-        quick.until(lambda state=state, before=before: quick.guard.closed[state] == before + 1)  # type: ignore[misc]
+        quick.until(lambda before=before: quick.guard.closed["header"] == before + 1)  # type: ignore[misc]
 
 
 def test_an_answer_that_nobody_reads_is_thrown_away(quick: Guarded):

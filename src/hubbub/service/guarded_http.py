@@ -25,7 +25,10 @@ _quiet.setLevel(logging.ERROR)  # a line for each bad request would fill the dis
 
 
 class _Guarded(HttpToolsProtocol):
-    """A connection: idle, in a header, in a body, or at work."""
+    """A connection: idle, in a header, in a body, or at work.
+
+    The parser's callbacks are many, and cost: only those are looked at that end a header, a body or an answer.
+    """
 
     guard: Guard
 
@@ -34,13 +37,12 @@ class _Guarded(HttpToolsProtocol):
         self.logger = _quiet
         self.access_log = False  # it would name addresses
         self.address = ""
-        self.state = "idle"
-        self.write_deadline = math.inf
-        self.deadline = math.inf
+        self.state = "header"
+        self.deadline = self.write_deadline = math.inf
         self._refusal: Problem | None = None
-        self._progress = False
-        self._stalled = 0  # bytes that the parser took without a word
-        self._header_bytes = 0
+        self._events = 0  # headers and bodies that were complete
+        self._piece = 0  # bytes that came last
+        self._stalled = 0  # bytes that have come to nothing so far
 
     __hash__ = object.__hash__
 
@@ -75,12 +77,23 @@ class _Guarded(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse, as long as it comes to something."""
-        self._progress = False
+        limits, events, cycle = self.guard.limits, self._events, self.cycle
+        if self.state == "idle":
+            self._enter("header", limits.header_seconds)
+        self._piece = len(data)
+        body = len(cycle.body) if cycle is not None else 0
         super().data_received(data)
-        self._stalled = 0 if self._progress else self._stalled + len(data)
-        if self._stalled > self.guard.limits.header_bytes and not self.transport.is_closing():
-            self._refuse_header()
-            self.send_400_response("")
+        if self._events != events:
+            self._stalled = 0
+            if self.state == "body":  # not all of it was in this piece
+                self._enter("body", limits.body_seconds)
+        elif cycle is not None and len(cycle.body) > body:
+            self._stalled = 0
+        else:
+            self._stalled += len(data)
+            if self._stalled > limits.header_bytes and not self.transport.is_closing():
+                self._refuse_header()
+                self.send_400_response("")
 
     def send_400_response(self, msg: str) -> None:
         """Say what was wrong, and close."""
@@ -106,43 +119,24 @@ class _Guarded(HttpToolsProtocol):
 
     # -- a request --------------------------------------------------------------------------------------------
 
-    def on_message_begin(self) -> None:
-        """A header begins."""
-        self._progress, self._header_bytes = True, 0
-        if self.state == "idle":
-            self._enter("header", self.guard.limits.header_seconds)
-        super().on_message_begin()
-
-    def on_url(self, url: bytes) -> None:
-        """Part of the first line."""
-        self._count(len(url))
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """A line of the header, or of what comes after a body."""
-        self._count(len(name) + len(value))
-        super().on_header(name, value)
-        if len(self.headers) > self.guard.limits.headers:
-            self._refuse_header()
-            raise ValueError("too many headers")
-
     def on_headers_complete(self) -> None:
         """The body begins."""
-        self._progress = True
-        if len(self.pipeline) >= self.guard.limits.pipelined:
+        limits = self.guard.limits
+        if len(self.pipeline) >= limits.pipelined:
             self._refusal = Problem(400, "malformed", "too many requests at once")
             raise ValueError("too many requests")
-        self._enter("body", self.guard.limits.body_seconds)
+        if len(self.headers) > limits.headers or (
+            self._stalled + self._piece > limits.header_bytes and self._header_bytes() > limits.header_bytes
+        ):
+            self._refuse_header()
+            raise ValueError("a header that is too large")
+        self._events += 1
+        self.state = "body"
         super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        """Part of the body."""
-        self._progress = True
-        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """The request is here."""
-        self._progress = True
+        self._events += 1
         super().on_message_complete()
         if self.cycle.response_complete:  # it was answered before all of it was here
             self._rest()
@@ -162,12 +156,8 @@ class _Guarded(HttpToolsProtocol):
         self._enter("idle", self.guard.limits.idle_seconds)
         self.guard.waits(self, True)
 
-    def _count(self, size: int) -> None:
-        self._progress = True
-        self._header_bytes += size
-        if self._header_bytes > self.guard.limits.header_bytes:
-            self._refuse_header()
-            raise ValueError("a header that is too long")
+    def _header_bytes(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
 
     def _refuse_header(self) -> None:
         limits = self.guard.limits

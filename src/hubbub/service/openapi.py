@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from hubbub import __version__
@@ -133,7 +132,6 @@ def _paths() -> dict[str, Any]:
     }
 
 
-@cache
 def openapi() -> dict[str, Any]:
     """The document.
 

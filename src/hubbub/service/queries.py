@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -45,6 +46,7 @@ class Queries:
         self._service = service
         self._collector = service.collector
         self._tokens = tokens
+        self._description = msgspec.json.encode(openapi())  # written once: it is long
 
     def routes(self) -> list[Route]:
         """All of them."""
@@ -168,7 +170,7 @@ class Queries:
 
     async def openapi(self, _request: Request) -> Response:
         """The description of all routes."""
-        return JSONResponse(openapi(), headers=_ANY_ORIGIN)
+        return Response(self._description, headers=_ANY_ORIGIN, media_type="application/json")
 
     def _named(self, request: Request) -> Collection:
         name = request.path_params["name"]

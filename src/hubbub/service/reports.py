@@ -54,7 +54,8 @@ class ReportsRoute:
     async def _take(self, scope: Scope, receive: Receive) -> bytes:
         senders, headers = self._service.senders, dict(scope["headers"])
         sender = senders.name((scope.get("client") or ("",))[0], scope["headers"])
-        looks_like = self._length(headers) // SMALLEST + 1
+        length = self._length(headers)
+        looks_like = length // SMALLEST + 1
         try:
             senders.take(sender, looks_like)  # before a byte of the body is read
         except Refused as refusal:
@@ -66,7 +67,7 @@ class ReportsRoute:
             raise Problem(415, "unsupported_type", f"allowed: {', '.join(TYPES)}, without an encoding")
         try:
             async with asyncio.timeout(PATIENCE) as patience:
-                body = await self._read(headers, receive, patience)
+                body = await self._read(length, receive, patience)
         except TimeoutError:
             self._service.collector.refuse(Refused("malformed", ""))
             raise Problem(408, "too_slow", f"at most {PATIENCE:g} seconds") from None
@@ -82,9 +83,9 @@ class ReportsRoute:
         }
         return msgspec.json.encode(answer)
 
-    async def _read(self, headers: dict[bytes, bytes], receive: Receive, patience: asyncio.Timeout) -> bytes:
+    async def _read(self, length: int, receive: Receive, patience: asyncio.Timeout) -> bytes:
         most = self._service.collector.limits.most_bytes
-        if self._length(headers) > most:
+        if length > most:
             raise self._too_large(most)
         chunks, size = [], 0
         while True:
