@@ -1,4 +1,4 @@
-"""`hubbub demo --once`, on the real emoji and without them; the live one is in tests/simulate/test_live.py."""
+"""`hubbub demo --once`, on the real emoji and without them; the live one is in tests/demo/test_live.py."""
 
 from __future__ import annotations
 
