@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub import BLH, GRR, OLH, OUE, SUE, BasicRappor
 from hubbub.client.split import split_budget
 from hubbub.collection import Collection, QuestionSpec
 from hubbub.core.domain import Categorical, Numeric, Ordinal
@@ -20,7 +21,6 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.spec import canonical
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.frequency import BLH, GRR, OLH, OUE, SUE, BasicRappor
 from hubbub.mechanisms.memo.memo import Memoised
 from hubbub.privacy.clock import Observation
 from hubbub.privacy.ledger import Budget, BudgetExceeded, Ledger, Status, StepRefused, Window
