@@ -9,7 +9,7 @@ from typing import Protocol
 from hubbub.checks.aliasing import check_no_aliasing
 from hubbub.checks.draws import check_batch_is_singles, check_draws, check_public_part
 from hubbub.checks.enumeration import covers_every_value, public_rows
-from hubbub.checks.estimator import check_bias_declared, check_coverage, check_unbiased, check_variance
+from hubbub.checks.estimator import check_bias_declared, check_coverage, check_linear, check_unbiased, check_variance
 from hubbub.checks.failure import CheckFailed
 from hubbub.checks.merging import check_empty, check_merge_laws, check_round_trip
 from hubbub.checks.probability import (
@@ -21,6 +21,7 @@ from hubbub.checks.probability import (
 )
 from hubbub.checks.refusal import check_bad_values, check_foreign, check_hostile_columns
 from hubbub.checks.sampler import check_sampler
+from hubbub.checks.sampling import check_of_population, check_support, check_weights
 from hubbub.checks.spec import (
     check_event,
     check_frozen,
@@ -31,6 +32,7 @@ from hubbub.checks.spec import (
 from hubbub.checks.values import truth_of
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
 __all__ = ["CHECKS", "Check", "checks_for", "run_checks"]
 
@@ -69,6 +71,10 @@ CHECKS: tuple[Check, ...] = (
     check_unbiased,
     check_variance,
     check_coverage,
+    check_linear,
+    check_support,
+    check_weights,
+    check_of_population,
 )
 """Every check, the exact ones first."""
 
@@ -120,6 +126,10 @@ def _enumerable(mechanism: Mechanism) -> bool:
     return mechanism.outputs(public_rows(mechanism, 1, Random(seed=1))[0]) is not None
 
 
+def _is_oracle(mechanism: Mechanism) -> bool:
+    return isinstance(mechanism, FrequencyOracle)
+
+
 def _unbiased(mechanism: Mechanism) -> bool:
     return mechanism.bias == "none" and truth_of(mechanism, mechanism.example_values(1)) is not None
 
@@ -132,4 +142,8 @@ _WHERE: dict[str, Callable[[Mechanism], bool]] = {
     "check_unbiased": _unbiased,
     "check_variance": _unbiased,
     "check_coverage": _unbiased,
+    "check_linear": _unbiased,
+    "check_support": _is_oracle,
+    "check_weights": lambda mechanism: _is_oracle(mechanism) and mechanism.bias == "none",
+    "check_of_population": _unbiased,
 }
