@@ -406,6 +406,31 @@ class CertainOfEveryone(Piecewise):
         return replace(super()._estimate(sketch, candidates), spread=0.0)
 
 
+class LiesOnlyUpward(GRR):
+    """Says that forged reports can add to a share, and never take from it."""
+
+    def influence(self, values=1):
+        return super().influence(values)._replace(least=Fraction(0))
+
+
+class OverstatesForgeries(GRR):
+    """Says that a forged report can do more than any can."""
+
+    def influence(self, values=1):
+        return super().influence(values)._replace(most=2 * super().influence(values).most)
+
+
+class WinsorisedMean(GRR):
+    """The largest share is cut: no mean over reports any more, but single reports do not show it."""
+
+    def _estimate(self, sketch, candidates=None):
+        from dataclasses import replace
+
+        estimate = super()._estimate(sketch, candidates)
+        cut = np.minimum(estimate.value, 0.3) if sketch.n > 1 else estimate.value
+        return replace(estimate, value=cut)
+
+
 SMALL: dict[str, Any] = {"epsilon": 1.0, "domain": 5}
 PLANTED = [
     (SwappedRates(epsilon=1.0, domain=2), "check_sampler"),
@@ -463,6 +488,11 @@ PLANTED = [
     (IgnoresWeights(**SMALL), "check_support"),
     (ForgetsSquares(**SMALL), "check_weights"),
     (CertainOfEveryone(epsilon=8.0, low=0.0, high=1.0), "check_of_population"),
+    (LiesOnlyUpward(**SMALL), "check_influence"),
+    (OverstatesForgeries(**SMALL), "check_influence"),
+    (WinsorisedMean(**SMALL), "check_influence"),
+    (ClipsNegatives(**SMALL), "check_influence"),
+    (WrongConstant(**SMALL), "check_influence"),
 ]
 BY_NAME = {check.__name__: check for check in CHECKS}
 

@@ -160,6 +160,7 @@ PLANTED = [
     (ForgetsStubs(epsilon=2.0, dimension=3, sparsity=3, buckets=8), "check_unbiased"),
     (SwapsSigns(**SMALL), "check_unbiased"),
     (IgnoresBothSigns(epsilon=1.0, dimension=2, sparsity=1, buckets=3), "check_variance"),
+    (IgnoresBothSigns(epsilon=1.0, dimension=2, sparsity=1, buckets=3), "check_influence"),
     (LooksAtTheNumber(m=2, **SMALL), "check_draws"),
 ]
 BY_NAME = {check.__name__: check for check in CHECKS}

@@ -35,6 +35,28 @@ def test_a_good_collection(answer: Callable[..., Any]) -> None:
     assert [tuple(found.values()) for found in said["findings"]] == [tuple(found) for found in check(collection)]
 
 
+def test_forged_devices(answer: Callable[..., Any], hubbub: Callable[..., Result], file: Callable[[str], Path]) -> None:
+    many = EXAMPLE.replace('"light", "dark"', ", ".join(f'"v{k}"' for k in range(128)))
+    named = file(many.replace("epsilon = 1.0", 'epsilon = 1.0\nmechanism = "GRR"'))
+    for command in ("check", "plan"):
+        said = answer(command, named)["poisoning"]["popular"]
+        assert said["up"] == pytest.approx(0.755, abs=0.001)  # 128 names, and nothing recorded
+        assert said["forged"] == said["part"] == 0.01
+        assert answer(command, named, "--forged", 0.001)["poisoning"]["popular"]["up"] == pytest.approx(said["up"] / 10)
+    shown = " ".join(hubbub("check", named).stdout.split())
+    assert "popular: If 1% of the devices are forged, they can raise any share by up to 75.5 percentage points" in shown
+    assert "one forged report counts for 75 people with GRR" in shown
+    planned = hubbub("plan", named).stdout
+    assert "How far any answer can be moved if 1% of the devices are forged" in " ".join(planned.split())
+    assert "75.5%" in planned
+    assert max(map(len, planned.splitlines())) <= 80
+
+
+def test_a_forged_part_must_be_one(refused: Callable[..., str], file: Callable[[str], Path]) -> None:
+    for command in ("check", "plan"):
+        assert "forged: got 2.0" in refused(command, file(EXAMPLE), "--forged", 2)
+
+
 def test_an_unsafe_collection_exits_with_1(answer: Callable[..., Any], file: Callable[[str], Path]) -> None:
     said = answer("check", file(UNSAFE), code=1)
     assert said["ok"] is False

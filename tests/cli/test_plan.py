@@ -17,7 +17,8 @@ SETTING = ("plan", "--domain", 1024, "--n", 100_000, "--epsilon", 1)
 def test_json(answer: Callable[..., Any]) -> None:
     rows = answer(*SETTING)
     for row in rows:
-        assert {"mechanism", "stderr", "bytes", "picked", "why", "domain", "n", "epsilon"} <= set(row)
+        assert {"mechanism", "stderr", "bytes", "shift", "picked", "why"} <= set(row)
+        assert {"domain", "n", "epsilon", "forged"} <= set(row)
     made = plan(domain=1024, n=100_000, epsilon=1.0)
     assert [row["mechanism"] for row in rows if row["picked"]] == [made.picked]
     assert [row["stderr"] for row in rows] == [row.stderr for row in made.rows]
@@ -46,3 +47,15 @@ def test_the_table(hubbub: Callable[..., Result], tmp_path: Path) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
     assert result.stderr == "plot: plan.png\n"
+
+
+def test_forged_reports(hubbub: Callable[..., Result], answer: Callable[..., Any], refused: Callable[..., str]) -> None:
+    result = hubbub("plan", "--domain", 128, "--n", 1000, "--epsilon", 1)
+    said = " ".join(result.stdout.split())
+    assert "1% forged" in said
+    assert "Warning: GRR: if 1% of the reports are forged, they can move a share by 74.9 percentage points" in said
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    rows = answer("plan", "--domain", 128, "--n", 1000, "--epsilon", 1, "--forged", 0.001, "--most-shift", 0.003)
+    assert [row["mechanism"] for row in rows if row["picked"]] == ["SUE"]
+    assert {row["forged"] for row in rows} == {0.001}
+    assert "most_shift: got 1e-05" in refused(*SETTING, "--most-shift", 1e-5)

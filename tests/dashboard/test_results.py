@@ -11,6 +11,7 @@ import pytest
 from pages_outline import Element, Outline
 
 from hubbub.collection import promise
+from hubbub.collection.poisoning import poisoning
 from hubbub.dashboard.answer import Answer, Value
 from hubbub.dashboard.headline import headline
 from hubbub.dashboard.ingest import EXPLAINED
@@ -199,6 +200,21 @@ def test_the_promise_is_there_word_for_word(get: Get, collector: Collector, name
     for paragraph in promise(collector.collections[name]).split("\n\n")[1:]:
         lead, _, rest = paragraph.partition(". ")
         assert "".join((lead + rest).split()) in text
+
+
+@pytest.mark.parametrize("name", ["emoji", "telemetry"])
+def test_what_forged_reports_can_do_is_said_of_every_question(get: Get, collector: Collector, name: str):
+    collection = collector.collections[name]
+    (rows,) = [
+        one.all("tr")[1:]
+        for one in Outline(get(f"/privacy/{name}").text).all("table")
+        if one.all("caption")[0].text == "Forged reports by question"
+    ]
+    said = {row.below[0].text: row.below[1].text for row in rows}
+    assert said == {
+        asked: poisoning(question, collection.fields[question.field]).text()
+        for asked, question in collection.questions.items()
+    }
 
 
 def test_spending_never_shows_more_than_a_window(get: Get, collector: Collector):

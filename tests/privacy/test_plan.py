@@ -115,6 +115,53 @@ class TestPicked:
         assert row(plan(domain=16, n=100, epsilon=1.0), "GRR").server == 2.5
 
 
+class TestForged:
+    def test_every_row_says_how_far_forged_reports_move_it(self):
+        found = plan(domain=128, n=1000, epsilon=1.0)
+        assert row(found, "GRR").shift == pytest.approx(0.01 * (math.e + 126) / (math.e - 1), rel=1e-9)
+        assert row(found, "OUE").shift == pytest.approx(0.0316, rel=0.01)
+        assert row(found, "Rappor").shift is None
+        tenth = plan(domain=128, n=1000, epsilon=1.0, forged=0.001)
+        assert row(tenth, "OLH").shift == pytest.approx(row(found, "OLH").shift / 10)
+        # From a share of 1: estimates are not cut at 1.
+        there = row(plan(domain=128, n=1000, epsilon=1.0, share=1.0), "GRR")
+        assert there.shift == pytest.approx(0.01 * (float(GRR(epsilon=1.0, domain=128).influence().most) - 1), rel=1e-9)
+
+    def test_the_ranking_is_what_it_was(self):
+        found = plan(domain=128, n=1000, epsilon=1.0)
+        errors = [one.stderr for one in found.rows if one.stderr]
+        assert errors == sorted(errors)
+        assert found.picked == "SubsetSelection"
+
+    def test_a_limit_is_kept(self):
+        found = plan(domain=128, n=1000, epsilon=1.0, most_shift=0.03)
+        assert found.picked == "SUE"
+        assert "move by at most 0.03" in found.why
+        assert row(found, "OUE").why == "1% forged reports move a share by 0.0316, above 0.03"
+        assert found.to_dict()["most_shift"] == 0.03
+
+    def test_a_limit_may_take_more_epsilon(self):
+        free = plan(domain=128, n=1_000_000, stderr=0.01)
+        held = plan(domain=128, n=1_000_000, stderr=0.01, most_shift=0.03)
+        assert held.epsilon > free.epsilon
+        assert row(held, held.picked).shift <= 0.03 < row(free, free.picked).shift
+        less = plan(domain=128, n=1_000_000, epsilon=held.epsilon * (1 - 1e-6))
+        assert all(one.shift is None or one.shift > 0.03 for one in less.rows if one.bias == "none")
+
+    def test_direct_encoding_over_many_values_warns(self):
+        (she, grr) = plan(domain=128, n=1000, epsilon=1.0).warnings
+        assert she.startswith("SHE: ")
+        assert grr.startswith("GRR: if 1% of the reports are forged, they can move a share by 74.9 percentage points")
+        assert not any("GRR" in warning for warning in plan(domain=10, n=1000, epsilon=1.0).warnings)
+
+    @pytest.mark.parametrize("limit", [0.001, 1e-9])
+    def test_a_limit_that_nothing_keeps_says_what_can_be_had(self, limit):
+        with pytest.raises(InvalidValue, match=r"most_shift: .* at least 0.0216"):
+            plan(domain=128, n=1000, epsilon=1.0, most_shift=limit)
+        with pytest.raises(InvalidValue, match="most_shift"):
+            plan(domain=128, n=1000, stderr=0.1, most_shift=limit)
+
+
 class TestInverse:
     @pytest.mark.parametrize("most_bytes", [None, 12])
     @pytest.mark.parametrize("share", [0.0, 0.3])
@@ -174,6 +221,10 @@ QUESTIONS = (
         ({"n": 100, "stderr": -0.1}, "stderr"),
         ({"n": 100, "epsilon": 1.0, "share": 1.5}, "share"),
         ({"n": 100, "epsilon": 1.0, "alpha": 0}, "alpha"),
+        ({"n": 100, "epsilon": 1.0, "forged": 0.0}, "forged"),
+        ({"n": 100, "epsilon": 1.0, "forged": 1.0}, "forged"),
+        ({"n": 100, "epsilon": 1.0, "most_shift": 0.0}, "most_shift"),
+        ({"n": 100, "epsilon": 1.0, "most_shift": math.nan}, "most_shift"),
         ({"n": 100, "epsilon": 1.0, "domain": Strings(longest=9)}, "domain"),
         ({"n": 100, "epsilon": 1.0, "domain": 1}, "domain"),
     ],
@@ -231,6 +282,7 @@ class TestShown:
         assert "1,024 values, 100,000 reports, epsilon 1" in text
         assert "picked" in text
         assert "never picked" in text
+        assert "1% forged" in text
 
     @pytest.mark.parametrize(("against", "label"), [("epsilon", "epsilon"), ("n", "reports")])
     def test_the_chart_has_a_line_an_oracle(self, against, label):

@@ -11,6 +11,7 @@ from hubbub.checks.draws import check_batch_is_singles, check_draws, check_publi
 from hubbub.checks.enumeration import covers_every_value, public_rows
 from hubbub.checks.estimator import check_bias_declared, check_coverage, check_linear, check_unbiased, check_variance
 from hubbub.checks.failure import CheckFailed
+from hubbub.checks.influence import check_influence, influences
 from hubbub.checks.merging import check_empty, check_merge_laws, check_round_trip
 from hubbub.checks.probability import (
     check_effective_epsilon,
@@ -67,6 +68,7 @@ CHECKS: tuple[Check, ...] = (
     check_hostile_columns,
     check_no_aliasing,
     check_event,
+    check_influence,
     check_bias_declared,
     check_unbiased,
     check_variance,
@@ -139,6 +141,7 @@ _WHERE: dict[str, Callable[[Mechanism], bool]] = {
     "check_exact_epsilon": _enumerable,
     "check_tight_epsilon": covers_every_value,
     "check_public_part": lambda mechanism: any(column.part == "public" for column in mechanism.columns),
+    "check_influence": lambda mechanism: bool(influences(mechanism)),
     "check_unbiased": _unbiased,
     "check_variance": _unbiased,
     "check_coverage": _unbiased,

@@ -23,6 +23,7 @@ _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 def check(
     file: Annotated[Path, typer.Argument(help="A collection (TOML).", show_default=False)],
     against: Annotated[Path | None, typer.Option("--against", help="The version it replaces.")] = None,
+    forged: Annotated[float | None, typer.Option("--forged", help="The part of devices that may be forged.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a collection before anyone is asked, and say what it promises.
@@ -31,11 +32,18 @@ def check(
     """
     from hubbub.cli.output import emit, page
     from hubbub.collection.check import check as examine
+    from hubbub.collection.poisoning import poisoning
     from hubbub.collection.promise import promise
     from hubbub.collection.toml import read_collection
+    from hubbub.privacy.poisoning import FORGED
 
     collection = read_collection(file)
     found = examine(collection, against=None if against is None else read_collection(against))
+    part = FORGED if forged is None else forged
+    moved = {
+        name: poisoning(question, collection.fields[question.field], part)
+        for name, question in collection.questions.items()
+    }
     refused = any(finding.level == "error" for finding in found)
     if as_json:
         emit(
@@ -46,6 +54,7 @@ def check(
                 "ok": not refused,
                 "findings": [finding._asdict() for finding in found],
                 "promise": promise(collection),
+                "poisoning": {name: {**how.to_dict(), "text": how.text()} for name, how in moved.items()},
             }
         )
     else:
@@ -54,6 +63,9 @@ def check(
             console.print(promise(collection, width=console.width), markup=False)
             console.print()
         console.print(_table(found))
+        console.print("\nWhat a liar can do.", style="bold")
+        for name, how in moved.items():
+            console.print(f"{name}: {how.text()}", markup=False)
         verdict = "refused" if refused else "good to serve"
         console.print(f"\n{collection.name} {collection.version}: {verdict}", style="bold red" if refused else "bold")
     if refused:

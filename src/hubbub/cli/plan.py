@@ -28,6 +28,10 @@ def plan(
     epsilon: Annotated[float | None, typer.Option("--epsilon", "-e", help="What one report may spend.")] = None,
     stderr: Annotated[float | None, typer.Option("--stderr", help="The standard error wanted, of a share.")] = None,
     most_bytes: Annotated[int | None, typer.Option("--most-bytes", help="The largest report acceptable.")] = None,
+    forged: Annotated[float | None, typer.Option("--forged", help="The part of reports that may be forged.")] = None,
+    most_shift: Annotated[
+        float | None, typer.Option("--most-shift", help="How far those may move a share at most: 0.05 is 5 points.")
+    ] = None,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -37,50 +41,75 @@ def plan(
     """
     from hubbub.cli.output import check_plot, emit, page, save_plot
     from hubbub.privacy.plan import plan as make
+    from hubbub.privacy.poisoning import FORGED
 
+    part = FORGED if forged is None else forged
     if file is not None:
         from hubbub.cli.plan_file import plan_file
 
-        if any(option is not None for option in (domain, n, epsilon, stderr, most_bytes, plot)):
-            raise InvalidValue("file", str(file), "a collection's file and --json, or the other options without a file")
-        return plan_file(file, as_json=as_json)
+        if any(option is not None for option in (domain, n, epsilon, stderr, most_bytes, most_shift, plot)):
+            raise InvalidValue(
+                "file", str(file), "a collection's file, --forged and --json, or the other options without a file"
+            )
+        return plan_file(file, forged=part, as_json=as_json)
     if domain is None:
         raise InvalidValue("--domain", None, "how many values there are, or a collection's file")
     check_plot(plot)
-    made = make(domain=domain, n=n, epsilon=epsilon, stderr=stderr, most_bytes=most_bytes)
+    made = make(
+        domain=domain,
+        n=n,
+        epsilon=epsilon,
+        stderr=stderr,
+        most_bytes=most_bytes,
+        forged=part,
+        most_shift=most_shift,
+    )
     if plot is not None:
         save_plot(made.plot().figure, plot)
     if as_json:
-        setting = {"domain": domain, "n": made.n, "epsilon": made.epsilon}
+        setting = {"domain": domain, "n": made.n, "epsilon": made.epsilon, "forged": part}
         return emit([{**row.to_dict(), **setting} for row in made.rows])
-    page().print(_table(made, domain, most_bytes), f"\n{made.why}")
+    page().print(_table(made, domain), f"\n{made.why}\n\n{_forged(made)}")
+    for warning in made.warnings:
+        page().print(f"Warning: {warning}", style="yellow")
     return None
 
 
-def _table(made: Plan, domain: int, most_bytes: int | None) -> Table:
+def _forged(made: Plan) -> str:
+    from hubbub.privacy.poisoning import part_text
+
+    part = part_text(made.asked.forged)
+    return f"{part} forged: how far a share can be moved by reports that are made up, if they are {part} of all."
+
+
+def _table(made: Plan, domain: int) -> Table:
     """The rows, in 80 columns: shares in percent, work in operations a report."""
     from hubbub.cli.tables import plain_table
+    from hubbub.privacy.poisoning import part_text
 
     title = f"{domain:,} values, {made.n:,} reports, epsilon {made.epsilon:.4g}\n"
-    headings = ("mechanism", "standard error", "detectable", "bytes", "server work", "")
+    forged = f"{part_text(made.asked.forged)} forged"
+    headings = ("mechanism", "stderr", "detectable", forged, "bytes", "server", "")
     table = plain_table(*headings, left=[""], title=title)
     for row in made.rows:
-        numbers = ["-" if share is None else f"{100 * share:.3g}%" for share in (row.stderr, row.detectable)]
+        numbers = ["-" if share is None else f"{100 * share:.3g}%" for share in (row.stderr, row.detectable, row.shift)]
         size, work = ("-" if number is None else f"{number:,.4g}" for number in (row.bytes, row.server))
-        note = _note(row, made.stderr, most_bytes)
+        note = _note(row, made)
         style = "bold green" if row.picked else None if note[0].isdigit() or note[0] in "+-" else "dim"
         table.add_row(row.mechanism, *numbers, size, work, note, style=style)
     return table
 
 
-def _note(row: Row, least: float, most_bytes: int | None) -> str:
+def _note(row: Row, made: Plan) -> str:
     if row.picked:
         return "picked"
     if row.stderr is None:
         return "refused" if row.bytes is None else "no formula"
     if row.bias != "none":
         return "heuristic"
-    if most_bytes is not None and (row.bytes or 0) > most_bytes:
+    if not made.asked.fits(row.bytes):
         return "too large"
-    more = row.stderr / least - 1
+    if not made.asked.tolerates(row.shift):
+        return "moved far"
+    more = row.stderr / made.stderr - 1
     return f"{100 * more:+.0f}%" if more < 1 else f"{1 + more:.2g} times"

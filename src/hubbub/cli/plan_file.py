@@ -9,21 +9,27 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hubbub.collection.forecast import Forecast
+    from hubbub.collection.poisoning import Poisoning
     from hubbub.collection.spec import Collection
 
 __all__ = ["plan_file"]
 
 
-def plan_file(path: Path, *, as_json: bool) -> None:
+def plan_file(path: Path, *, forged: float, as_json: bool) -> None:
     """Print the expected errors of a collection's questions."""
     from hubbub.cli.output import emit, page
     from hubbub.collection.forecast import forecast
+    from hubbub.collection.poisoning import poisoning
     from hubbub.collection.spending import steps_a_year, total_of
     from hubbub.collection.toml import read_collection
     from hubbub.core.event import UNITS_PER_EPSILON
 
     collection = read_collection(path)
     rows = forecast(collection)
+    moved = {
+        name: poisoning(question, collection.fields[question.field], forged)
+        for name, question in collection.questions.items()
+    }
     year = total_of(collection, steps_a_year(collection)) / UNITS_PER_EPSILON
     user = None if collection.budget.user is None else collection.budget.user / UNITS_PER_EPSILON
     if as_json:
@@ -35,9 +41,13 @@ def plan_file(path: Path, *, as_json: bool) -> None:
                 "epsilon_a_year": year,
                 "epsilon_for_life": user,
                 "questions": [row.to_dict() for row in rows],
+                "poisoning": {name: {**how.to_dict(), "text": how.text()} for name, how in moved.items()},
             }
         )
-    page().print(_errors(collection, rows), "", _costs(rows), "", _summary(collection, year, user), sep="\n")
+    tables = (_errors(collection, rows), _costs(rows), _forged(moved, forged))
+    for table in tables:
+        page().print(table, "", sep="\n")
+    page().print(_summary(collection, year, user))
     return None
 
 
@@ -68,6 +78,25 @@ def _costs(rows: list[Forecast]) -> Table:
     for row in rows:
         table.add_row(row.question, row.mechanism, f"{row.report_bytes:,}", f"{row.epsilon_a_year:,.4g}", row.note)
     return table
+
+
+def _forged(moved: dict[str, Poisoning], forged: float) -> Table:
+    from hubbub.cli.tables import plain_table
+    from hubbub.privacy.poisoning import part_text
+
+    title = f"How far any answer can be moved if {part_text(forged)} of the devices are forged\n"
+    table = plain_table("question", "up", "down", "of", title=title)
+    table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
+    for name, how in moved.items():
+        note = how.note if how.up is not None else f"not bounded here: {how.note}"
+        table.add_row(name, *(_moved(distance, how.unit) for distance in (how.up, how.down)), note)
+    return table
+
+
+def _moved(distance: float | None, unit: str) -> str:
+    if distance is None:
+        return "-"
+    return f"{100 * distance:.3g}%" if unit == "share" else f"{distance:.3g}"
 
 
 def _summary(collection: Collection, year: float, user: float | None) -> str:

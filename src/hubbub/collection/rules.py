@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from hubbub.collection.duration import every, shown
 from hubbub.collection.finding import Finding
+from hubbub.collection.poisoning import moved_far
 from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, steps_a_year, total_of
 from hubbub.collection.words import epsilon_text, listed, sure_text
@@ -302,4 +303,5 @@ RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     few_changes,
     cover,
     kept_reports,
+    moved_far,
 )

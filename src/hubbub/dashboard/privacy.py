@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hubbub.collection import Collection, promise
 from hubbub.collection.duration import shown, span
+from hubbub.collection.poisoning import poisoning
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
 from hubbub.collection.words import epsilon_text, sure_text
 from hubbub.core.event import UNITS_PER_EPSILON
@@ -15,8 +16,8 @@ __all__ = ["privacy_page"]
 
 
 def privacy_page(reader: Reader, collection: Collection) -> Html:
-    """The promise, and the account."""
-    return join(_promise(collection), _limits(collection), _questions(reader, collection))
+    """The promise, the account, and what the promise does not cover: forged reports."""
+    return join(_promise(collection), _limits(collection), _questions(reader, collection), _forged(collection))
 
 
 def _promise(collection: Collection) -> Html:
@@ -94,6 +95,25 @@ def _questions(reader: Reader, collection: Collection) -> Html:
         table("Spending by question", headings, rows),
         el("p", note, class_="note"),
         aria_labelledby="spend-title",
+    )
+
+
+def _forged(collection: Collection) -> Html:
+    """How far forged reports can move each answer, one sentence a question."""
+    rows = [
+        (el("code", name), poisoning(question, collection.fields[question.field]).text())
+        for name, question in collection.questions.items()
+    ]
+    note = (
+        "A server that cannot read a report cannot tell a forged one either. These are exact bounds, from the integers "
+        "of each mechanism; nothing here detects forged reports."
+    )
+    return el(
+        "section",
+        el("h2", "What a liar can do", id="forged-title"),
+        table("Forged reports by question", ("Question", "At most"), rows),
+        el("p", note, class_="note"),
+        aria_labelledby="forged-title",
     )
 
 

@@ -19,6 +19,7 @@ from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import Event
 from hubbub.core.exact import log_upper
+from hubbub.core.influence import Influence
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
@@ -175,6 +176,10 @@ class Mechanism(ABC):
         if sketch.n == 0:
             raise InvalidValue("n", 0, "at least one report to estimate from")
         return self._estimate(sketch, candidates)
+
+    def influence(self) -> Influence | None:
+        """What one forged report can say of any answer, exactly; None where the estimate is no mean over reports."""
+        return None
 
     def event(self) -> Event:
         """What one report spends, for the ledger."""

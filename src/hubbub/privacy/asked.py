@@ -10,7 +10,8 @@ import numpy as np
 
 from hubbub.core.domain import as_domain
 from hubbub.core.errors import InvalidValue
-from hubbub.mechanisms.frequency.oracle import DomainLike
+from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
+from hubbub.privacy.poisoning import FORGED
 
 __all__ = ["Asked"]
 
@@ -35,6 +36,8 @@ class Asked:
     share: float = 0.0
     most_bytes: int | None = None
     alpha: float = 0.05
+    forged: float = FORGED
+    most_shift: float | None = None
 
     def __post_init__(self) -> None:
         domain = as_domain("domain", self.domain)
@@ -54,6 +57,8 @@ class Asked:
         self._number("epsilon", 0.0, math.inf)
         self._number("stderr", 0.0, math.inf)
         self._number("alpha", 0.0, domain.size)
+        self._number("forged", 0.0, 1.0)
+        self._number("most_shift", 0.0, math.inf)
         if self.share != 0:
             self._number("share", 0.0, math.nextafter(1.0, 2.0))
 
@@ -79,6 +84,26 @@ class Asked:
             False
         """
         return self.most_bytes is None or (report_bytes is not None and report_bytes <= self.most_bytes)
+
+    def shift(self, oracle: FrequencyOracle) -> float:
+        """How far forged reports, the part `forged` of all, can move the share that is meant.
+
+        Example:
+            >>> from hubbub import GRR
+            >>> asked = Asked(domain=128, n=100, epsilon=1.0)
+            >>> round(asked.shift(GRR(epsilon=1.0, domain=128)), 3)
+            0.749
+        """
+        return oracle.influence().shift(self.forged, self.share).largest
+
+    def tolerates(self, shift: float | None) -> bool:
+        """Whether forged reports move the share no further than is acceptable.
+
+        Example:
+            >>> Asked(domain=4, n=100, epsilon=1.0, most_shift=0.05).tolerates(0.749)
+            False
+        """
+        return self.most_shift is None or (shift is not None and shift <= self.most_shift)
 
     def _number(self, name: str, above: float, below: float) -> None:
         value = getattr(self, name)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hubbub.privacy.asked import Asked
+from hubbub.privacy.poisoning import part_text, warns
 from hubbub.privacy.predict import TIE, Row, pick
 
-__all__ = ["explained", "reason"]
+__all__ = ["explained", "moved_far", "reason"]
 
 
 def reason(rows: Sequence[Row], picked: Row, asked: Asked, epsilon: float) -> str:
@@ -21,6 +22,8 @@ def reason(rows: Sequence[Row], picked: Row, asked: Asked, epsilon: float) -> st
         'GRR has the smallest standard error. d = 2 is below 3 e^eps + 2 = 10.15, where direct encoding (GRR) is best.'
     """
     within = "" if asked.most_bytes is None else f" of the reports within {asked.most_bytes} bytes"
+    if asked.most_shift is not None:
+        within += f", of those that {part_text(asked.forged)} forged reports move by at most {asked.most_shift:.3g}"
     errors = [row.stderr for row in rows if row.stderr is not None and pick([row], asked) is not None]
     if picked.stderr is not None and round(picked.stderr / min(errors), 3) == 1:
         first = f"{picked.mechanism} has the smallest standard error{within}."
@@ -50,9 +53,31 @@ def explained(row: Row, picked: Row, asked: Asked) -> Row:
         return replace(row, why="never picked: a bias that no number of reports removes")
     if not asked.fits(row.bytes):
         return replace(row, why=f"{row.bytes:,} bytes a report, above {asked.most_bytes:,}")
+    if not asked.tolerates(row.shift):
+        assert row.shift is not None
+        moved = f"{part_text(asked.forged)} forged reports move a share by {row.shift:.3g}"
+        return replace(row, why=f"{moved}, above {asked.most_shift:.3g}")
     times = row.stderr / picked.stderr
     if times >= 2:
         return replace(row, why=f"{times:.1f} times the error of {picked.mechanism}")
     if times > 1 + TIE:
         return replace(row, why=f"{times - 1:.0%} more error than {picked.mechanism}")
     return replace(row, why=f"as accurate as {picked.mechanism}, which costs no more")
+
+
+def moved_far(rows: Sequence[Row], picked: Row, asked: Asked) -> tuple[str, ...]:
+    """A warning for each oracle that forged reports move much further than they need to.
+
+    Example:
+        >>> rows = [Row("OUE", stderr=0.1, shift=0.032), Row("GRR", stderr=0.6, shift=0.749)]
+        >>> moved_far(rows, rows[0], Asked(domain=128, n=1000, epsilon=1.0))
+        ('GRR: if 1% of the reports are forged, they can move a share by 74.9 percentage points, 23 times as far ...
+    """
+    assert picked.shift is not None
+    return tuple(
+        f"{row.mechanism}: if {part_text(asked.forged)} of the reports are forged, they can move a share by "
+        f"{100 * row.shift:.1f} percentage points, {row.shift / picked.shift:.0f} times as far as with "
+        f"{picked.mechanism}."
+        for row in rows
+        if row.shift is not None and warns(row.shift / asked.forged, picked.shift / asked.forged)
+    )

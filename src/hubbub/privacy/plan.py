@@ -10,7 +10,8 @@ from hubbub.core.spec import Json
 from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
 from hubbub.privacy import plan_view
 from hubbub.privacy.asked import Asked
-from hubbub.privacy.explain import explained, reason
+from hubbub.privacy.explain import explained, moved_far, reason
+from hubbub.privacy.poisoning import FORGED
 from hubbub.privacy.predict import Row, oracles, pick, predict
 from hubbub.privacy.solve import LEAST_EPSILON, MOST_EPSILON, needed_epsilon, needed_n
 
@@ -35,6 +36,8 @@ class Plan:
         Every oracle at that setting, the smallest standard error first.
     picked, why
         The one to use, and why.
+    warnings
+        The oracles that forged reports move much further than the picked one, and by how much.
     """
 
     asked: Asked
@@ -44,6 +47,7 @@ class Plan:
     rows: tuple[Row, ...]
     picked: str
     why: str
+    warnings: tuple[str, ...] = ()
 
     def mechanism(self) -> FrequencyOracle:
         """The picked oracle, ready for use.
@@ -65,8 +69,11 @@ class Plan:
             "share": self.asked.share,
             "alpha": self.asked.alpha,
             "most_bytes": self.asked.most_bytes,
+            "forged": self.asked.forged,
+            "most_shift": self.asked.most_shift,
             "picked": self.picked,
             "why": self.why,
+            "warnings": list(self.warnings),
             "rows": [row.to_dict() for row in self.rows],
         }
 
@@ -92,11 +99,14 @@ def plan(
     share: float = 0.0,
     most_bytes: int | None = None,
     alpha: float = 0.05,
+    forged: float = FORGED,
+    most_shift: float | None = None,
 ) -> Plan:
     """Compare every frequency oracle, and solve for what was left out of n, epsilon and stderr.
 
-    The pick is, among the oracles within `most_bytes`, the one of smallest standard error; ties within 1% go to the
-    cheaper server, then to the fewer bytes, then to the smaller error. Oracles of heuristic bias are only listed.
+    The pick is, among the oracles within `most_bytes` and `most_shift`, the one of smallest standard error; ties within
+    1% go to the cheaper server, then to the fewer bytes, then to the smaller error. Oracles of heuristic bias are only
+    listed.
 
     Parameters
     ----------
@@ -110,18 +120,34 @@ def plan(
         The largest report that is acceptable.
     alpha
         How many values, in expectation, chance may lift above `detectable`.
+    forged
+        The part of all reports that may be forged: every row says how far they can move the share.
+    most_shift
+        How far they may move it at most: 0.05 picks no oracle that they can move by more than 5 percentage points.
 
     Example:
         >>> plan(domain=1024, n=100_000, epsilon=1.0, most_bytes=20).picked
         'OLH'
         >>> plan(domain=2, epsilon=1.0, stderr=0.01).n
         9207
+        >>> [plan(domain=128, n=10_000, epsilon=1.0, most_shift=limit).picked for limit in (None, 0.03)]
+        ['SubsetSelection', 'SUE']
 
     References
     ----------
     Dissertation, section 3.4.1.
     """
-    asked = Asked(domain=domain, n=n, epsilon=epsilon, stderr=stderr, share=share, most_bytes=most_bytes, alpha=alpha)
+    asked = Asked(
+        domain=domain,
+        n=n,
+        epsilon=epsilon,
+        stderr=stderr,
+        share=share,
+        most_bytes=most_bytes,
+        alpha=alpha,
+        forged=forged,
+        most_shift=most_shift,
+    )
     people, spent, rows, best = _settle(asked)
     assert best.stderr is not None
     return Plan(
@@ -132,6 +158,7 @@ def plan(
         rows=tuple(explained(row, best, asked) for row in rows),
         picked=best.mechanism,
         why=reason(rows, best, asked, spent),
+        warnings=moved_far(rows, best, asked),
     )
 
 
@@ -163,6 +190,10 @@ def _compare(asked: Asked, n: int, epsilon: float) -> tuple[list[Row], Row]:
         sizes = [row.bytes for row in rows if row.bias == "none" and row.bytes is not None]
         if not sizes:
             raise InvalidValue("epsilon", epsilon, f"one that an oracle accepts; {rows[0].mechanism} {rows[0].why}")
+        shifts = [row.shift for row in rows if row.bias == "none" and row.shift is not None and asked.fits(row.bytes)]
+        if shifts:
+            least = f"at least {min(shifts):.3g}, the least that forged reports can move a share at epsilon {epsilon:g}"
+            raise InvalidValue("most_shift", asked.most_shift, least)
         raise InvalidValue("most_bytes", asked.most_bytes, f"at least {min(sizes)}, the smallest report there is")
     return rows, best
 

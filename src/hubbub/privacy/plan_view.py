@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from hubbub.core.errors import InvalidValue, MissingDependency
+from hubbub.privacy.poisoning import part_text
 from hubbub.privacy.predict import oracles
 from hubbub.privacy.solve import MOST_EPSILON, standard_error
 
@@ -35,11 +36,12 @@ def table(plan: Plan) -> Table:
     except ImportError:
         raise MissingDependency("rich", "analytics") from None
     title = f"{plan.asked.size:,} values, {plan.n:,} reports, epsilon {plan.epsilon:.4g}"
-    out = Table(title=title, caption=plan.why)
-    for heading in ("oracle", "standard error", "detectable share", "bytes", "server operations", "why"):
+    out = Table(title=title, caption=" ".join((plan.why, *plan.warnings)))
+    forged = f"{part_text(plan.asked.forged)} forged move a share by"
+    for heading in ("oracle", "standard error", "detectable share", forged, "bytes", "server operations", "why"):
         out.add_column(heading, justify="left" if heading in ("oracle", "why") else "right")
     for row in plan.rows:
-        numbers = (row.stderr, row.detectable, row.bytes, row.server)
+        numbers = (row.stderr, row.detectable, row.shift, row.bytes, row.server)
         shown = ("-" if number is None else f"{number:.4g}" for number in numbers)
         style = "bold" if row.picked else None if row.stderr is not None else "dim"
         out.add_row(row.mechanism, *shown, row.why, style=style)

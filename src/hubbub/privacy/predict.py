@@ -39,6 +39,8 @@ class Row:
         What a report costs the server, in operations and in words.
     total_variance
         Of all shares together.
+    shift
+        How far forged reports (1% of all, unless asked otherwise) can move the share, at most, up or down.
     bias
         "none", or "heuristic": such an oracle is listed, and never picked.
     picked, why
@@ -53,6 +55,7 @@ class Row:
     server: float | None = None
     work: str = ""
     total_variance: float | None = None
+    shift: float | None = None
     bias: str = "none"
     picked: bool = False
     why: str = ""
@@ -91,10 +94,10 @@ def predict(asked: Asked, n: int, epsilon: float) -> list[Row]:
 
 
 def pick(rows: Sequence[Row], asked: Asked) -> Row | None:
-    """The row to use, or None if no report is small enough.
+    """The row to use, or None if no report is small enough, or all are moved too far.
 
-    Among those within most_bytes, the smallest standard error; ties within 1% go to the cheaper server, then to the
-    fewer bytes, then to the smaller error.
+    Among those within most_bytes and most_shift, the smallest standard error; ties within 1% go to the cheaper server,
+    then to the fewer bytes, then to the smaller error.
 
     Example:
         >>> rows = [Row("OUE", 0.1, bytes=128, server=128.0), Row("Hadamard", 0.1009, bytes=3, server=1.0)]
@@ -115,7 +118,7 @@ def pick(rows: Sequence[Row], asked: Asked) -> Row | None:
 
 
 def _may_be_picked(row: Row, asked: Asked) -> bool:
-    return row.bias == "none" and asked.fits(row.bytes)
+    return row.bias == "none" and asked.fits(row.bytes) and asked.tolerates(row.shift)
 
 
 def _row(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> Row:
@@ -133,6 +136,7 @@ def _row(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> R
         server=cost.operations,
         work=cost.work,
         total_variance=oracle.size * noise.floor + noise.slope,  # the shares sum to 1
+        shift=asked.shift(oracle),
         bias=oracle.bias,
     )
 

@@ -57,6 +57,8 @@ def needed_epsilon(
 ) -> float | None:
     """The smallest epsilon whose standard error is at most `stderr`, by bisection; None if `most` does not reach it.
 
+    With a limit on what forged reports may move, the smallest that keeps it too.
+
     The error is that of the oracle's own integers, a staircase: the answer is the foot of a step, and its error at or
     just below what was asked.
 
@@ -67,7 +69,9 @@ def needed_epsilon(
     """
 
     def reached(epsilon: float) -> bool:
-        return standard_error(kind, asked, n, epsilon) <= stderr
+        if standard_error(kind, asked, n, epsilon) > stderr:
+            return False
+        return asked.most_shift is None or asked.tolerates(asked.shift(kind(epsilon=epsilon, domain=asked.domain)))
 
     low, high = most, most
     if not reached(high):

@@ -100,6 +100,9 @@ class GRR(FrequencyOracle):
         np.add.at(dense, reports.private["value"], 1 if weights is None else weights)
         return dense[candidates]
 
+    def _supported(self, values: int) -> tuple[int, int]:
+        return int(values == self.size), 1
+
     def pair_covariance(self) -> tuple[float, float]:
         p, q = (float(rate) for rate in self.rates)
         return -p * q, -q * q  # a report supports one value alone

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from hubbub.core.domain import Domain, as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.core.influence import Influence
 from hubbub.core.noise import Noise
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
@@ -121,6 +122,27 @@ class FrequencyOracle(Mechanism):
         if not 0 < alpha < self.size:
             raise InvalidValue("alpha", alpha, f"a number between 0 and {self.size}")
         return NormalDist().inv_cdf(1 - alpha / self.size) * math.sqrt(self.variance(n))
+
+    def influence(self, values: int = 1) -> Influence:
+        """What one forged report can say of a value's share, or of the shares of so many chosen values together.
+
+        With support s of a value, a report stands for (s - q)/(p - q). It is attained for one value; for several, the
+        most that local hashing can support is a bound: a forger looks for a seed that puts all of them in one bucket.
+        """
+        if isinstance(values, bool) or not isinstance(values, int | np.integer) or not 1 <= values <= self.size:
+            raise InvalidValue("values", values, f"an integer from 1 to {self.size}")
+        held, missing = self._support_means()
+        least, most = ((support - values * missing) / (held - missing) for support in self._supported(int(values)))
+        return Influence(least, most)
+
+    def _support_means(self) -> tuple[Fraction, Fraction]:
+        """The mean support of a value, from a holder of it and from anyone else."""
+        return self.rates
+
+    def _supported(self, values: int) -> tuple[int, int]:
+        """The least and the most support that an accepted report can give to so many chosen values together."""
+        low, high = self.support_range
+        return low * values, high * values
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         return self._support(reports, np.arange(self.size, dtype=np.uint64), None)

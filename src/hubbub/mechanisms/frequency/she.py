@@ -115,6 +115,9 @@ class SHE(FrequencyOracle):
     def moments(self) -> Moments:
         return self._moments
 
+    def _support_means(self) -> tuple[Fraction, Fraction]:
+        return Fraction(self._moments.true_mean), Fraction(self._moments.false_mean)  # what the estimator uses
+
     @property
     def support_range(self) -> tuple[int, int]:  # type: ignore[override]
         return -self.clamp, self.grid + self.clamp

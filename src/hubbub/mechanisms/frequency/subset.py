@@ -87,6 +87,9 @@ class SubsetSelection(FrequencyOracle):
         gain = p / (1 - p) * Fraction(d - k, k)  # of a set that holds the truth over one that does not
         return max(gain, 1 / gain)
 
+    def _supported(self, values: int) -> tuple[int, int]:
+        return max(0, self.subset - (self.size - values)), min(self.subset, values)
+
     def pair_covariance(self) -> tuple[float, float]:
         d, k = self.size, self.subset
         p, q = (float(rate) for rate in self.rates)

@@ -70,10 +70,18 @@ class Banded(MeanMechanism):
     def ratio(self) -> Fraction:
         return Fraction(self._high, self.other)
 
+    @property
+    def _exact_lift(self) -> Fraction:
+        """The chance that a report is drawn from the band for its own sake, rather than from all cells alike."""
+        return Fraction(self.band * (self._high - self.other), TWO_64)
+
     @cached_property
     def _lift(self) -> float:
-        """The chance that a report is drawn from the band for its own sake, rather than from all cells alike."""
-        return float(Fraction(self.band * (self._high - self.other), TWO_64))
+        return float(self._exact_lift)
+
+    @property
+    def largest(self) -> Fraction:
+        return Fraction(self.cells + self.band - 1, self.cells) / self._exact_lift
 
     @cached_property
     def _affine(self) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.errors import InvalidValue
 from hubbub.core.grid import to_grid
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
@@ -97,6 +98,11 @@ class Hybrid(MeanMechanism):
     def cells_in(self) -> int:
         return self.cells
 
+    @property
+    def largest(self) -> Fraction:
+        rounding = self.rounding.largest  # a forger chooses how the coin falls, if it can fall either way
+        return rounding if self.coin == TWO_64 else max(rounding, self.piecewise.largest)
+
     @cached_property
     def curve(self) -> Curve:
         a, b, share = self.rounding.curve, self.piecewise.curve, self._share
@@ -126,9 +132,11 @@ class Hybrid(MeanMechanism):
     def check(self, reports: Reports) -> None:
         super().check(reports)
         rounded = reports.public["rounded"] == 1
-        self.rounding.check(
-            Reports(self.rounding.spec_id, private={"cell": reports.private["cell"][rounded].astype(np.uint8)})
-        )
+        if self.coin == TWO_64 and not rounded.all():  # no client sends it, and it reaches twice as far
+            raise InvalidValue("rounded", 0, f"1: at epsilon {self.epsilon:g} the coin never falls on 0")
+        ends = reports.private["cell"][rounded]
+        if ends.size and int(ends.max()) > 1:  # compared as it came: cut to a byte, 256 would pass for 0
+            raise InvalidValue("cell", int(ends.max()), "0 or 1 where the report is rounded")
 
     def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
         cell, rounded, codes = reports.private["cell"], reports.public["rounded"][:, None] == 1, self.encode(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.grid import to_units
+from hubbub.core.influence import Influence
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
 
@@ -62,6 +64,17 @@ class MeanMechanism(Mechanism):
     @abstractmethod
     def cells_in(self) -> int:
         """How many cells the range is cut into before a value is rounded to their borders."""
+
+    @property
+    @abstractmethod
+    def largest(self) -> Fraction:
+        """The largest number that a report stands for, on the scale -1 to 1; the smallest is its opposite."""
+
+    def influence(self) -> Influence:
+        """What one forged report can say of the mean: numbers as far outside of the range as the noise reaches."""
+        low, high = Fraction(self.low), Fraction(self.high)
+        middle, half = (low + high) / 2, (high - low) / 2
+        return Influence(middle - half * self.largest, middle + half * self.largest, low, high)
 
     def _resolve_range(self) -> None:
         for field in ("low", "high"):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import exp_floor, log_fraction
 from hubbub.core.hashing import bucket, hash32
+from hubbub.core.influence import Influence
 from hubbub.core.laplace import at_least, discrete_laplace
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
@@ -141,6 +142,13 @@ class Succinct(MeanOnly):
 
     def _gap(self, of: Quantity) -> float:
         return self._moments[0] / (self.cells - 1)  # one report's number is at most 1 over it
+
+    def influence(self, of: Quantity = "mean") -> Influence:
+        """The largest noise that the format allows, with the sign of the forger's choice."""
+        if of not in self.answers:
+            raise InvalidValue("of", of, f"one of {', '.join(self.answers)}")
+        most = Fraction(self.cells - 1) / Fraction(self._moments[0])
+        return Influence(-most, most, Fraction(-1), Fraction(1))
 
     # -- the sampler ------------------------------------------------------------------------------------------
 

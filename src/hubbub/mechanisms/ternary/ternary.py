@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.core.influence import Influence
 from hubbub.core.noise import Noise
 from hubbub.core.random import Random
 from hubbub.core.settling import settle, settled
@@ -228,6 +229,33 @@ class TernaryMechanism(Mechanism):
         """The variance of frequencies from n reports, as a function of them."""
         held, missing = self.variances("frequency")
         return Noise(floor=missing / n, slope=(held - missing) / n)
+
+    # -- what a forged report can say of a position --------------------------------------------------------------
+
+    def supports(self) -> tuple[tuple[int, int], ...]:
+        """How often one report can support +1 and -1 at a position: every pair that there is."""
+        nothing = 2 * self.rates.false - self.rates.both_missing < 1
+        both = self.rates.both_missing > 0
+        return (*([(0, 0)] if nothing else []), (1, 0), (0, 1), *([(1, 1)] if both else []))
+
+    def influence(self, of: Quantity = "mean") -> Influence | None:
+        """What one forged report can say of the mean or the frequency of a position.
+
+        The conditional mean is a ratio, whose denominator forged reports can bring near 0: None.
+        """
+        if of not in self.answers:
+            raise InvalidValue("of", of, f"one of {', '.join(self.answers)}")
+        if of == "conditional":
+            return None
+        numbers = [self.stands_for(plus, minus, of) for plus, minus in self.supports()]
+        return Influence(min(numbers), max(numbers), Fraction(-1 if of == "mean" else 0), Fraction(1))
+
+    def stands_for(self, plus: int, minus: int, of: Quantity) -> Fraction:
+        """The number that a report of these supports stands for, of which the estimate is the mean."""
+        true, false, reverse = self.rates[:3]
+        if of == "mean":
+            return (plus - minus) / (true - reverse)
+        return (plus + minus - 2 * false) / (true + reverse - 2 * false)
 
     # -- its error --------------------------------------------------------------------------------------------
 

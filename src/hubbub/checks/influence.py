@@ -1,0 +1,139 @@
+"""Checks of what a mechanism says that forged reports can do."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.checks.enumeration import public_rows, row_keys
+from hubbub.checks.failure import require
+from hubbub.checks.values import some_values
+from hubbub.core.errors import InvalidValue
+from hubbub.core.influence import Influence, forged_part
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.mechanisms.base import ColumnSpec, Mechanism
+
+__all__ = ["accepted_reports", "check_influence", "influences"]
+
+_PUBLIC_ROWS = 8
+_LISTED = 12_000  # reports looked at, at most about so many
+_RANDOM = 200
+_EVERYTHING = 1 << 15  # reports of any content, accepted or not, that are tried one by one
+_WORK = 1 << 22  # ... where their sketches are small
+_CLOSE = 1e-9  # estimates are floats
+
+
+def check_influence(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """No accepted report says more of an answer than `influence` states, and some report says as much.
+
+    And m of them, beside n honest ones, move the estimate by exactly m/(n+m) of the distance. Every private part is
+    tried where they can be listed, and whatever else the format check accepts: all of it where reports are short, else
+    columns filled at random. The estimates are those of the mechanism itself.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> check_influence(GRR(epsilon=1.0, domain=3))
+    """
+    rng = Random(seed=rng_seed)
+    listed, reports = accepted_reports(mechanism, rng)
+    honest = mechanism.randomize(some_values(mechanism, 300, rng), rng)
+    for options, stated in influences(mechanism):
+        singles = np.array([_value(mechanism, reports[k : k + 1], options) for k in range(len(reports))])
+        least, most = float(stated.least), float(stated.most)
+        slack = _CLOSE * (most - least)
+        lowest, highest = float(singles.min()), float(singles.max())
+        said = f"a report stands for {lowest:.6g} to {highest:.6g}, and influence() says {least:.6g} to {most:.6g}"
+        require(least - slack <= lowest and highest <= most + slack, said)
+        if listed:
+            require(lowest <= least + slack and most - slack <= highest, said)
+        before = _value(mechanism, honest, options)
+        for number in (int(np.argmin(singles.min(axis=1))), int(np.argmax(singles.max(axis=1)))):
+            forged = Reports.concat([reports[number : number + 1]] * 7)
+            after = _value(mechanism, Reports.concat([honest, forged]), options)
+            wanted = before + float(forged_part(7, len(honest))) * (singles[number] - before)
+            require(np.allclose(after, wanted, rtol=0, atol=slack), "the estimate is no mean over reports")
+
+
+def influences(mechanism: Mechanism) -> list[tuple[dict[str, Any], Influence]]:
+    """What a mechanism states of each quantity that it answers, with the options of `estimate` that ask for it.
+
+    Example:
+        >>> from hubbub import GRR, Rappor
+        >>> len(influences(GRR(epsilon=1.0, domain=3))), influences(Rappor(epsilon=1.0))
+        (1, [])
+    """
+    asked = [{"of": quantity} for quantity in getattr(mechanism, "answers", ())] or [{}]
+    stated = [(options, mechanism.influence(**options)) for options in asked]
+    return [(options, influence) for options, influence in stated if influence is not None]
+
+
+def accepted_reports(mechanism: Mechanism, rng: Random) -> tuple[bool, Reports]:
+    """Reports that the format check accepts, one a row, and whether every private part is among them.
+
+    Beside those that clients make: columns filled with everything, or at random and with their least and largest.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> listed, reports = accepted_reports(GRR(epsilon=1.0, domain=3), Random(seed=1))
+        >>> listed, sorted(set(reports.private["value"].tolist()))
+        (True, [0, 1, 2])
+    """
+    parts: list[Reports] = []
+    for public in public_rows(mechanism, _PUBLIC_ROWS, rng):
+        outputs = mechanism.outputs(public)
+        if outputs is None or sum(len(part) for part in parts) + len(outputs) > _LISTED:
+            break
+        parts.append(outputs)
+    listed = bool(parts)
+    parts.append(mechanism.randomize(some_values(mechanism, _RANDOM, rng), rng))
+    parts += _accepted(mechanism, _arbitrary(mechanism, rng))
+    every = Reports.concat(parts)
+    keys = row_keys({**every.public, **every.private}, len(every))
+    return listed, every[np.array(sorted({key: row for row, key in enumerate(keys)}.values()))]
+
+
+def _arbitrary(mechanism: Mechanism, rng: Random) -> Reports:
+    """Columns filled with anything that their type holds: everything, if it is little; else some at random."""
+    limits = [_limits(column) for column in mechanism.columns for _ in range(math.prod(column.shape))]
+    everything = math.prod(most - least + 1 for least, most in limits)
+    if everything <= _EVERYTHING and everything * math.prod(mechanism.sketch_shape) <= _WORK:
+        rows = list(product(*(range(least, most + 1) for least, most in limits)))
+    else:
+        rows = [tuple(_between(*limit, rng) for limit in limits) for _ in range(_RANDOM)]
+        rows += list(zip(*limits, strict=True))
+    parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
+    start = 0
+    for column in mechanism.columns:
+        end = start + math.prod(column.shape)
+        filled = np.array([row[start:end] for row in rows], dtype=column.dtype)
+        parts[column.part][column.name], start = filled.reshape(len(rows), *column.shape), end
+    return Reports(mechanism.spec_id, **parts)
+
+
+def _limits(column: ColumnSpec) -> tuple[int, int]:
+    limits = np.iinfo(column.dtype)
+    return int(limits.min), int(limits.max) if column.below is None else column.below - 1
+
+
+def _between(least: int, most: int, rng: Random) -> int:
+    return least + int.from_bytes(rng.bytes(16), "little") % (most - least + 1)
+
+
+def _accepted(mechanism: Mechanism, reports: Reports) -> list[Reports]:
+    """The parts of a batch that the format check accepts, found by halving."""
+    try:
+        mechanism.check(reports)
+    except InvalidValue:
+        middle = len(reports) // 2
+        halves = (reports[:middle], reports[middle:]) if middle else ()
+        return [part for half in halves for part in _accepted(mechanism, half)]
+    return [reports]
+
+
+def _value(mechanism: Mechanism, reports: Reports, options: dict[str, Any]) -> NDArray[np.float64]:
+    return mechanism.estimate(mechanism.accumulate(reports), **options).value

@@ -1,0 +1,94 @@
+"""Poisoning: how far forged reports can move an answer that is a mean over reports."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+from hubbub.core.errors import InvalidValue
+
+__all__ = ["Influence", "Shift", "forged_part"]
+
+
+class Shift(NamedTuple):
+    """How far forged reports can move an answer: up, and down; both are distances, of at least 0."""
+
+    up: float
+    down: float
+
+    @property
+    def largest(self) -> float:
+        """The larger of the two.
+
+        Example:
+            >>> Shift(up=0.03, down=0.01).largest
+            0.03
+        """
+        return max(self)
+
+
+class Influence(NamedTuple):
+    """What a single report can say of an answer, if its sender makes it up.
+
+    Estimates are means: every report stands for a number, and the estimate is the mean of those numbers. If n honest
+    reports estimate A, and m forged ones that stand for a are added, the estimate is exactly
+
+        (n A + m a)/(n + m)  =  A + m/(n + m) (a - A),
+
+    and a forger may choose any report that the format check accepts. The honest estimate A is the truth f on average,
+    so that forged reports move the expected answer by m/(n + m) (a - f).
+
+    Parameters
+    ----------
+    least, most
+        The smallest and the largest number that an accepted report stands for.
+    low, high
+        The range of the truth: 0 and 1 for a share.
+
+    Example:
+        >>> influence = Influence(least=Fraction(-1), most=Fraction(3))
+        >>> influence.shift(0.01)
+        Shift(up=0.03, down=0.02)
+        >>> influence.shift(0.01, truth=0.5)
+        Shift(up=0.025, down=0.015)
+    """
+
+    least: Fraction
+    most: Fraction
+    low: Fraction = Fraction(0)
+    high: Fraction = Fraction(1)
+
+    def shift(self, part: float | Fraction, truth: float | None = None) -> Shift:
+        """How far the answer moves if that part of all reports is forged: from a truth, or from the worst one."""
+        if not 0 <= part <= 1:
+            raise InvalidValue("forged", part, "a part of all reports, from 0 to 1")
+        part, below, above = Fraction(part), self.low, self.high
+        if truth is not None:
+            if not self.low <= truth <= self.high:
+                raise InvalidValue("truth", truth, f"a number from {float(self.low):g} to {float(self.high):g}")
+            below = above = Fraction(truth)
+        up, down = part * (self.most - below), part * (above - self.least)
+        return Shift(up=float(max(up, Fraction(0))), down=float(max(down, Fraction(0))))
+
+    @property
+    def weight(self) -> float:
+        """How many honest people one forger counts for, at most: 1 is somebody who lies about the value alone.
+
+        Example:
+            >>> Influence(least=Fraction(-1), most=Fraction(3)).weight
+            3.0
+        """
+        return float(max(self.most - self.low, self.high - self.least) / (self.high - self.low))
+
+
+def forged_part(forged: int, n: int) -> Fraction:
+    """The part of all reports that m forged ones beside n honest ones are.
+
+    Example:
+        >>> forged_part(1, 99)
+        Fraction(1, 100)
+    """
+    for name, value, least in (("forged", forged, 0), ("n", n, 1)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InvalidValue(name, value, f"an integer of at least {least}")
+    return Fraction(forged, n + forged)
