@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -19,12 +19,13 @@ class PluginRefused(HubbubError):
     """A class that another package registered cannot be used: the entry point, and why."""
 
 
-class Registry(Mapping[str, type[Kind]], Generic[Kind]):
+class Registry(MutableMapping[str, type[Kind]], Generic[Kind]):
     """A mapping from names to classes. Looking up one of our own loads its module and no other.
 
     A class of another package is named by an entry point of the registry's group. It is looked for only where the name
     is none of ours, so that a device that meets only ours never searches what is installed. One that takes a name of
-    ours, fails to load, or is no class of the right base is refused with the name of its package.
+    ours, fails to load, or is no class of the right base is refused with the name of its package. A program may also
+    set a class of its own under its name, for as long as it runs.
 
     Parameters
     ----------
@@ -44,20 +45,31 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
     def __init__(self, group: str, base: str, homes: Mapping[str, str]) -> None:
         self._group, self._base, self._homes = group, base, dict(homes)
         self._loaded: dict[str, type[Kind]] = {}
+        self._own: dict[str, type[Kind]] = {}
 
     def __getitem__(self, name: str) -> type[Kind]:
+        if name in self._own:
+            return self._own[name]
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
+    def __setitem__(self, name: str, kind: type[Kind]) -> None:
+        if name in self._homes or name in self._plugins:
+            raise PluginRefused(f"{name}: the name is taken")
+        self._own[name] = self._checked(name, kind, f"{kind!r}")
+
+    def __delitem__(self, name: str) -> None:
+        del self._own[name]
+
     def __iter__(self) -> Iterator[str]:
-        return iter([*self._homes, *self._plugins])
+        return iter([*self._homes, *self._plugins, *self._own])
 
     def __len__(self) -> int:
-        return len(self._homes) + len(self._plugins)
+        return len(self._homes) + len(self._plugins) + len(self._own)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and (name in self._homes or name in self._plugins)
+        return isinstance(name, str) and (name in self._homes or name in self._own or name in self._plugins)
 
     def _load(self, name: str) -> type[Kind]:
         if name in self._homes:
@@ -80,14 +92,17 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
         return plugins
 
     def _from_plugin(self, plugin: EntryPoint) -> type[Kind]:
-        module, _, base_name = self._base.partition(":")
-        base: type[Kind] = getattr(import_module(module), base_name)
         try:
             kind = plugin.load()
         except Exception as error:
             raise PluginRefused(f"{_shown(plugin)}: {type(error).__name__}: {error}") from error
-        if not isinstance(kind, type) or not issubclass(kind, base) or kind.__name__ != plugin.name:
-            raise PluginRefused(f"{_shown(plugin)}: not a {base_name} called {plugin.name}")
+        return self._checked(plugin.name, kind, _shown(plugin))
+
+    def _checked(self, name: str, kind: object, shown: str) -> type[Kind]:
+        module, _, base_name = self._base.partition(":")
+        base: type[Kind] = getattr(import_module(module), base_name)
+        if not isinstance(kind, type) or not issubclass(kind, base) or kind.__name__ != name:
+            raise PluginRefused(f"{shown}: not a {base_name} called {name}")
         return kind
 
 
