@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub import GRR, OLH, OUE, SHE, SUE, Random
+from hubbub import GRR, OLH, OUE, SHE, SUE, Piecewise, Random
 from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import Event
@@ -372,6 +372,40 @@ class UndeclaredHeuristic(GRR):
         return replace(super()._estimate(sketch, candidates), bias="none")
 
 
+class ForgetsItsCovariance(GRR):
+    """Takes the supports of one report as independent, though it supports one value alone."""
+
+    def pair_covariance(self):
+        return 0.0, 0.0
+
+
+class IgnoresWeights(GRR):
+    """Counts every report once."""
+
+    def _support(self, reports, candidates, weights):
+        return super()._support(reports, candidates, None)
+
+
+class ForgetsSquares(GRR):
+    """States the error of weighted totals as if all weights were their mean."""
+
+    def _weighted(self, sketch, labels):
+        from dataclasses import replace
+
+        estimate = super()._weighted(sketch, labels)
+        total, squares = sketch.counts[:, -1]
+        return replace(estimate, variance=estimate.variance * total**2 / squares / sketch.n)
+
+
+class CertainOfEveryone(Piecewise):
+    """Says nothing of how values differ among people, as if a cohort were the population."""
+
+    def _estimate(self, sketch, candidates=None):
+        from dataclasses import replace
+
+        return replace(super()._estimate(sketch, candidates), spread=0.0)
+
+
 class LiesOnlyUpward(GRR):
     """Says that forged reports can add to a share, and never take from it."""
 
@@ -450,6 +484,10 @@ PLANTED = [
     (TooSure(**SMALL), "check_variance"),
     (TooSure(**SMALL), "check_coverage"),
     (UndeclaredHeuristic(**SMALL), "check_bias_declared"),
+    (ForgetsItsCovariance(**SMALL), "check_linear"),
+    (IgnoresWeights(**SMALL), "check_support"),
+    (ForgetsSquares(**SMALL), "check_weights"),
+    (CertainOfEveryone(epsilon=8.0, low=0.0, high=1.0), "check_of_population"),
     (LiesOnlyUpward(**SMALL), "check_influence"),
     (OverstatesForgeries(**SMALL), "check_influence"),
     (WinsorisedMean(**SMALL), "check_influence"),
@@ -460,7 +498,7 @@ BY_NAME = {check.__name__: check for check in CHECKS}
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "name"), PLANTED, ids=[f"{type(m).__name__}-{m.size}-{name}" for m, name in PLANTED]
+    ("mechanism", "name"), PLANTED, ids=[f"{type(m).__name__}-{getattr(m, 'size', 1)}-{name}" for m, name in PLANTED]
 )
 def test_the_planted_bug_is_caught(mechanism: Mechanism, name: str):
     assert BY_NAME[name] in checks_for(mechanism)

@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.testing import Result
 
-from hubbub.simulate import REPRODUCTIONS, reproduce
+from hubbub.reproduce import REPRODUCTIONS, reproduce
 
 KEYS = {"row", "column", "paper", "ours", "note"}
 NAME = "dissertation-table-3.2"

@@ -24,9 +24,9 @@ from typer.testing import Result
 from hubbub.cli.watch_chart import scale
 from hubbub.cli.watch_view import figure, frame, summary
 from hubbub.core.random import Random
+from hubbub.demo.watch import Watch
+from hubbub.demo.watch_scenes import demo_scene
 from hubbub.protocols.window import METHODS
-from hubbub.simulate.watch import Watch
-from hubbub.simulate.watch_scenes import demo_scene
 
 KEYS = ["step", "value", "low", "high", "published", "spent", "n", "alarm"]
 LEDGER = "devices kept a ledger, and none had to refuse:\nthe most that one spent in any"

@@ -78,10 +78,11 @@ def test_linear_uses_the_whole_covariance(noise: Noise, weights: list[list[float
     )
 
 
-def test_linear_without_noise_takes_the_values_as_independent():
+def test_linear_without_a_declared_covariance_takes_the_worst():
     one = Estimate(value=VALUE, variance=[1e-4, 2e-4, 3e-4, 4e-4], n=10, bias="consistent", kind="quantity")
     answer = one.linear([1, -1, 2, 0])
-    assert answer.variance.tolist() == pytest.approx([1e-4 + 2e-4 + 4 * 3e-4])
+    assert answer.variance.tolist() == pytest.approx([(1e-2 + 2e-4**0.5 + 2 * 3e-4**0.5) ** 2])
+    assert one.linear([0, 0, 2, 0]).variance.tolist() == pytest.approx([4 * 3e-4])
     assert (answer.bias, answer.kind, answer.n) == ("consistent", "quantity", 10)
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hubbub import GRR
 from hubbub.collection import Collection, QuestionSpec, load_collection
 from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets, Strings
 from hubbub.core.keyvalue import KeyValue
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.frequency import GRR
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc

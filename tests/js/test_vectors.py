@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub import BLH, GRR, OLH, OUE, SUE, BasicRappor
 from hubbub.client.admit import admit
 from hubbub.client.documents import Published, Refused
 from hubbub.collection import Collection, QuestionSpec
@@ -25,7 +26,6 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.spec import canonical
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.frequency import BLH, GRR, OLH, OUE, SUE, BasicRappor
 from hubbub.mechanisms.memo.memo import Memoised
 from hubbub.privacy.book import Book
 from hubbub.privacy.budget import Budget, BudgetExceeded

@@ -17,7 +17,7 @@ from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
-__all__ = ["check_bias_declared", "check_coverage", "check_unbiased", "check_variance"]
+__all__ = ["check_bias_declared", "check_coverage", "check_linear", "check_unbiased", "check_variance"]
 
 _INTERVALS = 3_000  # so that a coverage of 95% is known to 0.4%: two percentage points are five of those
 _SPREAD = 200  # the variance of a count, so that its steps are small beside it and the normal intervals hold
@@ -34,6 +34,9 @@ class Repetitions(NamedTuple):
     value: Floats
     variance: Floats
     covered: NDArray[np.bool_]
+    sums_error: Floats
+    sums_variance: Floats
+    declared: bool
     n: int
 
 
@@ -101,7 +104,30 @@ def check_coverage(mechanism: Mechanism, rng_seed: int = 1) -> None:
     require(0.93 <= covered <= 0.97, f"95% intervals hold the truth in {covered:.2%} of cases")
 
 
-@lru_cache(maxsize=2)  # three checks in a row look at one mechanism
+def check_linear(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """Sums and differences of values err as `linear` says; no more than it says, where no covariance is declared.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> check_linear(GRR(epsilon=1.0, domain=3))
+    """
+    seen = _repeat(mechanism, rng_seed)
+    stated = seen.sums_variance.mean(axis=0)
+    # Such as the sum of all shares of an oracle whose reports each support one value: exact, up to rounding.
+    certain = stated <= 1e-9 * (_contrasts(seen.truth) ** 2 @ seen.variance.mean(axis=0))
+    require((np.abs(seen.sums_error[:, certain]) < 1e-9).all(), "a sum that linear() calls exact is not")
+    ratio = seen.sums_error[:, ~certain] ** 2 / stated[~certain]
+    p_values = mean_is(ratio, 1.0)
+    if not seen.declared:
+        p_values = np.where(ratio.mean(axis=0) <= 1, 1.0, p_values)
+    require(
+        smallest(p_values) > FALSE_ALARM,
+        f"squared errors of sums and differences are {ratio.mean(axis=0).round(3)} times what linear() states "
+        f"(p = {smallest(p_values):.1e})",
+    )
+
+
+@lru_cache(maxsize=2)  # four checks in a row look at one mechanism
 def _repeat(mechanism: Mechanism, rng_seed: int) -> Repetitions:
     rng = Random(seed=rng_seed)
     n = _population(mechanism)
@@ -112,6 +138,8 @@ def _repeat(mechanism: Mechanism, rng_seed: int) -> Repetitions:
     times = math.ceil(_INTERVALS / min(max(len(truth) - 1, 1), 75))
     at_once = min(times, max(1, _CHUNK // n))
     value, variance, covered = (np.empty((times, len(truth))) for _ in range(3))
+    rows, declared = _contrasts(truth), False
+    sums_error, sums_variance = np.empty((times, len(rows))), np.empty((times, len(rows)))
     for start in range(0, times, at_once):
         several = min(at_once, times - start)
         batch = np.tile(values, several) if isinstance(values, np.ndarray) else values * several
@@ -121,7 +149,15 @@ def _repeat(mechanism: Mechanism, rng_seed: int) -> Repetitions:
             low, high = estimate.interval(0.95)
             value[start + k], variance[start + k] = estimate.value, estimate.variance
             covered[start + k] = (low <= truth) & (truth <= high)
-    return Repetitions(truth, value, variance, covered.astype(bool), n)
+            sums, declared = estimate.linear(rows), estimate.noise is not None
+            sums_error[start + k], sums_variance[start + k] = sums.value - rows @ truth, sums.variance
+    return Repetitions(truth, value, variance, covered.astype(bool), sums_error, sums_variance, declared, n)
+
+
+def _contrasts(truth: Floats) -> Floats:
+    """Weights to try: all values, those that someone holds, and two halves against each other."""
+    size = len(truth)
+    return np.stack([np.ones(size), (truth > 0).astype(float), np.where(np.arange(size) % 2 == 0, 1.0, -1.0)])
 
 
 def _population(mechanism: Mechanism) -> int:

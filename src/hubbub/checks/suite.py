@@ -9,7 +9,7 @@ from typing import Protocol
 from hubbub.checks.aliasing import check_no_aliasing
 from hubbub.checks.draws import check_batch_is_singles, check_draws, check_public_part
 from hubbub.checks.enumeration import covers_every_value, public_rows
-from hubbub.checks.estimator import check_bias_declared, check_coverage, check_unbiased, check_variance
+from hubbub.checks.estimator import check_bias_declared, check_coverage, check_linear, check_unbiased, check_variance
 from hubbub.checks.failure import CheckFailed
 from hubbub.checks.influence import check_influence, influences
 from hubbub.checks.merging import check_empty, check_merge_laws, check_round_trip
@@ -22,6 +22,7 @@ from hubbub.checks.probability import (
 )
 from hubbub.checks.refusal import check_bad_values, check_foreign, check_hostile_columns
 from hubbub.checks.sampler import check_sampler
+from hubbub.checks.sampling import check_of_population, check_support, check_weights
 from hubbub.checks.spec import (
     check_event,
     check_frozen,
@@ -32,6 +33,7 @@ from hubbub.checks.spec import (
 from hubbub.checks.values import truth_of
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
 __all__ = ["CHECKS", "Check", "checks_for", "run_checks"]
 
@@ -71,6 +73,10 @@ CHECKS: tuple[Check, ...] = (
     check_unbiased,
     check_variance,
     check_coverage,
+    check_linear,
+    check_support,
+    check_weights,
+    check_of_population,
 )
 """Every check, the exact ones first."""
 
@@ -122,6 +128,10 @@ def _enumerable(mechanism: Mechanism) -> bool:
     return mechanism.outputs(public_rows(mechanism, 1, Random(seed=1))[0]) is not None
 
 
+def _is_oracle(mechanism: Mechanism) -> bool:
+    return isinstance(mechanism, FrequencyOracle)
+
+
 def _unbiased(mechanism: Mechanism) -> bool:
     return mechanism.bias == "none" and truth_of(mechanism, mechanism.example_values(1)) is not None
 
@@ -135,4 +145,8 @@ _WHERE: dict[str, Callable[[Mechanism], bool]] = {
     "check_unbiased": _unbiased,
     "check_variance": _unbiased,
     "check_coverage": _unbiased,
+    "check_linear": _unbiased,
+    "check_support": _is_oracle,
+    "check_weights": lambda mechanism: _is_oracle(mechanism) and mechanism.bias == "none",
+    "check_of_population": _unbiased,
 }

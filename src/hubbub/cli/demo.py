@@ -67,7 +67,7 @@ def demo(
     from hubbub.cli.demo_live import run
     from hubbub.cli.output import say
     from hubbub.collection.duration import seconds_of
-    from hubbub.simulate.live import Live
+    from hubbub.demo.live import Live
 
     quiet = headless or as_json or not (sys.stdin.isatty() and sys.stdout.isatty())
     live = Live(

@@ -16,7 +16,7 @@ from hubbub.collection.duration import shown
 from hubbub.core.errors import HubbubError
 
 if TYPE_CHECKING:
-    from hubbub.simulate.live import Live, Look
+    from hubbub.demo.live import Live, Look
 
 __all__ = ["run"]
 

@@ -14,7 +14,7 @@ from hubbub.cli.output import percent
 from hubbub.cli.tables import plain_table
 
 if TYPE_CHECKING:
-    from hubbub.simulate.live import Live, Look, Seen
+    from hubbub.demo.live import Live, Look, Seen
 
 __all__ = ["answer", "result", "screen"]
 
@@ -49,7 +49,7 @@ def answer(live: Live, look: Look) -> dict[str, Any]:
 
 
 def _scene(one: Seen) -> dict[str, Any]:
-    from hubbub.simulate.live import covered
+    from hubbub.demo.live import covered
 
     rows = _rows(one, None)
     return {
@@ -107,7 +107,7 @@ def _rows(one: Seen, most: int | None) -> list[dict[str, Any]]:
 
 
 def _covered(one: Seen) -> Text:
-    from hubbub.simulate.live import covered
+    from hubbub.demo.live import covered
 
     if one.estimate is None:
         return Text("")

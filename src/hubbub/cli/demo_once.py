@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hubbub.core.random import Random
-    from hubbub.simulate.demo import Crowd
+    from hubbub.demo.crowd import Crowd
 
 __all__ = ["demo_once"]
 
@@ -20,9 +20,9 @@ def demo_once(n: int | None, epsilon: float, seed: int, out: Path, as_json: bool
     from hubbub.cli import demo_view as view
     from hubbub.cli.output import emit, page, progress
     from hubbub.core.random import Random
+    from hubbub.demo.crowd import compare
+    from hubbub.demo.crowd import demo as collect
     from hubbub.privacy.audit import audit
-    from hubbub.simulate.demo import compare
-    from hubbub.simulate.demo import demo as collect
 
     out.mkdir(parents=True, exist_ok=True)
     rng = Random(seed=seed)
@@ -72,7 +72,7 @@ def demo_once(n: int | None, epsilon: float, seed: int, out: Path, as_json: bool
 def _crowd(n: int | None, rng: Random) -> Crowd:
     from hubbub.cli.output import say
     from hubbub.data import DataError
-    from hubbub.simulate.demo import emoji_crowd, zipf_crowd
+    from hubbub.demo.crowd import emoji_crowd, zipf_crowd
 
     try:
         return emoji_crowd(n, rng.child("people"), say)

@@ -17,8 +17,8 @@ from hubbub.cli.tables import plain_table
 
 if TYPE_CHECKING:
     from hubbub.cli.beside import Row
+    from hubbub.demo.crowd import Demo, Other
     from hubbub.privacy.audit import Audit
-    from hubbub.simulate.demo import Demo, Other
 
 __all__ = ["devices", "next_steps", "others", "people", "privacy", "server", "top"]
 

@@ -11,7 +11,7 @@ import typer
 from hubbub.cli.options import AsJson, Seed
 
 if TYPE_CHECKING:
-    from hubbub.simulate import Result
+    from hubbub.reproduce import Result
 
 __all__ = ["reproduce"]
 
@@ -35,7 +35,7 @@ def reproduce(
 ) -> None:
     """Reproduce the papers' tables and figures, our numbers beside theirs."""
     from hubbub.cli.output import emit, page, say
-    from hubbub.simulate import REPRODUCTIONS
+    from hubbub.reproduce import REPRODUCTIONS
 
     if name == _LIST:
         return _list(as_json)
@@ -55,7 +55,7 @@ def reproduce(
 
 def _list(as_json: bool) -> None:
     from hubbub.cli.output import emit, page
-    from hubbub.simulate import REPRODUCTIONS
+    from hubbub.reproduce import REPRODUCTIONS
 
     known = [
         {"name": one.name, "title": one.title, "repeats": one.repeats, "needs": list(one.needs)}
@@ -75,14 +75,14 @@ def _list(as_json: bool) -> None:
 
 def _closest(name: str) -> str:
     from hubbub.cli.names import named
-    from hubbub.simulate import REPRODUCTIONS
+    from hubbub.reproduce import REPRODUCTIONS
 
     return named("name", name, REPRODUCTIONS)
 
 
 def _run(name: str, repeats: int | None, scale: float, seed: int, steps: int | None) -> Result:
     from hubbub.cli.output import progress
-    from hubbub.simulate import reproduce as run
+    from hubbub.reproduce import reproduce as run
 
     with progress(name) as follow:
         return run(name, repeats=repeats, scale=scale, seed=seed, steps=steps, progress=follow)

@@ -18,8 +18,8 @@ from hubbub.core.errors import InvalidValue
 
 if TYPE_CHECKING:
     from hubbub.core.random import Random
-    from hubbub.simulate.watch import Moment, Watch
-    from hubbub.simulate.watch_scenes import Scene
+    from hubbub.demo.watch import Moment, Watch
+    from hubbub.demo.watch_scenes import Scene
 
 __all__ = ["watch"]
 
@@ -76,8 +76,8 @@ def watch(
     from hubbub.cli.names import named
     from hubbub.cli.output import check_plot, say
     from hubbub.core.random import Random
+    from hubbub.demo.watch import Watch
     from hubbub.protocols.window import METHODS
-    from hubbub.simulate.watch import Watch
 
     check_plot(plot)
     method = named("method", method, METHODS)
@@ -109,8 +109,8 @@ def _scene(
     mean: str | None,
     rng: Random,
 ) -> Scene:
-    from hubbub.simulate.stream_file import file_scene
-    from hubbub.simulate.watch_scenes import demo_scene
+    from hubbub.demo.stream_file import file_scene
+    from hubbub.demo.watch_scenes import demo_scene
 
     if demo == (file is not None):
         raise InvalidValue("file", None if file is None else str(file), "one of: a file, or --demo")

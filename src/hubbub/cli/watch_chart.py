@@ -11,8 +11,8 @@ from rich.text import Text
 from hubbub.cli.output import percent
 
 if TYPE_CHECKING:
-    from hubbub.simulate.watch import Moment, Watch
-    from hubbub.simulate.watch_scenes import Scene
+    from hubbub.demo.watch import Moment, Watch
+    from hubbub.demo.watch_scenes import Scene
 
 __all__ = ["BAND", "FAINT", "GUTTER", "WHITE", "YELLOW", "chart", "scale", "written"]
 

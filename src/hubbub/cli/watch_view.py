@@ -16,7 +16,7 @@ from hubbub.core.errors import MissingDependency
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hubbub.simulate.watch import Moment, Watch
+    from hubbub.demo.watch import Moment, Watch
 
 __all__ = ["figure", "frame", "summary"]
 

@@ -43,7 +43,8 @@ class Estimate:
     labels
         A name for each value.
     noise
-        The second moments as functions of the shares, where the mechanism has them.
+        The second moments as functions of the shares, where the mechanism declares them: what `linear` needs to know
+        how errors of two values go together.
     spread
         Of a mean, or of each of several, the variance of the values among the people, where the reports tell it.
 
@@ -122,23 +123,30 @@ class Estimate:
     def linear(self, weights: ArrayLike) -> Estimate:
         """The estimate of a weighted sum of the values, or of several (one row of weights each).
 
-        The variance uses the mechanism's covariance: answers of one report are not always independent.
+        The variance uses the declared covariance: answers of one report are not always independent. Where none is
+        declared, it is the largest that any covariance allows, (sum of |weight| times standard error) squared.
 
         Example:
             >>> estimate = Estimate(value=[0.5, 0.3], variance=[1e-4, 1e-4], n=1000)
             >>> both = estimate.linear([1, 1])
-            >>> both.value.tolist(), both.variance.tolist()
-            ([0.8], [0.0002])
+            >>> both.value.tolist(), both.variance.round(9).tolist()
+            ([0.8], [0.0004])
+            >>> replace(estimate, noise=Noise(floor=1e-4, slope=0.0)).linear([1, 1]).variance.tolist()  # independent
+            [0.0002]
         """
         rows = np.atleast_2d(np.asarray(weights, dtype=np.float64))
         if rows.ndim != 2 or rows.shape[1] != len(self) or not np.isfinite(rows).all():
             raise InvalidValue("weights", np.shape(weights), f"{len(self)} finite weights a row")
         value = rows @ self.value
         known = np.isfinite(self.variance)
-        variance = rows**2 @ np.where(known, self.variance, 0.0)
-        variance[(rows[:, ~known] != 0).any(axis=1)] = np.inf  # nothing is known of one of the values
+        finite = np.where(known, self.variance, 0.0)
+        variance = rows**2 @ finite
         if self.noise is not None:
             variance = variance + self.noise.cross_terms(self.value, rows)
+        else:
+            several = (rows != 0).sum(axis=1) > 1
+            variance = np.where(several, (np.abs(rows) @ np.sqrt(finite)) ** 2, variance)
+        variance[(rows[:, ~known] != 0).any(axis=1)] = np.inf  # nothing is known of one of the values
         variance = np.maximum(variance, 0.0)
         return Estimate(value, variance, self.n, self.bias, self.kind)
 

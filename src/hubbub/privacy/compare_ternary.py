@@ -8,7 +8,7 @@ from typing import Any
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
-from hubbub.mechanisms import ternary
+from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 
 __all__ = ["TernaryRow", "compare_ternary"]
@@ -73,7 +73,7 @@ def compare_ternary(
         FutureRand 12600
     """
     given = {"epsilon": epsilon, "dimension": dimension, "sparsity": sparsity}
-    rows = [_row(kind, given, n, of) for kind in ternary.MECHANISMS if issubclass(kind, TernaryMechanism)]
+    rows = [_row(kind, given, n, of) for kind in MECHANISMS.values() if issubclass(kind, TernaryMechanism)]
     return sorted(rows, key=lambda row: math.inf if row.error is None else row.error)
 
 

@@ -70,6 +70,9 @@ class Hadamard(FrequencyOracle):
     def rates(self) -> tuple[Fraction, Fraction]:
         return choice_rates(self.other, 2)[0], Fraction(1, 2)
 
+    def pair_covariance(self) -> tuple[float, float]:
+        return 0.0, 0.0  # two rows of the matrix agree at half of the columns
+
     def ratio(self) -> Fraction:
         truth, other = choice_rates(self.other, 2)
         return truth / other

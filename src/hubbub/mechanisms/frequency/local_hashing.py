@@ -57,6 +57,9 @@ class LocalHashing(FrequencyOracle):
     def rates(self) -> tuple[Fraction, Fraction]:
         return choice_rates(self.other, self.buckets)[0], Fraction(1, self.buckets)
 
+    def pair_covariance(self) -> tuple[float, float]:
+        return 0.0, 0.0  # under a random hash two values fall together as often as chance says
+
     def ratio(self) -> Fraction:
         truth, other = choice_rates(self.other, self.buckets)
         return truth / other

@@ -97,9 +97,9 @@ class FrequencyOracle(Mechanism):
         p, q = (float(rate) for rate in self.rates)
         return Moments(p, q, p * (1 - p), q * (1 - q))
 
+    @abstractmethod
     def pair_covariance(self) -> tuple[float, float]:
         """The covariance of one report's supports of two values, from a holder of one of them and of neither."""
-        return 0.0, 0.0
 
     def noise(self, n: int) -> Noise:
         """The variance and covariance of estimates from n reports, as functions of the shares (Eq 3.2)."""

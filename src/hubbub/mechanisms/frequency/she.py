@@ -73,6 +73,9 @@ class SHE(FrequencyOracle):
             self._set("decay", math.ceil(UNIT / exp_floor(Fraction(self.epsilon) / (2 * self.grid))))
         self._integer("decay", 1, UNIT - 1)
 
+    def pair_covariance(self) -> tuple[float, float]:
+        return 0.0, 0.0  # entries have noise of their own
+
     def ratio(self) -> Fraction:
         return Fraction(UNIT, self.decay) ** (2 * self.grid)
 

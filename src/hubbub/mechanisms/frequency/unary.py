@@ -73,6 +73,9 @@ class Unary(FrequencyOracle):
     def rates(self) -> tuple[Fraction, Fraction]:
         return Fraction(self.one, 1 << self.width), Fraction(self.zero, 1 << self.width)
 
+    def pair_covariance(self) -> tuple[float, float]:
+        return 0.0, 0.0  # bits are drawn one by one
+
     def ratio(self) -> Fraction:
         return odds(*self.rates)
 

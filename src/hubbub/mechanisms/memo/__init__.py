@@ -1,6 +1,4 @@
 """Memoised mechanisms: a permanent answer, made once a value, and reports that are made from it."""
 
-from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.memo.loloha import Loloha
-
-MECHANISMS: tuple[type[Mechanism], ...] = (Loloha,)
+MECHANISMS = {"Loloha": "loloha"}
+"""Each, and the file that it is in."""

@@ -145,6 +145,9 @@ class Loloha(FrequencyOracle, Memoised):
     def rates(self) -> tuple[Fraction, Fraction]:
         return self.bucket_rates[0], Fraction(1, self.buckets)
 
+    def pair_covariance(self) -> tuple[float, float]:
+        return 0.0, 0.0  # under a random hash two values fall together as often as chance says
+
     def ratio(self) -> Fraction:
         own, other = self.bucket_rates
         return own / other

@@ -1,0 +1,111 @@
+"""Classes by name, each loaded when it is first asked for; other packages add theirs by entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar
+
+from hubbub.core.errors import HubbubError
+
+__all__ = ["PluginRefused", "Registry"]
+
+Kind = TypeVar("Kind")
+
+
+class PluginRefused(HubbubError):
+    """A class that another package registered cannot be used: the entry point, and why."""
+
+
+class Registry(MutableMapping[str, type[Kind]], Generic[Kind]):
+    """A mapping from names to classes. Looking up one of our own loads its module and no other.
+
+    A class of another package is named by an entry point of the registry's group. It is looked for only where the name
+    is none of ours, so that a device that meets only ours never searches what is installed. One that takes a name of
+    ours, fails to load, or is no class of the right base is refused with the name of its package. A program may also
+    set a class of its own under its name, for as long as it runs.
+
+    Parameters
+    ----------
+    group
+        The entry points' group, such as "hubbub.mechanisms".
+    base
+        Where the class that all of them extend is defined: "module:name".
+    homes
+        Of each of our own, the module that defines it.
+
+    Example:
+        >>> registry = Registry("hubbub.examples", "builtins:Exception", {"HubbubError": "hubbub.core.errors"})
+        >>> registry["HubbubError"].__name__, list(registry), "Other" in registry
+        ('HubbubError', ['HubbubError'], False)
+    """
+
+    def __init__(self, group: str, base: str, homes: Mapping[str, str]) -> None:
+        self._group, self._base, self._homes = group, base, dict(homes)
+        self._loaded: dict[str, type[Kind]] = {}
+        self._own: dict[str, type[Kind]] = {}
+
+    def __getitem__(self, name: str) -> type[Kind]:
+        if name in self._own:
+            return self._own[name]
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, kind: type[Kind]) -> None:
+        if name in self._homes or name in self._plugins:
+            raise PluginRefused(f"{name}: the name is taken")
+        self._own[name] = self._checked(name, kind, f"{kind!r}")
+
+    def __delitem__(self, name: str) -> None:
+        del self._own[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._homes, *self._plugins, *self._own])
+
+    def __len__(self) -> int:
+        return len(self._homes) + len(self._plugins) + len(self._own)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (name in self._homes or name in self._own or name in self._plugins)
+
+    def _load(self, name: str) -> type[Kind]:
+        if name in self._homes:
+            kind: type[Kind] = getattr(import_module(self._homes[name]), name)
+            return kind
+        if not isinstance(name, str) or name not in self._plugins:
+            raise KeyError(name)
+        return self._from_plugin(self._plugins[name])
+
+    @cached_property
+    def _plugins(self) -> dict[str, EntryPoint]:
+        """The entry points of other packages; none may take a name that is taken."""
+        plugins: dict[str, EntryPoint] = {}
+        for plugin in entry_points(group=self._group):
+            if plugin.name in self._homes:
+                raise PluginRefused(f"{_shown(plugin)}: {plugin.name} is one of hubbub's own")
+            if plugin.name in plugins and plugins[plugin.name].value != plugin.value:
+                raise PluginRefused(f"{_shown(plugin)}: {plugin.name} is registered by {_shown(plugins[plugin.name])}")
+            plugins[plugin.name] = plugin
+        return plugins
+
+    def _from_plugin(self, plugin: EntryPoint) -> type[Kind]:
+        try:
+            kind = plugin.load()
+        except Exception as error:
+            raise PluginRefused(f"{_shown(plugin)}: {type(error).__name__}: {error}") from error
+        return self._checked(plugin.name, kind, _shown(plugin))
+
+    def _checked(self, name: str, kind: object, shown: str) -> type[Kind]:
+        module, _, base_name = self._base.partition(":")
+        base: type[Kind] = getattr(import_module(module), base_name)
+        if not isinstance(kind, type) or not issubclass(kind, base) or kind.__name__ != name:
+            raise PluginRefused(f"{shown}: not a {base_name} called {name}")
+        return kind
+
+
+def _shown(plugin: EntryPoint) -> str:
+    package = "an unknown package" if plugin.dist is None else plugin.dist.name
+    return f"{plugin.group} entry point {plugin.value} of {package}"

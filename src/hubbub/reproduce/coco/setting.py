@@ -1,0 +1,137 @@
+"""What figures 6 to 16 share: the people, the budgets, a panel for each sparsity, and the text's statements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hubbub.reproduce.claims import Claim, judged
+from hubbub.reproduce.dissertation.style import canvas, legend_below
+from hubbub.reproduce.harness import Cell, Context
+from hubbub.reproduce.sparse.methods import METHODS
+from hubbub.reproduce.sparse.sweep import Place, Runs, average, draw, logs, sweep
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["EPSILONS", "LARGE", "SPARSITIES", "Study", "compare"]
+
+SPARSITIES = (4, 8, 16, 32)
+EPSILONS = (0.001, 0.01, 0.1, 0.2, 0.4, 0.8, 1.0, 1.5, 2.0)
+LARGE = (0.8, 1.0, 1.5, 2.0)
+"""Budgets at which answers made possible are not just anything possible."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """One figure: how many people, the length of their vectors, who is compared, and which error.
+
+    Parameters
+    ----------
+    n, d, methods
+        The setting.
+    what, metric
+        One of `Errors`, and what the figure calls it.
+    beside
+        The n and d of a figure it is compared with.
+    """
+
+    n: int
+    d: int
+    methods: tuple[str, ...]
+    what: str
+    metric: str
+    beside: tuple[int, int] | None = None
+
+    def error(self, runs: Runs, s: int, epsilon: float, method: str) -> float:
+        """The mean error over the runs."""
+        return average(runs, (Place(self.n, self.d, s), epsilon, method), self.what)
+
+    @property
+    def plain(self) -> Study:
+        """The same without post-processing."""
+        return replace(self, what=self.what.removesuffix("_possible"))
+
+    def leads(self, runs: Runs, ours: str, others: Sequence[str], *, at: Sequence[float] = EPSILONS) -> list[float]:
+        """By how much `ours` reduces the error of the best of the others, in every setting."""
+        return [
+            1 - self.error(runs, s, e, ours) / min(self.error(runs, s, e, other) for other in others)
+            for s in SPARSITIES
+            for e in at
+        ]
+
+    def quotients(self, runs: Runs, above: str, below: str) -> list[float]:
+        """One method's error to another's, in every setting."""
+        return [self.error(runs, s, e, above) / self.error(runs, s, e, below) for s in SPARSITIES for e in EPSILONS]
+
+    def ratio(self, runs: Runs, above: str, below: str, s: int, *, at: Sequence[float] = EPSILONS) -> float:
+        """The geometric mean over epsilon of the quotient of two methods' errors."""
+        steps = [math.log(self.error(runs, s, e, above) / self.error(runs, s, e, below)) for e in at]
+        return math.exp(float(np.mean(steps)))
+
+    def growth(self, runs: Runs, method: str, what: str, *, at: Sequence[float] = EPSILONS) -> float:
+        """By which factor an error grows from the figure beside to this one, the geometric mean over the settings."""
+        assert self.beside is not None
+        steps = [
+            math.log(average(runs, (Place(self.n, self.d, s), e, method), what))
+            - math.log(average(runs, (Place(*self.beside, s), e, method), what))
+            for s in SPARSITIES
+            for e in at
+        ]
+        return math.exp(float(np.mean(steps)))
+
+    def growth_claims(self, runs: Runs, method: str, factor: str, size: float) -> list[Claim]:
+        """That the error grows by a factor: as the figure shows it, at large epsilon, and without post-processing."""
+        cases = [
+            (self.what, EPSILONS, "all eps"),
+            (self.what, LARGE, "eps of at least 0.8"),
+            (self.plain.what, EPSILONS, "without post-processing"),
+        ]
+        return [
+            Claim(
+                f"{self.metric} of {method} grows by about {factor}, {words}",
+                self.growth(runs, method, what, at=at),
+                paper=size,
+                above=0.8 * size,
+                below=1.25 * size,
+                note="the bounds are ours",
+            )
+            for what, at, words in cases
+        ]
+
+
+def compare(
+    context: Context, study: Study, claims_of: Callable[[Runs], Sequence[Claim]], *, beside: Sequence[str] = ()
+) -> tuple[list[Cell], Figure]:
+    """Measure a study, draw a panel for each sparsity, and judge the claims.
+
+    Methods `beside` are measured at the n and d of the other figure too.
+    """
+    places: dict[Place, Sequence[str]] = {Place(study.n, study.d, s): study.methods for s in SPARSITIES}
+    if study.beside is not None:
+        places |= {Place(*study.beside, s): beside for s in SPARSITIES}
+    runs = sweep(context, places, EPSILONS)
+    figure, panels = canvas(2, 2)
+    for panel, s in zip(panels, SPARSITIES, strict=True):
+        place = Place(study.n, study.d, s)
+        title = str(place.scaled(context))
+        draw(panel, runs, place, EPSILONS, study.methods, study.what, title=title, y=study.metric)
+    legend_below(figure, panels)
+    made = f"mean of ln, {context.repeats} runs (the paper: 100)"
+    cells = [
+        Cell(
+            f"s = {s}, eps = {epsilon:g}: ln {study.metric}",
+            method,
+            None,
+            logs(runs, (Place(study.n, study.d, s), epsilon, method), study.what),
+            "; ".join(filter(None, [made, METHODS[method].note])),
+        )
+        for s in SPARSITIES
+        for epsilon in EPSILONS
+        for method in study.methods
+    ]
+    return cells + judged(claims_of, runs), figure

@@ -1,0 +1,64 @@
+"""Figure 3.3: the error of the most frequent values, on real data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.reproduce.claims import Claim, judged, ratio
+from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, Answer, measure
+from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish
+from hubbub.reproduce.harness import Cell, Context, reproduction
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["figure_3_3"]
+
+FREQUENT = 30
+
+
+def _squared_error(got: Answer) -> float:
+    top = np.argsort(-got.truth, kind="stable")[:FREQUENT]
+    return float(((got.counts - got.truth)[top] ** 2).mean())
+
+
+@reproduction(
+    "dissertation-figure-3.3",
+    title="Average squared error on the 30 most frequent values, varying eps",
+    repeats=1,
+    needs=("retail",),
+)
+def figure_3_3(context: Context) -> tuple[list[Cell], Figure]:
+    """The squared error of the counts of the 30 most frequent items."""
+    errors = measure(context, EPSILONS, _squared_error)
+    figure, (panel,) = canvas(width=6, height=4.4)
+    for method in METHODS:
+        draw_runs(panel, EPSILONS, [errors[method, epsilon] for epsilon in EPSILONS], method)
+    finish(panel, "$\\epsilon$", "mean squared error of c(i)", f"{FREQUENT} most frequent items, retail baskets")
+    panel.legend(frameon=False)
+    note = f"runs averaged: {context.repeats} (the paper: 10); {OTHER_DATA}"
+    cells = [Cell(f"eps = {e:g}", m, None, float(row.mean()), note) for (m, e), row in errors.items()]
+    return cells + judged(_claims, errors), figure
+
+
+def _claims(errors: Mapping[tuple[str, float], NDArray[np.float64]]) -> list[Claim]:
+    mean = {key: float(row.mean()) for key, row in errors.items()}
+    others = [method for method in METHODS if method != "OLH"]
+    worst = max(ratio(mean["OLH", e], mean[m, e]) for e in EPSILONS if e > 1 for m in others)
+    fall = {m: ratio(mean[m, 1.0], mean[m, 4.0]) for m in METHODS}
+    faster = ratio(fall["OLH"], max(fall[m] for m in others))
+    claims = [
+        Claim("eps above 1: OLH's error to any other's, the largest", worst, below=1, note=OTHER_DATA),
+        Claim("fall of the error from eps 1 to eps 4, OLH to the next", faster, above=1, note=OTHER_DATA),
+    ]
+    for method, equations in (("RAP(8)", 8 * 128), ("RAP(16)", 16 * 128)):
+        gain = ratio(mean[method, 3.0], mean[method, 5.0])
+        olh = ratio(mean["OLH", 3.0], mean["OLH", 5.0])
+        note = f"OLH's {olh:.3g}; {equations:,} equations for 16,470 candidates; {OTHER_DATA}"
+        statement = f"{method} gains nothing from a larger eps: error at eps 3 to eps 5"
+        claims.append(Claim(statement, gain, paper="about 1", below=2, note=note))
+    return claims

@@ -1,0 +1,151 @@
+"""Figures 8.8 and 8.9: sets that are known beforehand, and choosing the method for them on synthetic data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.consistency import choose_method, norm_sub, power_ns
+from hubbub.mechanisms.frequency.local_hashing import OLH
+from hubbub.reproduce.claims import Claim, judged
+from hubbub.reproduce.dissertation.postprocessing import (
+    EPSILONS,
+    KEYS,
+    LEFT,
+    OTHER_DATA,
+    Population,
+    answers,
+    draw_rows,
+    emoji_population,
+    estimated,
+)
+from hubbub.reproduce.dissertation.style import canvas, finish, legend_below, look
+from hubbub.reproduce.harness import Cell, Context, reproduction
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["figure_8_8", "figure_8_9"]
+
+Floats = NDArray[np.float64]
+BLOCKS = "the 26 Unicode blocks instead of the paper's 68 categories"
+NOTE = f"{OTHER_DATA}; {BLOCKS}"
+FITS = {"Norm-Sub": norm_sub, "PowerNS": power_ns}
+
+
+def _categories(people: Population) -> Floats:
+    assert people.groups is not None
+    return np.array([people.groups == group for group in np.unique(people.groups)], dtype=np.float64)
+
+
+def _true_errors(context: Context, people: Population, queries: Floats, epsilon: float, run: int) -> dict[str, float]:
+    estimate = estimated(people, epsilon, context.rng.child("figure 8.8", str(epsilon), run))
+    truth = queries @ people.truth
+    return {method: float(((got - truth) ** 2).mean()) for method, got in answers(estimate, queries).items()}
+
+
+@reproduction(
+    "dissertation-figure-8.8",
+    title="MSE of fixed set queries by category, Emoji, eps 0.2 to 4",
+    repeats=30,
+    needs=("emoji",),
+)
+def figure_8_8(context: Context) -> tuple[list[Cell], Figure]:
+    """The share of each category of emoji."""
+    people = emoji_population(context)
+    queries = _categories(people)
+    found: dict[tuple[str, float], list[float]] = {}
+    steps = [(epsilon, run) for epsilon in EPSILONS for run in range(context.repeats)]
+    for epsilon, run in context.track(steps, lambda step: f"eps = {step[0]:g}, run {step[1] + 1}"):
+        for method, error in _true_errors(context, people, queries, epsilon, run).items():
+            found.setdefault((method, epsilon), []).append(error)
+    errors = {key: np.array(runs) for key, runs in found.items()}
+    figure, panels = canvas(1, 2, width=5)
+    draw_rows(
+        figure,
+        panels,
+        EPSILONS,
+        {"Emoji by category": lambda method: [errors[method, epsilon] for epsilon in EPSILONS]},
+        labels=("$\\epsilon$", "MSE"),
+    )
+    note = f"runs averaged: {context.repeats} (the paper: 30); {NOTE}"
+    cells = [Cell(f"eps = {e:g}", m, None, float(row.mean()), note) for (m, e), row in errors.items()]
+    size = Cell("mean items a set", "data", 10.4, float(queries.sum() / len(queries)), NOTE)
+    return [*cells, size, *judged(_claims, errors)], figure
+
+
+def _claims(errors: Mapping[tuple[str, float], Floats]) -> list[Claim]:
+    logs = {m: np.log([errors[m, e].mean() for e in EPSILONS if e < 3]).mean() for m in KEYS}
+    rest = min((m for m in LEFT if m != "Post-Pos"), key=lambda m: logs[m])
+    over = f"geometric mean over eps; {NOTE}"
+    left, right = math.exp(logs["Post-Pos"] - logs[rest]), math.exp(logs["Norm-Cut"] - logs["Post-Pos"])
+    statement = "eps below 3: MSE, Post-Pos to the best of the other five on the left"
+    return [
+        Claim(statement, left, below=1, note=f"{rest}; {over}"),
+        Claim("eps below 3: MSE, Norm-Cut to Post-Pos", right, below=1, note=over),
+    ]
+
+
+@reproduction(
+    "dissertation-figure-8.9",
+    title="Choosing the method for fixed set queries on synthetic data, Emoji",
+    repeats=10,
+    needs=("emoji",),
+)
+def figure_8_9(context: Context) -> tuple[list[Cell], Figure]:
+    """The errors that a synthetic population foretells, fitted once by Norm-Sub and once by PowerNS."""
+    people = emoji_population(context)
+    queries = _categories(people)
+    repetitions = max(2, context.repeats)
+    foretold: dict[tuple[str, float], dict[str, float]] = {}
+    chosen: dict[tuple[str, float], str] = {}
+    true: dict[float, dict[str, float]] = {}
+    names = {key: name for name, key in KEYS.items()}
+    steps = [(epsilon, fit) for epsilon in EPSILONS for fit in FITS]
+    for epsilon, fit in context.track(steps, lambda step: f"eps = {step[0]:g}, fitted by {step[1]}"):
+        rng = context.rng.child("figure 8.9", str(epsilon))
+        estimate = estimated(people, epsilon, rng)
+        # `choose_method` makes its synthetic people by Norm-Sub, which leaves what PowerNS made consistent as it is.
+        choice = choose_method(
+            OLH(epsilon=epsilon, domain=people.domain), FITS[fit](estimate), queries, rng=rng, repetitions=repetitions
+        )
+        foretold[fit, epsilon] = {names[key]: error for key, error in choice.errors.items()}
+        chosen[fit, epsilon] = names[choice.method]
+        if epsilon not in true:
+            runs = [_true_errors(context, people, queries, epsilon, run) for run in range(repetitions)]
+            true[epsilon] = {method: float(np.mean([run[method] for run in runs])) for method in KEYS}
+    figure, panels = canvas(1, 3, width=4.4, height=4)
+    curves = [
+        ("true data", true),
+        *((f"synthetic, by {fit}", {e: foretold[fit, e] for e in EPSILONS}) for fit in FITS),
+    ]
+    for panel, (title, errors) in zip(panels, curves, strict=True):
+        for method in ("Base", "Post-Pos", "Norm", "Norm-Sub", "Base-Cut", "Norm-Cut", "PowerNS"):
+            panel.plot(EPSILONS, [errors[epsilon][method] for epsilon in EPSILONS], **look(method))
+        finish(panel, "$\\epsilon$", "MSE", title)
+    legend_below(figure, panels, columns=7)
+    cells = []
+    cost: dict[tuple[str, float], float] = {}
+    for (fit, epsilon), method in chosen.items():
+        best = min(true[epsilon], key=lambda m, e=epsilon: true[e][m])  # type: ignore[misc]
+        cost[fit, epsilon] = true[epsilon][method] / true[epsilon][best]
+        row, note = f"eps = {epsilon:g}, fitted by {fit}", f"{repetitions} repetitions; {NOTE}"
+        said = f"chosen: {method}, truly best: {best}; {note}"
+        cells.append(Cell(row, "MSE of the choice to the best's", None, cost[fit, epsilon], said))
+        cells += [
+            Cell(row, f"{m}, foretold MSE", None, foretold[fit, epsilon][m], f"truly {true[epsilon][m]:.4g}; {note}")
+            for m in KEYS
+        ]
+    quality = np.exp(np.mean([np.log(cost["Norm-Sub", e]) for e in EPSILONS]))
+    own = float(np.mean([chosen["PowerNS", e] == "PowerNS" for e in EPSILONS]))
+    over = f"geometric mean over eps; {NOTE}"
+    statement = "fitted by Norm-Sub: MSE of the choice to the truly best's"
+    claims = [
+        Claim(statement, float(quality), paper="quite accurate", below=1.25, note=over),
+        Claim("fitted by PowerNS: how often PowerNS is chosen, over eps", own, paper=1.0, above=0.9, note=NOTE),
+    ]
+    return cells + [claim.cell() for claim in claims], figure

@@ -1,0 +1,148 @@
+"""What the figures of chapter 8 share: two populations, OLH's estimates of them, eleven methods on each estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.consistency import METHODS, answer
+from hubbub.core.estimate import Estimate
+from hubbub.core.random import Random
+from hubbub.data.synthetic import zipf
+from hubbub.data.tallies import emoji
+from hubbub.mechanisms.frequency.local_hashing import OLH
+from hubbub.reproduce.dissertation.style import draw_runs, finish, legend_below
+from hubbub.reproduce.harness import Context
+from hubbub.simulate.collect import collect
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "EPSILONS",
+    "KEYS",
+    "LEFT",
+    "OTHER_DATA",
+    "RIGHT",
+    "Population",
+    "answers",
+    "draw_rows",
+    "emoji_population",
+    "estimated",
+    "full_domain",
+    "zipf_population",
+]
+
+Floats = NDArray[np.float64]
+
+KEYS = {
+    "Base": "base",
+    "Base-Pos": "base-pos",
+    "Post-Pos": "post-pos",
+    "Norm": "norm",
+    "Norm-Mul": "norm-mul",
+    "Norm-Sub": "norm-sub",
+    "MLE-Apx": "mle-apx",
+    "Base-Cut": "base-cut",
+    "Norm-Cut": "norm-cut",
+    "Power": "power",
+    "PowerNS": "power-ns",
+}
+"""The chapter's names of the methods, and their names in `hubbub.consistency.METHODS`."""
+
+LEFT = ("Base", "Base-Pos", "Post-Pos", "Norm", "Norm-Mul", "Norm-Sub")
+RIGHT = ("Norm-Sub", "MLE-Apx", "Base-Cut", "Norm-Cut", "Power", "PowerNS")
+EPSILONS = (0.2, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
+OTHER_DATA = "other data: 969 emoji, 156,941 uses in tweets, for the paper's 1,573 and 884,427"
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """People whose values are known.
+
+    Parameters
+    ----------
+    name
+        "Zipf" or "Emoji".
+    values
+        A code a person.
+    domain
+        How many codes there are.
+    groups
+        The category of each code, where there are categories.
+    """
+
+    name: str
+    values: NDArray[np.int64]
+    domain: int
+    groups: NDArray[np.str_] | None = None
+
+    @property
+    def truth(self) -> Floats:
+        """The true share of each code."""
+        return np.bincount(self.values, minlength=self.domain) / self.values.size
+
+    @property
+    def ranked(self) -> NDArray[np.int64]:
+        """The codes, most frequent first."""
+        return np.argsort(-self.truth, kind="stable")
+
+
+def zipf_population(context: Context, n: int = 1_000_000) -> Population:
+    """The chapter's synthetic data: s = 1.5, d = 1,024, a million people; drawn once, not once a run."""
+    size = context.size(n, least=1000)
+    return Population("Zipf", zipf(size, 1024, 1.5, context.rng.child("Zipf population", n)), 1024)
+
+
+def emoji_population(context: Context) -> Population:
+    """Our emoji in the place of the chapter's; scaled down, a sample of their uses."""
+    uses = emoji()
+    n = context.size(uses.n, least=1000)
+    values = np.repeat(np.arange(len(uses)), uses.counts)
+    if n < uses.n:
+        values = values[context.rng.child("part of the emoji").permutation(uses.n)[:n]]
+    return Population("Emoji", values, len(uses), uses.groups)
+
+
+def estimated(population: Population, epsilon: float, rng: Random) -> Estimate:
+    """What one collection by OLH says of the population."""
+    olh = OLH(epsilon=epsilon, domain=population.domain)
+    return olh.estimate(collect(olh, population.values, rng))
+
+
+def full_domain(estimate: Estimate) -> dict[str, Floats]:
+    """The share of each value on its own, under each method."""
+    return {name: METHODS[key].apply(estimate).value for name, key in KEYS.items()}
+
+
+def answers(estimate: Estimate, queries: Floats) -> dict[str, Floats]:
+    """The share of each set (a row of zeros and ones), under each method."""
+    return {name: answer(estimate, queries, method=key).value for name, key in KEYS.items()}
+
+
+def draw_rows(
+    figure: Figure,
+    panels: Sequence[Axes],
+    x: Sequence[float],
+    rows: Mapping[str, Callable[[str], Sequence[Floats]]],
+    *,
+    labels: tuple[str, str],
+    log: str = "y",
+) -> None:
+    """The chapter's layout: a row of two panels for each population, six methods in each panel.
+
+    `rows` gives, for a population, the runs of a method at each x: their mean is drawn, with their standard deviation.
+    """
+    places = iter(panels)
+    for name, runs_of in rows.items():
+        for methods in (LEFT, RIGHT):
+            panel = next(places)
+            for method in methods:
+                draw_runs(panel, x, runs_of(method), method)
+            finish(panel, labels[0], labels[1], name, log=log)
+    legend_below(figure, list(panels), columns=6)

@@ -1,0 +1,129 @@
+"""Figure 10: means, of normal numbers that move faster and faster, and of numbers clipped where it is best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.window.clipping import clipped_means
+from hubbub.reproduce.claims import Claim
+from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.ldp_ids import numbers
+from hubbub.reproduce.ldp_ids.sources import Process, Source, length, linear, normal, sine
+from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
+from hubbub.reproduce.ldp_ids.sweep import (
+    METHODS,
+    MRE,
+    MSE,
+    PAIRS,
+    Place,
+    Runs,
+    Setting,
+    mean,
+    options_of,
+    plain,
+    scores,
+    start,
+    sweep,
+    verdicts,
+)
+from hubbub.simulate.conversation import StreamRun
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["figure_10"]
+
+STEPS = 120
+REAL_STEPS = 264
+DEVIATIONS = (0.001, 0.002, 0.004, 0.008)
+SPEEDS = (0.005, 0.01, 0.02, 0.05)
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+WINDOWS = (10, 20, 30, 50)
+USUAL = Setting(1.0, 20)
+BOUND, FLOOR = 20.0, 0.01
+Places = Mapping[str, Mapping[float, Place]]  # by panel, then by what changes
+
+
+@reproduction("ldp-ids-figure-10", title="MRE of means, eps = 1, w = 20", repeats=1, needs=("flights3m",))
+def figure_10(context: Context, steps: int = STEPS, real_steps: int = REAL_STEPS) -> tuple[list[Cell], Figure]:
+    """LNS-Con and Sin-Con by their speed, and minutes late by eps and w, the threshold searched privately."""
+
+    def moving(name: str, process: Process) -> Source:
+        return normal(context, name, process, bound=BOUND, floor=FLOOR)
+
+    late, rare = (
+        numbers.source(context, form, form, numbers.delays(form, real_steps), numbers.MOST) for form in numbers.FORMS
+    )
+    places: Places = {
+        "LNS-Con": {q: (moving(f"LNS-Con, sqrt Q = {q:g}", linear(context, steps, q)), USUAL) for q in DEVIATIONS},
+        "Sin-Con": {b: (moving(f"Sin-Con, b = {b:g}", sine(steps, b)), USUAL) for b in SPEEDS},
+        f"{late.title}, w = 20": {e: (late, Setting(e, 20)) for e in EPSILONS},
+        f"{late.title}, eps = 1": {float(w): (late, Setting(1.0, w)) for w in WINDOWS},
+        f"{rare.title}, w = 20": {e: (rare, Setting(e, 20)) for e in EPSILONS},
+    }
+    axes = ("$\\sqrt{Q}$", "b", "$\\epsilon$", "w", "$\\epsilon$")
+    unique = list(dict.fromkeys(place for values in places.values() for place in values.values()))
+    runs = sweep(context, unique, score=_score, begin=_begin)
+    figure, panels = panels_of(list(places), columns=3)
+    cells = []
+    for (title, values), axis in zip(places.items(), axes, strict=True):
+        draw(
+            panels[title],
+            METHODS,
+            list(values),
+            lambda method, x, values=values: mean(runs, values[x][0].name, method, values[x][1], MRE),  # type: ignore[misc]
+            x=axis,
+            y="MRE",
+            title=title,
+        )
+    for source, setting in unique:
+        clipped = source.name in numbers.FORMS
+        made = (
+            "each method searches its threshold with a tenth of the window; measured after 2w steps"
+            if clipped
+            else length(steps)
+        )
+        floor = f"means below {source.floor:g} count as {source.floor:g}"
+        remark = source.remark(made, f"runs: {context.repeats}", floor)
+        row = f"{source.name}, {setting}"
+        for method in METHODS:
+            relative, squared = (mean(runs, source.name, method, setting, column) for column in (MRE, MSE))
+            cells.append(Cell(f"{row}: MRE", method, None, relative, remark))
+            cells.append(Cell(f"{row}: MSE", method, None, squared, remark))
+    return cells + verdicts(lambda some: _claims(some, places), runs), finished(figure)
+
+
+def _begin(source: Source, method: str, setting: Setting) -> Protocol:
+    if source.name in numbers.FORMS:
+        options = options_of(method, setting)
+        return clipped_means(plain(method), epsilon=setting.epsilon, w=setting.w, most=numbers.MOST, **options)
+    return start(source, method, setting)
+
+
+def _score(source: Source, method: str, setting: Setting, run: StreamRun) -> list[float]:
+    searched = 2 * setting.w if source.name in numbers.FORMS else 0
+    return scores(source, method, setting, numbers.after(run, searched))
+
+
+def _claims(runs: Runs, places: Places) -> list[Claim]:
+    claims = []
+    for title, values in places.items():
+        clipped = all(source.name in numbers.FORMS for source, _ in values.values())
+        both = "; what clipping takes away is in both errors" if clipped else ""
+        for population, budget in PAIRS:
+            ratios = {
+                x: mean(runs, source.name, population, setting, MSE) / mean(runs, source.name, budget, setting, MSE)
+                for x, (source, setting) in values.items()
+            }
+            worst = max(ratios, key=lambda x: ratios[x])
+            statement = f"{title}: population beats budget, MSE, {population} to {budget}"
+            claims.append(Claim(statement, ratios[worst], below=1, note=f"the largest, at {worst:g}{both}"))
+    for title in ("LNS-Con", "Sin-Con"):
+        ends = [list(places[title].values())[end] for end in (0, -1)]
+        for method in ("LSP", "LPD", "LPA"):
+            slow, fast = (mean(runs, source.name, method, setting, MSE) for source, setting in ends)
+            statement = f"{title}: error grows with the stream's speed as in figure 6, MSE of {method}"
+            claims.append(Claim(statement, fast / slow, above=1))
+    return claims

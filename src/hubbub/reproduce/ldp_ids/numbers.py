@@ -1,0 +1,68 @@
+"""The numbers whose mean is streamed, in the place of Taobao-Price: minutes by which flights were late.
+
+In two forms. In one a device holds the minutes of its latest flight, so that nearly half of the devices hold a number
+above 0 at any time. In the other it holds 0 in the hours without a flight, and only one device in seventy holds more:
+few enough that a private search for a threshold may not see them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hubbub.protocols.window import Means
+from hubbub.reproduce.harness import Context
+from hubbub.reproduce.ldp_ids.sources import OTHER, Source
+from hubbub.simulate.conversation import StreamRun
+from hubbub.simulate.devices import Stream
+from hubbub.simulate.event_stream import EventStream
+from hubbub.simulate.real_streams import flights3m_delays
+
+__all__ = ["FORMS", "MOST", "after", "delays", "percentile", "source"]
+
+MOST = 2_000.0
+"""A bound on the minutes that is known without looking at the data."""
+FORMS = {"latest flight": True, "flights of the hour": False}
+"""The two streams, and whether the latest number is kept."""
+FLOORS = {"latest flight": 1.0, "flights of the hour": 0.05}
+"""Means below it, in minutes, count as it in relative errors: at night nobody flies."""
+
+
+def delays(form: str, steps: int) -> EventStream:
+    """What each of 20,000 synthetic devices was late, resampled to 100,000 devices."""
+    return flights3m_delays(latest=FORMS[form]).resampled().first(steps)
+
+
+def percentile(stream: EventStream, percent: float) -> float:
+    """Of the numbers that are not 0, over all steps and devices of the source.
+
+    Example:
+        >>> percentile(EventStream(np.array([[0, 0, 5, 9]]), (), "a toy"), 100)
+        9.0
+    """
+    numbers = np.asarray(stream.table)
+    return float(np.percentile(numbers[numbers > 0], percent))
+
+
+def source(context: Context, name: str, form: str, stream: EventStream, threshold: float) -> Source:
+    """The stream, its numbers clipped at a threshold on the device."""
+    size = context.size(stream.n, least=100)
+
+    def make(run: int) -> Stream:
+        return stream.shuffled(context.rng.child("delays", form, run), size)
+
+    note = f"{OTHER}: {stream.data}, {stream.steps} steps"
+    return Source(name, size, make, Means(0.0, threshold), note, FLOORS[form], events=(1.0,))
+
+
+def after(run: StreamRun, steps: int) -> StreamRun:
+    """The run without its first steps."""
+    return replace(
+        run,
+        values=run.values[steps:],
+        variances=run.variances[steps:],
+        truth=run.truth[steps:],
+        published=run.published[steps:],
+        spent=run.spent[steps:],
+    )

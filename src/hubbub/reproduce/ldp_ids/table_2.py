@@ -1,0 +1,72 @@
+"""Table 2: how many bits go back and forth, a device and step."""
+
+from __future__ import annotations
+
+from hubbub.reproduce.claims import Claim
+from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.ldp_ids.sources import NEEDS, STEPS, binary, length, linear, logistic, real, replay, sine
+from hubbub.reproduce.ldp_ids.sweep import BITS, METHODS, Runs, Setting, mean, sweep, verdicts
+from hubbub.simulate.real_streams import flights_stream
+
+__all__ = ["PRINTED", "table_2"]
+
+SHORT = 190  # steps of the real streams with many devices
+SETTINGS = (Setting(1.0, 20), Setting(2.0, 20), Setting(2.0, 40))
+
+PRINTED: dict[tuple[str, Setting], tuple[float, ...]] = {
+    ("LNS", SETTINGS[0]): (1.0, 0.1, 1.5585, 1.3410, 0.1, 0.0912, 0.0804),
+    ("Sin", SETTINGS[0]): (1.0, 0.1, 1.5516, 1.3380, 0.1, 0.0913, 0.0806),
+    ("Log", SETTINGS[0]): (1.0, 0.1, 1.5572, 1.3284, 0.1, 0.0915, 0.0803),
+    ("LNS", SETTINGS[1]): (1.0, 0.1, 1.5500, 1.3540, 0.1, 0.0934, 0.0825),
+    ("Sin", SETTINGS[1]): (1.0, 0.1, 1.5410, 1.3580, 0.1, 0.0933, 0.0828),
+    ("Log", SETTINGS[1]): (1.0, 0.1, 1.5540, 1.3368, 0.1, 0.0937, 0.0822),
+    ("LNS", SETTINGS[2]): (1.0, 0.05, 1.5420, 1.3395, 0.05, 0.0485, 0.0410),
+    ("Sin", SETTINGS[2]): (1.0, 0.05, 1.5268, 1.3656, 0.05, 0.0484, 0.0411),
+    ("Log", SETTINGS[2]): (1.0, 0.05, 1.4832, 1.3148, 0.05, 0.0490, 0.0414),
+}
+"""The synthetic columns as printed, in the order of `METHODS`."""
+
+
+@reproduction("ldp-ids-table-2", title="Communication bits a device and step", repeats=1, needs=NEEDS)
+def table_2(context: Context, steps: int = STEPS) -> tuple[list[Cell], None]:
+    """Bits both ways: the reports, and a bit of the server's to everyone who is to send one out of turn."""
+    sources = [
+        binary(context, "LNS", linear(context, steps)),
+        binary(context, "Sin", sine(steps)),
+        binary(context, "Log", logistic(steps)),
+        *real(context, steps=steps, resampled_steps=min(steps, SHORT)),
+        replay(context, "Aircraft by destination", flights_stream("dest").first(steps)),
+    ]
+    runs = sweep(context, [(source, setting) for source in sources for setting in SETTINGS])
+    cells = []
+    for source in sources:
+        for setting in SETTINGS:
+            printed = PRINTED.get((source.name, setting), (None,) * len(METHODS))
+            cells += [
+                Cell(
+                    method,
+                    f"{source.name} {setting}",
+                    paper,
+                    mean(runs, source.name, method, setting, BITS),
+                    source.remark("" if source.note else length(steps), f"runs: {context.repeats}"),
+                )
+                for method, paper in zip(METHODS, printed, strict=True)
+            ]
+    return cells + verdicts(_claims, runs), None
+
+
+def _claims(runs: Runs) -> list[Claim]:
+    bits = {key: float(rows[:, BITS].mean()) for key, rows in runs.items()}
+    places = [(source, setting) for source, method, setting in bits if method == "LBU"]
+    claims = []
+    for method, rival, statement in (
+        ("LPD", "LBD", "population division needs far fewer bits"),
+        ("LPA", "LBA", "population division needs far fewer bits"),
+        ("LPD", "LPU", "adapting to the data needs fewer bits still"),
+        ("LPA", "LPU", "adapting to the data needs fewer bits still"),
+    ):
+        ratios = {(s, at): bits[s, method, at] / bits[s, rival, at] for s, at in places}
+        worst = max(ratios, key=lambda place: ratios[place])
+        note = f"the largest of all columns: {worst[0]} {worst[1]}"
+        claims.append(Claim(f"{statement}: {method} to {rival}", ratios[worst], below=1, note=note))
+    return claims

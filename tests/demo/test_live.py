@@ -1,0 +1,330 @@
+"""The live demonstration: real processes, real HTTP, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hubbub import Random
+from hubbub.core.errors import InvalidValue
+from hubbub.core.event import Event
+from hubbub.demo.changes import Owners, Streams
+from hubbub.demo.devices import People, Purses
+from hubbub.demo.live import Live, Stopped
+from hubbub.demo.scenes import AWAY, HOURS, PUNCTUAL, aircraft_scene, flights_scene, scenes
+from hubbub.privacy.ledger import Budget, BudgetExceeded, Ledger, StepClock
+
+pytest.importorskip("uvicorn")
+
+COMMAND = [sys.executable, "-W", "error", "-c", "from hubbub.cli import main; main()", "demo"]
+HANGS = 90.0  # seconds after which a test gives up, not a measure of anything
+SMALL = ["--devices", "1000", "--workers", "1", "--step", "3s"]
+
+
+def test_a_headless_run() -> None:
+    options = ["--headless", "--json", *SMALL, "--seconds", "15"]
+    done = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=HANGS, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    assert found["processes"] == 4
+    assert found["accepted"] > 1000
+    # Devices that a busy machine holds up may come late, or send again what was counted; nothing else can be wrong.
+    assert set(found["outcomes"]) <= {"accepted", "late", "duplicate"}
+    emoji, flights, aircraft = found["emoji"], found["flights"], found["aircraft"]
+    assert emoji["steps"] >= 1
+    assert len(emoji["estimates"]) == 15
+    # 15 nearly independent intervals of 95%: fewer than 8 hold the truth with probability 2e-7.
+    assert emoji["covered"] >= 8
+    assert emoji["covered"] == _covered(emoji["estimates"], 1.0)
+    # Intervals a tenth as long would hold it 16% of the time: eight or more of them in one run of 1,000, and not here.
+    assert _covered(emoji["estimates"], 0.1) < 8
+    assert "73.2% sure" in emoji["promise"]
+    assert flights["steps"] >= 1
+    assert "February 2013" in flights["when"]  # a busy machine gets further into the days before a result
+    assert [row["value"] for row in flights["estimates"]] == [*PUNCTUAL, "(none)"]
+    assert "At most one report in any 18 seconds" in flights["promise"]
+    assert aircraft["steps"] >= 1
+    assert "February 2013" in aircraft["when"]
+    assert [row["value"] for row in aircraft["estimates"]] == list(AWAY)
+    # Of four intervals of 95%, one at least holds the truth but for once in 160,000 times.
+    assert aircraft["covered"] >= 1
+    assert "For each 48 seconds the device draws one of 5 rhythms" in aircraft["promise"]
+
+
+def test_a_result_is_waited_for() -> None:
+    done = subprocess.run(
+        [*COMMAND, *SMALL, "--headless", "--json", "--seconds", "1"],
+        capture_output=True,
+        text=True,
+        timeout=2 * HANGS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["emoji"]["steps"] >= 1
+    assert found["flights"]["steps"] >= 1
+    assert found["aircraft"]["steps"] >= 1
+
+
+def test_without_a_terminal_it_ends_by_itself() -> None:
+    done = subprocess.run(
+        [*COMMAND, *SMALL, "--seconds", "10"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=HANGS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "the page: http://127.0.0.1:" in done.stderr
+    questions = ("Which emoji is used most?", "Does your flight leave on time?", "How far did your aircraft fly")
+    for said in ("reports accepted", *questions, "promised"):
+        assert said in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def _covered(rows: list[dict[str, float]], scale: float) -> int:
+    return sum(abs(row["truth"] - row["estimate"]) <= scale * (row["high"] - row["low"]) / 2 for row in rows)
+
+
+class Terminal:
+    """The command in a terminal of its own, which a key can be pressed in."""
+
+    def __init__(self) -> None:
+        self._master, slave = pty.openpty()
+        # The leader of a new session that opens a terminal has it as its own: Ctrl-C then is a signal to its group.
+        takes = "import os, sys; os.close(os.open(sys.argv[1], os.O_RDWR)); os.execv(sys.argv[2], sys.argv[2:])"
+        wanted = [sys.executable, "-c", takes, os.ttyname(slave), *COMMAND, "--devices", "100", "--step", "2s"]
+        self.process = subprocess.Popen(wanted, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+        os.close(slave)
+        self.shown = ""
+
+    def read_until(self, text: str) -> None:
+        end = time.monotonic() + HANGS
+        while text not in self.shown:
+            assert time.monotonic() < end, self.shown
+            assert self._read(), self.shown
+
+    def press(self, key: bytes) -> None:
+        os.write(self._master, key)
+
+    def wait(self) -> int:
+        while self._read():
+            pass
+        return self.process.wait(HANGS)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._master)
+
+    def _read(self) -> bool:
+        try:
+            found = os.read(self._master, 4096)
+        except OSError:  # nobody has the other end any more
+            return False
+        self.shown += found.decode(errors="replace")
+        return bool(found)
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    opened = Terminal()
+    opened.read_until("Ctrl-C stops everything")
+    yield opened
+    opened.close()
+
+
+def _children(parent: int) -> list[int]:
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    pairs = [tuple(map(int, line.split())) for line in listed.splitlines()]
+    return [pid for pid, its_parent in pairs if its_parent == parent and _is_alive(pid)]
+
+
+def _is_alive(pid: int) -> bool:
+    listed = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return bool(listed.strip()) and "Z" not in listed  # one that nobody has waited for has ended all the same
+
+
+@pytest.mark.parametrize("moment", ["reports accepted", "Ctrl-C"])
+def test_ctrl_c_stops_everything_and_leaves_the_result(terminal: Terminal, moment: str) -> None:
+    terminal.read_until(moment)
+    children = _children(terminal.process.pid)
+    assert len(children) == 7, children
+    terminal.press(b"\x03")
+    assert terminal.wait() == 0, terminal.shown
+    assert "Traceback" not in terminal.shown
+    assert "Which emoji is used most?" in terminal.shown
+    assert not any(map(_is_alive, children))
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130)])
+def test_a_headless_run_that_is_stopped(number: signal.Signals, code: int) -> None:
+    process = subprocess.Popen([*COMMAND, *SMALL], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("for "):
+                break
+        children = _children(process.pid)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=HANGS)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == code, err
+    assert "Traceback" not in err
+    assert len(children) == 4
+    assert not any(map(_is_alive, children))
+
+
+def test_nothing_outlives_a_run_that_is_killed(terminal: Terminal) -> None:
+    children = _children(terminal.process.pid)
+    terminal.process.kill()
+    terminal.process.wait(HANGS)
+    end = time.monotonic() + HANGS
+    while any(map(_is_alive, children)) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not any(map(_is_alive, children))
+
+
+def test_a_folder_keeps_what_was_collected_and_the_token_is_needed(tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    with Live(devices=100, step_seconds=2, workers=1, folder=folder) as live:
+        assert live.look().rejected == 0
+        (folder / "keys" / "admin.token").write_text("not the token that it was\n")
+        with pytest.raises(Exception, match="status 401"):
+            live.look()
+    assert (folder / "hubbub.db").stat().st_size > 0
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    from hubbub.service.server import bind
+
+    with bind("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [*COMMAND, "--port", str(port)], capture_output=True, text=True, timeout=HANGS, check=False
+        )
+    assert done.returncode == 2
+    said = (
+        f"hubbub: the collector ended with 1: port {port} cannot be used (Address already in use); 0 takes a free one"
+    )
+    assert done.stderr.splitlines()[-1] == said
+
+
+def test_a_process_that_ends_is_noticed() -> None:
+    with Live(devices=100, step_seconds=2, workers=1) as live:
+        os.kill(live.processes[1], signal.SIGKILL)
+        while _is_alive(live.processes[1]):
+            time.sleep(0.05)
+        with pytest.raises(Stopped, match="the devices ended with -9"):
+            live.check()
+
+
+@pytest.mark.parametrize("given", [{"devices": 49}, {"devices": 10**7}, {"workers": 0}, {"step_seconds": 0}])
+def test_what_is_refused(given: dict[str, int]) -> None:
+    with pytest.raises(InvalidValue):
+        Live(**given)  # type: ignore[arg-type]
+
+
+def test_every_step_length_can_be_served() -> None:
+    for step in (1, 2, 3, 5, 60):
+        for scene in scenes(step):
+            collection = scene.collection
+            half = collection.closes(0, question=scene.question, phase=1) - collection.opens(0)
+            assert collection.lateness_seconds < half
+
+
+def test_the_blizzard_is_in_the_data() -> None:
+    weights = np.array(flights_scene(4).weights)
+    assert weights.shape == (112, 5)
+    day, cancelled = weights[:16], weights[:16, -1]
+    assert day[:3, 0].sum() > cancelled[:3].sum()  # in the morning of the 8th they leave
+    assert np.array_equal(cancelled[11:], day[11:].sum(axis=1))  # from five in the afternoon on, none does
+
+
+def test_aircraft_hold_what_they_were_last_and_begin_anew_every_day() -> None:
+    table = np.array(aircraft_scene(4).histories)
+    assert set(np.unique(table)) == {-1, 0, 1, 2, 3}
+    for day in range(7):
+        hours = table[day * len(HOURS) : (day + 1) * len(HOURS)]
+        assert ((hours[1:] >= 0) | (hours[:-1] < 0)).all()  # once it left, it has a last flight
+    last = table[: len(HOURS)][11:]
+    assert (last == last[0]).all()  # from five in the afternoon of the blizzard on, none leaves
+
+
+def test_owners_keep_their_histories_and_streams_are_paid_once_a_horizon() -> None:
+    scene = aircraft_scene(4)
+    owners = scene.people(500, 1, 0)
+    assert isinstance(owners, Owners)
+    assert owners.symbols == 5
+    ask = next(scene.collection.protocol("went"))
+    purses, streams = Purses(500, Budget.of(user=5.0)), Streams(500, Random(seed=1))
+    enrolled = []
+    for step in range(3 * len(HOURS)):
+        made = streams.turn(replace(ask, step=step), 1.0, owners.values(step), purses)
+        enrolled.append(sum(int(reports.public["new"].sum()) for reports in made))
+    # Epsilon 4 for the first day; of the 5 for life the second cannot be paid, and all fall silent.
+    assert enrolled == [500] + [0] * (3 * len(HOURS) - 1)
+
+
+def test_without_the_data_the_scenes_are_invented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUBBUB_CACHE", str(tmp_path / "empty"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    for scene in scenes(4):
+        assert scene.source.startswith("invented")
+        assert np.min(scene.weights if scene.weights else scene.histories) >= (0 if scene.weights else -1)
+        assert scene.when(500) or scene.pooled
+
+
+def test_purses_pay_as_ledgers_do() -> None:
+    budget = Budget.of(event=1.0, window=(2.0, 3), user=9.0)
+    rng, n = Random(seed=1), 4
+    clock = StepClock()
+    ledgers = [Ledger(":memory:", budget, clock=clock) for _ in range(n)]
+    purses = Purses(n, budget)
+    step = 0
+    for number in range(120):
+        step += int(rng.below(3, 1)[0])
+        clock.step = step
+        units = (int(rng.below(5, 1)[0]) + 1) * 2 * 10**11
+        who = rng.below(2, n).astype(bool)
+        paid = []
+        for ledger, asked in zip(ledgers, who, strict=True):
+            try:
+                if asked:
+                    ledger.answer(f"ask {number}", step, Event("GRR", "0" * 32, units, step), lambda: b"")
+                paid.append(bool(asked))
+            except BudgetExceeded:
+                paid.append(False)
+        assert purses.pay(step, units, who).tolist() == paid, number
+    for ledger in ledgers:
+        assert ledger.status().lifetime > 8 * 10**12
+        ledger.close()
+
+
+def test_people_are_the_same_for_whoever_asks_and_differ_by_step() -> None:
+    people = People([[3.0, 2.0, 1.0], [0.0, 0.0, 5.0], [0.0, 0.0, 0.0]], silent=0.06, n=5000, seed=1, group=0)
+    assert np.array_equal(people.values(3), people.values(3))
+    assert not np.array_equal(people.values(0), people.values(3))
+    assert not np.array_equal(people.values(0), people._replace(group=1).values(0))
+    # 47%, 31%, 16% and 6% of 5,000, with standard errors below 0.71%: six of them are exceeded in one run of 10^8.
+    shares = np.bincount(people.values(0), minlength=4) / people.n
+    assert np.abs(shares - [0.47, 0.3133, 0.1567, 0.06]).max() < 0.0425
+    assert set(people.values(1).tolist()) == {2, 3}
+    assert set(people.values(2).tolist()) == {3}
