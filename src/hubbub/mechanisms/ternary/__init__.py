@@ -4,6 +4,7 @@ MECHANISMS = {
     "Collision": "collision",
     "CoCo": "coco",
     "ExSub": "exsub",
+    "NetSub": "net_sub",
     "PrivKV": "priv_kv",
     "KVUE": "kvue",
     "PCKVGRR": "pckv_grr",
