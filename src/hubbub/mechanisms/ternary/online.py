@@ -1,4 +1,4 @@
-"""ExSub and NetSub as the entries come: what a device says at each timestamp, and the few integers it keeps in between."""
+"""ExSub and NetSub as the entries come: what a device says at each timestamp, and the integers it keeps in between."""
 
 from __future__ import annotations
 
