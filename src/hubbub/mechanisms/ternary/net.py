@@ -5,8 +5,9 @@ sign is true or reversed like a fair coin, so trues minus reverses are where a r
 
     H(j) = P(J = j),  W(j) = P(walk of j steps >= t),  G(j) = E[walk; walk >= t] = k C(j, k) / 2^j
 
-(k = ceil((j+t)/2); the sum telescopes), f = e^-eps and Z = f + (1-f) sum H W, the mean weight, the chance to say an entry's position is
-sum j H (f + (1-f) W) / (s Z), and p_true - p_reverse = (1-f) sum H G / (s Z). The error follows from the two.
+(k = ceil((j+t)/2); the sum telescopes), f = e^-eps and Z = f + (1-f) sum H W, the mean weight, the chance to say an
+entry's position is sum j H (f + (1-f) W) / (s Z), and p_true - p_reverse = (1-f) sum H G / (s Z). The error follows
+from the two.
 """
 
 from __future__ import annotations
