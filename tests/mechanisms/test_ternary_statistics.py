@@ -58,6 +58,12 @@ def test_measured_errors_of_means_are_the_exact_ones(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 4.0])
+def test_the_net_rules_table_as_measured(epsilon: float) -> None:
+    assert abs(measured(hb.NetSub(epsilon=epsilon, dimension=128, sparsity=8)) - 1) < 0.03
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS[1:3], ids=str)
 @pytest.mark.parametrize("kind", [k for k in KINDS if "frequency" in k.answers], ids=lambda kind: kind.__name__)
 def test_measured_errors_of_frequencies_are_the_exact_ones(

@@ -5,6 +5,7 @@ MECHANISMS = {
     "CoCo": "coco",
     "ExSub": "exsub",
     "NetSub": "net_sub",
+    "NetSeed": "net_seed",
     "PrivKV": "priv_kv",
     "KVUE": "kvue",
     "PCKVGRR": "pckv_grr",

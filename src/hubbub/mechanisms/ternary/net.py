@@ -56,11 +56,11 @@ def net_share(positions: int, entries: int, size: int, t: int) -> Fraction:
 
 
 @lru_cache(maxsize=256)
-def best_net(epsilon: float, dimension: int, sparsity: int, *, of: Quantity = "mean") -> Choice:
+def best_net(epsilon: float, dimension: int, sparsity: int, *, of: Quantity = "mean", least: int = 1) -> Choice:
     """The size m and the threshold t with the smallest error over all positions; of equals the smallest t, then m.
 
     Up to 1,024 positions every pair is looked at. Beyond, a grid of sizes is narrowed down around its best: the error
-    as a function of m has at most a few dips, all of them wide; and t stops at 256.
+    as a function of m has at most a few dips, all of them wide; and t stops at 256. Sizes below `least` are left out.
 
     Example:
         >>> best_net(1.0, 128, 8)[:2], round(best_net(1.0, 128, 8).error)
@@ -69,7 +69,7 @@ def best_net(epsilon: float, dimension: int, sparsity: int, *, of: Quantity = "m
         ((6, 1), (3, 1))
     """
     positions = dimension + sparsity
-    low, high, best = 1, positions, Choice(1, 1, math.inf)
+    low, high, best = least, positions, Choice(least, 1, math.inf)
     while True:
         sizes = _grid(low, high)
         errors = net_errors(epsilon, dimension, sparsity, sizes, of=of)
