@@ -19,6 +19,7 @@ from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.ternary.coco import CoCo
 from hubbub.mechanisms.ternary.collision import Collision
 from hubbub.mechanisms.ternary.exsub import ExSub
+from hubbub.mechanisms.ternary.net_seed import NetSeed
 from hubbub.mechanisms.ternary.net_sub import NetSub
 from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 from hubbub.protocols.view import View
@@ -26,10 +27,16 @@ from hubbub.protocols.window.question import Question
 
 __all__ = ["TERNARY", "Keyed"]
 
-TERNARY: dict[str, type[TernaryMechanism]] = {"ExSub": ExSub, "NetSub": NetSub, "Collision": Collision, "CoCo": CoCo}
+TERNARY: dict[str, type[TernaryMechanism]] = {
+    "ExSub": ExSub,
+    "NetSub": NetSub,
+    "NetSeed": NetSeed,
+    "Collision": Collision,
+    "CoCo": CoCo,
+}
 """The mechanisms that a key-value question may name."""
-_CANDIDATES = "ExSub", "NetSub"
-"""Those with the smallest errors: of shares the first, of means the second; of equals the first is taken."""
+_CANDIDATES = "ExSub", "NetSub", "NetSeed"
+"""Those with the smallest errors: of shares the first, of means the others; of equals the shortest report."""
 
 _CLEAR = 1.96
 """How many standard errors above zero a key's share must be before a mean among its holders means anything."""
@@ -46,7 +53,8 @@ class Keyed(Question):
         frequency    f
         conditional  c + h m/f     the mean among those who hold it; unknown where f cannot be told from 0
 
-    Where c = 0, means need no f: NetSub tells them best. Else ExSub, or NetSub where m outweighs f.
+    Where c = 0, means need no f: NetSub tells them best, or NetSeed in fewer bytes. Else ExSub, or NetSub where m
+    outweighs f.
 
     Parameters
     ----------
@@ -81,6 +89,9 @@ class Keyed(Question):
             raise InvalidValue("sparsity", given, f"an integer from 1 to {self.domain.most}, the most that is held")
         if self.ternary is not None and self.ternary not in TERNARY:
             raise InvalidValue("mechanism", self.ternary, f"one of {', '.join(TERNARY)}")
+        if self.ternary is not None and self._needs_shares and "frequency" not in TERNARY[self.ternary].answers:
+            able = (name for name, kind in TERNARY.items() if "frequency" in kind.answers)
+            raise InvalidValue("mechanism", self.ternary, f"one that tells shares, which are needed: {', '.join(able)}")
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -171,9 +182,14 @@ _BOTH: tuple[Quantity, Quantity] = ("mean", "frequency")
 def _ternary(
     name: str | None, units: int, dimension: int, sparsity: int, shares: bool, mean: float, share: float
 ) -> TernaryMechanism:
-    """The named mechanism, with parameters for what is told worse; or the one with the smallest error of the two."""
+    """The named mechanism, with parameters for what is told worse; or the one with the smallest error."""
     given: dict[str, Any] = {"epsilon": epsilon_of(units), "dimension": dimension, "sparsity": sparsity}
     if name is not None:
         return TERNARY[name].best_for("frequency" if shares else "mean", **given)
     made = [TERNARY[one].best_for(of, **given) for one in _CANDIDATES for of in _BOTH[::-1]]
-    return min(made, key=lambda one: mean * one.mse() + (share * one.mse(of="frequency") if shares else 0.0))
+
+    def error_and_size(one: TernaryMechanism) -> tuple[float, int]:
+        error = mean * one.mse() + (share * one.mse(of="frequency") if shares else 0.0)
+        return float(f"{error:.9g}"), one.report_bytes
+
+    return min(made, key=error_and_size)

@@ -39,10 +39,11 @@ class NetSeed(MeanOnly):
     """`NetSub` with m = d + s, in a few bytes: the same rates, the same error, the same exact epsilon.
 
     A sign is told of every one of D = d + s positions. The rule looks at s of them only. So the rows of signs need not
-    be all 2^D: it is enough that, under a uniform seed, the signs at any s + 1 positions are independent and fair, which
-    `sign_code` has exactly, with seeds of about (s/2) log2(D) bits. A seed whose row has at least t more true signs than
-    reversed ones has the weight 1, any other e^-eps. As many seeds give each pattern of signs at the s entries of any
-    vector, so the sum of the weights is the same for every vector. No pseudo-random generator, and no assumption.
+    be all 2^D: it is enough that, under a uniform seed, the signs at any s + 1 positions are independent and fair,
+    which `sign_code` has exactly, with seeds of about (s/2) log2(D) bits. A seed whose row has at least t more true
+    signs than reversed ones has the weight 1, any other e^-eps. As many seeds give each pattern of signs at the s
+    entries of any vector, so the sum of the weights is the same for every vector. No pseudo-random generator is needed,
+    and no assumption.
 
     The whole vector must be known: there is no online form.
 

@@ -123,8 +123,9 @@ class OnlineDevice:
         if not isinstance(view, Changes):
             raise InvalidValue("view", view, "the changes of a level")
         if not isinstance(given, SignedSets):
-            said_as_they_come = "one whose signs are said as the entries come: NetSub or ExSub"
-            raise InvalidValue("mechanism", type(given).__name__, said_as_they_come)
+            raise InvalidValue(
+                "mechanism", type(given).__name__, "one whose signs are said as the entries come: NetSub or ExSub"
+            )
         if given.dimension != view.entries or given.sparsity < view.sparsity:
             raise InvalidValue(
                 "mechanism", (given.dimension, given.sparsity), f"{view.entries} entries, {view.sparsity} of them not 0"

@@ -23,7 +23,7 @@ from hubbub.protocols.sao2.tree import Tree
 
 __all__ = ["AT_THE_END", "Sao2"]
 
-AT_THE_END = frozenset({"CoCo", "Collision", "Succinct"})
+AT_THE_END = frozenset({"CoCo", "Collision", "NetSeed", "Succinct"})
 """The mechanisms that must see a whole vector before they can say anything of it."""
 
 
