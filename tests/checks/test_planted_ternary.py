@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from hubbub import CoCo, Collision, ExSub, NetSub
+from hubbub import CoCo, Collision, ExSub, NetSeed, NetSub
 from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks
 from hubbub.core.hashing import bucket, hash32
 from hubbub.mechanisms.base import Mechanism
@@ -123,6 +123,24 @@ class SilenceIsMinus(NetSub):
         return np.stack([counts[0], len(reports) - counts[0]])
 
 
+class TooFewIndependent(NetSeed):
+    """Signs of which only any two are independent: some patterns have more seeds than others."""
+
+    @property
+    def _code(self):
+        code = super()._code.copy()
+        code[2:] = 0
+        code[2:, ::2] = 1
+        return code
+
+
+class LeavesTheSeed(NetSeed):
+    """The seed is not moved to the drawn signs: reports tell nothing."""
+
+    def _respond(self, symbols, draws, rng):
+        return super()._respond(np.full_like(symbols, -1), draws, rng)
+
+
 class FreshOmega(Collision):
     """Where hashes fall together the others keep the weight 1: the sum of weights depends on the vector."""
 
@@ -197,6 +215,8 @@ PLANTED = [
     (NetOfRealEntries(m=4, t=1, **SMALL), "check_normalised"),
     (ForgetsReverses(m=4, t=1, **SMALL), "check_unbiased"),
     (SilenceIsMinus(m=5, t=1, **SMALL), "check_unbiased"),
+    (TooFewIndependent(epsilon=1.0, dimension=4, sparsity=3, t=3), "check_normalised"),
+    (LeavesTheSeed(**SMALL), "check_sampler"),
     (FreshOmega(**SMALL), "check_normalised"),
     (CollidesTooOften(**SMALL), "check_sampler"),
     (CollidesTooOften(epsilon=1.0, dimension=40, sparsity=4), "check_sampler"),
@@ -225,7 +245,7 @@ def run_only(mechanism: Mechanism, name: str) -> None:
         raise CheckFailed(str(error)) from error
 
 
-@pytest.mark.parametrize("kind", [Collision, CoCo, ExSub, NetSub], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [Collision, CoCo, ExSub, NetSub, NetSeed], ids=lambda kind: kind.__name__)
 def test_the_right_classes_pass(kind: type[Mechanism]):
     mechanism = kind(**SMALL)
     assert run_checks(mechanism, rng_seed=2) == tuple(check.__name__ for check in checks_for(mechanism))
