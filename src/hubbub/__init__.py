@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.ternary.future_rand import FutureRand as FutureRand
     from hubbub.mechanisms.ternary.gradients import Gradients as Gradients
     from hubbub.mechanisms.ternary.kvue import KVUE as KVUE
+    from hubbub.mechanisms.ternary.net_seed import NetSeed as NetSeed
+    from hubbub.mechanisms.ternary.net_sub import NetSub as NetSub
     from hubbub.mechanisms.ternary.online import OnlineExSub as OnlineExSub
     from hubbub.mechanisms.ternary.pckv_agrr import PCKVAGRR as PCKVAGRR
     from hubbub.mechanisms.ternary.pckv_grr import PCKVGRR as PCKVGRR

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from hubbub import CoCo, Collision, ExSub
+from hubbub import CoCo, Collision, ExSub, NetSeed, NetSub
 from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks
 from hubbub.core.hashing import bucket, hash32
 from hubbub.mechanisms.base import Mechanism
@@ -82,6 +82,63 @@ class MostlyPositive(ExSub):
 
     def _select(self, values, words, counters, rng):
         return np.where(values == 0, np.abs(said := super()._select(values, words, counters, rng)), said)
+
+
+class ReachesOneMore(NetSub):
+    """The sampler prefers sets beyond t, and states probabilities as if at t."""
+
+    @cached_property
+    def _groups(self):
+        from hubbub.core.categorical import ExactChoice
+
+        signs, choice = super()._groups
+        net = signs[:, 0] - signs[:, 1]
+        held_back = [
+            w * self.least >> self.bits if at == self.t else w for w, at in zip(choice.weights, net, strict=True)
+        ]
+        return signs, ExactChoice(held_back)
+
+
+class NetOfRealEntries(NetSub):
+    """The net is taken over the vector alone, and not over its stubs: the sums of weights differ."""
+
+    def _filled(self, symbols):
+        filled = super()._filled(symbols)
+        filled[:, self.dimension :] = 0
+        return filled
+
+
+class ForgetsReverses(NetSub):
+    """Rates of another rule: any true sign counts, however many are reversed."""
+
+    def share(self, positions, entries, size, *, trues=0, reverses=0):
+        return super().share(positions, entries, size, trues=trues)
+
+
+class SilenceIsMinus(NetSub):
+    """Where not every position is said, what is not said is counted as -1."""
+
+    def _fold(self, reports):
+        counts = super()._fold(reports)
+        return np.stack([counts[0], len(reports) - counts[0]])
+
+
+class TooFewIndependent(NetSeed):
+    """Signs of which only any two are independent: some patterns have more seeds than others."""
+
+    @property
+    def _code(self):
+        code = super()._code.copy()
+        code[2:] = 0
+        code[2:, ::2] = 1
+        return code
+
+
+class LeavesTheSeed(NetSeed):
+    """The seed is not moved to the drawn signs: reports tell nothing."""
+
+    def _respond(self, symbols, draws, rng):
+        return super()._respond(np.full_like(symbols, -1), draws, rng)
 
 
 class FreshOmega(Collision):
@@ -153,6 +210,13 @@ PLANTED = [
     (NeverMisses(m=2, **SMALL), "check_sampler"),
     (CountsDownFirst(m=2, **SMALL), "check_sampler"),
     (MostlyPositive(m=2, **SMALL), "check_sampler"),
+    (ReachesOneMore(m=4, t=1, **SMALL), "check_sampler"),
+    (ReachesOneMore(epsilon=3.0, dimension=12, sparsity=3, m=15, t=1), "check_unbiased"),
+    (NetOfRealEntries(m=4, t=1, **SMALL), "check_normalised"),
+    (ForgetsReverses(m=4, t=1, **SMALL), "check_unbiased"),
+    (SilenceIsMinus(m=5, t=1, **SMALL), "check_unbiased"),
+    (TooFewIndependent(epsilon=1.0, dimension=4, sparsity=3, t=3), "check_normalised"),
+    (LeavesTheSeed(**SMALL), "check_sampler"),
     (FreshOmega(**SMALL), "check_normalised"),
     (CollidesTooOften(**SMALL), "check_sampler"),
     (CollidesTooOften(epsilon=1.0, dimension=40, sparsity=4), "check_sampler"),
@@ -181,7 +245,7 @@ def run_only(mechanism: Mechanism, name: str) -> None:
         raise CheckFailed(str(error)) from error
 
 
-@pytest.mark.parametrize("kind", [Collision, CoCo, ExSub], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [Collision, CoCo, ExSub, NetSub, NetSeed], ids=lambda kind: kind.__name__)
 def test_the_right_classes_pass(kind: type[Mechanism]):
     mechanism = kind(**SMALL)
     assert run_checks(mechanism, rng_seed=2) == tuple(check.__name__ for check in checks_for(mechanism))

@@ -59,3 +59,40 @@ def test_forged_reports(hubbub: Callable[..., Result], answer: Callable[..., Any
     assert [row["mechanism"] for row in rows if row["picked"]] == ["SUE"]
     assert {row["forged"] for row in rows} == {0.001}
     assert "most_shift: got 1e-05" in refused(*SETTING, "--most-shift", 1e-5)
+
+
+SPARSE = ("plan", "--domain", 128, "--sparsity", 8, "--n", 10_000, "--epsilon", 1)
+
+
+def test_sparse_vectors_are_best_told_by_the_net_rule(
+    answer: Callable[..., Any], hubbub: Callable[..., Result]
+) -> None:
+    rows = answer(*SPARSE)
+    assert [row["mechanism"] for row in rows if row["picked"]] == ["NetSub"]
+    assert [round(row["error"] * row["n"]) for row in rows[:3]] == [6111, 6111, 7981]
+    (shares,) = [row for row in answer(*SPARSE, "--of", "frequency") if row["picked"]]
+    assert shares["mechanism"] != "NetSub"
+    result = hubbub(*SPARSE)
+    assert result.exit_code == 0
+    assert "NetSub has the smallest error of the mean" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (("--of", "median"), "--of"),
+        (("--stderr", 0.1), "--sparsity"),
+        (("--most-bytes", 9), "--sparsity"),
+        (("--sparsity", 200), "--sparsity"),
+    ],
+)
+def test_what_sparse_vectors_do_not_have(hubbub: Callable[..., Result], options: tuple[Any, ...], field: str) -> None:
+    result = hubbub(*SPARSE, *options)
+    assert result.exit_code != 0
+    assert field in result.stderr
+
+
+def test_of_is_for_sparse_vectors(hubbub: Callable[..., Result]) -> None:
+    assert hubbub(*SETTING, "--of", "mean").exit_code != 0
+    assert hubbub("plan", "--domain", 9, "--sparsity", 2, "--n", 10).exit_code != 0

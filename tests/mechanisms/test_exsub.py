@@ -12,9 +12,10 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
-from hubbub.mechanisms.ternary.exclusive import _error, best_size, exclusive_rates, group_weights, miss_chance
+from hubbub.mechanisms.ternary.exclusive import _error, best_size, miss_chance
 from hubbub.mechanisms.ternary.online import Online
 from hubbub.mechanisms.ternary.selection import COUNTERS, advance, odds
+from hubbub.mechanisms.ternary.signed_sets import group_weights
 
 SMALL = [(1, 1, 1), (2, 1, 1), (2, 1, 2), (2, 2, 2), (3, 2, 1), (3, 2, 2), (3, 2, 4), (4, 2, 3), (3, 3, 2)]  # d, s, m
 small = pytest.mark.parametrize(("d", "s", "m"), SMALL)
@@ -30,6 +31,10 @@ def signed_sets(positions: int, size: int) -> list[frozenset[int]]:
     ]
 
 
+def three_or_seven(trues: int, reverses: int) -> int:
+    return 7 if trues else 3
+
+
 class TestArithmetic:
     @small
     def test_the_chance_to_miss(self, d, s, m):
@@ -43,14 +48,14 @@ class TestArithmetic:
         counts: dict[tuple[int, int], int] = defaultdict(int)
         for one in signed_sets(d + s, m):
             counts[len(one & held), len(one & reversed_)] += 3 if not one & held else 7
-        found = group_weights(d + s, s, m, missing=3, meeting=7)
+        found = group_weights(d + s, s, m, three_or_seven)
         assert found.keys() == counts.keys()
         assert len({Fraction(weight, counts[group]) for group, weight in found.items()}) == 1  # one common factor
 
     @pytest.mark.parametrize(("d", "s", "m"), [(128, 8, 9), (512, 100, 6), (5000, 3, 900), (40, 4, 30)])
     def test_group_weights_sum_to_omega(self, d, s, m):
         # Omega = 2^m C(D,m) - (1 - 1/E) sum_j C(s,j) C(D-s,m-j) 2^(m-j), over all sets; here with e^-eps = 3/7.
-        total = sum(group_weights(d + s, s, m, missing=3, meeting=7).values())
+        total = sum(group_weights(d + s, s, m, three_or_seven).values())
         sets = math.comb(d + s, m) << m
         missed = sum(math.comb(s, j) * math.comb(d, m - j) << (m - j) for j in range(min(s, m) + 1))
         omega = 7 * sets - 4 * missed
@@ -59,7 +64,7 @@ class TestArithmetic:
     @small
     def test_rates_as_printed_with_every_position_counted(self, d, s, m):
         # Section 5.4 of the paper, with D = d + s everywhere.
-        positions, floor = d + s, Fraction(2, 5)
+        positions, floor = d + s, Fraction(3, 8)
         comb = lambda n, k: math.comb(n, k) if 0 <= k <= n else 0  # noqa: E731
         omega = 2**m * comb(positions, m) - (1 - floor) * sum(
             comb(s, j) * comb(d, m - j) * 2 ** (m - j) for j in range(m + 1)
@@ -67,8 +72,8 @@ class TestArithmetic:
         whole = 2 ** (m - 1) * comb(positions - 1, m - 1)
         false = whole - (1 - floor) * sum(2**k * comb(s, m - 1 - k) * comb(d - 1, k) for k in range(m))
         reverse = whole - (1 - floor) * sum(2**k * comb(s - 1, m - 1 - k) * comb(d, k) for k in range(m))
-        rates = exclusive_rates(positions, s, m, floor)
-        assert rates[:3] == (whole / omega, false / omega, reverse / omega)
+        exsub = hb.ExSub(epsilon=1.0, dimension=d, sparsity=s, m=m, bits=3, least=3)
+        assert exsub.rates[:3] == (whole / omega, false / omega, reverse / omega)
 
     @pytest.mark.parametrize("of", ["mean", "frequency"])
     @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 3.0, 8.0])
@@ -126,7 +131,7 @@ def definition(exsub: hb.ExSub, vector: tuple[int, ...]) -> Chances:
 
 def stream(exsub: hb.ExSub, vector: tuple[int, ...], chance_of=odds) -> Chances:
     """What the online client says, followed through every branch with exact chances."""
-    weights = group_weights(exsub.positions, exsub.sparsity, exsub.m, missing=exsub.least, meeting=1 << exsub.bits)
+    weights = exsub.group_weights()
     total, found = sum(weights.values()), defaultdict(Fraction)
     stubs = exsub.sparsity - sum(sign != 0 for sign in vector)
     whole = [*vector, *([1] * stubs), *([0] * (exsub.sparsity - stubs))]

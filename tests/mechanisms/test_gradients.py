@@ -113,6 +113,12 @@ def test_rows_there_are_none_of(rows: object) -> None:
         hb.Gradients(scale=1.0, sparsity=1).clipped(rows)  # type: ignore[arg-type]
 
 
-def test_an_estimate_without_a_spread_is_refused() -> None:
+def test_shares_are_refused() -> None:
     with pytest.raises(InvalidValue, match="means"):
-        hb.Gradients(scale=1.0, sparsity=1).estimate(hb.Estimate([0.5], [0.1], n=9, kind="quantity"))
+        hb.Gradients(scale=1.0, sparsity=1).estimate(hb.Estimate([0.5], [0.1], n=9))
+
+
+def test_where_the_spread_is_unknown_rounding_adds_the_most_that_it_can() -> None:
+    unknown = hb.Estimate([0.5, -2.0], [0.1, 0.1], n=9, kind="quantity")
+    gradient = hb.Gradients(scale=2.0, sparsity=1).estimate(unknown)
+    assert gradient.variance.tolist() == pytest.approx([4 * (0.1 + 0.75 / 9), 0.4])

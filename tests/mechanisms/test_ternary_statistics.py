@@ -58,13 +58,20 @@ def test_measured_errors_of_means_are_the_exact_ones(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 4.0])
+def test_the_net_rules_table_as_measured(epsilon: float) -> None:
+    assert abs(measured(hb.NetSub(epsilon=epsilon, dimension=128, sparsity=8)) - 1) < 0.03
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS[1:3], ids=str)
 @pytest.mark.parametrize("kind", [k for k in KINDS if "frequency" in k.answers], ids=lambda kind: kind.__name__)
 def test_measured_errors_of_frequencies_are_the_exact_ones(
-    kind: Callable[..., TernaryMechanism], setting: tuple[int, int, float]
+    kind: type[TernaryMechanism], setting: tuple[int, int, float]
 ) -> None:
     d, s, epsilon = setting
-    assert abs(measured(kind(epsilon=epsilon, dimension=d, sparsity=s), of="frequency") - 1) < 0.03
+    mechanism = kind.best_for("frequency", epsilon=epsilon, dimension=d, sparsity=s)
+    assert abs(measured(mechanism, of="frequency") - 1) < 0.03
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

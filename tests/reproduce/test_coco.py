@@ -156,7 +156,7 @@ def test_real_data_is_called_other_data_and_says_what_clipping_costs():
         cells = [cell for cell in reproduce(name, repeats=1, scale=0.01).cells if cell.column != "claim"]
         assert len(cells) == populations * 2 * len(real.EPSILONS) * len(real.METHODS)
         assert all("other data" in cell.note and "leave out" in cell.note for cell in cells)
-    assert sum("n = 943" in cell.note for cell in reproduce("coco-movies", repeats=1, scale=0.01).cells) == 72
+    assert sum("n = 943" in cell.note for cell in reproduce("coco-movies", repeats=1, scale=0.01).cells) == 80
 
 
 @pytest.mark.parametrize("methods", [figures_6_to_11.METHODS, figures_12_to_16.METHODS, real.METHODS])
@@ -166,6 +166,6 @@ def test_methods_of_one_legend_look_different(methods: tuple[str, ...]):
 
 
 def test_methods_there_are_none_of():
-    assert list(METHODS)[-1] == "ExSub"
+    assert list(METHODS)[-2:] == ["ExSub", "NetSub"]
     with pytest.raises(InvalidValue, match="CoCo"):
         mechanism("Coco", 1.0, 8, 2, 100)

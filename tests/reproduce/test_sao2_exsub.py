@@ -78,7 +78,7 @@ def test_a_table_has_every_number_and_says_where_the_papers_do_not_reproduce(nam
                 assert ("does not reproduce" in cell.note) == far
                 assert "theory" in cell.note
     claims = [cell for cell in result.cells if cell.column == "claim"]
-    assert len(claims) == 2 * len(ROWS) + 5
+    assert len(claims) == 2 * len(ROWS) + 6
 
 
 @pytest.mark.slow

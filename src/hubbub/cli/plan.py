@@ -27,6 +27,10 @@ def plan(
     n: Annotated[int | None, typer.Option("--n", "-n", help="How many people report.")] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", "-e", help="What one report may spend.")] = None,
     stderr: Annotated[float | None, typer.Option("--stderr", help="The standard error wanted, of a share.")] = None,
+    sparsity: Annotated[
+        int | None, typer.Option("--sparsity", "-s", help="Sparse vectors of --domain entries: how many are not 0.")
+    ] = None,
+    of: Annotated[str | None, typer.Option("--of", help="Of sparse vectors: mean, or frequency.")] = None,
     most_bytes: Annotated[int | None, typer.Option("--most-bytes", help="The largest report acceptable.")] = None,
     forged: Annotated[float | None, typer.Option("--forged", help="The part of reports that may be forged.")] = None,
     most_shift: Annotated[
@@ -37,7 +41,8 @@ def plan(
 ) -> None:
     """Compare every mechanism before anything is collected, or read a collection's file.
 
-    Without a file, give --domain and two of --n, --epsilon and --stderr: the third is solved.
+    Without a file, give --domain and two of --n, --epsilon and --stderr: the third is solved. With --sparsity, give --n
+    and --epsilon: vectors of -1, 0 and 1, and key-value data.
     """
     from hubbub.cli.output import check_plot, emit, page, save_plot
     from hubbub.privacy.plan import plan as make
@@ -47,13 +52,25 @@ def plan(
     if file is not None:
         from hubbub.cli.plan_file import plan_file
 
-        if any(option is not None for option in (domain, n, epsilon, stderr, most_bytes, most_shift, plot)):
+        if any(
+            option is not None for option in (domain, n, epsilon, stderr, sparsity, of, most_bytes, most_shift, plot)
+        ):
             raise InvalidValue(
                 "file", str(file), "a collection's file, --forged and --json, or the other options without a file"
             )
         return plan_file(file, forged=part, as_json=as_json)
     if domain is None:
         raise InvalidValue("--domain", None, "how many values there are, or a collection's file")
+    if sparsity is not None:
+        if any(option is not None for option in (stderr, most_bytes, forged, most_shift, plot)):
+            raise InvalidValue("--sparsity", sparsity, "with --domain, --n, --epsilon, --of and --json only")
+        if n is None or epsilon is None:
+            raise InvalidValue("--sparsity", sparsity, "with both --n and --epsilon")
+        from hubbub.cli.plan_sparse import plan_sparse
+
+        return plan_sparse(domain=domain, sparsity=sparsity, n=n, epsilon=epsilon, of=of or "mean", as_json=as_json)
+    if of is not None:
+        raise InvalidValue("--of", of, "nothing without --sparsity")
     check_plot(plot)
     made = make(
         domain=domain,

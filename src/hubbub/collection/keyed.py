@@ -18,16 +18,25 @@ from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.ternary.coco import CoCo
 from hubbub.mechanisms.ternary.collision import Collision
-from hubbub.mechanisms.ternary.exclusive import best_size
 from hubbub.mechanisms.ternary.exsub import ExSub
+from hubbub.mechanisms.ternary.net_seed import NetSeed
+from hubbub.mechanisms.ternary.net_sub import NetSub
 from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 from hubbub.protocols.view import View
 from hubbub.protocols.window.question import Question
 
 __all__ = ["TERNARY", "Keyed"]
 
-TERNARY: dict[str, type[TernaryMechanism]] = {"ExSub": ExSub, "Collision": Collision, "CoCo": CoCo}
-"""The mechanisms that a key-value question may name; ExSub has the smallest error."""
+TERNARY: dict[str, type[TernaryMechanism]] = {
+    "ExSub": ExSub,
+    "NetSub": NetSub,
+    "NetSeed": NetSeed,
+    "Collision": Collision,
+    "CoCo": CoCo,
+}
+"""The mechanisms that a key-value question may name."""
+_CANDIDATES = "ExSub", "NetSub", "NetSeed"
+"""Those with the smallest errors: of shares the first, of means the others; of equals the shortest report."""
 
 _CLEAR = 1.96
 """How many standard errors above zero a key's share must be before a mean among its holders means anything."""
@@ -35,7 +44,7 @@ _CLEAR = 1.96
 
 @dataclass(frozen=True)
 class Keyed(Question):
-    """What is told of every key of a key-value field, by ExSub unless another ternary mechanism is named.
+    """What is told of every key of a key-value field, by the ternary mechanism with the smallest error, or a named one.
 
     With v the number on a scale from -1 to 1, h = (high - low)/2 and c the middle of the range, a ternary mechanism
     tells m, the mean of v where those without the key count as 0, and f, the share who hold the key. Then
@@ -43,6 +52,9 @@ class Keyed(Question):
         mean         c f + h m     what a person has of a key, those without it counted as 0
         frequency    f
         conditional  c + h m/f     the mean among those who hold it; unknown where f cannot be told from 0
+
+    Where c = 0, means need no f: NetSub tells them best, or NetSeed in fewer bytes. Else ExSub, or NetSub where m
+    outweighs f.
 
     Parameters
     ----------
@@ -53,7 +65,7 @@ class Keyed(Question):
     of
         Which of the three.
     ternary
-        A name of `TERNARY`.
+        A name of `TERNARY`; none chooses.
 
     Example:
         >>> from hubbub import Random
@@ -77,6 +89,9 @@ class Keyed(Question):
             raise InvalidValue("sparsity", given, f"an integer from 1 to {self.domain.most}, the most that is held")
         if self.ternary is not None and self.ternary not in TERNARY:
             raise InvalidValue("mechanism", self.ternary, f"one of {', '.join(TERNARY)}")
+        if self.ternary is not None and self._needs_shares and "frequency" not in TERNARY[self.ternary].answers:
+            able = (name for name, kind in TERNARY.items() if "frequency" in kind.answers)
+            raise InvalidValue("mechanism", self.ternary, f"one that tells shares, which are needed: {', '.join(able)}")
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -101,27 +116,39 @@ class Keyed(Question):
     def _half(self) -> float:
         return (self.domain.high - self.domain.low) / 2
 
+    @property
+    def _needs_shares(self) -> bool:
+        return self.of != "mean" or self._middle != 0
+
     def mechanism(self, units: int) -> TernaryMechanism:
-        # Where shares are needed too, they are what is told worse.
-        shares = self.of != "mean" or self._middle != 0
-        return _ternary(self.ternary or "ExSub", units, self.size, self.sparsity, shares)
+        return _ternary(self.ternary, units, self.size, self.sparsity, self._needs_shares, *self._matters)
+
+    @property
+    def _matters(self) -> tuple[float, float]:
+        """How much the variances of m and of f matter; of the mean among holders, at most as much as each other."""
+        if self.of == "mean":
+            return self._half**2, self._middle**2
+        return float(self.of == "conditional"), 1.0
 
     def read(self, mechanism: Mechanism, sketch: Sketch, candidates: Any = None) -> Estimate:
         assert isinstance(mechanism, TernaryMechanism)
-        share = mechanism.estimate(sketch, of="frequency")
         if self.of == "frequency":
-            return share
+            return mechanism.estimate(sketch, of="frequency")
         mean, n = mechanism.estimate(sketch), sketch.n
-        assert mean.spread is not None
-        rounding = mean.spread / n  # of numbers to signs, on the device: no more than what people differ by
+        # Rounding numbers to signs, on the device, adds no more than what people differ by.
+        differ = mean.spread if mean.spread is not None else 1 - np.minimum(mean.value**2, 1.0)
+        rounding = differ / n
         if self.of == "conditional":
+            share = mechanism.estimate(sketch, of="frequency")
             return self._conditional(mechanism.estimate(sketch, of="conditional"), share, rounding)
         c, h = self._middle, self._half
-        true, false, reverse = (float(rate) for rate in mechanism.rates[:3])
-        together = mean.value * (1 - true - reverse) / (true + reverse - 2 * false) / n  # Cov(m, f)
-        variance = c**2 * share.variance + h**2 * (mean.variance + rounding) + 2 * c * h * together
+        value, variance = h * mean.value, h**2 * (mean.variance + rounding)
+        if self._needs_shares:
+            share = mechanism.estimate(sketch, of="frequency")
+            true, false, reverse = (float(rate) for rate in mechanism.rates[:3])
+            together = mean.value * (1 - true - reverse) / (true + reverse - 2 * false) / n  # Cov(m, f)
+            value, variance = value + c * share.value, variance + c**2 * share.variance + 2 * c * h * together
         floor = h**2 * mean.variance / 4  # estimated second moments may add up to less than any can have
-        value = c * share.value + h * mean.value
         return Estimate(value, np.maximum(variance, floor), n, bias=mean.bias, kind="quantity")
 
     def _conditional(self, ratio: Estimate, share: Estimate, rounding: Any) -> Estimate:
@@ -137,11 +164,11 @@ class Keyed(Question):
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
         """As if everyone held `sparsity` keys, and all keys were held alike."""
         mechanism = self.mechanism(units)
-        mean, share = (mechanism.mse(of=of) / self.size / n for of in _BOTH)
+        mean, share = (mechanism.mse(of=of) / self.size / n for of in _BOTH)  # a share's may be infinite
         if self.of == "frequency":
             return share
         if self.of == "mean":
-            return float(self._half**2 * mean + self._middle**2 * share)
+            return float(self._half**2 * mean + (self._middle**2 * share if self._needs_shares else 0.0))
         return float(self._half**2 * mean / (self.sparsity / self.size) ** 2)
 
     def spread(self, like: NDArray[np.float64]) -> float:
@@ -152,9 +179,17 @@ _BOTH: tuple[Quantity, Quantity] = ("mean", "frequency")
 
 
 @lru_cache(maxsize=256)
-def _ternary(name: str, units: int, dimension: int, sparsity: int, shares: bool) -> TernaryMechanism:
-    epsilon = epsilon_of(units)
-    if name == "ExSub" and shares:
-        m = best_size(epsilon, dimension + sparsity, sparsity, of="frequency")
-        return ExSub(epsilon=epsilon, dimension=dimension, sparsity=sparsity, m=m)
-    return TERNARY[name](epsilon=epsilon, dimension=dimension, sparsity=sparsity)
+def _ternary(
+    name: str | None, units: int, dimension: int, sparsity: int, shares: bool, mean: float, share: float
+) -> TernaryMechanism:
+    """The named mechanism, with parameters for what is told worse; or the one with the smallest error."""
+    given: dict[str, Any] = {"epsilon": epsilon_of(units), "dimension": dimension, "sparsity": sparsity}
+    if name is not None:
+        return TERNARY[name].best_for("frequency" if shares else "mean", **given)
+    made = [TERNARY[one].best_for(of, **given) for one in _CANDIDATES for of in _BOTH[::-1]]
+
+    def error_and_size(one: TernaryMechanism) -> tuple[float, int]:
+        error = mean * one.mse() + (share * one.mse(of="frequency") if shares else 0.0)
+        return float(f"{error:.9g}"), one.report_bytes
+
+    return min(made, key=error_and_size)

@@ -155,7 +155,8 @@ def _keyed_influence(asked: Keyed, mechanism: TernaryMechanism) -> Influence:
     if asked.of == "frequency":
         middle, half, low, high = Fraction(1), Fraction(0), Fraction(0), Fraction(1)
     numbers = [
-        middle * mechanism.stands_for(plus, minus, "frequency") + half * mechanism.stands_for(plus, minus, "mean")
+        (middle and middle * mechanism.stands_for(plus, minus, "frequency"))
+        + (half and half * mechanism.stands_for(plus, minus, "mean"))
         for plus, minus in mechanism.supports()
     ]
     # Somebody without the key counts as 0.

@@ -100,7 +100,7 @@ class Symbols(Mechanism):
     def _resolve(self) -> None:
         self._integer("steps", 1, MOST_STEPS)
         shape = {name: getattr(self, name) for name in ("epsilon", "dimension", "steps", "changes", "one", "fanout")}
-        plain = Sao2(**shape, choice="uniform")
+        plain = Sao2(**shape, mechanism="ExSub", choice="uniform")
         self._set("sizes", _integers("sizes", self.sizes) or tuple(_m(one) for one in plain.mechanisms))
         self._set("lengths", _integers("lengths", self.lengths) or tuple(arc_lengths(_portions(plain))))
         if not len(self.sizes) == len(self.lengths) == plain.tree.levels:
@@ -119,6 +119,7 @@ class Symbols(Mechanism):
             changes=self.changes,
             one=self.one,
             fanout=self.fanout,
+            mechanism="ExSub",
             sizes=self.sizes,
             lengths=self.lengths,
         )

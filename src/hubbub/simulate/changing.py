@@ -15,7 +15,7 @@ from hubbub.core.event import units_of
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.core.ternary import Ternary
-from hubbub.mechanisms.ternary.exsub import ExSub
+from hubbub.mechanisms.ternary.signed_sets import SignedSets
 from hubbub.privacy.ledger import BudgetExceeded
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.changes import Changes
@@ -33,9 +33,10 @@ Floats = NDArray[np.float64]
 class ChangingPopulation:
     """Devices with places on the circle, each of which follows its own value and answers the asks of its level.
 
-    Devices with ExSub take one step a timestamp. The other mechanisms have no such client here: what their devices will
-    say is drawn at the first ask from the whole stream, and of those that can speak as entries come, each part is let
-    out when its node has ended, which is the same in distribution. Every device's account is charged as it enrols.
+    Devices with NetSub or ExSub take one step a timestamp. The other mechanisms have no such client here: what their
+    devices will say is drawn at the first ask from the whole stream, and of those that can speak as entries come, each
+    part is let out when its node has ended, which is the same in distribution. Every device's account is charged as it
+    enrols.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ class ChangingPopulation:
     rng
         Their randomness, and who of them has which place.
     joins, leaves
-        For each device the first step that it takes part in, and the last; only with ExSub.
+        For each device the first step that it takes part in, and the last; only with NetSub or ExSub.
 
     Example:
         >>> from hubbub.simulate.devices import ArrayStream
@@ -92,7 +93,7 @@ class ChangingPopulation:
             first, last = (self._before(edge) for edge in (low, high))
             if isinstance(self.plan, Split):
                 total = total + self._split(ask, view, first, last)
-            elif isinstance(mechanism, ExSub):
+            elif isinstance(mechanism, SignedSets):
                 device = OnlineDevice(view, mechanism)
                 for start, stop in _chunks(first, last, view.entries):
                     total = total + self._online(ask, device, start, stop)

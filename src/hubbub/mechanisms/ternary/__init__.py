@@ -4,6 +4,8 @@ MECHANISMS = {
     "Collision": "collision",
     "CoCo": "coco",
     "ExSub": "exsub",
+    "NetSub": "net_sub",
+    "NetSeed": "net_seed",
     "PrivKV": "priv_kv",
     "KVUE": "kvue",
     "PCKVGRR": "pckv_grr",

@@ -11,9 +11,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.mechanisms.ternary.ternary import Quantity, Rates, search_power
+from hubbub.mechanisms.ternary.ternary import Quantity, search_power
 
-__all__ = ["best_size", "exclusive_rates", "group_weights", "miss_chance"]
+__all__ = ["best_size", "miss_chance"]
 
 
 def miss_chance(positions: int, entries: int, size: int) -> Fraction:
@@ -29,43 +29,6 @@ def miss_chance(positions: int, entries: int, size: int) -> Fraction:
         for j in range(min(entries, size) + 1)
     )
     return Fraction(whole, math.perm(positions, entries) << entries)
-
-
-def exclusive_rates(positions: int, entries: int, size: int, floor: Fraction) -> Rates:
-    """The rates of ExSub, where `floor`, e^-eps, is the weight of a set that misses, beside 1 of one that does not.
-
-    Example:
-        >>> exclusive_rates(3, 1, 2, Fraction(1, 2))[:3]
-        (Fraction(1, 2), Fraction(5, 16), Fraction(1, 4))
-    """
-    rest = positions - 1, size - 1  # one position is given: the others decide whether the set misses
-    gain = 1 - floor
-    each = Fraction(size, 2 * positions) / (1 - gain * miss_chance(positions, entries, size))
-    return Rates(
-        true=each,
-        false=each * (1 - gain * miss_chance(rest[0], entries, rest[1])),
-        reverse=each * (1 - gain * miss_chance(rest[0], entries - 1, rest[1])),
-    )
-
-
-def group_weights(positions: int, entries: int, size: int, *, missing: int, meeting: int) -> dict[tuple[int, int], int]:
-    """The exact weight of every group of sets: those with so many true signs and so many reversed ones (Algorithm 3).
-
-    In proportion to the number of sets in it times the weight of one; no group that can be is left out.
-
-    Example:
-        >>> group_weights(3, 1, 2, missing=1, meeting=2)
-        {(0, 0): 2, (0, 1): 2, (1, 0): 4}
-    """
-    weights = {}
-    for held in range(min(entries, size) + 1):
-        # Of all sets, C(s,j) C(D-s,m-j) 2^(m-j) share `held` positions with the vector, up to a common factor.
-        sets = math.perm(size, held) * math.perm(positions - size, entries - held) << entries - held
-        if sets:
-            for true in range(held + 1):
-                ways = math.comb(entries, true) * math.comb(entries - true, held - true)
-                weights[true, held - true] = ways * sets * (meeting if true else missing)
-    return weights
 
 
 def best_size(epsilon: float, positions: int, entries: int, *, of: Quantity = "mean") -> int:

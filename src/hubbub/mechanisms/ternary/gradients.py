@@ -110,7 +110,8 @@ class Gradients:
     def estimate(self, means: Estimate) -> Estimate:
         """The mean gradient from a mechanism's estimate of the ternary means.
 
-        Its variance is the mechanism's, and that of rounding: at most the spread of the ternary values among people.
+        Its variance is the mechanism's, and that of rounding: at most the spread of the ternary values among people,
+        or, where the mechanism tells nothing of that, 1 - mean^2.
 
         Example:
             >>> means = Estimate([0.5], [1e-4], n=100, kind="quantity", spread=np.array([0.25]))
@@ -118,9 +119,10 @@ class Gradients:
             >>> gradient.value.tolist(), gradient.variance.round(6).tolist()
             ([1.0], [0.0104])
         """
-        if means.kind != "quantity" or means.spread is None:
-            raise InvalidValue("means", means.kind, "means of a ternary mechanism, with their spread")
-        rounding = np.asarray(means.spread, dtype=np.float64) / max(means.n, 1)
+        if means.kind != "quantity":
+            raise InvalidValue("means", means.kind, "means of a ternary mechanism")
+        spread = means.spread if means.spread is not None else 1 - np.minimum(means.value**2, 1.0)
+        rounding = np.asarray(spread, dtype=np.float64) / max(means.n, 1)
         return Estimate(
             self.scale * means.value,
             self.scale**2 * (means.variance + rounding),

@@ -1,4 +1,4 @@
-"""ExSub as the entries come: what a device says at each timestamp, and the few integers it keeps in between."""
+"""ExSub and NetSub as the entries come: what a device says at each timestamp, and the integers it keeps in between."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.core.ternary import check_ternary
-from hubbub.mechanisms.ternary.exsub import ExSub
 from hubbub.mechanisms.ternary.selection import COUNTERS
+from hubbub.mechanisms.ternary.signed_sets import SignedSets
 
 __all__ = ["Online", "OnlineExSub"]
 
@@ -34,6 +34,7 @@ class Online:
         A row a device: true signs, reversed signs and signs of zeros still to be said; entries and zeros to come.
 
     Example:
+        >>> from hubbub import ExSub
         >>> state = OnlineExSub(ExSub(epsilon=1.0, dimension=6, sparsity=2)).start(1, Random(seed=1))
         >>> Online.from_bytes(state.to_bytes()) == state, len(state)
         (True, 1)
@@ -85,7 +86,7 @@ class Online:
 
 @dataclass(frozen=True)
 class OnlineExSub:
-    """ExSub, a timestamp at a time: what is said over all timestamps has the very distribution of a report.
+    """ExSub or NetSub, a timestamp at a time: what is said over all timestamps has the distribution of a report.
 
     The mechanism's `dimension` is the length of the whole stream, d entries a timestamp. How many true and reversed
     signs are said in all is drawn at the start; each entry is decided as it comes (Algorithm 4, which as printed counts
@@ -96,9 +97,10 @@ class OnlineExSub:
     Parameters
     ----------
     mechanism
-        The ExSub that the server estimates with.
+        The ExSub, or the NetSub, that the server estimates with.
 
     Example:
+        >>> from hubbub import ExSub
         >>> online = OnlineExSub(ExSub(epsilon=2.0, dimension=4, sparsity=1))
         >>> rng, devices = Random(seed=1), 20_000
         >>> state, heard = online.start(devices, rng), online.enrolled(devices)
@@ -113,7 +115,7 @@ class OnlineExSub:
     sao2-exsub, section 5.3.
     """
 
-    mechanism: ExSub
+    mechanism: SignedSets
 
     def start(self, n: int, rng: Random) -> Online:
         """The state of n devices before their first entry: drawn without looking at any value."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,11 @@ class TernaryMechanism(Mechanism):
     dimension: int
     sparsity: int
     answers: ClassVar[tuple[Quantity, ...]] = get_args(Quantity)
+
+    @classmethod
+    def best_for(cls, of: Quantity, *, epsilon: float, dimension: int, sparsity: int) -> Self:
+        """The mechanism with the parameters that are best for a quantity, where it has any to choose by that."""
+        return cls(epsilon=epsilon, dimension=dimension, sparsity=sparsity)
 
     @property
     @abstractmethod
@@ -192,7 +197,10 @@ class TernaryMechanism(Mechanism):
             raise InvalidValue("counts", [int(counts.min()), int(counts.max())], f"0 to {n}, as n = {n}")
         gap = self._gap("mean")
         value = (counts[0] - counts[1]) / n / gap
-        held = np.clip((counts.sum(axis=0) / n - 2 * float(self.p_false)) / self._gap("frequency"), 0.0, 1.0)
+        if "frequency" in self.answers:
+            held = np.clip((counts.sum(axis=0) / n - 2 * float(self.p_false)) / self._gap("frequency"), 0.0, 1.0)
+        else:
+            held = np.minimum(np.abs(value), 1.0)  # no fewer can hold something there
         # The supports themselves tell most of a report's second moment; the noisy frequency only a small rest of it.
         both = float(self.rates.both_missing) * (1 - held) + float(self.rates.both_held) * held
         each = (counts.sum(axis=0) / n - 2 * both) / gap**2 - held
@@ -202,7 +210,7 @@ class TernaryMechanism(Mechanism):
             n,
             bias=self.bias,
             kind="quantity",
-            spread=np.maximum(held - value**2, 0.0),
+            spread=np.maximum(held - value**2, 0.0) if "frequency" in self.answers else None,
         )
 
     def _frequency(self, sketch: Sketch) -> Estimate:
@@ -268,11 +276,14 @@ class TernaryMechanism(Mechanism):
         true, false, reverse, both_held, both_missing = self.rates
         gap, sum_gap = true - reverse, true + reverse - 2 * false
         mean = (true + reverse - 2 * both_held - gap**2) / gap**2, (2 * false - 2 * both_missing) / gap**2
+        both = float(mean[0]), float(mean[1])
+        if not sum_gap:
+            return both, (math.inf, math.inf)  # what is held is supported as often as what is not
         frequency = (
             (true + reverse + 2 * both_held - (true + reverse) ** 2) / sum_gap**2,
             (2 * false + 2 * both_missing - 4 * false**2) / sum_gap**2,
         )
-        return (float(mean[0]), float(mean[1])), (float(frequency[0]), float(frequency[1]))
+        return both, (float(frequency[0]), float(frequency[1]))
 
     def mse(self, n: int = 1, *, of: Quantity = "mean", held: int | None = None, positions: int | None = None) -> float:
         """The exact mean squared error, summed over positions (Lemma B.1, Lemma 3), of people who hold `held` of them.

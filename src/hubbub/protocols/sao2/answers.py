@@ -189,7 +189,8 @@ class Answers:
     def silent(self, step: int) -> Estimate:
         """The share of the devices that said nothing where they should have, at the nodes that end with a step.
 
-        From fewer signs than come even where nothing changes; changes add signs, so it is the least that it can be.
+        From fewer signs than come even where nothing changes. With ExSub, changes add signs: it is the least that it
+        can be. With NetSub they may add or take a few.
 
         Example:
             >>> from hubbub.protocols.sao2 import Sao2

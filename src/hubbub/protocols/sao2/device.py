@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
 from hubbub.core.event import Event
 from hubbub.core.random import Random
-from hubbub.mechanisms.ternary.exsub import ExSub
 from hubbub.mechanisms.ternary.online import Online, OnlineExSub
+from hubbub.mechanisms.ternary.signed_sets import SignedSets
 from hubbub.protocols.changes import Bits, Changes
 
 __all__ = ["Following", "OnlineDevice"]
@@ -37,6 +37,7 @@ class Following:
         The mechanism's own counters.
 
     Example:
+        >>> from hubbub import ExSub
         >>> exsub = ExSub(epsilon=1.0, dimension=4, sparsity=2)
         >>> state = OnlineDevice(Changes(span=1, steps=4, dimension=1, changes=2), exsub).enroll(1, Random(seed=1))
         >>> Following.from_bytes(state.to_bytes()).to_bytes() == state.to_bytes()
@@ -101,8 +102,9 @@ class OnlineDevice:
         How it is said: for vectors of the view's length, of which as many entries may differ from 0.
 
     Example:
+        >>> from hubbub import NetSub
         >>> view = Changes(span=2, steps=4, dimension=1, changes=1)
-        >>> device = OnlineDevice(view, ExSub(epsilon=3.0, dimension=view.entries, sparsity=view.sparsity))
+        >>> device = OnlineDevice(view, NetSub(epsilon=3.0, dimension=view.entries, sparsity=view.sparsity))
         >>> rng, heard = Random(seed=1), device.client.enrolled(20_000)
         >>> state = device.enroll(20_000, rng)
         >>> for step in (1, 2, 3, 4):  # all turn on in step 2
@@ -114,14 +116,16 @@ class OnlineDevice:
     """
 
     view: Changes
-    mechanism: ExSub
+    mechanism: SignedSets
 
     def __post_init__(self) -> None:
         given, view = self.mechanism, self.view
         if not isinstance(view, Changes):
             raise InvalidValue("view", view, "the changes of a level")
-        if not isinstance(given, ExSub):
-            raise InvalidValue("mechanism", type(given).__name__, "one whose signs are said as the entries come: ExSub")
+        if not isinstance(given, SignedSets):
+            raise InvalidValue(
+                "mechanism", type(given).__name__, "one whose signs are said as the entries come: NetSub or ExSub"
+            )
         if given.dimension != view.entries or given.sparsity < view.sparsity:
             raise InvalidValue(
                 "mechanism", (given.dimension, given.sparsity), f"{view.entries} entries, {view.sparsity} of them not 0"
@@ -136,8 +140,9 @@ class OnlineDevice:
         """What enrolling spends: all that will ever be spent.
 
         Example:
+            >>> from hubbub import NetSub
             >>> view = Changes(span=2, steps=4, dimension=1, changes=1)
-            >>> OnlineDevice(view, ExSub(epsilon=3.0, dimension=2, sparsity=1)).event(step=7).step
+            >>> OnlineDevice(view, NetSub(epsilon=3.0, dimension=2, sparsity=1)).event(step=7).step
             7
         """
         spent = self.mechanism.event()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["EPSILONS", "METHODS", "Population", "coco_movies", "coco_retail"]
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
-METHODS = ("PrivKV", "KVUE", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "SUCCINCT", "Collision", "CoCo", "ExSub")
+METHODS = ("PrivKV", "KVUE", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "SUCCINCT", "Collision", "CoCo", "ExSub", "NetSub")
 PANELS = {"TVE of means": "mean_tve", "TVE of means, post-processed": "mean_tve_possible"}
 ITEMS = 256
 Key = tuple[str, float, str]  # who, epsilon, method
@@ -128,10 +128,15 @@ def _mean(runs: Runs, key: Key, what: str) -> float:
 
 
 def _claims(runs: Runs, titles: Sequence[str]) -> list[Claim]:
-    others = METHODS[:-3]
+    others = METHODS[:-4]
     claims = []
     for title in titles:
-        for ours, rivals in (("Collision", others), ("CoCo", ("Collision",)), ("ExSub", ("Collision", "SUCCINCT"))):
+        for ours, rivals in (
+            ("Collision", others),
+            ("CoCo", ("Collision",)),
+            ("ExSub", ("Collision", "SUCCINCT")),
+            ("NetSub", ("ExSub",)),
+        ):
             leads = [
                 1
                 - _mean(runs, (title, e, ours), "mean_tve")

@@ -11,7 +11,7 @@ from hubbub.protocols.sao2 import Sao2
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, reproduction
-from hubbub.reproduce.sao2_exsub.online import OURS, Key, Runs, as_printed, average, look, mark_epsilons, sweep
+from hubbub.reproduce.sao2_exsub.online import NET, OURS, Key, Runs, as_printed, average, look, mark_epsilons, sweep
 from hubbub.simulate.changing import expected_means, true_means
 from hubbub.simulate.event_stream import RESAMPLED
 from hubbub.simulate.last_destinations import CategoryStream, last_destinations
@@ -25,7 +25,7 @@ DAYS, S = 32, 8
 """As many steps as the paper's, and as many changes: each of four moves is two."""
 EPSILONS = (0.2, 0.5, 1.0, 2.0)
 OTHERS = ("PCKV-GRR", "PCKV-UE", "EFMRTT", "ToPL", "DDRM")
-METHODS = (*OTHERS, "ExSub", OURS)
+METHODS = (*OTHERS, "ExSub", OURS, NET)
 NOT_TRAJECTORY = "aircraft by their last destination, not the paper's TRAJECTORY"
 _RANGE = (("prefix", "sums of days 1 to t"), ("range", "sums over all ranges of days"))
 
@@ -76,8 +76,9 @@ def populations(context: Context) -> dict[str, CategoryStream]:
 
 
 def _plan(method: str, epsilon: float, dimension: int) -> Sao2:
-    if method == OURS:
-        return Sao2(epsilon=epsilon, dimension=dimension, steps=DAYS, changes=S, one=True)
+    if method in (OURS, NET):
+        mechanism = "ExSub" if method == OURS else "NetSub"
+        return Sao2(epsilon=epsilon, dimension=dimension, steps=DAYS, changes=S, one=True, mechanism=mechanism)
     return as_printed(method, epsilon=epsilon, dimension=dimension, steps=DAYS, changes=S)
 
 
@@ -99,7 +100,7 @@ def _compare(context: Context, queries: Sequence[tuple[str, str]], metric: str) 
             remarks = [
                 f"{NOT_TRAJECTORY}: {streams[who].n:,} devices, {who}, {dimension} categories",
                 f"{clipped:.0%} move more than {S // 2} times and are clipped: a TVE of days of "
-                f"{lost[OURS if method == OURS else 'ExSub']:.2g}, which is in these",
+                f"{lost[OURS if method in (OURS, NET) else 'ExSub']:.2g}, which is in these",
                 _form(method),
                 "" if what == "mean" else "sums are asked for at the end",
                 f"runs: {context.repeats} (the paper: 100)",
@@ -112,7 +113,7 @@ def _compare(context: Context, queries: Sequence[tuple[str, str]], metric: str) 
 
 
 def _form(method: str) -> str:
-    if method == OURS:
+    if method in (OURS, NET):
         return "knows that a device has one destination; pooled reading, best portions for days: not the paper's"
     return "uniform portions, read by digits; any 8 changes of entries"
 

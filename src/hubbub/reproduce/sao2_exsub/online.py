@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
+    "NET",
     "OURS",
     "Key",
     "Runs",
@@ -38,6 +39,8 @@ __all__ = [
 
 OURS = "SaO2, ours"
 """ExSub with the portions of levels and the reading of the tree that are best."""
+NET = "SaO2, net rule"
+"""The same with NetSub: the default of `Sao2`."""
 _MECHANISMS = {**RIVALS, "ToPL": "ToPLClipped", "ExSub": "ExSub"}
 _AT_ONCE = 2
 Key = tuple[str, float, str]
@@ -173,6 +176,7 @@ def look(method: str) -> dict[str, Any]:
         >>> look(OURS)["label"], look(OURS)["color"] == look("ExSub")["color"]
         ('SaO2, ours', False)
     """
-    if method == OURS:
-        return {"color": "#d55e00", "marker": "o", "label": OURS, "markersize": 5, "linewidth": 1.3}
+    if method in (OURS, NET):
+        color, marker = ("#d55e00", "o") if method == OURS else ("#e7298a", "8")
+        return {"color": color, "marker": marker, "label": method, "markersize": 5, "linewidth": 1.3}
     return look_of_mechanism(method)

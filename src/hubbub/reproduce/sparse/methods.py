@@ -15,6 +15,7 @@ from hubbub.mechanisms.ternary.efmrtt import EFMRTT
 from hubbub.mechanisms.ternary.exsub import ExSub
 from hubbub.mechanisms.ternary.future_rand import FutureRand
 from hubbub.mechanisms.ternary.kvue import KVUE
+from hubbub.mechanisms.ternary.net_sub import NetSub
 from hubbub.mechanisms.ternary.pckv_agrr import PCKVAGRR
 from hubbub.mechanisms.ternary.pckv_grr import PCKVGRR
 from hubbub.mechanisms.ternary.pckv_ue import PCKVUE
@@ -79,9 +80,10 @@ _ALL = (
     Method("Collision", _best(Collision), "#0072b2", "o"),
     Method("CoCo", _best(CoCo), "#d55e00", "D"),
     Method("ExSub", _best(ExSub), "#000000", "d"),
+    Method("NetSub", _best(NetSub), "#e7298a", "8", "NetSub, the net rule: ours, in neither paper"),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
-"""Every mechanism that the two papers compare, by the papers' names."""
+"""Every mechanism that the two papers compare, by the papers' names; and NetSub, which is ours."""
 
 
 @lru_cache(maxsize=256)  # the same in every run

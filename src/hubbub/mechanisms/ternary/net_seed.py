@@ -1,0 +1,222 @@
+"""NetSeed: the net rule with a sign at every position, all of them told by one short seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.bits import pack, unpack
+from hubbub.core.categorical import ExactChoice
+from hubbub.core.errors import InvalidValue
+from hubbub.core.exact import ceil_div, exp_floor, log_fraction
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.core.subset import subsets
+from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.ternary.mean_only import MeanOnly
+from hubbub.mechanisms.ternary.net import best_net
+from hubbub.mechanisms.ternary.sign_code import columns_of, seed_bits, solve
+from hubbub.mechanisms.ternary.ternary import Rates
+
+__all__ = ["NetSeed"]
+
+_ENUMERABLE = 12  # bits of a seed
+_MOST_BITS = 1 << 11
+_MOST_TABLE = 1 << 28
+_CHUNK = 1 << 24  # signs, or bits of equations, looked at together
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetSeed(MeanOnly):
+    """`NetSub` with m = d + s, in a few bytes: the same rates, the same error, the same exact epsilon.
+
+    A sign is told of every one of D = d + s positions. The rule looks at s of them only. So the rows of signs need not
+    be all 2^D: it is enough that, under a uniform seed, the signs at any s + 1 positions are independent and fair,
+    which `sign_code` has exactly, with seeds of about (s/2) log2(D) bits. A seed whose row has at least t more true
+    signs than reversed ones has the weight 1, any other e^-eps. As many seeds give each pattern of signs at the s
+    entries of any vector, so the sum of the weights is the same for every vector. No pseudo-random generator is needed,
+    and no assumption.
+
+    The whole vector must be known: there is no online form.
+
+    Parameters
+    ----------
+    epsilon
+        What one report may spend.
+    dimension, sparsity
+        The length d of the vectors, and how many entries s of one may differ from 0.
+    t
+        How many more true signs than reversed ones a preferred seed has at least; 0 chooses the best number.
+    bits, least
+        A seed that falls short has the weight `least` beside 2^bits, at least e^-eps of it; 0 chooses them.
+
+    Example:
+        >>> seed = NetSeed(epsilon=1.0, dimension=128, sparsity=8)
+        >>> round(seed.mse()), seed.report_bits
+        (6111, 33)
+        >>> reports = seed.randomize([{3: 1, 5: -1}] * 20_000, Random(seed=1))
+        >>> seed.estimate(seed.accumulate(reports)).value.round(1)[[3, 5]].tolist()
+        [1.0, -1.0]
+
+    References
+    ----------
+    Ours: docs/net-rule.md. The idea that a seed may stand for a long report: Feldman and Talwar, 2021 (lossless
+    compression of efficient private local randomizers), with a pseudo-random generator.
+    """
+
+    t: int = 0
+    bits: int = 0
+    least: int = 0
+
+    def _resolve(self) -> None:
+        self._resolve_shape()
+        if self.positions * self.seed_length > _MOST_TABLE:
+            raise InvalidValue("dimension", self.dimension, "less: NetSub needs no table of all positions")
+        if self.t == 0:
+            self._set("t", best_net(self.epsilon, self.dimension, self.sparsity, least=self.positions).t)
+        self._integer("t", 1, self.sparsity)
+        if self.bits == 0:
+            self._set("bits", 65 + int(self.epsilon / math.log(2)))  # so that `least` keeps 64 bits
+        self._integer("bits", 1, _MOST_BITS)
+        if self.least == 0:
+            self._set("least", ceil_div(1 << self.bits, exp_floor(self.epsilon)))
+        if self.least == 1 << self.bits:
+            raise InvalidValue("epsilon", self.epsilon, "an epsilon that 64-bit weights can tell from 0")
+        self._integer("least", 1, (1 << self.bits) - 1)
+
+    @property
+    def positions(self) -> int:
+        """How many positions there are, stubs included: D = d + s."""
+        return self.dimension + self.sparsity
+
+    @property
+    def seed_length(self) -> int:
+        """How many bits a seed has."""
+        return seed_bits(self.positions, self.sparsity + 1)
+
+    @property
+    def _code(self) -> NDArray[np.uint8]:
+        return columns_of(self.positions, self.sparsity + 1)
+
+    @cached_property
+    def _trues(self) -> ExactChoice:
+        """The exact choice of how many of the s signs are true."""
+        s = self.sparsity
+        return ExactChoice([math.comb(s, a) * self._weight(2 * a - s) for a in range(s + 1)])
+
+    def _weight(self, net: int) -> int:
+        return 1 << self.bits if net >= self.t else self.least
+
+    def ratio(self) -> Fraction:
+        return Fraction(1 << self.bits, self.least)
+
+    @cached_property
+    def rates(self) -> Rates:
+        trues = sum(a * weight for a, weight in enumerate(self._trues.weights))
+        true = Fraction(trues, self.sparsity * self._trues.total)
+        return Rates(true, Fraction(1, 2), 1 - true)
+
+    @cached_property
+    def square(self) -> float:
+        return float(1 / (self.p_true - self.p_reverse) ** 2)
+
+    # -- the sampler ------------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return (ColumnSpec("private", "seed", "u1", (-(-self.seed_length // 8),)),)
+
+    @property
+    def report_bits(self) -> int:
+        return self.seed_length
+
+    @property
+    def words(self) -> int:
+        return 1 + self.sparsity + -(-self.seed_length // 64)
+
+    def _respond(self, symbols: NDArray[np.int64], draws: NDArray[np.uint64], rng: Random) -> dict[str, NDArray[Any]]:
+        s = self.sparsity
+        true = subsets(draws[:, 1 : 1 + s], self._trues.place(draws[:, 0], rng), rng)
+        seeds = unpack(np.ascontiguousarray(draws[:, 1 + s :]).view(np.uint8), self.seed_length)
+        positions, minus = self._filled(symbols)
+        wanted = (minus ^ ~true).astype(np.uint8)  # a bit of 1 says -1
+        step = max(1, _CHUNK // (s * self.seed_length))
+        for start in range(0, len(seeds), step):
+            some = slice(start, start + step)
+            # A uniform seed, moved to where its signs at the entries are the wanted ones: uniform among those seeds.
+            rows = np.moveaxis(self._code[:, positions[some]], 0, 2)
+            now = (rows & seeds[some, None]).sum(axis=2, dtype=np.int64) & 1
+            seeds[some] ^= solve(rows, wanted[some] ^ now.astype(np.uint8))
+        return {"seed": pack(seeds.astype(bool))}
+
+    def _filled(self, symbols: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Where exactly s entries are, stubs filling up what is missing, and which of them are -1."""
+        missing = symbols < 0
+        stubs = self.dimension + np.cumsum(missing, axis=1) - 1
+        return np.where(missing, stubs, symbols >> 1), ~missing & (symbols & 1 == 1)
+
+    # -- probabilities and counts -----------------------------------------------------------------------------
+
+    def check(self, reports: Reports) -> None:
+        super().check(reports)
+        spare = -self.seed_length % 8
+        if spare and len(reports) and int(reports.private["seed"][:, -1].max()) >> (8 - spare):
+            raise InvalidValue("seed", "a bit past the last", f"{self.seed_length} bits a report, then zeros")
+
+    def _minus(self, reports: Reports, positions: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
+        """Where the rows of reports say -1, of some positions: sums of whole numbers in floats, exact."""
+        seeds = unpack(reports.private["seed"], self.seed_length).astype(np.float32)
+        return np.asarray((seeds @ self._code[:, positions].astype(np.float32)).astype(np.int32) & 1 == 1)
+
+    def _net(self, reports: Reports, values: Any) -> NDArray[np.int64]:
+        found = []
+        for positions, minus in zip(*self._filled(self.symbols(values)), strict=True):
+            wrong = (self._minus(reports, positions) != minus).sum(axis=1)
+            found.append(self.sparsity - 2 * wrong)
+        return np.stack(found, axis=1)
+
+    @cached_property
+    def _each(self) -> tuple[Fraction, Fraction]:
+        """The probability of a seed that falls short, and of one that does not: 2^(L-s) seeds a pattern."""
+        seeds = Fraction(self._trues.total) * 2 ** (self.seed_length - self.sparsity)
+        return self.least / seeds, (1 << self.bits) / seeds
+
+    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+        return fractions(self._each, (self._net(reports, values) >= self.t).astype(int))
+
+    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+        short, reached = (log_fraction(each) for each in self._each)
+        return np.where(self._net(reports, values) >= self.t, reached, short)
+
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+        if self.seed_length > _ENUMERABLE:
+            return None
+        every = np.arange(1 << self.seed_length)[:, None] >> np.arange(self.seed_length) & 1
+        return Reports(self.spec_id, private={"seed": pack(every.astype(bool))})
+
+    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+        minus, step = np.zeros(self.dimension, dtype=np.int64), max(1, _CHUNK // self.dimension)
+        for start in range(0, len(reports), step):
+            minus += self._minus(reports[start : start + step], slice(0, self.dimension)).sum(axis=0)
+        return np.stack([len(reports) - minus, minus])
+
+    def _means(self, sketch: Sketch) -> NDArray[np.float64]:
+        counts = sketch.counts
+        if counts.min() < 0 or (counts.sum(axis=0) != sketch.n).any():
+            raise InvalidValue("counts", [int(counts.min()), int(counts.max())], f"{sketch.n} signs at every position")
+        return np.asarray((counts[0] - counts[1]) / sketch.n / self._gap("mean"))
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(epsilon=math.log(2), dimension=2, sparsity=1)
+        yield cls(epsilon=1.0, dimension=4, sparsity=2)
+        yield cls(epsilon=1.0, dimension=4, sparsity=3, t=3)
+        yield cls(epsilon=1.0, dimension=40, sparsity=4)

@@ -1,0 +1,168 @@
+"""How a set of signed positions is sent: as a list of symbols, or as bits, one or two for every position."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.bits import pack, unpack
+from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.base import ColumnSpec
+from hubbub.mechanisms.frequency.oracle import unsigned
+
+__all__ = ["AsBits", "AsList", "SetForm", "shortest_form"]
+
+Columns = Mapping[str, NDArray[Any]]
+Signs = NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class SetForm(ABC):
+    """The columns of reports that are sets of `size` of `positions` positions, with a sign each.
+
+    Parameters
+    ----------
+    positions, size
+        How many positions there are, and how many of them a report says.
+    """
+
+    positions: int
+    size: int
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        """The columns."""
+
+    @property
+    @abstractmethod
+    def bits(self) -> int:
+        """How many bits a report holds."""
+
+    @abstractmethod
+    def pack(self, said: Signs) -> dict[str, NDArray[Any]]:
+        """The columns of rows of signs, 0 where nothing is said."""
+
+    @abstractmethod
+    def check(self, columns: Columns) -> None:
+        """Refuse columns that are no such sets."""
+
+    @abstractmethod
+    def counts(self, columns: Columns) -> NDArray[np.int64]:
+        """How many reports say +1 (first row) and -1 (second row) at every position."""
+
+    @abstractmethod
+    def meeting(self, columns: Columns, vectors: Signs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many signs each report (row) says as each vector (column) holds them, and how many reversed."""
+
+
+class AsList(SetForm):
+    """The symbols in order: 2 p for +1 at position p, 2 p + 1 for -1.
+
+    Example:
+        >>> form = AsList(3, 2)
+        >>> form.pack(np.array([[-1, 0, 1]], dtype=np.int8))["symbol"].tolist(), form.bits
+        ([[1, 4]], 6)
+    """
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        symbols = 2 * self.positions
+        return (ColumnSpec("private", "symbol", unsigned(symbols), (self.size,), below=symbols),)
+
+    @property
+    def bits(self) -> int:
+        return self.size * (2 * self.positions - 1).bit_length()
+
+    def pack(self, said: Signs) -> dict[str, NDArray[Any]]:
+        row, position = np.nonzero(said)  # in order of rows, then of positions
+        return {"symbol": (2 * position + (said[row, position] < 0)).reshape(len(said), self.size)}
+
+    def check(self, columns: Columns) -> None:
+        if (np.diff(columns["symbol"].astype(np.int64) >> 1, axis=1) <= 0).any():
+            raise InvalidValue("symbol", "positions out of order or twice", f"{self.size} positions in order")
+
+    def counts(self, columns: Columns) -> NDArray[np.int64]:
+        counts = np.bincount(columns["symbol"].ravel(), minlength=2 * self.positions)
+        return np.ascontiguousarray(counts.reshape(-1, 2).T)
+
+    def meeting(self, columns: Columns, vectors: Signs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        both = np.stack([vectors, -vectors], axis=2).reshape(len(vectors), -1)  # what each symbol is to each vector
+        found = [row[columns["symbol"]] for row in both]
+        trues, reverses = ([(row == sign).sum(axis=1) for row in found] for sign in (1, -1))
+        return np.stack(trues, axis=1), np.stack(reverses, axis=1)
+
+
+class AsBits(SetForm):
+    """A bit a position that says +1, and one that says -1; where every position is said, only the first.
+
+    Example:
+        >>> AsBits(3, 2).pack(np.array([[-1, 0, 1]], dtype=np.int8))["minus"].tolist()
+        [[1]]
+        >>> [column.name for column in AsBits(3, 3).columns], AsBits(3, 3).bits
+        (['plus'], 3)
+    """
+
+    @property
+    def _every(self) -> bool:
+        return self.size == self.positions
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        octets = -(-self.positions // 8)
+        return tuple(ColumnSpec("private", name, "u1", (octets,)) for name in ("plus", "minus")[: 2 - self._every])
+
+    @property
+    def bits(self) -> int:
+        return self.positions if self._every else math.ceil(self.positions * math.log2(3))
+
+    def pack(self, said: Signs) -> dict[str, NDArray[Any]]:
+        return {"plus": pack(said > 0)} | ({} if self._every else {"minus": pack(said < 0)})
+
+    def check(self, columns: Columns) -> None:
+        spare = -self.positions % 8
+        for name, bits in columns.items():
+            if spare and len(bits) and int(bits[:, -1].max()) >> (8 - spare):
+                raise InvalidValue(name, "a bit past the last position", f"{self.positions} bits a report, then zeros")
+        if self._every:
+            return
+        if (columns["plus"] & columns["minus"]).any():
+            raise InvalidValue("minus", "both signs at one position", "one sign at a position, or none")
+        if (np.bitwise_count(columns["plus"] | columns["minus"]).sum(axis=1, dtype=np.int64) != self.size).any():
+            raise InvalidValue("plus", "too few or too many positions", f"{self.size} positions with a sign")
+
+    def counts(self, columns: Columns) -> NDArray[np.int64]:
+        from hubbub.kernels.columns import column_sums
+
+        plus = column_sums(columns["plus"])[: self.positions]
+        minus = len(columns["plus"]) - plus if self._every else column_sums(columns["minus"])[: self.positions]
+        return np.stack([plus, minus])
+
+    def meeting(self, columns: Columns, vectors: Signs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        plus = unpack(columns["plus"], self.positions)
+        minus = 1 - plus if self._every else unpack(columns["minus"], self.positions)
+        plus, minus = plus.astype(np.float32), minus.astype(np.float32)  # sums of at most a few thousand: exact
+        holds, turned = (vectors > 0).T.astype(np.float32), (vectors < 0).T.astype(np.float32)
+        trues, reverses = plus @ holds + minus @ turned, plus @ turned + minus @ holds
+        return trues.astype(np.int64), reverses.astype(np.int64)
+
+
+def shortest_form(positions: int, size: int) -> SetForm:
+    """The form with fewer bytes a report.
+
+    Example:
+        >>> shortest_form(136, 6), shortest_form(136, 113)
+        (AsList(positions=136, size=6), AsBits(positions=136, size=113))
+    """
+    forms = AsList(positions, size), AsBits(positions, size)
+    return min(forms, key=_bytes)
+
+
+def _bytes(form: SetForm) -> int:
+    return sum(np.dtype(column.dtype).itemsize * math.prod(column.shape) for column in form.columns)

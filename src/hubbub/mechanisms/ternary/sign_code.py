@@ -1,0 +1,102 @@
+"""Short seeds of long rows of signs, of which any few are exactly independent fair coins.
+
+Position x of a row is an element of the field GF(2^w); its bit is the inner product of the seed with the column
+(1, x, x^3, ..., x^(2l-1)), 1 + l w bits. Any 2l + 1 columns are linearly independent: of a set of positions whose
+columns sum to zero, the 1s say that it is of even size, at most 2l; squaring (which is linear here) gives the even
+powers, so all powers from 0 to 2l sum to zero, which a Vandermonde matrix allows for no set. (The dual of an extended
+BCH code.) So under a uniform seed the bits at any 2l + 1 positions are independent and fair: not nearly, but exactly.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+
+__all__ = ["columns_of", "seed_bits", "solve"]
+
+
+def seed_bits(positions: int, strength: int) -> int:
+    """How long the seed is of a row of positions, of which any `strength` are independent.
+
+    Example:
+        >>> seed_bits(136, strength=9)
+        33
+    """
+    return 1 + strength // 2 * _width(positions)
+
+
+@lru_cache(maxsize=16)
+def columns_of(positions: int, strength: int) -> NDArray[np.uint8]:
+    """The columns, one a position: row i is what bit i of a seed adds to each.
+
+    Example:
+        >>> columns_of(4, strength=3).tolist()
+        [[1, 1, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1]]
+    """
+    width = _width(positions)
+    power = np.arange(positions, dtype=np.int64)
+    square = _product(power, power, width)
+    rows = [np.ones((1, positions), dtype=np.uint8)]
+    for _ in range(strength // 2):
+        rows.append((power >> np.arange(width)[:, None] & 1).astype(np.uint8))
+        power = _product(power, square, width)
+    table = np.concatenate(rows)
+    table.flags.writeable = False
+    return table
+
+
+def solve(rows: NDArray[np.uint8], wanted: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """A seed for every system of independent equations: `rows` (systems, equations, bits) times the seed = `wanted`.
+
+    Example:
+        >>> solve(np.array([[[1, 1, 0], [0, 1, 1]]], dtype=np.uint8), np.array([[1, 0]], dtype=np.uint8)).tolist()
+        [[1, 0, 0]]
+    """
+    rows, wanted = rows.copy(), wanted.copy()
+    systems, equations, bits = rows.shape
+    every, pivots = np.arange(systems), np.empty((equations, systems), dtype=np.int64)
+    for k in range(equations):
+        pivots[k] = rows[:, k].argmax(axis=1)  # a bit that the equation has; it is taken out of all others
+        others = rows[every, :, pivots[k]]
+        if not others[:, k].all():
+            raise InvalidValue("rows", "equations that depend on each other", "independent ones")
+        others[:, k] = 0
+        rows ^= others[:, :, None] & rows[:, k, None]
+        wanted ^= others & wanted[:, k, None]
+    seeds = np.zeros((systems, bits), dtype=np.uint8)
+    for k in range(equations):
+        seeds[every, pivots[k]] = wanted[:, k]
+    return seeds
+
+
+def _width(positions: int) -> int:
+    return max(1, (positions - 1).bit_length())
+
+
+def _product(a: NDArray[np.int64], b: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """Products in GF(2^width)."""
+    modulus, result = _irreducible(width), np.zeros_like(a)
+    for bit in range(width - 1, -1, -1):
+        result = result << 1
+        result ^= modulus * (result >> width)
+        result ^= a * (b >> bit & 1)
+    return result
+
+
+@lru_cache(maxsize=32)
+def _irreducible(width: int) -> int:
+    """The smallest polynomial of a degree, as bits, that no smaller one divides."""
+    candidates = range((1 << width) + 1, 2 << width, 2)
+    if width == 1:
+        return 2  # x: GF(2) itself
+    return next(one for one in candidates if all(_rest(one, by) for by in range(2, 2 << width // 2)))
+
+
+def _rest(polynomial: int, by: int) -> int:
+    while polynomial.bit_length() >= by.bit_length():
+        polynomial ^= by << polynomial.bit_length() - by.bit_length()
+    return polynomial

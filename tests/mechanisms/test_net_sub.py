@@ -1,0 +1,282 @@
+"""The net rule against its definition by brute force: rates, epsilon, the online client, the choice of m and t."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+import hubbub as hb
+from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.ternary import net
+from hubbub.mechanisms.ternary.exclusive import best_size
+from hubbub.mechanisms.ternary.net import best_net, net_errors
+from hubbub.mechanisms.ternary.selection import advance, odds
+from hubbub.mechanisms.ternary.set_forms import AsBits, AsList
+
+# d, s, m, t: one entry; short sets; every position, an even and an odd number of entries; all but one; t above 1
+SIZES = [(2, 1, 2, 1), (3, 2, 2, 1), (3, 2, 5, 1), (3, 2, 4, 2), (3, 3, 6, 1), (3, 3, 5, 2), (4, 2, 3, 1), (3, 3, 3, 3)]
+sizes = pytest.mark.parametrize(("d", "s", "m", "t"), SIZES)
+
+# The issue's table: d = 128, s = 8. Its numbers, and those of ExSub beside them.
+TABLE = {
+    0.1: (638_818, (113, 1), 956_127),
+    0.5: (24_837, (136, 1), 35_625),
+    1.0: (6_111, (136, 1), 7_981),
+    2.0: (1_359, (6, 1), 1_484),
+    4.0: (159, (1, 1), 159),
+}
+Chances = dict[tuple[int, ...], Fraction]
+
+
+def every_set(positions: int, size: int) -> list[tuple[int, ...]]:
+    """All sets, as signs over all positions."""
+    found = []
+    for held in combinations(range(positions), size):
+        for signs in product((1, -1), repeat=size):
+            said = [0] * positions
+            for position, sign in zip(held, signs, strict=True):
+                said[position] = sign
+            found.append(tuple(said))
+    return found
+
+
+def every_vector(d: int, s: int) -> list[tuple[int, ...]]:
+    return [vector for vector in product((-1, 0, 1), repeat=d) if sum(map(abs, vector)) <= s]
+
+
+def filled(vector: tuple[int, ...], s: int) -> tuple[int, ...]:
+    """The vector, and +1 at as many of the s stubs as it has entries too few."""
+    stubs = s - sum(map(abs, vector))
+    return (*vector, *([1] * stubs), *([0] * (s - stubs)))
+
+
+def definition(mechanism: hb.NetSub, vector: tuple[int, ...]) -> Chances:
+    """In proportion to 2^bits where trues minus reverses reach t, else to `least`: nothing of the code is used."""
+    whole = filled(vector, mechanism.sparsity)
+    weights = {}
+    for said in every_set(len(whole), mechanism.m):
+        reached = sum(a * b for a, b in zip(said, whole, strict=True)) >= mechanism.t
+        weights[said] = 1 << mechanism.bits if reached else mechanism.least
+    total = sum(weights.values())
+    return {said: Fraction(weight, total) for said, weight in weights.items()}
+
+
+def offline(mechanism: hb.NetSub, vector: tuple[int, ...]) -> Chances:
+    """What `prob` says of every report, however it is packed."""
+    said = np.array(every_set(mechanism.positions, mechanism.m), dtype=np.int8)
+    columns = {c.name: mechanism.form.pack(said)[c.name].astype(c.dtype) for c in mechanism.columns}
+    reports = hb.Reports(mechanism.spec_id, private=columns)
+    mechanism.check(reports)
+    chances = mechanism.prob(reports, [{k: sign for k, sign in enumerate(vector) if sign}])[:, 0]
+    return dict(zip(map(tuple, said.tolist()), chances, strict=True))
+
+
+def online(mechanism: hb.NetSub, vector: tuple[int, ...]) -> Chances:
+    """What the online client says, followed through every branch with exact chances."""
+    weights, found = mechanism.group_weights(), defaultdict(Fraction)
+    total, whole = sum(weights.values()), filled(vector, mechanism.sparsity)
+
+    def follow(counters: list[int], said: tuple[int, ...], chance: Fraction) -> None:
+        if len(said) == len(whole):
+            found[said] += chance
+            return
+        value = whole[len(said)]
+        plus, minus, below = odds(counters, value)
+        for sign, part in ((1, plus), (-1, minus), (0, below - plus - minus)):
+            if part:
+                after = list(counters)
+                advance(after, value, sign)
+                follow(after, (*said, sign), chance * Fraction(part, below))
+
+    for (trues, reverses), weight in weights.items():
+        falses = mechanism.m - trues - reverses
+        follow([trues, reverses, falses, mechanism.sparsity, mechanism.dimension], (), Fraction(weight, total))
+    return dict(found)
+
+
+class TestByEnumeration:
+    @sizes
+    def test_online_and_offline_are_the_definition_and_epsilon_is_exact(self, d, s, m, t):
+        mechanism = hb.NetSub(epsilon=1.0, dimension=d, sparsity=s, m=m, t=t)
+        distributions = []
+        for vector in every_vector(d, s):
+            wanted = definition(mechanism, vector)
+            assert offline(mechanism, vector) == wanted
+            assert online(mechanism, vector) == wanted
+            distributions.append(wanted)
+        worst = max(
+            max(one[said] for one in distributions) / min(one[said] for one in distributions) for said in wanted
+        )
+        assert worst == mechanism.ratio()  # every input against every other: exactly e^eps, as the integers have it
+        assert math.log(worst) == pytest.approx(1.0, rel=1e-15)
+        assert mechanism.effective_epsilon <= 1.0
+
+    @sizes
+    def test_rates_are_those_of_the_definition(self, d, s, m, t):
+        mechanism = hb.NetSub(epsilon=1.5, dimension=d, sparsity=s, m=m, t=t)
+        chances = definition(mechanism, (1, *([0] * (d - 1))))
+        rate = lambda position, sign: sum(p for said, p in chances.items() if said[position] == sign)  # noqa: E731
+        assert mechanism.rates[:3] == (rate(0, 1), rate(1, 1), rate(0, -1))
+        assert rate(1, -1) == mechanism.p_false
+        assert sum(mechanism.group_weights().values()) > 0
+
+    @sizes
+    def test_the_covariance_of_frequencies_and_of_means(self, d, s, m, t):
+        mechanism = hb.NetSub(epsilon=1.5, dimension=d, sparsity=s, m=m, t=t)
+        for vector, share in (((0,) * d, 0.0), ((-1, *([0] * (d - 1))), 1.0)):
+            chances = definition(mechanism, vector)
+            said, chance = np.array(list(chances)), np.array([float(p) for p in chances.values()])
+            signs = chance @ (said[:, 0] * said[:, 1]) - (chance @ said[:, 0]) * (chance @ said[:, 1])
+            assert signs == pytest.approx(0.0, abs=1e-14)  # means of two positions, one of them not held
+            if "frequency" not in mechanism.answers:
+                continue
+            there = np.abs(said)
+            covariance = chance @ (there[:, 0] * there[:, 1]) - (chance @ there[:, 0]) * (chance @ there[:, 1])
+            gap = float(mechanism.p_true + mechanism.p_reverse - 2 * mechanism.p_false)
+            noise = mechanism.frequency_noise(1)
+            assert covariance / gap**2 == pytest.approx(noise.pair_floor + noise.pair_slope * share, rel=1e-9, abs=1e-9)
+
+    @pytest.mark.parametrize("epsilon", TABLE)
+    def test_the_table_by_enumeration_of_groups(self, epsilon):
+        # From the printed group probabilities alone, with d = 128, s = 8: sizes of groups, weights, and the gap.
+        (m, t), d, s, floor = TABLE[epsilon][1], 128, 8, Fraction(math.exp(-epsilon))
+        total = signs = net_sum = Fraction(0)
+        for a in range(s + 1):
+            for b in range(s - a + 1):
+                rest = m - a - b
+                if 0 <= rest <= d:
+                    sets = math.comb(s, a) * math.comb(s - a, b) * math.comb(d, rest) << rest
+                    weight = sets * (1 if a - b >= t else floor)
+                    total += weight
+                    signs += weight * (a + b)
+                    net_sum += weight * (a - b)
+        gap, said = net_sum / total / s, signs / total
+        real = said + (m - said) * Fraction(d - s, d)  # symbols on the d real positions, of which s are held
+        error = real / gap**2 - s
+        assert round(error) == TABLE[epsilon][0]
+        mechanism = hb.NetSub(epsilon=epsilon, dimension=d, sparsity=s)
+        assert (mechanism.m, mechanism.t) == (m, t)
+        assert mechanism.mse() == pytest.approx(float(error), rel=1e-12)
+        assert round(hb.ExSub(epsilon=epsilon, dimension=d, sparsity=s).mse()) == TABLE[epsilon][2]
+
+
+class TestChoice:
+    @pytest.mark.parametrize("of", ["mean", "frequency"])
+    @pytest.mark.parametrize(("d", "s"), [(1, 1), (5, 5), (10, 3), (12, 12), (30, 2)])
+    def test_no_other_pair_is_better(self, d, s, of):
+        for epsilon in (0.05, 0.5, 1.3, 3.0, 6.0, 9.0):
+            every = {
+                (m, t): hb.NetSub(epsilon=epsilon, dimension=d, sparsity=s, m=m, t=t).mse(of=of)
+                for m in range(1, d + s + 1)
+                for t in range(1, min(m, s) + 1)
+            }
+            m, t, error = best_net(epsilon, d, s, of=of)
+            assert every[m, t] <= min(every.values()) * (1 + 1e-9)
+            assert error == pytest.approx(every[m, t], rel=1e-9)
+
+    @pytest.mark.parametrize(("d", "s"), [(1_500, 3), (3_000, 8), (2_000, 40)])
+    def test_the_grid_finds_what_a_look_at_every_size_finds(self, d, s, monkeypatch):
+        for epsilon in (0.1, 0.7, 1.0, 1.6, 3.0, 5.0):
+            errors = net_errors(epsilon, d, s, np.arange(1, d + s + 1), of="mean")
+            monkeypatch.setattr(net, "_SIZES", 256)
+            best_net.cache_clear()
+            assert best_net(epsilon, d, s).error <= errors.min() * (1 + 1e-7)
+
+    def test_never_worse_than_exsub(self):
+        for d, s in ((1, 1), (2, 2), (8, 3), (20, 2), (40, 10), (128, 8), (300, 1)):
+            for epsilon in (0.1, 0.8, 1.5, 2.5, 4.0, 7.0):
+                ours, theirs = (kind(epsilon=epsilon, dimension=d, sparsity=s) for kind in (hb.NetSub, hb.ExSub))
+                assert ours.mse() <= theirs.mse() * (1 + 1e-12)
+
+    def test_with_one_entry_it_is_exsub(self):
+        one, other = (
+            kind(epsilon=1.0, dimension=9, sparsity=1, m=4) for kind in (hb.ExSub, lambda **k: hb.NetSub(t=1, **k))
+        )
+        assert one.rates == other.rates
+        assert one.mse(of="frequency") == other.mse(of="frequency")
+
+    def test_frequencies_are_better_told_by_exsub(self):
+        given = {"epsilon": 1.0, "dimension": 128, "sparsity": 8}
+        ours, theirs = (kind.best_for("frequency", **given).mse(of="frequency") for kind in (hb.NetSub, hb.ExSub))
+        assert ours > 1.5 * theirs
+        assert hb.ExSub.best_for("frequency", **given).m == best_size(1.0, 136, 8, of="frequency")
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"m": 9},
+            {"t": 1},
+            {"m": 7, "t": 1},
+            {"m": 3, "t": 3},
+            {"m": 1, "t": 2},
+            {"m": 3, "t": -1},
+            {"m": 3.0, "t": 1},
+        ],
+    )
+    def test_sizes_that_are_none_are_refused(self, wrong):
+        with pytest.raises(InvalidValue, match=r"^[mt]: "):
+            hb.NetSub(epsilon=1.0, dimension=4, sparsity=2, **wrong)
+        for kind in (hb.NetSub, hb.ExSub):
+            with pytest.raises(InvalidValue):
+                kind.best_for("frequency", epsilon=-1.0, dimension=4, sparsity=2)
+
+
+class TestReports:
+    def test_a_sign_at_every_position_is_one_bit_a_position(self):
+        whole = hb.NetSub(epsilon=1.0, dimension=128, sparsity=8)
+        assert (whole.report_bits, whole.report_bytes) == (136, 17)
+        most = hb.NetSub(epsilon=0.1, dimension=128, sparsity=8)
+        assert isinstance(most.form, AsBits)
+        assert (most.report_bits, most.report_bytes) == (216, 34)
+        assert isinstance(hb.NetSub(epsilon=2.0, dimension=128, sparsity=8).form, AsList)
+
+    def test_where_every_position_is_said_there_are_no_frequencies(self):
+        whole = hb.NetSub(epsilon=1.0, dimension=6, sparsity=2, m=8, t=1)
+        sketch = whole.accumulate(whole.randomize([{0: 1}] * 50, hb.Random(seed=1)))
+        assert whole.answers == ("mean",)
+        assert whole.mse(of="frequency") == math.inf
+        for of in ("frequency", "conditional"):
+            with pytest.raises(InvalidValue, match="of"):
+                whole.estimate(sketch, of=of)
+        assert whole.estimate(sketch).spread is None
+        assert "frequency" in hb.NetSub(epsilon=1.0, dimension=6, sparsity=2, m=7, t=1).answers
+
+    @pytest.mark.parametrize(("m", "field"), [(5, "plus"), (4, "plus"), (2, "symbol")])
+    def test_what_is_no_such_set_is_refused(self, m, field):
+        mechanism = hb.NetSub(epsilon=1.0, dimension=300, sparsity=5, m={5: 305, 4: 250, 2: 4}[m], t=1)
+        reports = mechanism.randomize([{0: 1}], hb.Random(seed=1))
+        columns = {name: array.copy() for name, array in reports.private.items()}
+        columns[field][0, -1] |= 0x80 if field == "plus" else 0
+        if field == "symbol":
+            columns[field][0, 0] = columns[field][0, 1]
+        with pytest.raises(InvalidValue, match=field):
+            mechanism.check(hb.Reports(mechanism.spec_id, private=columns))
+        if m == 4:
+            columns = {name: array.copy() for name, array in reports.private.items()}
+            columns["plus"][0, 0] = columns["minus"][0, 0] = 1
+            with pytest.raises(InvalidValue, match="both signs"):
+                mechanism.check(hb.Reports(mechanism.spec_id, private=columns))
+            columns["plus"][:] = columns["minus"][:] = 0
+            with pytest.raises(InvalidValue, match="too few"):
+                mechanism.check(hb.Reports(mechanism.spec_id, private=columns))
+
+
+class TestOnline:
+    def test_what_is_heard_over_time_is_a_sketch_like_any_other(self):
+        # 8 timestamps of 3 entries; estimates within five stated standard errors, failure probability below 1e-4.
+        mechanism = hb.NetSub(epsilon=1.0, dimension=24, sparsity=4)
+        client, rng, n = hb.OnlineExSub(mechanism), hb.Random(seed=6), 20_000
+        rows = np.zeros((n, 24), dtype=np.int8)
+        rows[:, 2], rows[::2, 10], rows[::3, 23] = 1, -1, 1
+        state, sketch = client.start(n, rng), client.enrolled(n)
+        for step in range(8):
+            state, said = client.step(state, rows[:, 3 * step : 3 * step + 3], rng)
+            sketch = sketch + client.heard(said, 3 * step)
+        estimate = mechanism.estimate(sketch)
+        assert (np.abs(estimate.value - rows.mean(axis=0)) <= 5 * estimate.stderr).all()
+        assert (state.to_come == 4).all()  # the stubs, which need not be said
