@@ -178,7 +178,7 @@ class Crowd:
             values: list[Any] = ["yes" if person % 10 < dark else "no" for person in people]
         elif hasattr(mechanism, "low") or ask.view.spec().get("view") == "Clipped":
             values = [10.0 * dark + person % 10 for person in people]
-        elif name in ("Collision", "CoCo", "ExSub"):
+        elif name in ("Collision", "CoCo", "ExSub", "NetSub", "NetSeed"):
             values = [((0, 0.5), (1 + person % 3, -0.5)) if person % 10 < dark else ((2, 1.0),) for person in people]
         else:
             values = [int(person % 10 < dark) for person in people]

@@ -25,7 +25,10 @@ from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 from hubbub.protocols.view import View
 from hubbub.protocols.window.question import Question
 
-__all__ = ["TERNARY", "Keyed"]
+__all__ = ["ARITHMETIC", "TERNARY", "Keyed"]
+
+ARITHMETIC = 2
+"""The version of what is asked and released: 2 asks by the net rule where that errs least."""
 
 TERNARY: dict[str, type[TernaryMechanism]] = {
     "ExSub": ExSub,

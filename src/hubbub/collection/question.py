@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from hubbub.collection.build import asked_of, is_mean
 from hubbub.collection.fields import labels_of
+from hubbub.collection.keyed import ARITHMETIC as KEYED_ARITHMETIC
 from hubbub.collection.moving import Moves
 from hubbub.collection.turn import start_of, turned
 from hubbub.core.domain import Domain, Sets, Strings
@@ -148,7 +149,8 @@ class QuestionSpec:
         """
         if self.kind == "stream":
             return METHODS[str(self.method)].arithmetic
-        return CHANGES_ARITHMETIC if self.kind == "changes" else STEADY_ARITHMETIC
+        own = {"changes": CHANGES_ARITHMETIC, "keyvalue": KEYED_ARITHMETIC}
+        return own.get(self.kind, STEADY_ARITHMETIC)
 
     @property
     def everyone(self) -> bool:

@@ -34,8 +34,8 @@ _TO_2 = (
     "ALTER TABLE eras ADD COLUMN arithmetic INTEGER NOT NULL DEFAULT 0",
     # The ids that version 1 kept in segments are packed into pages when their asks are next restored.
     """CREATE TABLE IF NOT EXISTS id_pages (
-        collection TEXT NOT NULL, ask TEXT NOT NULL, page BIGINT NOT NULL, ids {bytes} NOT NULL,
-        PRIMARY KEY (collection, ask, page)
+        collection TEXT NOT NULL, ask TEXT NOT NULL, page BIGINT NOT NULL, part INTEGER NOT NULL, ids {bytes} NOT NULL,
+        PRIMARY KEY (collection, ask, page, part)
     )""",
     """CREATE TABLE IF NOT EXISTS expired_asks (
         collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, last BIGINT NOT NULL,
