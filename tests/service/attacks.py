@@ -126,12 +126,16 @@ async def slow_headers(attacker: Attacker) -> None:
 async def unfinished_bodies(attacker: Attacker) -> None:
     """As much of a body as is taken, but for the last byte."""
     head = f"POST /v1/reports HTTP/1.1\r\nContent-Type: {BATCH_TYPE}\r\nContent-Length: {MOST_BODY}\r\n\r\n".encode()
-    body = bytes(MOST_BODY - 1)
+    piece, last = bytes(65536), bytes(MOST_BODY % 65536 or 65535)  # not all at once: memory is faster than any network
 
     async def act() -> None:
         async with attacker.connection() as (reader, writer):
             writer.write(head)
-            writer.write(body)
+            for _ in range((MOST_BODY - 1) // 65536):
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0)
+            writer.write(last)
             await reader.read(1)
             attacker.told["sent away"] += 1
             await asyncio.sleep(0.5)

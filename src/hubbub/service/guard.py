@@ -66,22 +66,25 @@ class Guard:
     def __len__(self) -> int:
         return len(self._all)
 
+    def refuses(self, address: str) -> bool:
+        """Whether an address has too many connections, or goes on after many refusals; it is counted."""
+        if address in self._proxies:
+            return False
+        many = self._senders[address] >= self.limits.sender_connections
+        if many or self._blocked(address):
+            self.closed["sender_connections" if many else "blocked"] += 1
+            return True
+        return False
+
     def enter(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> bool:
-        """Take a new connection in, unless its sender has too many."""
-        address = connection.address
-        if self._blocked(address):
-            self._close(connection, "blocked")
-            return False
-        if address not in self._proxies and self._senders[address] >= self.limits.sender_connections:
-            self._close(connection, "sender_connections")
-            return False
+        """Take a new connection in; if there is no room, another one has to go."""
         if len(self._all) >= self._most:
             oldest = next(iter(self._waiting), None)
             self._close(oldest or connection, "connections")
             if oldest is None:
                 return False
         self._all.add(connection)
-        self._senders[address] += 1
+        self._senders[connection.address] += 1
         if self._sweep is None:
             self._sweep = loop.call_later(_SWEEP, self._look, loop)
         return True

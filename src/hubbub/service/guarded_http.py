@@ -63,8 +63,7 @@ class _Guarded(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, if there is room."""
         self.transport = transport
-        peer = transport.get_extra_info("peername")
-        self.address = network_of(peer[0]) if isinstance(peer, tuple) else ""
+        self.address = _address(transport)
         if self.guard.enter(self, self.loop):
             super().connection_made(transport)
             self._enter("header", self.guard.limits.header_seconds)
@@ -165,11 +164,37 @@ class _Guarded(HttpToolsProtocol):
         self._refusal = Problem(431, "header_too_large", detail)
 
 
-def guarded(guard: Guard) -> type[HttpToolsProtocol]:
+class _Door(asyncio.Protocol):
+    """What a connection meets first: who is sent away costs no parser."""
+
+    __slots__ = ("_more",)
+    guard: Guard
+    inside: type[_Guarded]
+
+    def __init__(self, **more: Any) -> None:
+        self._more = more
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Let it in, or close it."""
+        if self.guard.refuses(_address(transport)):
+            transport.abort()
+            return
+        connection = self.inside(**self._more)
+        transport.set_protocol(connection)
+        connection.connection_made(transport)
+
+
+def _address(transport: asyncio.Transport) -> str:
+    peer = transport.get_extra_info("peername")
+    return network_of(peer[0]) if isinstance(peer, tuple) else ""
+
+
+def guarded(guard: Guard) -> type[asyncio.Protocol]:
     """The protocol of a server whose connections a guard watches.
 
     Example:
-        >>> issubclass(guarded(Guard()), HttpToolsProtocol)
+        >>> issubclass(guarded(Guard()), asyncio.Protocol)
         True
     """
-    return type("Guarded", (_Guarded,), {"guard": guard})
+    inside = type("Guarded", (_Guarded,), {"guard": guard})
+    return type("Door", (_Door,), {"guard": guard, "inside": inside})
