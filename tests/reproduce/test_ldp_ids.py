@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hubbub.core.random import Random
+from hubbub.reproduce import ldp_ids
 from hubbub.reproduce.claims import VERDICTS
 from hubbub.reproduce.harness import REPRODUCTIONS, Context
 from hubbub.reproduce.ldp_ids.figure_5 import figure_5
@@ -15,7 +16,6 @@ from hubbub.reproduce.ldp_ids.numbers import FORMS, after, delays, percentile
 from hubbub.reproduce.ldp_ids.sources import binary, linear, logistic, normal, replay, sine
 from hubbub.reproduce.ldp_ids.sweep import BITS, METHODS, MSE, PAIRS, SPREAD, Setting, mean, scores, sweep, theory
 from hubbub.reproduce.ldp_ids.table_2 import PRINTED, SETTINGS, table_2
-from hubbub.simulate import ldp_ids
 from hubbub.simulate.real_streams import flights_stream, taxi_stream
 from hubbub.simulate.roc import auc, event_threshold, roc
 

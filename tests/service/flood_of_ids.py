@@ -39,11 +39,10 @@ def flood(folder: Path, count: int) -> dict[str, Any]:
     collector, rng = opened(folder), Random(seed=1)
     (window,) = collector.board.windows.values()
     hole = b"\xaa" * (16 * BATCH)
-    frame = encode_batch(
-        COLLECTION.collection_id, window.ask.ask_id, hole, EXACT.randomize([3] * BATCH, Random(seed=0))
-    )
+    reports = EXACT.randomize([3] * BATCH, Random(seed=0))
+    frame = encode_batch(COLLECTION.name, COLLECTION.version, window.name, hole, reports)
     before, after = frame.split(hole)
-    began, shed, longest = time.monotonic(), 0, 0.0
+    began, shed, longest, first = time.monotonic(), 0, 0.0, 0
     for _ in range(count // BATCH):
         body, then = before + rng.bytes(16 * BATCH) + after, time.monotonic()
         try:
@@ -51,8 +50,10 @@ def flood(folder: Path, count: int) -> dict[str, Any]:
         except Refused:
             shed += BATCH
         longest = max(longest, time.monotonic() - then)
+        first = first or peak_memory()  # with everything loaded that one batch needs
     collector.tick()
-    return {"held": len(window.seen), "shed": shed, "longest": longest, **told(collector, began)}
+    grown = peak_memory() - first
+    return {"held": len(window.seen), "shed": shed, "longest": longest, "grown": grown, **told(collector, began)}
 
 
 def start(folder: Path) -> dict[str, Any]:
@@ -67,10 +68,14 @@ def start(folder: Path) -> dict[str, Any]:
     return {"held": len(window.seen), "n": window.sketch.n, "known": int((known == 1).sum()), **made}
 
 
-def told(collector: Collector, began: float) -> dict[str, Any]:
+def peak_memory() -> int:
     import resource
 
-    seconds, peak = time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def told(collector: Collector, began: float) -> dict[str, Any]:
+    seconds, peak = time.monotonic() - began, peak_memory()
     disk = sum(path.stat().st_size for path in Path(collector.store._path).parent.glob("store.db*"))  # type: ignore[attr-defined]
     return {"seconds": seconds, "cpu": time.process_time(), "memory": peak, "disk": disk}
 

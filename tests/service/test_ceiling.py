@@ -211,7 +211,8 @@ def test_a_million_ids_take_little_memory_and_are_known_after_a_restart(tmp_path
     again = flooded(tmp_path, "start")
     assert again["held"] == again["n"] == 1_000_000
     assert again["known"] == 512
-    assert max(sent["memory"], again["memory"]) < 250 << 20
+    assert sent["grown"] < 48 << 20  # a table of all ids would take 48 to 96 bytes each
+    assert max(sent["memory"], again["memory"]) < 400 << 20
     assert sent["disk"] < 60 << 20
 
 

@@ -19,7 +19,7 @@ from test_kept import KEEPING
 
 from hubbub import Random
 from hubbub.collection import load_collection, open_sealed
-from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
 from hubbub.protocols.ask import Ask
 
 TEXT = KEEPING.replace('step = "100s"', 'step = "2s"').replace('lateness = "10s"', 'lateness = "1s"')
@@ -98,7 +98,8 @@ class Senders(threading.Thread):
                     ask = Ask.from_spec(one["ask"])
                     values = (["maybe", "yes"] if one["question"] == "words" else [7, 9]) * (SOME // 2)
                     reports = ask.mechanism.randomize(values, rng)
-                    frame = encode_batch(COLLECTION.collection_id, ask.ask_id, rng.bytes(16 * SOME), reports)
+                    name = AnswerName(one["question"], one["run"], ask.step, one["round"], one["part"])
+                    frame = encode_batch(COLLECTION.name, COLLECTION.version, name, rng.bytes(16 * SOME), reports)
                     self.acknowledged += self._serving.request("/v1/reports", frame)["accepted"]
             except (OSError, http.client.HTTPException):
                 return  # killed

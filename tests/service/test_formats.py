@@ -28,7 +28,7 @@ def test_a_version_stays_as_it_was_signed_and_the_next_has_the_new_format(monkey
     text = EXAMPLE.replace("[schedule]", '[schedule]\nretention = "14d"')
     spec = load_collection(text).spec()
     del spec["retention_days"]
-    monkeypatch.setattr(documents, "COLLECTION", DocumentFormat("collection", 2, {1: in_weeks}))
+    monkeypatch.setattr(documents, "COLLECTION", DocumentFormat("collection", 3, {1: dict, 2: in_weeks}))
     store, clock = SqliteStore(":memory:"), ManualClock(7200.0)
     older = Collector([Collection.from_spec({**spec, "retention_weeks": 2})], store, clock=clock, keys=KEYS)
     newer = Collector([load_collection(text)], store, clock=clock, keys=KEYS)
@@ -42,7 +42,7 @@ def test_a_version_stays_as_it_was_signed_and_the_next_has_the_new_format(monkey
         Collector([load_collection(text.replace("14d", "21d"))], store, clock=clock, keys=KEYS)
     later = Collector([load_collection(text.replace("version = 1", "version = 2"))], store, clock=clock, keys=KEYS)
     assert later.served.outdated == {("themes", 1): signed}
-    assert open_sealed(json.loads(later.specs["themes"].body), KEYS.public)["format"] == 2
+    assert open_sealed(json.loads(later.specs["themes"].body), KEYS.public)["format"] == 3
     clock.set(7200.0 + 20 * 86400)
     later.tick()  # and what is promised of the older version's retention is read in weeks
     assert store.era(signed, "popular") is None

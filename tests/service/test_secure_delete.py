@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.service.store import sqlite
-from hubbub.service.store.base import AskKey, AskRow, Changes, EraRow, Expiry, StoreFailed
+from hubbub.service.store.base import AskKey, AskRow, Changes, EraRow, Expiry, IdPage, StoreFailed
 from hubbub.service.store.sqlite import SqliteStore
 
 ERA = EraRow("c" * 32, "q", 5)
@@ -18,7 +18,9 @@ IDS, REPORT, SKETCH, LATER = (word * 50 for word in (b"--ids--", b"--report--", 
 
 def filled(store: SqliteStore) -> AskKey:
     ask = AskRow("c" * 32, "a" * 32, "q", 5, 5, 1, "{}", 1.5, 2.5, False, False, SKETCH)
-    store.commit(Changes(eras=[ERA], asks=[ask], segments=[(ask.key, IDS)], reports=[(ask.key, 1, REPORT)]))
+    store.commit(
+        Changes(eras=[ERA], asks=[ask], id_pages=[IdPage(*ask.key, 0, 0, IDS)], reports=[(ask.key, 1, REPORT)])
+    )
     store.commit(Changes(sketches={ask.key: LATER}, finals=[ask.key]))
     return ask.key
 

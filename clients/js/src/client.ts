@@ -165,7 +165,8 @@ export class Client {
       this.asks?.step === stepAt(this.collection, at) && at < (this.asks.closes as number) * 1000;
     if (!current()) {
       const asks = await fetchSealed(this.#store, this.#address("/asks"), this.#options.keys);
-      exactly("asks", asks, "asks closes collection step version");
+      exactly("asks", asks, "asks closes collection format step version");
+      check(asks.format === 2, "format", "2: all that this client reads");
       if (asks.version !== this.collection.version) await this.load(); // there is a new version
       const { name, version } = this.collection;
       check(asks.collection === name && asks.version === version, "version", "asks of the collection in force");
