@@ -39,7 +39,7 @@ lint: $(VENV)/dev.stamp ## style, types, layers
 	@$(VENV)/bin/lint-imports
 
 test: lint ## lint, doctests, tests
-	@$(PY) -m pytest --numprocesses auto --dist loadfile
+	@$(PY) -m pytest --numprocesses auto --dist worksteal
 
 test-slow: $(VENV)/dev.stamp ## the statistical sweeps
 	@$(PY) -m pytest -m slow tests
