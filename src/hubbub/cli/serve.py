@@ -79,7 +79,7 @@ def serve(
         rate=quota,
         burst=max(1, round(2 * quota)),
         ceilings=Ceilings(ask=ceiling, kept_ask=min(ceiling, Ceilings.kept_ask), held=2 * ceiling),
-        senders=SenderLimits(rate=sender_quota, burst=max(1, round(10 * sender_quota)), secret=secret),
+        senders=SenderLimits(rate=sender_quota, burst=max(1, round(4 * sender_quota)), secret=secret),
         connections=ConnectionLimits(connections=connections),
     )
     loaded = [load_collection(path) for path in collections]

@@ -51,7 +51,7 @@ class SenderLimits:
     """
 
     rate: float = 5_000.0
-    burst: int = 50_000
+    burst: int = 20_000
     secret: bytes | None = None
     most: int = 1 << 16
 
