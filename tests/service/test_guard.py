@@ -122,11 +122,13 @@ SLOW = {
 @pytest.mark.parametrize("name", SLOW)
 def test_nobody_keeps_a_connection_for_nothing(name: str, quick: Guarded):
     state, sent = SLOW[name]
-    before = quick.guard.closed[state]
+    # A request that is answered before its body has come is at rest, or not, as the answer or the body comes first.
+    states = (state, "idle") if sent.startswith(b"POST /healthz") else (state,)
+    before = sum(quick.guard.closed[state] for state in states)
     with quick.connect() as connection:
         connection.sendall(sent)
         heard(connection)  # until it is closed
-    quick.until(lambda: quick.guard.closed[state] >= before + 1)
+    quick.until(lambda: sum(quick.guard.closed[state] for state in states) >= before + 1)
 
 
 def test_those_who_drip_are_closed_all_the_same(quick: Guarded):
