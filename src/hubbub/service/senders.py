@@ -80,11 +80,17 @@ class Senders:
             raise Refused("over_sender_quota", said, wait=wait)
 
     def blocked(self, address: str) -> bool:
-        """Whether someone goes on after many refusals: then not even a connection is taken."""
+        """Whether someone goes on after many refusals: then not even a connection is taken.
+
+        Who is in debt pays for a connection, too: else many at once would all be let in before the first is refused.
+        """
         if not len(self._quota) or address in PROXIES:
             return False
         name = self.name(address, ())
-        return name is not None and self._quota.left(name) < -self._limits.burst
+        left = self._quota.left(name) if name is not None else 0.0
+        if name is not None and -self._limits.burst <= left < 0:
+            self._quota.owe(name, PRICE)
+        return left < -self._limits.burst
 
     def correct(self, name: str | None, reports: int) -> None:
         """Count so many more, or fewer: a request that was let through has other reports than it looked like."""
