@@ -43,7 +43,7 @@ mechanism = "OLH"
 
 
 def collector(folder: Path) -> int:
-    from hubbub.collection import load_collection
+    from hubbub.authoring import load_collection
     from hubbub.dashboard.app import dashboard
     from hubbub.service.auth import Tokens
     from hubbub.service.collector import Collector, Limits

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from hubbub.collection import check, forecast, load_collection, promise, rewrite
-from hubbub.collection.rewrite import TomlFormat
-from hubbub.collection.toml import EXAMPLE
+from hubbub.authoring import check, forecast, load_collection, promise, rewrite
+from hubbub.authoring.rewrite import TomlFormat
+from hubbub.authoring.toml import EXAMPLE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 UNSAFE = EXAMPLE.replace("epsilon = 1.0", "epsilon = 9.0").replace("event = 1.0", "event = 9.0")

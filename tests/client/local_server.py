@@ -15,8 +15,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import MappingProxyType
 from typing import Any
 
+from hubbub.authoring import load_collection
 from hubbub.client import Response, Unreachable
-from hubbub.collection import Collection, Keys, load_collection, seal
+from hubbub.collection import Collection, Keys, seal
 from hubbub.collection.formats import ASKS
 from hubbub.collection.sealing import tag_of
 from hubbub.collection.wire import JSON_TYPE, AnswerName, decode_upload, decode_upload_json

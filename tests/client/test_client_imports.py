@@ -40,7 +40,7 @@ STREAM = f"""
 import sys
 sys.path.insert(0, {HERE!r})
 from hubbub.client import Client
-from hubbub.collection import load_collection
+from hubbub.authoring import load_collection
 from hubbub.core.random import Random
 text = '''
 name = "survey"
@@ -79,7 +79,7 @@ def test_a_client_loads_no_analytics_and_no_server(code: str) -> None:
     assert not {name.partition(".")[0] for name in modules} & HEAVY
     parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("hubbub.")}
     assert parts <= {
-        f"hubbub.{part}" for part in ("client", "collection", "core", "mechanisms", "privacy", "protocols")
+        f"hubbub.{part}" for part in ("authoring", "client", "collection", "core", "mechanisms", "privacy", "protocols")
     }
 
 

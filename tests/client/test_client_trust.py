@@ -241,7 +241,7 @@ def test_an_older_version_is_refused_and_so_is_a_changed_one(folder: Path, clock
 
 
 def test_an_unsafe_collection_is_refused(folder: Path, clock: ManualClock) -> None:
-    from hubbub.collection.toml import read_collection
+    from hubbub.authoring.toml import read_collection
 
     unsafe = read_collection(TEXT.replace("epsilon = 1.0", "epsilon = 90.0").replace("event = 1.0", "event = 90.0"))
     server = LocalServer(survey())

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from hubbub.collection import Collection, Keys, load_collection, open_sealed, rewrite, seal
+from hubbub.authoring import load_collection, rewrite
+from hubbub.authoring.check import open_collection
+from hubbub.authoring.rewrite import OutdatedFile, TomlFormat
+from hubbub.authoring.toml import EXAMPLE
+from hubbub.collection import Collection, Keys, open_sealed, seal
 from hubbub.collection import formats as documents
-from hubbub.collection.check import open_collection
 from hubbub.collection.formats import DocumentFormat
-from hubbub.collection.rewrite import OutdatedFile, TomlFormat
-from hubbub.collection.toml import EXAMPLE
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.migrations import UnknownFormat
 from hubbub.core.spec import spec_id

@@ -12,8 +12,9 @@ import hubbub.collection
 for module in pkgutil.iter_modules(hubbub.collection.__path__, "hubbub.collection."):
     importlib.import_module(module.name)
 from hubbub import Random
-from hubbub.collection import Keys, check, forecast, load_collection, open_collection, promise, seal
-from hubbub.collection.toml import EXAMPLE
+from hubbub.authoring import check, forecast, load_collection, open_collection, promise
+from hubbub.collection import Keys, seal
+from hubbub.authoring.toml import EXAMPLE
 from hubbub.collection.wire import Entry, decode_upload, encode_upload
 collection = load_collection(EXAMPLE)
 keys = Keys.new()
@@ -33,4 +34,4 @@ def test_a_collection_is_light() -> None:
     modules = done.stdout.split()
     assert not {name.partition(".")[0] for name in modules} & HEAVY
     parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("hubbub.")}
-    assert parts == {f"hubbub.{part}" for part in ("collection", "core", "mechanisms", "privacy", "protocols")}
+    assert parts == {f"hubbub.{part}" for part in ("authoring", "collection", "core", "mechanisms", "privacy", "protocols")}

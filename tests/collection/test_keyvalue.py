@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hubbub import Random
-from hubbub.collection import check
+from hubbub.authoring import check
+from hubbub.authoring.toml import EXAMPLE, read_collection
 from hubbub.collection.keyed import TERNARY, Keyed
-from hubbub.collection.toml import EXAMPLE, read_collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.keyvalue import KeyValue
 

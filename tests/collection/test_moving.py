@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.collection import Collection, check, forecast, load_collection, promise
+from hubbub.authoring import check, forecast, load_collection, promise
+from hubbub.authoring.toml import EXAMPLE, read_collection
+from hubbub.collection import Collection
 from hubbub.collection.moving import Moves
 from hubbub.collection.spending import cost_of, total_of, worst_of
-from hubbub.collection.toml import EXAMPLE, read_collection
 from hubbub.core.domain import Categorical, Ordinal, Sets
 from hubbub.core.errors import InvalidValue
 

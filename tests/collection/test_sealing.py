@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.collection.conftest import make
 
-from hubbub.collection import Collection, Keys, UnsafeCollection, open_collection, open_sealed, seal
+from hubbub.authoring import UnsafeCollection, open_collection
+from hubbub.authoring.toml import EXAMPLE, read_collection
+from hubbub.collection import Collection, Keys, open_sealed, seal
 from hubbub.collection.sealing import sign, verify
-from hubbub.collection.toml import EXAMPLE, read_collection
 from hubbub.core.domain import Numeric
 from hubbub.core.errors import DecodeError, InvalidValue
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.collection.conftest import QUESTIONS, make
 
-from hubbub.collection import Collection, QuestionSpec, check
+from hubbub.authoring import check
+from hubbub.collection import Collection, QuestionSpec
 from hubbub.collection.spending import cost_of
 from hubbub.core.domain import Ordinal
 from hubbub.core.errors import InvalidValue

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from hubbub import Random
-from hubbub.collection import Collection, Keys, ManualClock, load_collection
+from hubbub.authoring import load_collection
+from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.collection.wire import BATCH_TYPE, encode_batch
 from hubbub.data import emoji
 from hubbub.service.collector import Collector

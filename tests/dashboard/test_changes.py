@@ -9,7 +9,8 @@ from pages_visit import ask
 from starlette.applications import Starlette
 
 from hubbub import Random
-from hubbub.collection import Keys, ManualClock, load_collection
+from hubbub.authoring import load_collection
+from hubbub.collection import Keys, ManualClock
 from hubbub.collection.wire import BATCH_TYPE, encode_batch
 from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.pages import routes

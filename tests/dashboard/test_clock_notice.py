@@ -7,8 +7,9 @@ from pages_outline import Outline
 from pages_visit import ask
 from starlette.applications import Starlette
 
-from hubbub.collection import Keys, load_collection
-from hubbub.collection.toml import EXAMPLE
+from hubbub.authoring import load_collection
+from hubbub.authoring.toml import EXAMPLE
+from hubbub.collection import Keys
 from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.pages import routes
 from hubbub.service.collector import Collector

@@ -11,7 +11,7 @@ from pages_outline import Element, Outline
 from pages_visit import ask
 from starlette.applications import Starlette
 
-from hubbub.collection import load_collection
+from hubbub.authoring import load_collection
 from hubbub.dashboard.answer import Value
 from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.pages import routes

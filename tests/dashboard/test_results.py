@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pages_outline import Element, Outline
 
-from hubbub.collection import promise
-from hubbub.collection.poisoning import poisoning
+from hubbub.authoring import promise
+from hubbub.authoring.poisoning import poisoning
 from hubbub.dashboard.answer import Answer, Value
 from hubbub.dashboard.headline import headline
 from hubbub.dashboard.ingest import EXPLAINED

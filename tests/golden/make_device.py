@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hubbub.authoring import load_collection
 from hubbub.client import Client, Response, Transport
-from hubbub.collection import Keys, ManualClock, load_collection
+from hubbub.collection import Keys, ManualClock
 from hubbub.core.event import Event
 from hubbub.core.random import Random
 from hubbub.privacy.ledger import Budget, DeviceClock, Ledger

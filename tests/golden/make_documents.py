@@ -15,7 +15,7 @@ from typing import Any
 from make_store import KEYS, WHOLE, World
 from make_transcripts import HEAD
 
-from hubbub.collection import load_collection, read_collection
+from hubbub.authoring import load_collection, read_collection
 from hubbub.collection.wire import AnswerName, Entry, encode_batch, encode_upload, encode_upload_json
 from hubbub.core.random import Random
 from hubbub.mechanisms import MECHANISMS
@@ -28,7 +28,7 @@ FILES = Path(__file__).parents[2] / "examples"
 
 def make_toml(folder: Path) -> None:
     """A large file, one with every kind of question, and the smallest there is."""
-    from hubbub.collection.toml import EXAMPLE
+    from hubbub.authoring.toml import EXAMPLE
 
     (folder / "small.toml").write_text(EXAMPLE)
     (folder / "large.toml").write_text((FILES / "telemetry.toml").read_text())

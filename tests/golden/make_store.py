@@ -16,7 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hubbub.collection import Collection, Keys, ManualClock, load_collection
+from hubbub.authoring import load_collection
+from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.collection.wire import BATCH_TYPE, encode_batch
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.authoring.toml import read_collection
 from hubbub.collection.spec import Collection
-from hubbub.collection.toml import read_collection
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask, Release

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from make_documents import every_mechanism
 
+from hubbub.authoring import read_collection
+from hubbub.authoring.check import open_collection
+from hubbub.authoring.rewrite import TOML, OutdatedFile
 from hubbub.client import store as client
 from hubbub.client.documents import _asks
-from hubbub.collection import read_collection
-from hubbub.collection.check import open_collection
 from hubbub.collection.formats import ASKS, COLLECTION
-from hubbub.collection.rewrite import TOML, OutdatedFile
 from hubbub.collection.wire import (
     decode_batch,
     decode_upload,

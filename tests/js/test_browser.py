@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hubbub import GRR
-from hubbub.collection import Collection, QuestionSpec, load_collection
+from hubbub.authoring import load_collection
+from hubbub.collection import Collection, QuestionSpec
 from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets, Strings
 from hubbub.core.keyvalue import KeyValue
 from hubbub.core.reports import Reports

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hubbub.authoring.toml import EXAMPLE, load_collection
 from hubbub.collection import Keys
-from hubbub.collection.toml import EXAMPLE, load_collection
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from hubbub.collection import load_collection
+from hubbub.authoring import load_collection
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page

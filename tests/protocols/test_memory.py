@@ -16,13 +16,13 @@ from hubbub.protocols.cohort import Pointer
 from hubbub.protocols.driver import Conversation, Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.steady import steady
-from hubbub.protocols.window import METHODS, Frequencies, Means, Question, window_stream
+from hubbub.protocols.window import METHODS, Frequencies, Means, Statistic, window_stream
 from hubbub.protocols.window.control import Kalman, Pid
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last
 
 STEPS, W = 24, 4
-QUESTIONS: dict[str, Question] = {"shares": Frequencies(3), "mean": Means(0.0, 2.0)}
+QUESTIONS: dict[str, Statistic] = {"shares": Frequencies(3), "mean": Means(0.0, 2.0)}
 Make = Callable[[Memory], Protocol]
 
 

@@ -16,7 +16,7 @@ from hubbub.privacy.ledger import BudgetExceeded
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import Protocol, converse
-from hubbub.protocols.window import METHODS, Frequencies, Means, PopulationDivision, Question, window_stream
+from hubbub.protocols.window import METHODS, Frequencies, Means, PopulationDivision, Statistic, window_stream
 from hubbub.protocols.window.clipping import clipped_means
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last
@@ -65,7 +65,7 @@ def run_cases(method: str, cases: int, seed: int) -> None:
     for _ in range(cases):
         w = int(pick.integers(1, 7))
         epsilon = float(pick.choice([0.1, 0.5, 1.0, 2.0, 1 / 3, 4.0]))
-        questions: list[Question] = [Frequencies(2), Frequencies(int(pick.integers(2, 30))), Means(0.0, 1.0)]
+        questions: list[Statistic] = [Frequencies(2), Frequencies(int(pick.integers(2, 30))), Means(0.0, 1.0)]
         question = questions[int(pick.integers(3))]
         steps = int(pick.integers(w, 3 * w + 4))
         options = {"beta": float(pick.choice([0.1, 0.5, 0.9]))} if method[1:] in ("BD", "BA", "PD", "PA") else {}

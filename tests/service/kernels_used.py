@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from hubbub import Random
-from hubbub.collection import load_collection
+from hubbub.authoring import load_collection
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.service.template import Template

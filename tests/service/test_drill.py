@@ -18,7 +18,8 @@ import pytest
 from test_kept import KEEPING
 
 from hubbub import Random
-from hubbub.collection import load_collection, open_sealed
+from hubbub.authoring import load_collection
+from hubbub.collection import open_sealed
 from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
 from hubbub.protocols.ask import Ask
 

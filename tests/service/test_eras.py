@@ -11,7 +11,8 @@ import pytest
 from exact_world import batch_frame, exact_collection
 
 from hubbub import Random
-from hubbub.collection import Collection, Keys, ManualClock, load_collection
+from hubbub.authoring import load_collection
+from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.protocols import window
 from hubbub.service import retention, rounds
 from hubbub.service.collector import Collector

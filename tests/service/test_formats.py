@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from hubbub.collection import Collection, Keys, ManualClock, load_collection, open_sealed
+from hubbub.authoring import load_collection
+from hubbub.authoring.toml import EXAMPLE
+from hubbub.collection import Collection, Keys, ManualClock, open_sealed
 from hubbub.collection import formats as documents
 from hubbub.collection.formats import DocumentFormat
-from hubbub.collection.toml import EXAMPLE
 from hubbub.core.errors import InvalidValue
 from hubbub.service.collector import Collector
 from hubbub.service.store.sqlite import SqliteStore

@@ -9,7 +9,8 @@ import pytest
 from web import KEYS, THEMES
 
 from hubbub import Random
-from hubbub.collection import Collection, ManualClock, load_collection
+from hubbub.authoring import load_collection
+from hubbub.collection import Collection, ManualClock
 from hubbub.collection.wire import (
     BATCH_TYPE,
     JSON_TYPE,

@@ -16,7 +16,8 @@ from process import HERE
 from web import AUTHORIZED, KEYS, TOKEN, problem
 
 from hubbub import Random, Reports
-from hubbub.collection import ManualClock, check, load_collection, promise
+from hubbub.authoring import check, load_collection, promise
+from hubbub.collection import ManualClock
 from hubbub.collection.wire import Batch
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import Mechanism

@@ -13,9 +13,10 @@ from exact_world import EXACT, exact_collection, upload_frame
 from web import THEMES
 
 from hubbub import Random
+from hubbub.authoring import load_collection
 from hubbub.client import Client
 from hubbub.client.transport import Response
-from hubbub.collection import Collection, Keys, ManualClock, load_collection, seal
+from hubbub.collection import Collection, Keys, ManualClock, seal
 from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE, AnswerName, Entry, decode_upload, encode_upload
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import Ask

@@ -11,7 +11,8 @@ import pytest
 import uvicorn
 from web import AUTHORIZED, KEYS, THEMES, TOKEN
 
-from hubbub.collection import ManualClock, load_collection
+from hubbub.authoring import load_collection
+from hubbub.collection import ManualClock
 from hubbub.service.app import create_app
 from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector

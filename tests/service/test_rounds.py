@@ -10,7 +10,8 @@ import pytest
 from exact_world import SIZE, batch_frame, exact_collection
 
 from hubbub import Random, Sketch
-from hubbub.collection import Collection, Keys, ManualClock, load_collection, open_sealed
+from hubbub.authoring import load_collection
+from hubbub.collection import Collection, Keys, ManualClock, open_sealed
 from hubbub.collection.wire import Batch
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import Ask

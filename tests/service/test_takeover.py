@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from hubbub import Random, Sketch
-from hubbub.collection import Collection, Keys, ManualClock, load_collection
+from hubbub.authoring import load_collection
+from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.collection.wire import Batch
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of

@@ -11,7 +11,8 @@ from typing import Any
 from loopback import Loopback, running
 
 from hubbub import Random
-from hubbub.collection import Collection, Keys, ManualClock, load_collection
+from hubbub.authoring import load_collection
+from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.collection.wire import AnswerName, Entry, encode_upload
 from hubbub.protocols.ask import Ask
 from hubbub.service.app import create_app

@@ -12,7 +12,7 @@ from hubbub.cli.options import AsJson
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hubbub.collection.finding import Finding
+    from hubbub.authoring.finding import Finding
 
 __all__ = ["check"]
 
@@ -30,11 +30,11 @@ def check(
 
     Exits with 1 if it is refused.
     """
+    from hubbub.authoring.check import check as examine
+    from hubbub.authoring.poisoning import poisoning
+    from hubbub.authoring.promise import promise
+    from hubbub.authoring.toml import read_collection
     from hubbub.cli.output import emit, page
-    from hubbub.collection.check import check as examine
-    from hubbub.collection.poisoning import poisoning
-    from hubbub.collection.promise import promise
-    from hubbub.collection.toml import read_collection
     from hubbub.privacy.poisoning import FORGED
 
     collection = read_collection(file)

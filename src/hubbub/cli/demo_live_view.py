@@ -117,7 +117,7 @@ def _covered(one: Seen) -> Text:
 
 def _promise(one: Seen) -> str:
     """What the question promises to a device."""
-    from hubbub.collection import promise
+    from hubbub.authoring import promise
 
     start = f"{one.scene.question}. "
     told = next(part for part in promise(one.scene.collection).split("\n\n") if part.startswith(start))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hubbub.collection.forecast import Forecast
-    from hubbub.collection.poisoning import Poisoning
+    from hubbub.authoring.forecast import Forecast
+    from hubbub.authoring.poisoning import Poisoning
     from hubbub.collection.spec import Collection
 
 __all__ = ["plan_file"]
@@ -17,11 +17,11 @@ __all__ = ["plan_file"]
 
 def plan_file(path: Path, *, forged: float, as_json: bool) -> None:
     """Print the expected errors of a collection's questions."""
+    from hubbub.authoring.forecast import forecast
+    from hubbub.authoring.poisoning import poisoning
+    from hubbub.authoring.toml import read_collection
     from hubbub.cli.output import emit, page
-    from hubbub.collection.forecast import forecast
-    from hubbub.collection.poisoning import poisoning
     from hubbub.collection.spending import steps_a_year, total_of
-    from hubbub.collection.toml import read_collection
     from hubbub.core.event import UNITS_PER_EPSILON
 
     collection = read_collection(path)
@@ -52,8 +52,8 @@ def plan_file(path: Path, *, forged: float, as_json: bool) -> None:
 
 
 def _errors(collection: Collection, rows: list[Forecast]) -> Table:
+    from hubbub.authoring.forecast import DEVICES
     from hubbub.cli.tables import plain_table
-    from hubbub.collection.forecast import DEVICES
 
     title = f"{collection.name} {collection.version}: the standard error to expect, by the number of devices\n"
     devices = [f"{n:,}" for n in DEVICES]

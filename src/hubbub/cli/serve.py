@@ -51,8 +51,8 @@ def serve(
 
     The first run makes a signing key, whose public half devices are built with, and a token for reading results.
     """
+    from hubbub.authoring import load_collection
     from hubbub.cli.output import say
-    from hubbub.collection import load_collection
     from hubbub.core.errors import MissingDependency
 
     try:

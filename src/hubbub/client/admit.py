@@ -14,7 +14,7 @@ def phase_of(collection: Collection, question: str, step: int, now: float) -> tu
     """When the present phase of a question's step began, and when it closes; an adaptive stream's steps have two.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> phase_of(load_collection(EXAMPLE), "popular", 1, 4000.0)
         (3600.0, 7200.0)
     """
@@ -31,7 +31,7 @@ def admit(collection: Collection, published: Published, step: int) -> None:
 
     Example:
         >>> from dataclasses import replace
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> from hubbub.protocols.cohort import Arc
         >>> collection = load_collection(EXAMPLE)
         >>> ask = replace(next(collection.protocol("popular")), step=7)
@@ -58,7 +58,7 @@ def on_arc(published: Published, place: int) -> bool:
     """Whether a place on the circle is asked.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> on_arc(Published("popular", next(load_collection(EXAMPLE).protocol("popular"))), 17)
         True
     """

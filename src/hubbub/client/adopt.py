@@ -30,7 +30,7 @@ def adopt(store: Store, offered: Collection, document: Document, old: Collection
         >>> import tempfile
         >>> from pathlib import Path
         >>> from hubbub.collection import ManualClock
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> from hubbub.core.random import Random
         >>> clock = ManualClock()
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -65,7 +65,7 @@ def check_version(in_force: tuple[int, str] | None, offered: Collection) -> None
     """Refuse a version that is older than the one in force, or another document under its number.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> check_version((2, ""), load_collection(EXAMPLE))
         Traceback (most recent call last):
             ...

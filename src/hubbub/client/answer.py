@@ -35,7 +35,7 @@ class Answerer:
         >>> from dataclasses import replace
         >>> from pathlib import Path
         >>> from hubbub.collection import ManualClock
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
         >>> published = Published("popular", replace(next(collection.protocol("popular")), step=2))
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -143,7 +143,7 @@ def stream_of(collection: Collection, symbols: Symbols, step: int) -> str:
     """What a stream of changes goes on under: its horizon, its mechanism, and the grid of steps.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> symbols = Symbols(epsilon=1.0, dimension=2, steps=4, changes=2)
         >>> stream_of(load_collection(EXAMPLE), symbols, 9) == stream_of(load_collection(EXAMPLE), symbols, 12)
         False

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from hubbub.authoring.check import open_collection
 from hubbub.client.store import Document, Store
 from hubbub.client.transport import Response, Transport, Unreachable
 from hubbub.collection import Collection, open_sealed
-from hubbub.collection.check import open_collection
 from hubbub.collection.formats import ASKS
 from hubbub.collection.sealing import tag_of
 from hubbub.collection.wire import AnswerName
@@ -96,7 +96,7 @@ class Documents:
         >>> import tempfile
         >>> from pathlib import Path
         >>> from hubbub.collection import Keys, ManualClock, seal
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> from hubbub.core.random import Random
         >>> keys = Keys.new()
         >>> class Server:

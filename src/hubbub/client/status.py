@@ -81,7 +81,7 @@ def status_of(store: Store, collection: Collection, trouble: str | None = None) 
         >>> from hubbub.client.adopt import adopt
         >>> from hubbub.client.store import Document
         >>> from hubbub.collection import ManualClock
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)

@@ -41,7 +41,7 @@ class Uploader:
         >>> from pathlib import Path
         >>> from hubbub.client.transport import HttpTransport
         >>> from hubbub.collection import ManualClock
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)

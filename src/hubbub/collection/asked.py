@@ -22,8 +22,8 @@ from hubbub.mechanisms.frequency.rappor import Rappor
 from hubbub.mechanisms.memo.loloha import Loloha
 from hubbub.mechanisms.memo.memo import Memoised
 from hubbub.mechanisms.numeric.mean import MeanMechanism
+from hubbub.protocols.statistic import Frequencies, Means, Statistic
 from hubbub.protocols.view import View, Whole
-from hubbub.protocols.window.question import Frequencies, Means, Question
 
 __all__ = ["Averages", "Persistent", "Shares", "Words"]
 
@@ -70,7 +70,7 @@ class Averages(Means):
 
 
 @dataclass(frozen=True)
-class Persistent(Question):
+class Persistent(Statistic):
     """The share of each value that persists: a permanent answer for good, randomised again for every report.
 
     `mechanism` spends at most so many units a report; what all reports of one value tell is at most `permanent`. Small
@@ -110,7 +110,7 @@ class Persistent(Question):
 
 
 @dataclass(frozen=True)
-class Words(Question):
+class Words(Statistic):
     """The share of each candidate among any text, by RAPPOR's Bloom filters; its error has no formula.
 
     Example:

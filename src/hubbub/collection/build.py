@@ -13,7 +13,7 @@ from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Stri
 from hubbub.core.errors import InvalidValue
 from hubbub.core.keyvalue import KeyValue
 from hubbub.protocols.view import Clipped, View, Whole
-from hubbub.protocols.window import Question
+from hubbub.protocols.window import Statistic
 
 if TYPE_CHECKING:
     from hubbub.collection.question import QuestionSpec
@@ -39,7 +39,7 @@ def is_mean(spec: QuestionSpec, domain: Domain) -> bool:
     return isinstance(domain, Numeric) and (spec.kind == "mean" or (spec.kind == "stream" and spec.of is None))
 
 
-def asked_of(spec: QuestionSpec, domain: Domain) -> Question:
+def asked_of(spec: QuestionSpec, domain: Domain) -> Statistic:
     """How the question is asked: what the view reads, and which mechanism answers at any epsilon.
 
     Example:
@@ -78,7 +78,7 @@ def asked_of(spec: QuestionSpec, domain: Domain) -> Question:
     return _shares(spec, symbols(domain), Whole())
 
 
-def _moves(spec: QuestionSpec, domain: Domain) -> Question:
+def _moves(spec: QuestionSpec, domain: Domain) -> Statistic:
     for name, allowed in (("of", None), ("candidates", ())):
         if getattr(spec, name) != allowed:
             raise InvalidValue(name, getattr(spec, name), "nothing, for questions of kind changes")
@@ -89,14 +89,14 @@ def _moves(spec: QuestionSpec, domain: Domain) -> Question:
     return Moves(domain, spec.steps, spec.changes)
 
 
-def _shares(spec: QuestionSpec, domain: Domain, view: View) -> Question:
+def _shares(spec: QuestionSpec, domain: Domain, view: View) -> Statistic:
     if spec.kind == "memo":
         assert spec.permanent is not None
         return Persistent(domain, permanent=spec.permanent, memo=spec.mechanism, view=view)
     return Shares(domain, oracle=spec.mechanism, view=view)
 
 
-def _words(spec: QuestionSpec, domain: Strings) -> Question:
+def _words(spec: QuestionSpec, domain: Strings) -> Statistic:
     if spec.kind != "histogram":
         raise InvalidValue("kind", spec.kind, "histogram: no other question reads strings yet")
     if spec.mechanism not in (None, "Rappor"):

@@ -22,8 +22,8 @@ from hubbub.mechanisms.ternary.exsub import ExSub
 from hubbub.mechanisms.ternary.net_seed import NetSeed
 from hubbub.mechanisms.ternary.net_sub import NetSub
 from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
+from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import View
-from hubbub.protocols.window.question import Question
 
 __all__ = ["ARITHMETIC", "TERNARY", "Keyed"]
 
@@ -46,7 +46,7 @@ _CLEAR = 1.96
 
 
 @dataclass(frozen=True)
-class Keyed(Question):
+class Keyed(Statistic):
     """What is told of every key of a key-value field, by the ternary mechanism with the smallest error, or a named one.
 
     With v the number on a scale from -1 to 1, h = (high - low)/2 and c the middle of the range, a ternary mechanism

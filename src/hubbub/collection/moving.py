@@ -13,9 +13,9 @@ from hubbub.core.domain import Categorical, Domain, Ordinal, Sets
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.protocols.sao2.portions import squares
+from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.symbols import MOST_STEPS, Symbols
 from hubbub.protocols.view import View, Whole
-from hubbub.protocols.window.question import Question
 
 __all__ = ["MOST_ENTRIES", "Moves"]
 
@@ -24,7 +24,7 @@ MOST_ENTRIES = 1 << 10
 
 
 @dataclass(frozen=True)
-class Moves(Question):
+class Moves(Statistic):
     """The share of people at each value, at every step, of values that change at most a few times a horizon.
 
     A field of two ordinal values is one bit, whose share of 1 is told; a categorical or ordinal field is the value last

@@ -24,7 +24,7 @@ from hubbub.protocols.steady import ARITHMETIC as STEADY_ARITHMETIC
 from hubbub.protocols.steady import steady
 from hubbub.protocols.symbol_stream import ARITHMETIC as CHANGES_ARITHMETIC
 from hubbub.protocols.symbol_stream import symbol_stream
-from hubbub.protocols.window import METHODS, BudgetDivision, Question, window_stream
+from hubbub.protocols.window import METHODS, BudgetDivision, Statistic, window_stream
 
 if TYPE_CHECKING:
     from hubbub.collection.spec import Collection
@@ -162,7 +162,7 @@ class QuestionSpec:
         """
         return self.kind != "stream" or METHODS[str(self.method)].division is BudgetDivision
 
-    def question(self, domain: Domain) -> Question:
+    def question(self, domain: Domain) -> Statistic:
         """How the question is asked of a field of this domain; refused where it cannot be.
 
         Example:

@@ -171,7 +171,7 @@ class Collection:
         """When an ask of a step stops being answered: its end; half of it, for the first of an adaptive stream's two.
 
         Example:
-            >>> from hubbub.collection.toml import EXAMPLE, load_collection
+            >>> from hubbub.authoring.toml import EXAMPLE, load_collection
             >>> load_collection(EXAMPLE).closes(0)
             3600
         """
@@ -223,7 +223,7 @@ class Collection:
         """The conversation of a question, whose step 1 is `first`; with a memory it can stop and go on.
 
         Example:
-            >>> from hubbub.collection.toml import EXAMPLE, load_collection
+            >>> from hubbub.authoring.toml import EXAMPLE, load_collection
             >>> next(load_collection(EXAMPLE).protocol("popular")).standing
             True
         """
@@ -239,7 +239,7 @@ class Collection:
         """The collection as JSON; one that was read from an older format stays as it was signed.
 
         Example:
-            >>> from hubbub.collection.toml import EXAMPLE, load_collection
+            >>> from hubbub.authoring.toml import EXAMPLE, load_collection
             >>> load_collection(EXAMPLE).spec()["format"]
             2
         """

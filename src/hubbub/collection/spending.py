@@ -79,7 +79,7 @@ def cost_of(collection: Collection, name: str) -> Cost:
     once in w steps, and spends everything. Dividing the budget evenly, every step takes a w-th.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> cost_of(load_collection(EXAMPLE), "popular").of(24)
         24000000000000
     """
@@ -105,7 +105,7 @@ def total_of(collection: Collection, steps: int) -> int:
     """The most that all questions together can cost in so many consecutive steps; of memos, while values stay.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> total_of(load_collection(EXAMPLE), 1)
         1000000000000
     """
@@ -116,7 +116,7 @@ def worst_of(collection: Collection, steps: int) -> int:
     """The most that all questions together can cost in so many consecutive steps, whatever values do.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> worst_of(load_collection(EXAMPLE), 3)
         3000000000000
     """
@@ -127,7 +127,7 @@ def steps_a_year(collection: Collection) -> int:
     """How many steps begin in a year of 365 days.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> steps_a_year(load_collection(EXAMPLE))
         8760
     """

@@ -35,7 +35,7 @@ class Terms(NamedTuple):
     keeps from step to step. `promises` are about this question alone, in seconds.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> sorted(load_collection(EXAMPLE).terms["popular"].spec())
         ['account', 'field', 'frozen', 'mechanisms', 'promises', 'rounds', 'state', 'view']
     """
@@ -78,7 +78,7 @@ def terms_of(collection: Collection, name: str) -> Terms:
     """The terms of a question.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> terms = terms_of(load_collection(EXAMPLE), "popular")
         >>> terms.account, terms.rounds, terms.promises[0].limit, terms.promises[0].interval
         ('asks', 1, 1000000000000, 3600)
@@ -122,7 +122,7 @@ def promises_of(collection: Collection) -> tuple[Promise, ...]:
     again at least one new value each. What memos get is divided equally, as far as each gets one new value.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> [(promise.limit, promise.steps, dict(promise.parts)) for promise in promises_of(load_collection(EXAMPLE))]
         [(1000000000000, 1, {'asks': 1000000000000})]
     """

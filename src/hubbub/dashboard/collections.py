@@ -6,9 +6,10 @@ import json
 from collections.abc import Sequence
 from functools import lru_cache
 
-from hubbub.collection import Collection, Finding, check, forecast
+from hubbub.authoring import Finding, check, forecast
+from hubbub.authoring.forecast import Forecast
+from hubbub.collection import Collection
 from hubbub.collection.duration import every, shown
-from hubbub.collection.forecast import Forecast
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
 from hubbub.core.keyvalue import KeyValue
 from hubbub.dashboard.facts import facts, table

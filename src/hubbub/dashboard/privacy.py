@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from hubbub.collection import Collection, promise
+from hubbub.authoring import promise
+from hubbub.authoring.poisoning import poisoning
+from hubbub.authoring.words import epsilon_text, sure_text
+from hubbub.collection import Collection
 from hubbub.collection.duration import shown, span
-from hubbub.collection.poisoning import poisoning
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
-from hubbub.collection.words import epsilon_text, sure_text
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.dashboard.facts import table
 from hubbub.dashboard.markup import Child, Html, el, join

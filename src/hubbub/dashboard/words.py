@@ -126,7 +126,7 @@ def step_time(collection: Collection, step: int) -> Html:
     """When a step begins, no finer than steps are apart.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> step_time(load_collection(EXAMPLE), 1)
         '<time datetime="1970-01-01T01:00:00Z">1 January 1970, 01:00 UTC</time>'
     """

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.authoring import open_collection
 from hubbub.client.admit import admit, phase_of
 from hubbub.client.documents import Published
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
-from hubbub.collection import Collection, open_collection, open_sealed
+from hubbub.collection import Collection, open_sealed
 from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports

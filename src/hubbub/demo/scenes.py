@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection import Collection, load_collection
+from hubbub.authoring import load_collection
+from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.data import DataError, emoji, fetch, flights
 from hubbub.data.catalog import CATALOG

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.demo.watch_scenes import Scene, Stepwise
-from hubbub.protocols.window import Frequencies, Means, Question
+from hubbub.protocols.window import Frequencies, Means, Statistic
 from hubbub.simulate.columns import MISSING, Column, number_of, one_of, read_column
 from hubbub.simulate.event_stream import NONE
 
@@ -90,7 +90,7 @@ class _Reading(NamedTuple):
     held: NDArray[Any]
     empty: int | float
     domain: int | None
-    question: Question
+    question: Statistic
     weights: NDArray[np.float64]
     span: tuple[float, float]
     notes: tuple[str, ...]

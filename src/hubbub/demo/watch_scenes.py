@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.random import Random
 from hubbub.data.processes import sine_process
-from hubbub.protocols.window import Frequencies, Question
+from hubbub.protocols.window import Frequencies, Statistic
 from hubbub.simulate.devices import ArrayStream, Stream
 from hubbub.simulate.streams import binary_stream
 
@@ -74,7 +74,7 @@ class Scene:
     name: str
     source: str
     stream: Stream
-    question: Question
+    question: Statistic
     weights: NDArray[np.float64]
     span: tuple[float, float]
     above: float

@@ -12,7 +12,7 @@ from hubbub.core.event import units_of
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.window.question import Question
+from hubbub.protocols.statistic import Statistic
 
 __all__ = ["ARITHMETIC", "steady"]
 
@@ -26,7 +26,7 @@ class _Place:
 
 
 def steady(
-    question: Question, *, epsilon: float, candidates: Sequence[str] | None = None, memory: Memory | None = None
+    question: Statistic, *, epsilon: float, candidates: Sequence[str] | None = None, memory: Memory | None = None
 ) -> Protocol:
     """One standing ask of everyone, and a release a step from that step's reports alone.
 

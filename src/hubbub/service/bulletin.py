@@ -36,7 +36,7 @@ def collection_bulletin(collection: Collection, private: bytes) -> Bulletin:
     """The collection itself.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> collection_bulletin(load_collection(EXAMPLE), b"k" * 32).body[:12]
         b'{"payload":"'
     """
@@ -49,7 +49,7 @@ def asks_bulletin(
     """The asks that are open, each with the name that its answers have, and when that changes.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> asks_bulletin(load_collection(EXAMPLE), [], step=3, until=7200.0, private=b"k" * 32).until
         7200.0
     """

@@ -54,7 +54,7 @@ class Collector:
 
     Example:
         >>> from hubbub.collection import ManualClock
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> from hubbub.service.store import open_store
         >>> store = open_store("sqlite:///:memory:")
         >>> collector = Collector([load_collection(EXAMPLE)], store, clock=ManualClock(7200.0), keys=Keys.new())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hubbub.collection import Keys, ManualClock, load_collection
-from hubbub.collection.toml import EXAMPLE
+from hubbub.authoring import load_collection
+from hubbub.authoring.toml import EXAMPLE
+from hubbub.collection import Keys, ManualClock
 from hubbub.service.collector import Collector
 from hubbub.service.store.sqlite import SqliteStore
 

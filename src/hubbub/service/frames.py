@@ -68,7 +68,7 @@ class Served:
     """The collections by name, and the ids of their earlier versions.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> served = Served({"themes": load_collection(EXAMPLE.replace("version = 1", "version = 2"))})
         >>> served.find("themes", 2, count=1).name
         'themes'

@@ -35,7 +35,7 @@ def snapshot_steps(collection: Collection) -> int:
     """How many steps apart snapshots are: so few that what they need is never older than the retention.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> snapshot_steps(load_collection(EXAMPLE))
         64
     """

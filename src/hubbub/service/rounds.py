@@ -49,7 +49,7 @@ class Rounds:
     """The conversations of some collections, over one board.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> from hubbub.service.store import open_store
         >>> rounds = Rounds([load_collection(EXAMPLE)], open_store("sqlite:///:memory:"), Random(seed=1))
         >>> [(ask.question, ask.step, ask.closes) for ask in rounds.tick(7200.0).asks]

@@ -44,7 +44,7 @@ class Talk:
     one `every` so many steps, of which the collection says how many if nobody else does.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> talk = Talk(load_collection(EXAMPLE), EraRow("0" * 32, "popular", 40))
         >>> ask = talk.said
         >>> ask.step, talk.phase
@@ -191,7 +191,7 @@ def check_schedule(collection: Collection, question: str) -> None:
     """Refuse a lateness that leaves no time to ask: the next phase can only be decided when late reports are in.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> check_schedule(load_collection(EXAMPLE.replace("10m", "2h")), "popular")
         Traceback (most recent call last):
             ...

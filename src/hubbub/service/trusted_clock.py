@@ -56,7 +56,7 @@ def hold_for(collections: Iterable[Collection]) -> float:
     """How long to hold a jump in doubt: half of the shortest step, so that a true one costs less than a step.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> hold_for([load_collection(EXAMPLE)]), hold_for([load_collection(EXAMPLE.replace('"10m"', '"1s"')
         ...     .replace('"1h"', '"100s"'))])
         (300.0, 50.0)

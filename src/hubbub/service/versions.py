@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from hubbub.authoring.diff import wider
 from hubbub.collection import Collection, formats
-from hubbub.collection.changes import wider
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import canonical
 from hubbub.service.store.base import CollectionRow, Store
@@ -20,7 +20,7 @@ def as_served(collections: Sequence[Collection], store: Store) -> list[Collectio
     A version is one document for good, and devices know it by its id: a newer format begins with the next version.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> from hubbub.service.store import open_store
         >>> [one.name for one in as_served([load_collection(EXAMPLE)], open_store("sqlite:///:memory:"))]
         ['themes']
@@ -43,7 +43,7 @@ def register(collections: Sequence[Collection], store: Store) -> tuple[list[Coll
     A version that was served is never changed, and no later one promises people less.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> from hubbub.service.store import open_store
         >>> added, over = register([load_collection(EXAMPLE)], open_store("sqlite:///:memory:"))
         >>> [row.name for row in added], over

@@ -22,7 +22,7 @@ def warm_up(collections: Iterable[Collection]) -> None:
     Nothing of it is kept. A question that cannot be gone through this way is compiled when it is needed.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> warm_up([load_collection(EXAMPLE)])
     """
     for collection in collections:

@@ -14,7 +14,7 @@ from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import Protocol, converse
-from hubbub.protocols.window import Question, window_stream
+from hubbub.protocols.window import Statistic, window_stream
 from hubbub.simulate.devices import Stream, sorted_places
 from hubbub.simulate.ledgers import Ledgers
 
@@ -159,7 +159,7 @@ def run_stream(
 
 
 def run_window(
-    method: str, question: Question, stream: Stream, rng: Random, *, epsilon: float, w: int, **options: Any
+    method: str, question: Statistic, stream: Stream, rng: Random, *, epsilon: float, w: int, **options: Any
 ) -> StreamRun:
     """Run a window stream over a whole stream, every device's ledger charged; what cannot work is refused first.
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.statistic import Frequencies, Means, Statistic
 from hubbub.protocols.window.absorption import absorption, absorption_parts
 from hubbub.protocols.window.distribution import distribution, distribution_parts
 from hubbub.protocols.window.division import BudgetDivision, Division, PopulationDivision
 from hubbub.protocols.window.dsat import dsat, dsat_parts
 from hubbub.protocols.window.pegasus import pegasus, pegasus_parts
-from hubbub.protocols.window.question import Frequencies, Means, Question
 from hubbub.protocols.window.rescue import fast, fast_parts, rescue, rescue_parts
 from hubbub.protocols.window.sampling import sampling, sampling_parts
 from hubbub.protocols.window.uniform import uniform, uniform_parts
@@ -26,7 +26,7 @@ __all__ = [
     "Means",
     "Method",
     "PopulationDivision",
-    "Question",
+    "Statistic",
     "epsilons",
     "window_stream",
 ]
@@ -106,7 +106,7 @@ def epsilons(method: str, *, epsilon: float, w: int) -> tuple[int, ...]:
 
 
 def window_stream(
-    method: str, question: Question, *, epsilon: float, w: int, memory: Memory | None = None, **options: Any
+    method: str, question: Statistic, *, epsilon: float, w: int, memory: Memory | None = None, **options: Any
 ) -> Protocol:
     """A protocol that releases an estimate a step, for ever, and spends at most epsilon in any w steps on any device.
 

@@ -14,10 +14,10 @@ from hubbub.core.estimate import Estimate
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.statistic import Frequencies, Means
 from hubbub.protocols.view import Binned
 from hubbub.protocols.window.control import TINY
 from hubbub.protocols.window.division import Division
-from hubbub.protocols.window.question import Frequencies, Means
 
 __all__ = ["best_threshold", "clipped_means"]
 

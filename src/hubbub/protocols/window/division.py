@@ -22,8 +22,8 @@ from hubbub.core.event import units_of
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Pointer
+from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.window.finite import round_count, round_parts
-from hubbub.protocols.window.question import Question
 
 __all__ = ["Answer", "BudgetDivision", "Division", "PopulationDivision"]
 
@@ -48,7 +48,7 @@ class Division(ABC):
     remembered: ClassVar[tuple[str, ...]] = ("step", "population", "_taken", "_heard")
     """What later steps depend on."""
 
-    def __init__(self, question: Question, *, epsilon: float, w: int, aside: float = 0.0) -> None:
+    def __init__(self, question: Statistic, *, epsilon: float, w: int, aside: float = 0.0) -> None:
         if isinstance(w, bool) or not isinstance(w, int) or w < 1:
             raise InvalidValue("w", w, "an integer of at least 1")
         if not 0 <= aside < 1:
@@ -72,7 +72,7 @@ class Division(ABC):
         """The parts that a window holds in all."""
 
     @abstractmethod
-    def _ask(self, question: Question, parts: int, standing: bool) -> Ask:
+    def _ask(self, question: Statistic, parts: int, standing: bool) -> Ask:
         """The ask that takes so many parts."""
 
     @abstractmethod
@@ -117,11 +117,11 @@ class Division(ABC):
         self._taken[-1] += parts
         return (yield from self._hear(self.question, parts, standing, then))
 
-    def ask_aside(self, question: Question) -> Answer:
+    def ask_aside(self, question: Statistic) -> Answer:
         """Ask another question with a step's part of what is kept for it: once a step."""
         return (yield from self._hear(question, self.each_aside, True)) if self.each_aside else None
 
-    def _hear(self, question: Question, parts: int, standing: bool, then: int = 0) -> Answer:
+    def _hear(self, question: Statistic, parts: int, standing: bool, then: int = 0) -> Answer:
         ask = self._ask(question, parts, standing)
         if then and not self.each_aside:
             ask = replace(ask, following=self._following(then))
@@ -150,7 +150,7 @@ class BudgetDivision(Division):
     """Everyone answers; parts are units of 1e-12 epsilon.
 
     Example:
-        >>> from hubbub.protocols.window.question import Frequencies
+        >>> from hubbub.protocols.statistic import Frequencies
         >>> division = BudgetDivision(Frequencies(2), epsilon=1.0, w=20)
         >>> division.portion(1 / 20)
         50000000000
@@ -173,7 +173,7 @@ class BudgetDivision(Division):
             return float("inf")
         return self.question.error(parts, self.population, like)
 
-    def _ask(self, question: Question, parts: int, standing: bool) -> Ask:
+    def _ask(self, question: Statistic, parts: int, standing: bool) -> Ask:
         mechanism = question.mechanism(parts)
         return Ask(mechanism=mechanism, step=self.step, view=question.view, cohort=EVERYONE, standing=standing)
 
@@ -188,14 +188,14 @@ class PopulationDivision(Division):
     """A part of the people answers with the whole epsilon; parts are places on the circle.
 
     Example:
-        >>> from hubbub.protocols.window.question import Frequencies
+        >>> from hubbub.protocols.statistic import Frequencies
         >>> PopulationDivision(Frequencies(2), epsilon=1.0, w=20).portion(1 / 2) == 2**31
         True
     """
 
     remembered = (*Division.remembered, "_pointer")
 
-    def __init__(self, question: Question, *, epsilon: float, w: int, aside: float = 0.0, start: int = 0) -> None:
+    def __init__(self, question: Statistic, *, epsilon: float, w: int, aside: float = 0.0, start: int = 0) -> None:
         super().__init__(question, epsilon=epsilon, w=w, aside=aside)
         self._pointer = Pointer(start)
 
@@ -208,7 +208,7 @@ class PopulationDivision(Division):
             return float("inf")
         return self.question.error(self.units, n, like) + self.question.spread(like) / n * (1 - parts / CIRCLE)
 
-    def _ask(self, question: Question, parts: int, standing: bool) -> Ask:
+    def _ask(self, question: Statistic, parts: int, standing: bool) -> Ask:
         mechanism = question.mechanism(self.units)
         return Ask(mechanism=mechanism, step=self.step, view=question.view, cohort=self._pointer.take(parts))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.data.processes import linear_process, logistic_process, sine_process
-from hubbub.protocols.window import Frequencies, Means, Question
+from hubbub.protocols.window import Frequencies, Means, Statistic
 from hubbub.reproduce.harness import Context
 from hubbub.simulate.devices import Stream
 from hubbub.simulate.event_stream import RESAMPLED, EventStream
@@ -71,7 +71,7 @@ class Source:
     name: str
     n: int
     make: Callable[[int], Stream]
-    question: Question
+    question: Statistic
     note: str = ""
     floor: float = FLOOR
     events: tuple[float, ...] = (0.0, 1.0)

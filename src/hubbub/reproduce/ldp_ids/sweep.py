@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from hubbub.core.event import units_of
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.window import METHODS as WINDOW_METHODS
-from hubbub.protocols.window import Question, window_stream
+from hubbub.protocols.window import Statistic, window_stream
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.harness import Cell, Context
 from hubbub.reproduce.ldp_ids.sources import Source
@@ -177,7 +177,7 @@ def mean(runs: Runs, source: str, method: str, setting: Setting, column: int) ->
     return float(runs[source, method, setting][:, column].mean())
 
 
-def theory(method: str, question: Question, setting: Setting, n: int, spread: float) -> float:
+def theory(method: str, question: Statistic, setting: Setting, n: int, spread: float) -> float:
     """The MSE of LBU and LPU on paper: V(eps/w, n), and V(eps, n/w) with what the cohort, a sample, adds.
 
     Example:

@@ -7,21 +7,21 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from hubbub.authoring.finding import Finding
+from hubbub.authoring.forecast import window_part
+from hubbub.authoring.words import rounded_up
 from hubbub.collection.asked import Words
-from hubbub.collection.finding import Finding
-from hubbub.collection.forecast import window_part
 from hubbub.collection.keyed import Keyed
 from hubbub.collection.moving import Moves
 from hubbub.collection.question import QuestionSpec
 from hubbub.collection.spec import Collection
-from hubbub.collection.words import rounded_up
 from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.core.influence import Influence
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.privacy.poisoning import FORGED, part_text, warns
-from hubbub.protocols.window import METHODS, Question
+from hubbub.protocols.window import METHODS, Statistic
 
 __all__ = ["Poisoning", "moved_far", "poisoning"]
 
@@ -116,7 +116,7 @@ def moved_far(collection: Collection) -> Iterator[Finding]:
     """A mechanism that the author named, and that forged reports move much further than the one chosen otherwise.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> list(moved_far(read_collection(EXAMPLE)))
         []
     """
@@ -134,7 +134,7 @@ def moved_far(collection: Collection) -> Iterator[Finding]:
             )
 
 
-def _influence(asked: Question, units: int) -> Influence | str:
+def _influence(asked: Statistic, units: int) -> Influence | str:
     """What one forged report can say of any answer, for every kind of question; or why that is not known."""
     if isinstance(asked, Words):
         return "candidates share bits, and are told apart by regression, which is no mean over reports"

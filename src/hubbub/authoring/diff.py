@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from hubbub.authoring.finding import Finding
+from hubbub.authoring.words import epsilon_text, listed
 from hubbub.collection.duration import shown
-from hubbub.collection.finding import Finding
 from hubbub.collection.question import QuestionSpec
 from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, total_of
-from hubbub.collection.words import epsilon_text, listed
 from hubbub.core.domain import Categorical, Domain
 from hubbub.core.keyvalue import KeyValue
 from hubbub.privacy.budget import Budget
@@ -23,7 +23,7 @@ def changes(new: Collection, old: Collection) -> Iterator[Finding]:
     """What becomes of devices and results when `new` takes the place of `old`.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> for found in changes(read_collection(EXAMPLE.replace('"1h"', '"2h"')), read_collection(EXAMPLE)):
         ...     print(found.level, found.where)
         error version
@@ -56,7 +56,7 @@ def wider(new: Collection, old: Collection) -> Iterator[Finding]:
     A promise is kept up by one of at most its limit over at least its time.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> old = read_collection(EXAMPLE)
         >>> for found in wider(read_collection(EXAMPLE.replace("event = 1.0", "event = 2.0")), old):
         ...     print(found)

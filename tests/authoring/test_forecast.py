@@ -10,8 +10,9 @@ import pytest
 from tests.collection.conftest import FIELDS, QUESTIONS, make
 
 import hubbub as hb
-from hubbub.collection import Collection, QuestionSpec, forecast
-from hubbub.collection.forecast import DEVICES, standard_error
+from hubbub.authoring import forecast
+from hubbub.authoring.forecast import DEVICES, standard_error
+from hubbub.collection import Collection, QuestionSpec
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 from tests.collection.conftest import FIELDS, QUESTIONS, make
 
-from hubbub.collection import Collection, promise
-from hubbub.collection.words import epsilon_text, rounded_up, sure_text, times_text
+from hubbub.authoring import promise
+from hubbub.authoring.words import epsilon_text, rounded_up, sure_text, times_text
+from hubbub.collection import Collection
 from hubbub.core.domain import Ordinal
 from hubbub.privacy.budget import Budget
 

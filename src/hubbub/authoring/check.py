@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hubbub.collection.changes import changes
-from hubbub.collection.finding import Finding
-from hubbub.collection.rules import RULES
+from hubbub.authoring.diff import changes
+from hubbub.authoring.finding import Finding
+from hubbub.authoring.rules import RULES
 from hubbub.collection.sealing import open_sealed
 from hubbub.collection.spec import Collection
 from hubbub.core.errors import HubbubError
@@ -31,7 +31,7 @@ def check(collection: Collection, against: Collection | None = None) -> list[Fin
     """All that is wrong with a collection, or worth knowing: errors first. With an older version, what would break.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> for found in check(read_collection(EXAMPLE)):
         ...     print(found)
         note: privacy.user: no limit for life: in a year a device may spend up to epsilon 8,760, which hides single
@@ -47,11 +47,11 @@ def refuse_unsafe(collection: Collection) -> Collection:
     """The same collection, if no rule calls it an error.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> refuse_unsafe(read_collection(EXAMPLE.replace("= 1.0", "= 9.0")))
         Traceback (most recent call last):
             ...
-        hubbub.collection.check.UnsafeCollection: questions.popular.epsilon: epsilon 9 can make an observer 99.99% ...
+        hubbub.authoring.check.UnsafeCollection: questions.popular.epsilon: epsilon 9 can make an observer 99.99% ...
     """
     errors = [finding for finding in check(collection) if finding.level == "error"]
     if errors:
@@ -64,7 +64,7 @@ def open_collection(document: object, public: bytes | Any) -> Collection:
 
     Example:
         >>> from hubbub.collection.sealing import Keys, seal
-        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> keys = Keys.new()
         >>> open_collection(seal(read_collection(EXAMPLE).spec(), keys.private), keys.public).name
         'themes'

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from hubbub.authoring.finding import Finding
+from hubbub.authoring.poisoning import moved_far
+from hubbub.authoring.words import epsilon_text, listed, sure_text
 from hubbub.collection.duration import every, shown
-from hubbub.collection.finding import Finding
-from hubbub.collection.poisoning import moved_far
 from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, steps_a_year, total_of
-from hubbub.collection.words import epsilon_text, listed, sure_text
 from hubbub.core.keyvalue import KeyValue
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE
@@ -26,7 +26,7 @@ def large_epsilon(collection: Collection) -> Iterator[Finding]:
     """No question spends more than 8, unless the author says why.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> [found.level for found in large_epsilon(read_collection(EXAMPLE.replace("= 1.0", "= 9.0")))]
         ['error']
     """
@@ -67,7 +67,7 @@ def fits_the_budget(collection: Collection) -> Iterator[Finding]:
     """What is asked is what devices may spend: else they would refuse, and some questions would never be answered.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> for found in fits_the_budget(read_collection(EXAMPLE.replace("event = 1.0", "event = 0.5"))):
         ...     print(found.text)
         the questions of one step can cost a device epsilon 1 (popular 1), and it may spend 0.5: lower their epsilon or
@@ -93,7 +93,7 @@ def never_answered(collection: Collection) -> Iterator[Finding]:
     """Every question fits into the part of each limit that is kept for it: else devices would never answer it.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> list(never_answered(read_collection(EXAMPLE)))
         []
     """
@@ -176,7 +176,7 @@ def unread_fields(collection: Collection) -> Iterator[Finding]:
     """A field that no question reads is recorded for nothing.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> more = EXAMPLE + '[fields.age]\\nkind = "ordinal"\\nsize = 99'
         >>> [found.where for found in unread_fields(read_collection(more))]
         ['fields.age']
@@ -228,7 +228,7 @@ def kept_reports(collection: Collection) -> Iterator[Finding]:
     """Single reports that are kept are said to be.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> [found.where for found in kept_reports(read_collection(EXAMPLE + "keep_reports = true"))]
         ['questions.popular.keep_reports']
     """
@@ -247,7 +247,7 @@ def few_keys(collection: Collection) -> Iterator[Finding]:
     """Where people may hold more keys than a report tells of, some are drawn: that is biased, and said to be.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> list(few_keys(read_collection(EXAMPLE)))
         []
     """
@@ -266,7 +266,7 @@ def few_changes(collection: Collection) -> Iterator[Finding]:
     """Of a value that changes more often than is told, the rest is not told.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> list(few_changes(read_collection(EXAMPLE)))
         []
     """
@@ -287,7 +287,7 @@ def cover(collection: Collection) -> Iterator[Finding]:
     """Whether a network can tell who answers.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, read_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> covered = EXAMPLE.replace("event = 1.0", "event = 1.0\\ncover = true")
         >>> for found in cover(read_collection(covered)):
         ...     print(found.text)

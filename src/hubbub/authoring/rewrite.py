@@ -44,7 +44,7 @@ class TomlFormat(Versions[Rewrite]):
         >>> files.refuse_outdated("[privacy]\\nbatch = 20\\n", 1, "themes.toml")
         Traceback (most recent call last):
             ...
-        hubbub.collection.rewrite.OutdatedFile: themes.toml: got 'format 1'; allowed: format 2. This is the file in it;
+        hubbub.authoring.rewrite.OutdatedFile: themes.toml: got 'format 1'; allowed: format 2. This is the file in it;
         look it over, and keep it in the place of the old:
         <BLANKLINE>
         format = 2

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.collection import UnsafeCollection, load_collection, read_collection
+from hubbub.authoring import UnsafeCollection, load_collection, read_collection
+from hubbub.authoring.toml import EXAMPLE
 from hubbub.collection.duration import every, seconds_of, shown
-from hubbub.collection.toml import EXAMPLE
 from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
 

@@ -21,10 +21,10 @@ from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
 from hubbub.mechanisms.numeric.hybrid import Hybrid
 from hubbub.protocols.view import Clipped, View, Whole
 
-__all__ = ["Frequencies", "Means", "Question"]
+__all__ = ["Frequencies", "Means", "Statistic"]
 
 
-class Question(ABC):
+class Statistic(ABC):
     """A question that can be asked at any epsilon."""
 
     size: int
@@ -51,7 +51,7 @@ class Question(ABC):
 
 
 @dataclass(frozen=True)
-class Frequencies(Question):
+class Frequencies(Statistic):
     """The share of each value, by GRR or OUE, whichever is better (the paper's Ada).
 
     Example:
@@ -89,7 +89,7 @@ class Frequencies(Question):
 
 
 @dataclass(frozen=True)
-class Means(Question):
+class Means(Statistic):
     """The mean of a number between low and high, by the hybrid mechanism; values outside are clipped on the device.
 
     Example:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from textwrap import fill
 
+from hubbub.authoring.words import epsilon_text, listed, odds_text, sure_text
 from hubbub.collection.duration import every, shown, span
 from hubbub.collection.question import QuestionSpec
 from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
 from hubbub.collection.wire import json_size
-from hubbub.collection.words import epsilon_text, listed, odds_text, sure_text
 from hubbub.core.domain import Numeric, Sets, Strings
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.keyvalue import KeyValue
@@ -26,7 +26,7 @@ def promise(collection: Collection, *, width: int | None = None) -> str:
     Paragraphs, each on one line; or in lines of at most so many characters.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> print(promise(load_collection(EXAMPLE)).splitlines()[0])
         themes, version 1: Light or dark?
     """

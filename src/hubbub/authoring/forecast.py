@@ -17,7 +17,7 @@ from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, steps_a_year
 from hubbub.core.domain import Domain, Numeric
 from hubbub.core.event import UNITS_PER_EPSILON, units_of
-from hubbub.protocols.window import METHODS, Question
+from hubbub.protocols.window import METHODS, Statistic
 
 __all__ = ["DEVICES", "Forecast", "forecast", "standard_error"]
 
@@ -68,7 +68,7 @@ def forecast(collection: Collection) -> list[Forecast]:
     """What to expect of each question.
 
     Example:
-        >>> from hubbub.collection.toml import EXAMPLE, load_collection
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> (row,) = forecast(load_collection(EXAMPLE))
         >>> row.mechanism, round(row.errors[10_000], 4), row.epsilon_a_year
         ('GRR', 0.0121, 8760.0)
@@ -170,7 +170,7 @@ def _kind(question: QuestionSpec) -> str:
     return question.kind if question.method is None else f"{question.kind} {question.method}, w={question.w}"
 
 
-def _like(asked: Question, domain: Domain) -> np.ndarray[Any, Any]:
+def _like(asked: Statistic, domain: Domain) -> np.ndarray[Any, Any]:
     """A truth to expect: all values alike, or the middle of the range."""
     if asked.size == 1 and isinstance(domain, Numeric):
         return np.array([(domain.low + domain.high) / 2])

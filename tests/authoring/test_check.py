@@ -9,8 +9,9 @@ import pytest
 from tests.collection.conftest import FIELDS, QUESTIONS, make
 
 import hubbub as hb
-from hubbub.collection import Collection, Finding, QuestionSpec, check
-from hubbub.collection.check import UnsafeCollection, refuse_unsafe
+from hubbub.authoring import Finding, check
+from hubbub.authoring.check import UnsafeCollection, refuse_unsafe
+from hubbub.collection import Collection, QuestionSpec
 from hubbub.collection.spending import Cost, cost_of, steps_a_year, total_of, worst_of
 from hubbub.core.domain import Ordinal
 from hubbub.core.event import units_of

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from tests.collection.conftest import QUESTIONS, make
 
-from hubbub.collection import Collection, QuestionSpec, check
-from hubbub.collection.changes import wider
+from hubbub.authoring import check
+from hubbub.authoring.diff import wider
+from hubbub.collection import Collection, QuestionSpec
 from hubbub.core.domain import Categorical, Numeric, Ordinal
 from hubbub.privacy.budget import Budget
 

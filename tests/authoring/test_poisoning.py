@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from hubbub import GRR, Categorical, KeyValue, Numeric, Ordinal, Random, Strings
+from hubbub.authoring import check, load_collection
+from hubbub.authoring.poisoning import poisoning
+from hubbub.authoring.toml import EXAMPLE, read_collection
 from hubbub.checks.influence import accepted_reports
-from hubbub.collection import check, load_collection
-from hubbub.collection.poisoning import poisoning
 from hubbub.collection.question import QuestionSpec
-from hubbub.collection.toml import EXAMPLE, read_collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.protocols.ask import Ask

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hubbub.collection import rewrite
-from hubbub.collection.check import refuse_unsafe
+from hubbub.authoring import rewrite
+from hubbub.authoring.check import refuse_unsafe
+from hubbub.authoring.table import Table
 from hubbub.collection.duration import seconds_of
 from hubbub.collection.locate import at
 from hubbub.collection.question import QuestionSpec
 from hubbub.collection.spec import Collection
-from hubbub.collection.table import Table
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.keyvalue import KeyValue
