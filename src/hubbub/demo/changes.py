@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,49 +14,12 @@ from hubbub.protocols.ask import Ask
 from hubbub.protocols.sao2.device import Following
 from hubbub.protocols.symbols import Symbols
 
-if TYPE_CHECKING:
-    from hubbub.demo.devices import Purses
+__all__ = ["Streams"]
 
-__all__ = ["Owners", "Streams"]
+Pay = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
 
 PARTS = 4
 """In how many parts, one after the other, devices answer a step."""
-
-
-class Owners(NamedTuple):
-    """What the owners of some devices hold, step by step: the history of one of those in a table, drawn for each.
-
-    Parameters
-    ----------
-    histories
-        A row a step, the first again after the last; a column a person: a code, or -1 for nothing yet.
-    size
-        How many codes there are.
-    n, seed, group
-        How many people, and what tells these from others.
-
-    Example:
-        >>> owners = Owners([[-1, 0], [1, 0]], size=2, n=6, seed=1, group=0)
-        >>> sorted(set(owners.values(0).tolist())), sorted(set(owners.values(3).tolist()))
-        ([0, 2], [0, 1])
-    """
-
-    histories: Any
-    size: int
-    n: int
-    seed: int
-    group: int
-
-    @property
-    def symbols(self) -> int:
-        """How many codes there are, the last of which is "(none)"."""
-        return self.size + 1
-
-    def values(self, step: int) -> NDArray[np.int64]:
-        """The code of each person in a step."""
-        row = np.asarray(self.histories[step % len(self.histories)], dtype=np.int64)
-        held = row[Random(seed=self.seed).child("owners", self.group).below(row.size, self.n)]
-        return np.where(held < 0, self.size, held)
 
 
 class Streams:
@@ -69,12 +33,10 @@ class Streams:
         Their randomness.
 
     Example:
-        >>> from hubbub.privacy.budget import Budget
-        >>> from hubbub.demo.devices import Purses
         >>> ask = Ask(mechanism=Symbols(epsilon=1.0, dimension=2, steps=4, changes=2), step=8, standing=True)
-        >>> streams, purses = Streams(40, Random(seed=1)), Purses(40, Budget.of(user=1.0))
-        >>> made = streams.turn(ask, 0.6, np.zeros((40, 2)), purses)
-        >>> sum(len(reports) for reports in made), streams.turn(ask, 0.6, np.zeros((40, 2)), purses)
+        >>> streams, pay = Streams(40, Random(seed=1)), lambda who: np.ones(who.size, dtype=bool)
+        >>> made = streams.turn(ask, 0.6, np.zeros((40, 2)), pay)
+        >>> sum(len(reports) for reports in made), streams.turn(ask, 0.6, np.zeros((40, 2)), pay)
         (20, [])
     """
 
@@ -85,7 +47,7 @@ class Streams:
         self._horizon = np.full(PARTS, -1)
         self._states: dict[tuple[int, int], tuple[NDArray[np.int64], Following]] = {}
 
-    def turn(self, ask: Ask, elapsed: float, values: Any, purses: Purses) -> list[Reports]:
+    def turn(self, ask: Ask, elapsed: float, values: Any, pay: Pay) -> list[Reports]:
         """The reports of the parts whose time has come, once so much of the step's time for answering is over."""
         symbols = ask.mechanism
         assert isinstance(symbols, Symbols)
@@ -93,14 +55,15 @@ class Streams:
         for part in range(PARTS):
             if self._last[part] < ask.step and (part + 0.5) / PARTS <= elapsed:
                 self._last[part] = ask.step
-                made += self._answer(symbols, ask, part, values, purses)
+                made += self._answer(symbols, ask, part, values, pay)
         return made
 
-    def _answer(self, symbols: Symbols, ask: Ask, part: int, values: Any, purses: Purses) -> list[Reports]:
+    def _answer(self, symbols: Symbols, ask: Ask, part: int, values: Any, pay: Pay) -> list[Reports]:
         horizon, at = symbols.place(ask.step)
         new = self._horizon[part] != horizon
         if new:
-            paid = np.flatnonzero(purses.pay(ask.step, ask.event().spent, self._part == part))
+            who = np.flatnonzero(self._part == part)
+            paid = who[pay(who)]
             if not paid.size:  # not yet: the window still holds what the last horizon cost
                 return []
             self._horizon[part] = horizon

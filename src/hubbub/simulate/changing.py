@@ -22,7 +22,7 @@ from hubbub.protocols.changes import Changes
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import converse
 from hubbub.protocols.sao2 import Answers, Following, OnlineDevice, Sao2, Split, sao2_stream
-from hubbub.simulate.devices import Stream, sorted_places
+from hubbub.simulate.devices import Stream
 
 __all__ = ["ChangingPopulation", "ChangingRun", "expected_means", "run_changing", "true_means"]
 
@@ -79,7 +79,7 @@ class ChangingPopulation:
         self.said = 0
         """How many signs were said."""
         import_module("hubbub.kernels.selection")  # many small batches: the compiled client is worth waking up for
-        self._places, self._order = sorted_places(stream.n, rng), rng.permutation(stream.n)
+        self._places, self._order = np.sort(rng.uint32(stream.n)), rng.permutation(stream.n)
         self._row: tuple[int, NDArray[Any]] = (0, np.empty(0))
         self._states: dict[tuple[int, int], Following] = {}
         self._drawn: dict[int, Sketch] = {}
