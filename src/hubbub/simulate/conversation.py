@@ -16,13 +16,14 @@ from hubbub.protocols.window import Statistic, window_stream
 from hubbub.simulate.devices import Stream
 from hubbub.simulate.fleet import Fleet, Traffic
 from hubbub.simulate.ledgers import Ledgers
+from hubbub.simulate.runs import Run
 
 __all__ = ["StreamRun", "run_stream", "run_window"]
 
 
 @dataclass(frozen=True)
-class StreamRun:
-    """What a protocol released over a stream, beside the truth.
+class StreamRun(Run):
+    """What a protocol released over a stream, beside the truth, and what it took.
 
     Example:
         >>> from hubbub.protocols.window import Frequencies, window_stream
@@ -33,29 +34,10 @@ class StreamRun:
         ((5, 2), True, 0.4)
     """
 
-    values: NDArray[np.float64]
-    variances: NDArray[np.float64]
-    truth: NDArray[np.float64]
     published: NDArray[np.bool_]
     spent: NDArray[np.float64]
     traffic: Traffic
     n: int
-
-    @property
-    def mse(self) -> float:
-        """The mean squared error over steps and values."""
-        return float(np.mean((self.values - self.truth) ** 2))
-
-    def mre(self, floor: float = 1e-3) -> float:
-        """The mean relative error, with truths below `floor` counted as `floor`."""
-        return float(np.mean(np.abs(self.values - self.truth) / np.maximum(np.abs(self.truth), floor)))
-
-    def coverage(self, level: float = 0.95) -> float:
-        """How often the intervals hold the truth."""
-        from statistics import NormalDist
-
-        reach = NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(self.variances)
-        return float(np.mean(np.abs(self.values - self.truth) <= reach))
 
     @property
     def bits_per_device_and_step(self) -> float:
@@ -81,7 +63,7 @@ def run_stream(
     fleet = Fleet(stream, rng, ledgers=ledgers)
     releases: list[Release] = []
     truth = []
-    for release in converse(protocol, fleet.answer, steps=steps):
+    for release in converse(protocol, fleet.answer, count=fleet.count, steps=steps):
         releases.append(release)
         truth.append(stream.truth(release.step))
     return StreamRun(

@@ -77,6 +77,8 @@ class CoCo(TernaryMechanism):
     collision-coco, section 7 (Algorithms 1 and 2, Lemma 3). P_t + P_o is (e^eps+1)/Omega, not half of it.
     """
 
+    whole_only = True
+
     buckets: int = 0
     low: int = 0
     high: int = 0

@@ -66,6 +66,8 @@ class Collision(TernaryMechanism):
     collision-coco, section 5 (Definition 5); the exact error of the mean: `TernaryMechanism.mse`.
     """
 
+    whole_only = True
+
     buckets: int = 0
     high: int = 0
 

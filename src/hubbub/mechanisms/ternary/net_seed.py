@@ -72,6 +72,8 @@ class NetSeed(MeanOnly):
     compression of efficient private local randomizers), with a pseudo-random generator.
     """
 
+    whole_only = True
+
     t: int = 0
     bits: int = 0
     least: int = 0

@@ -67,6 +67,8 @@ class Succinct(MeanOnly):
     division by c, which make it unbiased, a clip of smaller error, and noise on the grid of the sums.
     """
 
+    whole_only = True
+
     clip: int = 0
     clamp: int = 0
     decay: int = 0

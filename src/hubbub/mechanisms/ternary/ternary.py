@@ -84,6 +84,8 @@ class TernaryMechanism(Mechanism):
     dimension: int
     sparsity: int
     answers: ClassVar[tuple[Quantity, ...]] = get_args(Quantity)
+    whole_only: ClassVar[bool] = False
+    """Whether it must see a whole vector before it can say anything of it."""
 
     @classmethod
     def best_for(cls, of: Quantity, *, epsilon: float, dimension: int, sparsity: int) -> Self:
