@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +18,10 @@ import pytest
 
 from hubbub import Random
 from hubbub.core.errors import InvalidValue
-from hubbub.demo.changes import Streams
 from hubbub.demo.live import Live, Stopped
 from hubbub.demo.people import Owners, People
 from hubbub.demo.scenes import AWAY, HOURS, PUNCTUAL, aircraft_scene, flights_scene, scenes
+from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
 
 pytest.importorskip("uvicorn")
@@ -273,11 +272,11 @@ def test_owners_keep_their_histories_and_streams_are_paid_once_a_horizon() -> No
     assert isinstance(owners, Owners)
     assert owners.symbols == 5
     ask = next(scene.collection.protocol("went"))
-    ledgers, streams = Ledgers.of_window(500, epsilon=5.0, w=0), Streams(500, Random(seed=1))
+    fleet = Fleet(owners, Random(seed=1), ledgers=Ledgers.of_window(500, epsilon=5.0, w=0), first=1)
     enrolled = []
     for step in range(3 * len(HOURS)):
-        pay = partial(ledgers.spend, step, ask.event().spent)
-        made = streams.turn(replace(ask, step=step), 1.0, owners.codes(step), pay)
+        half = [np.arange(start, 500, 2) for start in (0, 1)]  # they answer in parts, as their time comes
+        made = [reports for who in half for reports in fleet.reports(replace(ask, step=step), who)]
         enrolled.append(sum(int(reports.public["new"].sum()) for reports in made))
     # Epsilon 4 for the first day; of the 5 for life the second cannot be paid, and all fall silent.
     assert enrolled == [500] + [0] * (3 * len(HOURS) - 1)

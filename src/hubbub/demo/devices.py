@@ -20,10 +20,8 @@ from hubbub.collection import Collection, open_sealed
 from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.demo.changes import Streams
 from hubbub.demo.people import Owners, People
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.symbols import Symbols
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
 
@@ -48,7 +46,7 @@ class Devices:
     """
 
     def __init__(self, transport: Transport, public_key: bytes, name: str, people: People | Owners) -> None:
-        self._transport, self._keys, self._people = transport, (public_key,), people
+        self._transport, self._keys = transport, (public_key,)
         self._root = f"/v1/collections/{name}"
         self.collection: Collection = open_collection(self._fetch(self._root), self._keys)
         promises = [
@@ -56,11 +54,10 @@ class Devices:
             *(each for terms in self.collection.terms.values() for each in terms.promises),
         ]
         self._rng = Random(seed=people.seed).child("devices", people.group)
-        self._fleet = Fleet(people, self._rng, ledgers=Ledgers(people.n, promises))
+        self._fleet = Fleet(people, self._rng, ledgers=Ledgers(people.n, promises), first=1)
         self._offsets = (self._rng.uint32(people.n) + 0.5) / 2**32
         self._latest = 0
-        self._done: dict[str, NDArray[np.bool_]] = {}
-        self._streams: dict[str, Streams] = {}
+        self._done: dict[tuple[str, str], NDArray[np.bool_]] = {}
         self._waiting: list[bytes] = []
 
     def run(self, stop: threading.Event) -> None:
@@ -93,41 +90,22 @@ class Devices:
             self._waiting.pop(0)
 
     def _answer(self, published: Published, step: int, now: float) -> None:
-        ask, account = published.ask, self.collection.terms[published.question].account
-        opens, closes = phase_of(self.collection, published.question, step, now)
-        self._latest = max(self._latest, int(now))  # a wall clock may be set back; the ledgers' is not
-        if isinstance(ask.mechanism, Symbols):
-            self._follow(published, (now - opens) / (closes - opens) / SPREAD, account)
-            return
-        done = self._done.get(ask.ask_id)
+        ask, question = published.ask, published.question
+        opens, closes = phase_of(self.collection, question, step, now)
+        done = self._done.get((question, ask.ask_id))
         if done is None:
             admit(self.collection, published, step)
             done = ~ask.cohort.holds(self._fleet.places)
-            self._done = dict([*self._done.items(), (ask.ask_id, done)][-8:])
+            self._done = dict([*self._done.items(), ((question, ask.ask_id), done)][-8:])
         due = ~done & (opens + SPREAD * self._offsets * (closes - opens) <= now)
-        if not due.any():
-            return
         done |= due
-        reports = self._fleet.reports(
-            ask, np.flatnonzero(due), now=self._latest, account=account, question=published.question
-        )
-        if len(reports):
-            self._wait(published, reports)
-
-    def _follow(self, published: Published, elapsed: float, account: str) -> None:
-        """Go on with a stream of changes."""
-        ask, people = published.ask, self._people
-        admit(self.collection, published, ask.step)
-        streams = self._streams.setdefault(published.question, Streams(people.n, self._rng))
-
-        def pay(who: NDArray[np.int64]) -> NDArray[np.bool_]:
-            assert self._fleet.ledgers is not None
-            return self._fleet.ledgers.spend(
-                self._latest, ask.event().spent, who, account=account, question=published.question
-            )
-
-        for reports in streams.turn(ask, elapsed, people.codes(ask.step), pay):
-            self._wait(published, reports)
+        self._latest = max(self._latest, int(now))  # a wall clock may be set back; the ledgers' is not
+        account = self.collection.terms[question].account
+        for reports in self._fleet.reports(
+            ask, np.flatnonzero(due), now=self._latest, account=account, question=question
+        ):
+            if len(reports):
+                self._wait(published, reports)
 
     def _wait(self, published: Published, reports: Reports) -> None:
         name = AnswerName(published.question, run=0, step=published.ask.step, round=published.round, part=0)

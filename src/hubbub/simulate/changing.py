@@ -48,9 +48,7 @@ class ChangingRun(Run):
         )
 
 
-def run_changing(
-    changes: ChangeStream, stream: Stream, rng: Random, *, present: Present | None = None
-) -> ChangingRun:
+def run_changing(changes: ChangeStream, stream: Stream, rng: Random, *, present: Present | None = None) -> ChangingRun:
     """Run a stream of changes over one horizon, every device with a ledger that allows it epsilon for life.
 
     Parameters

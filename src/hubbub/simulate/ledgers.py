@@ -14,7 +14,7 @@ from hubbub.core.event import units_of
 from hubbub.privacy.budget import BudgetExceeded
 from hubbub.privacy.promise import WHOLE, Promise
 
-__all__ = ["ACCOUNT", "Ledgers"]
+__all__ = ["ACCOUNT", "Ledgers", "StudyPayments"]
 
 ACCOUNT = "asks"
 """The account, and the question, of what is spent where nothing else is said."""
@@ -149,3 +149,45 @@ class _Tally:
         if self._promise.steps:
             self._number += 1
             heappush(self._debits, (date, self._number, who, units))
+
+
+class StudyPayments:
+    """How devices pay for one run of a study: all of it with the first answer, whatever they are asked then.
+
+    Parameters
+    ----------
+    ledgers
+        The devices' ledgers.
+    limit
+        What the run may cost a device, in units of 1e-12 epsilon: the asks that it answers declare no more together.
+    ends
+        The last tick of the run's last round: until then, and the window after, it counts.
+
+    Example:
+        >>> study = StudyPayments(ledgers := Ledgers.of_window(2, epsilon=3.0, w=2), limit=2 * 10**12, ends=5)
+        >>> study.pay(1, 10**12, slice(0, 1)).tolist(), study.pay(2, 10**12, slice(0, 2)).tolist()
+        ([True], [True, True])
+        >>> study.pay(3, 10**12, slice(0, 2)).tolist(), ledgers.most  # the first has answered for its 2 epsilon
+        ([False, True], 2000000000000)
+        >>> [ledgers.spend(now, 2 * 10**12, slice(0, 2)).any().item() for now in (5, 6, 7)]
+        [False, False, True]
+    """
+
+    def __init__(self, ledgers: Ledgers, *, limit: int, ends: int) -> None:
+        self._ledgers, self._limit, self._ends = ledgers, limit, ends
+        self._begun = np.zeros(ledgers.n, dtype=bool)
+        self._declared = np.zeros(ledgers.n, dtype=np.int64)
+
+    def pay(
+        self, now: int, units: Units, who: Rows, *, account: str = ACCOUNT, question: str = ACCOUNT
+    ) -> NDArray[np.bool_]:
+        """Which devices go on with the study, or begin it, for an ask that declares so much."""
+        rows = np.arange(self._ledgers.n)[who] if isinstance(who, slice) else who
+        able = self._declared[rows] + units <= self._limit
+        new = able & ~self._begun[rows]
+        able[new] = self._ledgers.spend(
+            now, self._limit, rows[new], account=account, question=question, date=self._ends
+        )
+        self._begun[rows[able]] = True
+        self._declared[rows[able]] += units if isinstance(units, int) else units[able]
+        return able

@@ -85,9 +85,7 @@ def _parts(plan: Sao2 | Split, n: int, rng: Random) -> Iterator[NDArray[np.int64
     yield from (np.flatnonzero(level == each) for each in range(edges.size))
 
 
-def _residues(
-    plan: Sao2 | Split, part: int, stream: Stream, who: NDArray[np.int64]
-) -> Iterator[NDArray[np.int8]]:
+def _residues(plan: Sao2 | Split, part: int, stream: Stream, who: NDArray[np.int64]) -> Iterator[NDArray[np.int8]]:
     """What some people have to tell of a part, a chunk of them at a time."""
     view = plan.views[part]
     for start in range(0, who.size, max(1, CHUNK // view.entries)):
