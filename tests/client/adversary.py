@@ -24,6 +24,7 @@ from hubbub.core.domain import Ordinal
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.memo.memo import memos_in
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc
@@ -166,7 +167,7 @@ class Adversary:
                     self.wrong.append(f"{key} was answered twice")
                 self.names.add(key)
                 mechanism = self.asked[str(entry.name)]
-                if type(mechanism).__name__ not in ("BasicRappor", "Loloha", "Symbols"):
+                if type(mechanism).__name__ not in ("BasicRappor", "Loloha", "ChangeStream"):
                     self.spend(entry.question, mechanism.event().spent)
             return Response(200, {}, b'{"rejected": []}')
         return self.server.request(method, path, headers, None)
@@ -271,9 +272,11 @@ class Adversary:
         if found is None:
             return
         with self.client._store.transaction():
-            rows = self.client._store._run("SELECT account, key FROM memos")
-            streams = self.client._store._run("SELECT question, stream FROM following")
-        self.memos = self.count("b", len(rows) - self.memos, 10**12 - 10**6) + self.memos
+            memos = self.client._store._run("SELECT state FROM states WHERE key LIKE 'memo:%'")
+            streams = self.client._store._run("SELECT key, stream FROM states WHERE key LIKE 'question:%'")
+        rows = sum(memos_in(state) for (state,) in memos)
+        streams = [(key.removeprefix("question:"), stream) for key, stream in streams]
+        self.memos = self.count("b", rows - self.memos, 10**12 - 10**6) + self.memos
         known = getattr(self, "known", set())
         for question, stream in streams:
             if (question, stream) not in known:
