@@ -12,25 +12,26 @@ from tests.collection.conftest import FIELDS, QUESTIONS, make
 import hubbub as hb
 from hubbub.authoring import forecast
 from hubbub.authoring.forecast import DEVICES, standard_error
-from hubbub.collection import Collection, QuestionSpec
+from hubbub.collection import Collection
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.protocols.window import METHODS
+from hubbub.questions import Question
 
 QUICK = {
     "shares": QUESTIONS["levels"],
     "cells": QUESTIONS["times"],
     "memo": QUESTIONS["kept_level"],
-    "LBU": QuestionSpec(kind="stream", field="level", epsilon=2.0, method="LBU", w=4),
-    "LPU": QuestionSpec(kind="stream", field="level", epsilon=1.0, method="LPU", w=4),
-    "LSP": QuestionSpec(kind="stream", field="level", epsilon=1.0, method="LSP", w=1),
+    "LBU": Question.make(kind="stream", field="level", epsilon=2.0, method="LBU", w=4),
+    "LPU": Question.make(kind="stream", field="level", epsilon=1.0, method="LPU", w=4),
+    "LSP": Question.make(kind="stream", field="level", epsilon=1.0, method="LSP", w=1),
     "mean": QUESTIONS["time"],
-    "stream of means": QuestionSpec(kind="stream", field="seconds", epsilon=2.0, method="LPU", w=2),
+    "stream of means": Question.make(kind="stream", field="seconds", epsilon=2.0, method="LPU", w=2),
 }
 
 
-def measured(question: QuestionSpec, people: int, steps: int) -> float:
+def measured(question: Question, people: int, steps: int) -> float:
     """The mean squared error of so many releases, of a population in which all values are alike."""
     collection = make(questions={"q": question})
     domain = FIELDS[question.field]
@@ -88,7 +89,7 @@ def test_every_question_has_a_row(everything: Collection) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_has_an_error(method: str) -> None:
-    question = QuestionSpec(kind="stream", field="theme", epsilon=1.0, method=method, w=20)
+    question = Question.make(kind="stream", field="theme", epsilon=1.0, method=method, w=20)
     (row,) = forecast(make(questions={"q": question}))
     assert row.note
     assert all(error is not None and 0 < error < 5 for error in row.errors.values())
@@ -97,5 +98,5 @@ def test_every_method_has_an_error(method: str) -> None:
 
 
 def test_where_nobody_would_be_asked_there_is_no_error() -> None:
-    question = QuestionSpec(kind="stream", field="theme", epsilon=1.0, method="LPU", w=2000)
+    question = Question.make(kind="stream", field="theme", epsilon=1.0, method="LPU", w=2000)
     assert standard_error(question, FIELDS["theme"], 1000) is None

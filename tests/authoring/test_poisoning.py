@@ -14,11 +14,11 @@ from hubbub.authoring import check, load_collection
 from hubbub.authoring.poisoning import poisoning
 from hubbub.authoring.toml import EXAMPLE, read_collection
 from hubbub.checks.influence import accepted_reports
-from hubbub.collection.question import QuestionSpec
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
+from hubbub.questions import Question
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILMS = KeyValue(["alien", "brazil"], low=1, high=5, most=1)
@@ -27,7 +27,7 @@ FILMS = KeyValue(["alien", "brazil"], low=1, high=5, most=1)
 @pytest.mark.parametrize("of", ["mean", "frequency"])
 @pytest.mark.parametrize("mechanism", ["ExSub", "Collision", "CoCo"])
 def test_key_values_by_trying_every_report(of, mechanism):
-    spec = QuestionSpec(kind="keyvalue", field="films", epsilon=1.0, of=of, mechanism=mechanism)
+    spec = Question.make(kind="keyvalue", field="films", epsilon=1.0, of=of, mechanism=mechanism)
     asked = spec.question(FILMS)
     made = asked.mechanism(10**12)
     listed, reports = accepted_reports(made, Random(seed=1))
@@ -41,7 +41,7 @@ def test_key_values_by_trying_every_report(of, mechanism):
 
 def test_devices_that_take_turns_are_outnumbered_by_forged_ones_that_do_not():
     # LPU asks a fifth of 100,000 honest devices at a time; 1,000 forged devices answer every time.
-    spec = QuestionSpec(kind="stream", field="place", epsilon=1.0, method="LPU", w=5)
+    spec = Question.make(kind="stream", field="place", epsilon=1.0, method="LPU", w=5)
     domain, honest, forged = Categorical(["a", "b", "c", "d"]), 99_000, 1_000
     said = poisoning(spec, domain, forged=0.01)
     assert said.part == pytest.approx(forged / (honest / 5 + forged), rel=1e-9)
@@ -66,12 +66,12 @@ def test_devices_that_take_turns_are_outnumbered_by_forged_ones_that_do_not():
 def test_a_divided_budget_is_moved_further():
     domain = Numeric(0, 10, cells=4)
     every, part = (
-        poisoning(QuestionSpec(kind="stream", field="age", epsilon=1.0, method="LBU", w=w), domain) for w in (1, 10)
+        poisoning(Question.make(kind="stream", field="age", epsilon=1.0, method="LBU", w=w), domain) for w in (1, 10)
     )
     assert every.part == part.part == 0.01
     assert part.up == pytest.approx(0.01 * (5 + 5 * (math.exp(0.1) + 1) / (math.exp(0.1) - 1)), rel=1e-9)
     assert part.up > 4 * every.up
-    assert every.up == poisoning(QuestionSpec(kind="mean", field="age", epsilon=1.0), domain).up
+    assert every.up == poisoning(Question.make(kind="mean", field="age", epsilon=1.0), domain).up
     assert every.text().startswith("If 1% of the devices are forged, they can raise the mean of age by up to ")
 
 
@@ -79,12 +79,12 @@ def test_a_divided_budget_is_moved_further():
     ("spec", "domain", "why"),
     [
         (
-            QuestionSpec(kind="histogram", field="word", epsilon=1.0, candidates=("yes", "no")),
+            Question.make(kind="histogram", field="word", epsilon=1.0, candidates=("yes", "no")),
             Strings(8),
             "told apart by regression",
         ),
-        (QuestionSpec(kind="changes", field="on", epsilon=1.0, steps=4, changes=2), Ordinal(2), "without enrolling"),
-        (QuestionSpec(kind="keyvalue", field="films", epsilon=1.0, of="conditional"), FILMS, "a ratio"),
+        (Question.make(kind="changes", field="on", epsilon=1.0, steps=4, changes=2), Ordinal(2), "without enrolling"),
+        (Question.make(kind="keyvalue", field="films", epsilon=1.0, of="conditional"), FILMS, "a ratio"),
     ],
 )
 def test_what_is_not_bounded_says_why(spec, domain, why):
@@ -95,7 +95,7 @@ def test_what_is_not_bounded_says_why(spec, domain, why):
 
 
 def test_a_stream_that_decides_says_that_it_can_be_swayed():
-    spec = QuestionSpec(kind="stream", field="place", epsilon=1.0, method="LPA", w=5)
+    spec = Question.make(kind="stream", field="place", epsilon=1.0, method="LPA", w=5)
     assert "forged reports also sway" in poisoning(spec, Ordinal(4)).text()
 
 
@@ -111,7 +111,7 @@ def test_every_question_of_the_examples_has_a_sentence(name):
 @pytest.mark.parametrize("forged", [0, 1, -0.1, 1.5, True, float("nan"), "1%"])
 def test_a_part_that_is_none_is_refused(forged):
     with pytest.raises(InvalidValue, match="forged"):
-        poisoning(QuestionSpec(kind="histogram", field="place", epsilon=1.0), Ordinal(4), forged)
+        poisoning(Question.make(kind="histogram", field="place", epsilon=1.0), Ordinal(4), forged)
 
 
 def _found(size: int, mechanism: str) -> list[str]:

@@ -7,10 +7,10 @@ import re
 from dataclasses import replace
 
 import pytest
+from hubbub.authoring.words import epsilon_text, rounded_up, sure_text, times_text
 from tests.collection.conftest import FIELDS, QUESTIONS, make
 
 from hubbub.authoring import promise
-from hubbub.authoring.words import epsilon_text, rounded_up, sure_text, times_text
 from hubbub.collection import Collection
 from hubbub.core.domain import Ordinal
 from hubbub.privacy.budget import Budget

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from local_server import KEYS, LocalServer
 
 from hubbub.client import Client, NotReady, Response
-from hubbub.collection import Collection, ManualClock, QuestionSpec
+from hubbub.collection import Collection, ManualClock
 from hubbub.collection.wire import decode_upload
 from hubbub.core.domain import Ordinal
 from hubbub.core.errors import InvalidValue
@@ -27,21 +27,22 @@ from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc
+from hubbub.questions import Question
 
 QUESTIONS = {
     "a": (
-        QuestionSpec(kind="histogram", field="x", epsilon=1.0),
-        QuestionSpec(kind="histogram", field="x", epsilon=4.0),
-        QuestionSpec(kind="stream", field="x", epsilon=2.0, method="LPU", w=5),
-        QuestionSpec(kind="stream", field="x", epsilon=2.0, method="LBD", w=3),
+        Question.make(kind="histogram", field="x", epsilon=1.0),
+        Question.make(kind="histogram", field="x", epsilon=4.0),
+        Question.make(kind="stream", field="x", epsilon=2.0, method="LPU", w=5),
+        Question.make(kind="stream", field="x", epsilon=2.0, method="LBD", w=3),
     ),
     "b": (
-        QuestionSpec(kind="memo", field="x", epsilon=0.5, permanent=1.0),
-        QuestionSpec(kind="memo", field="x", epsilon=0.5, permanent=1.0, mechanism="Loloha"),
+        Question.make(kind="memo", field="x", epsilon=0.5, permanent=1.0),
+        Question.make(kind="memo", field="x", epsilon=0.5, permanent=1.0, mechanism="Loloha"),
     ),
     "c": (
-        QuestionSpec(kind="changes", field="y", epsilon=1.0, steps=4, changes=2),
-        QuestionSpec(kind="changes", field="y", epsilon=2.0, steps=2, changes=1),
+        Question.make(kind="changes", field="y", epsilon=1.0, steps=4, changes=2),
+        Question.make(kind="changes", field="y", epsilon=2.0, steps=2, changes=1),
     ),
 }
 BUDGETS = (

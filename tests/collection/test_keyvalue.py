@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hubbub.collection.keyed import TERNARY, Keyed
 
 from hubbub import Random
 from hubbub.authoring import check
 from hubbub.authoring.toml import EXAMPLE, read_collection
-from hubbub.collection.keyed import TERNARY, Keyed
 from hubbub.core.errors import InvalidValue
 from hubbub.core.keyvalue import KeyValue
 

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from hubbub.collection.moving import Moves
 
 from hubbub.authoring import check, forecast, load_collection, promise
 from hubbub.authoring.toml import EXAMPLE, read_collection
 from hubbub.collection import Collection
-from hubbub.collection.moving import Moves
 from hubbub.collection.spending import cost_of, total_of, worst_of
 from hubbub.core.domain import Categorical, Ordinal, Sets
 from hubbub.core.errors import InvalidValue

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hubbub.collection.fields import NONE, code_of, missing_code
 from tests.collection.conftest import FIELDS, QUESTIONS, VALUES, make
 
 import hubbub as hb
-from hubbub.collection import Collection, QuestionSpec
-from hubbub.collection.fields import NONE, code_of, missing_code
+from hubbub.collection import Collection
 from hubbub.core.domain import Categorical, Domain, Ordinal
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import canonical
@@ -23,6 +23,7 @@ from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.view import View
+from hubbub.questions import Question
 
 
 def test_every_field_and_question_survives_json(everything: Collection) -> None:
@@ -43,7 +44,7 @@ def test_every_field_survives_by_itself(name: str) -> None:
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_every_question_survives_by_itself(name: str) -> None:
     question = QUESTIONS[name]
-    assert QuestionSpec.from_spec(json.loads(canonical(question.spec()))) == question
+    assert Question.from_spec(json.loads(canonical(question.spec()))) == question
 
 
 def test_a_large_limit_survives_json() -> None:
@@ -96,8 +97,8 @@ def test_it_cannot_be_changed(everything: Collection) -> None:
         ({"fields": {"theme": Ordinal(1 << 32)}}, "fields.theme.size"),
         ({"fields": {"theme": 3}}, "fields.theme"),
         ({"questions": {}}, "questions"),
-        ({"questions": {"q": QuestionSpec(kind="histogram", field="gone", epsilon=1.0)}}, "questions.q.field"),
-        ({"questions": {"q": QuestionSpec(kind="mean", field="theme", epsilon=1.0)}}, "questions.q.field"),
+        ({"questions": {"q": Question.make(kind="histogram", field="gone", epsilon=1.0)}}, "questions.q.field"),
+        ({"questions": {"q": Question.make(kind="mean", field="theme", epsilon=1.0)}}, "questions.q.field"),
         ({"overrides": {"everything": "because"}}, "overrides.everything"),
         ({"overrides": {"epsilon_above_8": ""}}, "overrides.epsilon_above_8"),
     ],
@@ -161,14 +162,14 @@ def test_shuffling_is_said_to_be_missing() -> None:
 def test_questions_that_are_refused(given: dict[str, Any], field: str) -> None:
     spec = {"kind": "histogram", "field": "theme", "epsilon": 1.0, **given}
     with pytest.raises(InvalidValue) as refused:
-        make(questions={"q": QuestionSpec(**spec)})
+        make(questions={"q": Question.make(**spec)})
     assert refused.value.field.removeprefix("questions.q.") == field
 
 
 @pytest.mark.parametrize("spec", [None, [], {}, {"kind": "histogram"}, {**QUESTIONS["themes"].spec(), "more": 1}])
 def test_a_question_from_json_has_its_keys_and_no_other(spec: Any) -> None:
     with pytest.raises(InvalidValue):
-        QuestionSpec.from_spec(spec)
+        Question.from_spec(spec)
 
 
 @pytest.mark.parametrize("key", ["format", "fields", "questions", "budget", "version", "minimum_arc"])

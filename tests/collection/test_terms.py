@@ -9,7 +9,7 @@ import pytest
 from tests.collection.conftest import QUESTIONS, make
 
 from hubbub.authoring import check
-from hubbub.collection import Collection, QuestionSpec
+from hubbub.collection import Collection
 from hubbub.collection.spending import cost_of
 from hubbub.core.domain import Ordinal
 from hubbub.core.errors import InvalidValue
@@ -17,13 +17,14 @@ from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation
+from hubbub.questions import Question
 
 ONE = UNITS_PER_EPSILON
-MEMO = QuestionSpec(kind="memo", field="home", epsilon=1.0, permanent=2.0)
-SHARES = QuestionSpec(kind="histogram", field="home", epsilon=0.5, mechanism="GRR")
+MEMO = Question.make(kind="memo", field="home", epsilon=1.0, permanent=2.0)
+SHARES = Question.make(kind="histogram", field="home", epsilon=0.5, mechanism="GRR")
 
 
-def survey(budget: Budget, **questions: QuestionSpec) -> Collection:
+def survey(budget: Budget, **questions: Question) -> Collection:
     return make(fields={"home": Ordinal(6), "work": Ordinal(6)}, questions=questions, budget=budget)
 
 
@@ -48,9 +49,7 @@ def parts(collection: Collection) -> list[dict[str, float]]:
         (9.0, {"page": MEMO, "again": MEMO}, {"page": 9.0}),  # one account, one set of memos
     ],
 )
-def test_a_life_is_divided_beforehand(
-    user: float, questions: dict[str, QuestionSpec], wanted: dict[str, float]
-) -> None:
+def test_a_life_is_divided_beforehand(user: float, questions: dict[str, Question], wanted: dict[str, float]) -> None:
     collection = survey(Budget.of(user=user), **questions)
     assert parts(collection) == [pytest.approx(wanted, abs=1e-5)]
 
@@ -70,7 +69,7 @@ def test_steps_and_windows_are_divided_too() -> None:
 
 
 def test_every_kind_says_what_it_may_cost() -> None:
-    moves = QuestionSpec(kind="changes", field="theme", epsilon=1.0, steps=24, changes=2)
+    moves = Question.make(kind="changes", field="theme", epsilon=1.0, steps=24, changes=2)
     collection = make(questions={**QUESTIONS, "moves": moves})
     for name, terms in collection.terms.items():
         question, cost = collection.questions[name], cost_of(collection, name)

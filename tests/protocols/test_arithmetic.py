@@ -15,6 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
 
+from hubbub.collection.question import Kind
 from make_transcripts import (
     FIRST,
     SNAPSHOT,
@@ -25,7 +26,6 @@ from make_transcripts import (
     sketch_of,
 )
 
-from hubbub.collection.question import Kind
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.memory import Memory
