@@ -193,8 +193,8 @@ def test_how_long_a_life_lasts() -> None:
 
 def test_a_stream_that_devices_would_refuse() -> None:
     tiny = small(questions={"q": stream("LPA", w=1000)})
-    assert "asks 0.05% of the devices" in found(tiny, "error", "questions.q.w").text
-    assert levels(replace(tiny, minimum_arc=1 << 20), "questions.q.w") == []
+    assert "asks 0.05% of the devices" in found(tiny, "error", "questions.q").text
+    assert levels(replace(tiny, minimum_arc=1 << 20), "questions.q") == []
     assert levels(small(questions={"q": stream("LPD", w=20)}), "questions.q.method") == ["note"]
 
 

@@ -240,8 +240,8 @@ class Adversary:
 
     def some_ask(self, found: Collection, name: str, step: int) -> Ask:
         question = found.questions[name]
-        asked = question.question(found.fields[question.field])
-        mechanism: Any = question.mechanism_for(found.fields[question.field])
+        asked = question.statistic(found.setting(name))
+        mechanism: Any = question.mechanism_for(found.setting(name))
         if self.draw.random() < 0.4 and question.kind in ("histogram", "stream"):
             units = self.draw.choice((10**10, 10**11, 10**12 // 3, 10**12, 2 * 10**12, 4 * 10**12 + 1))
             with suppress(InvalidValue):

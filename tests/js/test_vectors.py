@@ -336,8 +336,8 @@ def unsafe(spec: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 def asks(collection: Collection) -> Iterator[dict[str, Any]]:
     """Asks of every question, mechanism and round that its terms allow, and others, and what they are refused for."""
     for name, question in collection.questions.items():
-        terms, domain = collection.terms[name], collection.fields[question.field]
-        asked = question.question(domain)
+        terms = collection.terms[name]
+        asked = question.statistic(collection.setting(name))
         if question.kind == "stream":
             assert question.method is not None
             assert question.w is not None

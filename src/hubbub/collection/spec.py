@@ -139,6 +139,9 @@ class Collection:
                 domain.check_field()
         if not self.questions:
             raise InvalidValue("questions", {}, "at least one")
+        for name, question in self.questions.items():
+            if hasattr(question, "terms") != self.knows_kinds:
+                raise InvalidValue(f"questions.{name}", question, "a Question")
         if self.knows_kinds:
             for name, question in self.questions.items():
                 for key in question.reads():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hubbub.collection.keyed import TERNARY, Keyed
 
 from hubbub import Random
 from hubbub.authoring import check
 from hubbub.authoring.toml import EXAMPLE, read_collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.keyvalue import KeyValue
+from hubbub.questions.keyvalue import TERNARY, Keyed
 
 FIELD = '[fields.more]\nkind = "keyvalue"\nkeys = ["a", "b", "c"]\nlow = 0\nhigh = 10\nmost = 2\n'
 QUESTION = '[questions.much]\nkind = "keyvalue"\nfield = "more"\nepsilon = 0.5\n'
