@@ -89,7 +89,7 @@ class ExactCollection(Collection):
             first = yield Ask(mechanism=EXACT, step=step, standing=True)
             assert first is not None
             heard = first
-            if self.questions[question].adaptive and step % 2:
+            if self.terms[question].rounds > 1 and step % 2:
                 second = yield Ask(mechanism=EXACT, step=step, cohort=Arc(0, 1 << 31))
                 assert second is not None
                 heard = heard + second

@@ -214,25 +214,6 @@ def of_the_kinds(collection: Collection) -> Iterator[Finding]:
             yield finding._replace(where=f"questions.{name}.{finding.where}".rstrip("."))
 
 
-def kept_reports(collection: Collection) -> Iterator[Finding]:
-    """Single reports that are kept are said to be.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> [found.where for found in kept_reports(read_collection(EXAMPLE + "keep_reports = true"))]
-        ['questions.popular']
-    """
-    for name, question in collection.questions.items():
-        if question.keeps:
-            lasts = shown(collection.retention_days * 86400)
-            yield Finding(
-                "note",
-                f"questions.{name}",
-                f"its reports are kept one by one for {lasts} after their step, and people are told so; without it "
-                "only their sum is kept",
-            )
-
-
 def cover(collection: Collection) -> Iterator[Finding]:
     """Whether a network can tell who answers.
 
@@ -276,6 +257,5 @@ RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     timing,
     of_the_kinds,
     cover,
-    kept_reports,
     moved_far,
 )

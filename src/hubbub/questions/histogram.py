@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.collection.finding import Finding
 from hubbub.collection.setting import Setting
 from hubbub.core.domain import Strings
 from hubbub.core.errors import InvalidValue
@@ -135,3 +137,12 @@ class HistogramQuestion(StatisticQuestion):
         if self.candidates:
             return f"Of {self.field}: which texts are common?"
         return shares_title(self.field, setting.domain)
+
+    def findings(self, setting: Setting) -> Iterator[Finding]:
+        if self.keep_reports:
+            yield Finding(
+                "note",
+                "keep_reports",
+                "its reports are kept one by one until the retention is over, and people are told so; without it only "
+                "their sum is kept",
+            )
