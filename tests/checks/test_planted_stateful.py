@@ -128,7 +128,7 @@ class Lavish(BasicRappor):
 
 RAPPOR = {"epsilon": 2.0, "domain": 2}
 LOLOHA = {"epsilon": 2.0, "domain": 4, "buckets": 2}
-STREAM = {"epsilon": 2.0, "dimension": 1, "steps": 3, "changes": 1}
+STREAM = {"epsilon": 2.0, "dimension": 1, "steps": 3, "changes": 2}
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from hubbub.core.spec import spec_id
-from hubbub.protocols.ask import Ask
+from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.cohort import CIRCLE, Arc
 from hubbub.protocols.driver import Protocol
 
@@ -34,14 +35,19 @@ def turned(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Prot
         >>> ask.cohort.start, ask.cohort.share
         (17, 1.0)
     """
-    said = next(stream)
-    while True:
+    said: Any = next(stream, None)
+    while said is not None:
         if isinstance(said, Ask):
             said = _turned(said, start)
-        elif labels is not None:
+        elif isinstance(said, list):
+            said = [_turned(ask, start) for ask in said]
+        elif isinstance(said, Release) and labels is not None:
             said = replace(said, estimate=replace(said.estimate, labels=labels))
         reply = yield said
-        said = stream.send(reply)
+        try:
+            said = stream.send(reply)
+        except StopIteration:
+            return
 
 
 def _turned(ask: Ask, start: int) -> Ask:
