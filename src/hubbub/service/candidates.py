@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
-from hubbub.protocols.ask import Release
+from hubbub.protocols.ask import MAIN, Release
 from hubbub.service.archive import Archive
 from hubbub.service.kept import estimate_candidates, kept_reports
 from hubbub.service.releases import row_of, shown
@@ -63,7 +64,8 @@ def ask_kept(
         few = f"0 reports; at least {collection.minimum_batch:,} are needed"
         nothing: dict[str, Json] = {"labels": list(candidates), "n": 0, "bias": "none", "level": level, "withheld": few}
         return {**head, **dict.fromkeys(("value", "variance", "low", "high")), **nothing}
-    release = Release(step=0, estimate=estimate, published=True, spent=0.0, n=float(estimate.n))
+    estimate = replace(estimate, labels=tuple(candidates))
+    release = Release(step=0, estimates={MAIN: estimate}, published=True, spent=0.0, n=float(estimate.n))
     row = row_of(
         release,
         collection=collection.collection_id,
