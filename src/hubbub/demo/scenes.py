@@ -148,7 +148,8 @@ class Scene:
         """Some of those who answer."""
         if not self.histories:
             return People(weights=self.weights, silent=self.silent, n=n, seed=seed, group=group)
-        size = self.collection.questions[self.question].question(next(iter(self.collection.fields.values()))).size
+        setting = self.collection.setting(self.question)
+        size = self.collection.questions[self.question].shape(setting).size
         return Owners(histories=self.histories, size=size, n=n, seed=seed, group=group)
 
     def when(self, step: int) -> str:
