@@ -130,6 +130,21 @@ class QuestionSpec:
             raise InvalidValue("keep_reports", self.keep_reports, "true for questions of kind histogram, and only them")
 
     @property
+    def keeps(self) -> bool:
+        """Whether single reports are kept."""
+        return self.keep_reports
+
+    @property
+    def lasts(self) -> int:
+        """How many steps an answer may depend on."""
+        return max(self.w or 0, self.horizon)
+
+    @property
+    def horizon(self) -> int:
+        """After how many steps devices that enrol do so anew; 0 if none does."""
+        return self.steps or 0
+
+    @property
     def adaptive(self) -> bool:
         """Whether a step may hold a second ask, which depends on the answers to the first.
 

@@ -167,6 +167,18 @@ class Collection:
         """When a step begins."""
         return self.origin + step * self.step_seconds
 
+    def round_times(self, question: str, run: int, step: int, round: int) -> tuple[float, float]:
+        """When a round of a question opens and closes: of R rounds, round j takes the j-th R-th of its step.
+
+        Example:
+            >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+            >>> load_collection(EXAMPLE).round_times("popular", 0, 2, 1)
+            (7200.0, 10800.0)
+        """
+        rounds, length = self.terms[question].rounds, self.step_seconds
+        begins = self.opens(step)
+        return begins + (round - 1) * length / rounds, begins + round * length / rounds
+
     def closes(self, step: int, *, question: str | None = None, phase: int = 2) -> float:
         """When an ask of a step stops being answered: its end; half of it, for the first of an adaptive stream's two.
 

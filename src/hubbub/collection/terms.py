@@ -8,7 +8,7 @@ how many rounds a step has, which account pays, and what the question alone may 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hubbub.collection.spending import cost_of
 from hubbub.core.errors import InvalidValue
@@ -48,6 +48,16 @@ class Terms(NamedTuple):
     account: str
     state: Literal["none", "memo", "changes"]
     promises: tuple[Promise, ...]
+
+    @property
+    def parts(self) -> int:
+        """How many asks a round may have."""
+        return 1
+
+    @property
+    def study(self) -> Any:
+        """When its runs begin, of a study."""
+        return None
 
     def spec(self) -> dict[str, Json]:
         """The terms as JSON."""
