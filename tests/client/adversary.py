@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from local_server import KEYS, LocalServer
 
 from hubbub.client import Client, NotReady, Response
-from hubbub.collection import Collection, ManualClock, QuestionSpec
+from hubbub.collection import Collection, ManualClock
 from hubbub.collection.wire import decode_upload
 from hubbub.core.domain import Ordinal
 from hubbub.core.errors import InvalidValue
@@ -27,21 +27,22 @@ from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc
+from hubbub.questions import Question, read_collection
 
 QUESTIONS = {
     "a": (
-        QuestionSpec(kind="histogram", field="x", epsilon=1.0),
-        QuestionSpec(kind="histogram", field="x", epsilon=4.0),
-        QuestionSpec(kind="stream", field="x", epsilon=2.0, method="LPU", w=5),
-        QuestionSpec(kind="stream", field="x", epsilon=2.0, method="LBD", w=3),
+        Question.make(kind="histogram", field="x", epsilon=1.0),
+        Question.make(kind="histogram", field="x", epsilon=4.0),
+        Question.make(kind="stream", field="x", epsilon=2.0, method="LPU", w=5),
+        Question.make(kind="stream", field="x", epsilon=2.0, method="LBD", w=3),
     ),
     "b": (
-        QuestionSpec(kind="memo", field="x", epsilon=0.5, permanent=1.0),
-        QuestionSpec(kind="memo", field="x", epsilon=0.5, permanent=1.0, mechanism="Loloha"),
+        Question.make(kind="memo", field="x", epsilon=0.5, permanent=1.0),
+        Question.make(kind="memo", field="x", epsilon=0.5, permanent=1.0, mechanism="Loloha"),
     ),
     "c": (
-        QuestionSpec(kind="changes", field="y", epsilon=1.0, steps=4, changes=2),
-        QuestionSpec(kind="changes", field="y", epsilon=2.0, steps=2, changes=1),
+        Question.make(kind="changes", field="y", epsilon=1.0, steps=4, changes=2),
+        Question.make(kind="changes", field="y", epsilon=2.0, steps=2, changes=1),
     ),
 }
 BUDGETS = (
@@ -239,8 +240,8 @@ class Adversary:
 
     def some_ask(self, found: Collection, name: str, step: int) -> Ask:
         question = found.questions[name]
-        asked = question.question(found.fields[question.field])
-        mechanism: Any = question.mechanism_for(found.fields[question.field])
+        asked = question.statistic(found.setting(name))
+        mechanism: Any = question.mechanism_for(found.setting(name))
         if self.draw.random() < 0.4 and question.kind in ("histogram", "stream"):
             units = self.draw.choice((10**10, 10**11, 10**12 // 3, 10**12, 2 * 10**12, 4 * 10**12 + 1))
             with suppress(InvalidValue):
@@ -260,16 +261,17 @@ class Adversary:
             self.adopted = version
             found = self.client._current.collection
             assert found is not None
-            self.limits += limits_of(found, len(self.heard))
+            self.limits += limits_of(read_collection(found.spec()), len(self.heard))
         for field, values in (("x", 3), ("y", 2)):
             if self.draw.random() < 0.5:
                 self.client.record(field, self.draw.randrange(values))
 
     def states(self) -> None:
         """What memos and streams of changes have cost, by how many the device has."""
-        found = self.client._current.collection
-        if found is None:
+        device = self.client._current.collection
+        if device is None:
             return
+        found = read_collection(device.spec())
         with self.client._store.transaction():
             rows = self.client._store._run("SELECT account, key FROM memos")
             streams = self.client._store._run("SELECT question, stream FROM following")

@@ -10,6 +10,7 @@ from local_server import KEYS, LocalServer
 
 from hubbub.client import Client
 from hubbub.collection import ManualClock
+from hubbub.collection.terms import ASKS
 from hubbub.core.random import Random
 from hubbub.mechanisms.memo.memo import Memo
 
@@ -65,7 +66,7 @@ def answers(client: Client) -> dict[int, bytes]:
     collection = client._current.collection
     assert collection is not None
     with client._store.transaction():
-        accounts = {terms.account for terms in collection.terms.values() if terms.state == "memo"}
+        accounts = {terms.account for terms in collection.terms.values() if terms.account != ASKS}
         found = [Memo.from_bytes(memo) for account in accounts for memo in client._store.memos(account)]
     return {memo.key: memo.answer for memo in found}
 

@@ -88,7 +88,7 @@ class World:
 
     @property
     def symbols(self) -> Symbols:
-        mechanism = self.collection.questions["places"].mechanism_for(self.collection.fields["place"])
+        mechanism = self.collection.questions["places"].mechanism_for(self.collection.setting("places"))
         assert isinstance(mechanism, Symbols)
         return mechanism
 
@@ -113,7 +113,7 @@ def world(folder: Path) -> Any:
 def kept(client: Client, step: int) -> tuple[Standing, Followed]:
     collection = client._current.collection
     assert collection is not None
-    symbols = collection.questions["places"].mechanism_for(collection.fields["place"])
+    symbols = collection.questions["places"].mechanism_for(collection.setting("places"))
     assert isinstance(symbols, Symbols)
     with client._store.transaction():
         found = client._store.followed("places", stream_of(collection, symbols, step))

@@ -124,7 +124,7 @@ def test_all_answers_of_a_step_fit_the_frame(everything: Collection) -> None:
         ask = next(everything.protocol(name))
         assert isinstance(ask, Ask)
         report = ask.mechanism.randomize(ask.view([everything.missing(question.field)]), hb.Random(seed=1))
-        sent += [Entry(name, 0, ask.step, 1, 0, b"i" * 16, report.to_bare())] * (2 if question.adaptive else 1)
+        sent += [Entry(name, 0, ask.step, 1, 0, b"i" * 16, report.to_bare())] * everything.terms[name].rounds
     assert everything.frame_bytes % 1024 == 0
     size = everything.frame_bytes
     assert len(encode_upload(everything.name, everything.version, sent, size)) == size

@@ -8,7 +8,7 @@ from typing import Any
 from hubbub.client.documents import Published, Refused
 from hubbub.client.store import Followed, Store, code_bytes, read_code
 from hubbub.collection import Collection
-from hubbub.collection.fields import Code
+from hubbub.core.domain import Code
 from hubbub.core.random import Random
 from hubbub.mechanisms.memo.memo import Memo, Memoised
 from hubbub.privacy.budget import BudgetExceeded
@@ -52,8 +52,10 @@ class Answerer:
 
     def answer(self, published: Published, step: int, report_id: bytes) -> bytes | None:
         """The report, paid for; None where the device has nothing to say at this step."""
-        state = self._collection.terms[published.question].state
-        make = {"none": self._fresh, "memo": self._from_memo, "changes": self._from_state}[state]
+        mechanism = published.ask.mechanism
+        make = self._from_memo if isinstance(mechanism, Memoised) else self._from_state
+        if not self._collection.terms[published.question].state:
+            make = self._fresh
         try:
             return make(published, step, report_id)
         except BudgetExceeded as error:
@@ -129,12 +131,13 @@ class Answerer:
     def _frozen(self, question: str, step: int) -> Code:
         """The value that all asks of a step see: what was recorded in it; of memos and streams, the last one."""
         terms = self._collection.terms[question]
-        recorded, last = self._store.recorded(terms.field), terms.frozen == "last"
+        (field,) = terms.fields
+        recorded, last = self._store.recorded(field), terms.frozen == "last"
         if recorded is not None and (last or self._collection.step_at(recorded[0]) == step):
             code = recorded[1]
         else:
-            code = self._collection.missing(terms.field)
-        kept = self._store.book.freeze(f"last:{terms.field}" if last else terms.field, step, code_bytes(code))
+            code = self._collection.missing(field)
+        kept = self._store.book.freeze(f"last:{field}" if last else field, step, code_bytes(code))
         assert isinstance(kept, bytes)
         return read_code(kept)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from hubbub.client.folder import FILE, claim, mark
 from hubbub.client.migrate import FOLLOWING, from_3, remove_old_ledgers
 from hubbub.collection import Clock, Collection
-from hubbub.collection.fields import Code
+from hubbub.core.domain import Code
 from hubbub.core.migrations import Format
 from hubbub.core.random import Random
 from hubbub.privacy.book import Book

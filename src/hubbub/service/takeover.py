@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import NamedTuple
 
 from hubbub.collection import Collection, formats
 from hubbub.core.errors import HubbubError
 from hubbub.core.sketch import Sketch
-from hubbub.core.spec import canonical, integer
+from hubbub.core.spec import Json, canonical, integer
 from hubbub.protocols.ask import Count, Release
 from hubbub.protocols.driver import OutOfOrder
+from hubbub.questions import read_collection
 from hubbub.service.archive import Archive
 from hubbub.service.counts import make_count, read_count
 from hubbub.service.question_run import QuestionRun
@@ -58,7 +58,7 @@ def take_over(
         if store.last_step(row.id, question) is None:
             continue
         try:
-            earlier = Collection.from_spec(json.loads(row.spec))
+            earlier = read_collection(json.loads(row.spec))
             changed = _difference(earlier, collection, question)
             if changed is not None:
                 return f"version {row.version} asked it with another {changed}"
@@ -118,11 +118,13 @@ def _difference(earlier: Collection, collection: Collection, question: str) -> s
     """What is another in the earlier version, if anything is that the conversation or the devices go by."""
     if (earlier.step_seconds, earlier.origin) != (collection.step_seconds, collection.origin):
         return "grid of steps"
-    before, after = earlier.questions[question], collection.questions[question]
-    for part in fields(before):
-        if part.name not in _SILENT and getattr(before, part.name) != getattr(after, part.name):
-            return part.name
-    return "domain of the field" if earlier.fields[before.field] != collection.fields[after.field] else None
+    before: dict[str, Json] = earlier.questions[question].spec()
+    after: dict[str, Json] = collection.questions[question].spec()
+    for key in sorted(before.keys() | after.keys()):
+        if key not in _SILENT and before.get(key) != after.get(key):
+            return key
+    same = earlier.setting(question) == collection.setting(question)
+    return None if same else "domain of the field"
 
 
 def _grid(row: CollectionRow) -> tuple[int, int]:
