@@ -137,7 +137,7 @@ def spent_at_least(folder: Path, lines: list[dict[str, str]], costs: dict[str, t
     asks = {line["ask"] for line in lines}
     sent = sum(costs[ask][1] for ask in asks)
     memo_sent = any(costs[ask][0] == "page" for ask in asks)
-    mechanism = COLLECTION.questions["page"].mechanism_for(COLLECTION.fields["home"])
+    mechanism = COLLECTION.questions["page"].mechanism_for(COLLECTION.setting("page"))
     sent += mechanism.permanent_event().spent if memo_sent else 0  # type: ignore[attr-defined]
     spent = lifetime(folder / "client.sqlite")
     if spent < sent:

@@ -329,8 +329,7 @@ def test_a_question_promised_once_in_seven_days_is_answered_once_in_seven_days(
 ) -> None:
     week = TEXT.replace('kind = "histogram"', 'kind = "stream"\nmethod = "LPU"\nw = 168')
     server = LocalServer(survey(week, event="8.0", user="800.0"))
-    whole = server.collection.fields["theme"]
-    mechanism = server.collection.questions["popular"].mechanism_for(whole)
+    mechanism = server.collection.questions["popular"].mechanism_for(server.collection.setting("popular"))
     with device(folder, server, clock) as client:
         answered = []
         for step in range(5, 5 + 2 * 168, 7):

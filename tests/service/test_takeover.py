@@ -26,9 +26,9 @@ from hubbub.protocols.driver import converse
 from hubbub.protocols.window import METHODS
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
+from hubbub.service.open_asks import OpenAsk
 from hubbub.service.releases import shown
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.window import Window
 
 KEYS = Keys(b"k" * 32)
 W = 4
@@ -101,7 +101,7 @@ def values_of(ask: Ask) -> list[int]:
     return [1] * dark + [0] * (size - dark)
 
 
-def crowd(one: Collector, collection: Collection, window: Window) -> Sketch:
+def crowd(one: Collector, collection: Collection, window: OpenAsk) -> Sketch:
     """Everyone who is asked answers; the same to the same ask."""
     ask, seed = window.ask, int(window.ask.ask_id[:12], 16)
     reports = ask.mechanism.randomize(values_of(ask), Random(seed=seed))
