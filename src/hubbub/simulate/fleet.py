@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.backends import LOCAL
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
@@ -136,10 +137,8 @@ class Fleet:
         batches = self._kept.get(count.of.ask_id)
         if batches is None:
             raise InvalidValue("of", count.of.ask_id, "an ask that was answered")
-        support = np.zeros(len(count.candidates), dtype=np.int64)
-        for reports in batches:
-            support += count.oracle.support(reports, count.candidates).counts
-        return Counted(sum(map(len, batches)), support)
+        sketch = LOCAL.support(batches, count.oracle, count.candidates)
+        return Counted(sketch.n, sketch.counts)
 
     def reports(
         self, ask: Ask, who: Rows, *, now: int | None = None, account: str = ACCOUNT, question: str = ACCOUNT
