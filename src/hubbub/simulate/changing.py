@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
+from hubbub.protocols.ask import Release
 from hubbub.protocols.change_stream import ChangeStream
-from hubbub.protocols.driver import converse
+from hubbub.protocols.driver import Conversation
 from hubbub.protocols.sao2 import Answers
 from hubbub.protocols.symbol_stream import symbol_stream
 from hubbub.simulate.devices import Stream
@@ -73,8 +75,14 @@ def run_changing(changes: ChangeStream, stream: Stream, rng: Random, *, present:
         raise InvalidValue("steps", changes.steps, f"at most the {stream.steps} steps of the stream")
     ledgers = Ledgers.of_window(stream.n, epsilon=changes.epsilon, w=0, strict=True)
     fleet, answers = Fleet(stream, rng, ledgers=ledgers, present=present), Answers(changes.plan)
-    conversation = converse(symbol_stream(changes, answers=answers), fleet.answer, steps=changes.steps)
-    estimates = [release.estimate for release in conversation]
+    talk = Conversation(symbol_stream(changes, answers=answers))
+    estimates: list[Estimate] = []
+    while len(estimates) < changes.steps:
+        if estimates:
+            talk.listen()  # not after the last release: the next horizon forgets this one
+        talk.reply_all([fleet.answer(ask) for ask in talk.asks])
+        assert isinstance(talk.said, Release)
+        estimates.append(talk.said.estimate)
     return ChangingRun(
         values=np.array([estimate.value for estimate in estimates]),
         variances=np.array([estimate.variance for estimate in estimates]),

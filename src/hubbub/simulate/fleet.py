@@ -108,11 +108,11 @@ class Fleet:
         self._kept: dict[str, list[Reports]] = {}
         self._remembered: dict[tuple[str, str, int], tuple[str, States]] = {}
 
-    def answer(self, ask: Ask) -> Sketch:
-        """Everyone on the arc who is there answers; the sketch of it."""
+    def answer(self, ask: Ask, *, now: int | None = None, account: str = ACCOUNT, question: str = ACCOUNT) -> Sketch:
+        """Everyone on the arc who is there answers, as of `reports`; the sketch of it."""
         sketch, kept = ask.mechanism.empty(), []
         for who in self.on_arc(ask.cohort):
-            for reports in self.reports(ask, who):
+            for reports in self.reports(ask, who, now=now, account=account, question=question):
                 sketch = sketch + ask.mechanism.accumulate(reports)
                 if ask.kept:
                     kept.append(reports)
