@@ -94,7 +94,7 @@ def test_portions_as_printed() -> None:
     assert calibrated_portions(Tree(steps=4)).tolist() == pytest.approx([3 / 5.5, 2.5 / 5.5, 0.0])
     plan = plan_of("ExSub-calibrated", "prefix", 1.0, calibrated.SYNTHETIC, one=False)
     assert plan.portions.tolist() == calibrated_portions(plan.tree).tolist()
-    assert plan.arcs[-1].share == 0
+    assert plan.portions[-1] == 0
 
 
 def test_the_best_portions_save_what_they_should() -> None:
