@@ -220,6 +220,9 @@ def _asks(body: str, keys: tuple[bytes, ...]) -> Asks:
 
 
 def _published(given: Any) -> Published:
-    if set(given) != {"question", "run", "round", "part", "ask"} or (given["run"], given["part"]) != (0, 0):
+    if set(given) != {"question", "run", "step", "round", "part", "closes", "ask"} or (given["run"], given["part"]) != (
+        0,
+        0,
+    ):
         raise Refused("document", "not an ask with its name")
     return Published(str(given["question"]), Ask.from_spec(given["ask"]), integer("round", given["round"]))

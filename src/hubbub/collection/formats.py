@@ -51,5 +51,5 @@ COLLECTION = DocumentFormat("collection", 3, {1: dict, 2: dict})
 """Collections, as they are signed and stored. Format 1 had no terms and no promises, format 2 terms of one view and one
 field: they are compiled from the questions, as those of today are."""
 
-ASKS = DocumentFormat("asks", 2)
-"""The asks of a moment. Format 1 named no rounds, and is over: a device fetches anew."""
+ASKS = DocumentFormat("asks", 3)
+"""The asks of a moment. Older formats named no rounds, or no steps and closes, and are over: a device fetches anew."""
