@@ -23,6 +23,7 @@ from hubbub.service.store.sqlite import SqliteStore
 
 CROWD = Crowd()
 STUDY = study_collection()
+BROKEN = "Error -5 while decompressing data: incomplete or truncated stream"
 
 
 def collector(store: Store, clock: ManualClock, collection: Collection = STUDY, **given: Any) -> Collector:
@@ -75,14 +76,9 @@ def test_what_is_published_says_run_round_and_part():
     one = collector(SqliteStore(":memory:"), clock)
     document = open_sealed(json.loads(one.asks["study"].body), KEYS.public)
     assert document["format"] == 3
-    names = [
-        {key: ask[key] for key in ("question", "run", "step", "round", "part", "closes")} for ask in document["asks"]
-    ]
-    assert names == [
-        {"question": "common", "run": 0, "step": 0, "round": 1, "part": part, "closes": START + ROUND}
-        for part in (0, 1)
-    ]
-    assert [ask["ask"].get("kept") for ask in document["asks"]] == [None, True]
+    assert [ask.pop("ask").get("kept") for ask in document["asks"]] == [None, True]
+    name = {"question": "common", "run": 0, "step": 0, "round": 1, "closes": START + ROUND}
+    assert document["asks"] == [{**name, "part": 0}, {**name, "part": 1}]
     CROWD.send_all(one)
     clock.advance(ROUND + LATENESS)
     one.tick()
@@ -142,7 +138,7 @@ def test_reports_that_are_gone_before_they_are_counted_stop_the_study(damage: st
     one.tick()
     ((run, why),) = stops(told(one))
     assert run == 0
-    assert why in ("common counts 309 reports, of which 0 are there", None) or "cannot be read" in str(why)
+    assert why in ("common counts 284 reports, of which 0 are there", "reports in the store cannot be read: " + BROKEN)
     assert store.running(STUDY.collection_id) == []
     clock.advance(1)
     assert not collector(store, clock).board.open(STUDY.collection_id, clock.now())

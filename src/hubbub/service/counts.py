@@ -27,7 +27,7 @@ def make_count(
     *,
     step: int,
     number: int,
-    missed: Sequence[AskRow],
+    missed: Sequence[AskRow] = (),
 ) -> CountRow:
     """Count the supports of the candidates among the reports to an ask, some reports at a time.
 

@@ -146,7 +146,7 @@ def _ended(
                 break
             releases.append(run.release(time=now))
         elif isinstance(said, Count):
-            run.tell(read_count(make_count(store, archive, said, era, step=run.number, number=run.counted, missed=())))
+            run.tell(read_count(make_count(store, archive, said, era, step=run.number, number=run.counted)))
         elif said is None:
             break
         elif (run.number, run.round, 0) in waiting:
