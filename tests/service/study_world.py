@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from hubbub import Ordinal, Random, Reports, Sketch
+from hubbub import Estimate, Ordinal, Random, Reports, Sketch
 from hubbub.backends import LOCAL
 from hubbub.collection import Collection, Keys
 from hubbub.collection.terms import Family, Frozen, Study, Terms
@@ -15,11 +15,13 @@ from hubbub.collection.wire import Batch
 from hubbub.core.event import units_of
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.promise import Promise, of_question
-from hubbub.protocols.ask import Ask, Count, Counted, Release
-from hubbub.protocols.driver import Protocol, converse
+from hubbub.protocols.ask import MAIN, Ask, Count, Counted, Release
+from hubbub.protocols.cohort import Arc
+from hubbub.protocols.driver import Protocol, ask_all, ask_once, converse, count
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.narrowing import PARTS, ROUNDS, narrowing
 from hubbub.protocols.statistic import Frequencies
+from hubbub.protocols.view import Among
 from hubbub.questions import QUESTIONS, Setting, StatisticQuestion
 from hubbub.questions.shares import Shares, shares_read
 from hubbub.service.collector import Collector
@@ -79,18 +81,70 @@ class CommonQuestion(StatisticQuestion):
         return None
 
 
+@dataclass
+class _Place:
+    step: int = 1
+    best: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestedQuestion(StatisticQuestion):
+    """At every step, two parts of which one chooses and one tests, and a round about what was chosen: it has no end."""
+
+    kind: ClassVar[str] = "tested"
+
+    def statistic(self, setting: Setting) -> Shares:
+        codes, view = shares_read(setting.domain, self.kind, None)
+        return Shares(codes, oracle=self.mechanism, view=view)
+
+    def terms(self, setting: Setting) -> Terms:
+        views = ({"kind": "whole"}, {"kind": "among", "codes": {"most": 2}})
+        narrow = Frequencies(3).mechanism(units_of(self.epsilon))
+        made = super().terms(setting)
+        mechanisms = tuple(sorted({*made.mechanisms, narrow.spec_id}))
+        return replace(made, views=views, mechanisms=mechanisms, rounds=2, parts=2, limit=2 * made.limit)
+
+    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        oracle, place = self.mechanism_for(setting), (memory or Memory()).keep("place", _Place())
+        half = 1 << 31
+        while True:
+            step = place.step
+            choosing, testing = (
+                Ask(mechanism=oracle, step=step, cohort=Arc(part * half, half), kept=part == 1) for part in (0, 1)
+            )
+            chosen, tested = yield from ask_all([choosing, testing])
+            best = int(np.argmax(chosen.counts))
+            counted = yield from count(testing, [best])
+            view = Among(tuple(sorted({best, place.best})))
+            narrow = Frequencies(view.size).mechanism(units_of(self.epsilon))
+            sketch = yield from ask_once(Ask(mechanism=narrow, step=step, view=view))
+            place.step, place.best = step + 1, best
+            told = np.array([best, counted.n, counted.support[0], tested.n, sketch.n], dtype=np.float64)
+            estimate = Estimate(told, np.ones(5), chosen.n + sketch.n)
+            yield Release(step=step, estimates={MAIN: estimate}, published=True, spent=1.0, n=float(sketch.n))
+
+    def labels(self, setting: Setting) -> None:
+        return None
+
+
 QUESTIONS["common"] = CommonQuestion
+QUESTIONS["tested"] = TestedQuestion
 
 
-def study_collection(*, version: int = 1, retention_days: int = 1, **keys: Any) -> Collection:
+def study_collection(
+    *, version: int = 1, retention_days: int = 1, stream: bool = False, step: int = 3600, **keys: Any
+) -> Collection:
+    questions: dict[str, Any] = {"common": CommonQuestion(field="word", epsilon=3.0, **keys)}
+    if stream:
+        questions["tested"] = TestedQuestion(field="word", epsilon=2.0)
     return Collection(
         name="study",
         version=version,
         title="For tests",
         fields={"word": Ordinal(SIZE)},
-        questions={"common": CommonQuestion(field="word", epsilon=3.0, **keys)},
-        budget=Budget.of(event=3.0),
-        step_seconds=3600,
+        questions=questions,
+        budget=Budget.of(event=9.0),
+        step_seconds=step,
         lateness_seconds=LATENESS,
         minimum_batch=20,
         retention_days=retention_days,
@@ -141,7 +195,5 @@ def simulated(collection: Collection, crowd: Crowd, question: str = "common") ->
 
 
 def stored_as(collection: Collection, release: Release, *, run: int = 0, number: int = 0) -> ReleaseRow:
-    from dataclasses import replace
-
     given = {"collection": collection.collection_id, "question": "common", "time": 0.0, "minimum_batch": 20}
     return row_of(replace(release, step=run), **given, number=number)

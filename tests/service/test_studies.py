@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from process import HERE
 from study_world import KEYS, LATENESS, ROUND, START, CommonQuestion, Crowd, simulated, stored_as, study_collection
 
 from hubbub import Random
@@ -272,3 +275,23 @@ def test_few_reports_are_withheld_estimate_by_estimate():
     sizes = {name: (estimate["n"], estimate["withheld"] is None) for name, estimate in page["estimates"].items()}
     assert all(seen == (n >= 22) for n, seen in sizes.values())
     assert len({seen for _, seen in sizes.values()}) == 2
+
+
+def die(folder: Path, stride: int, *urls: str) -> int:
+    command = [sys.executable, str(HERE / "study_and_die.py"), str(folder), str(stride), *urls]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def test_killed_at_points_of_a_study(tmp_path: Path):
+    assert die(tmp_path, 19) >= 5
+
+
+@pytest.mark.slow
+def test_killed_at_every_point_of_a_study(tmp_path: Path):
+    assert die(tmp_path, 1) >= 100
+
+
+def test_killed_at_points_of_a_study_in_postgresql(tmp_path: Path, postgres: Callable[[], str]):
+    assert die(tmp_path, 25, *(postgres() for _ in range(3))) == 3
