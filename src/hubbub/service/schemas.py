@@ -41,7 +41,7 @@ _LOST = {
 }
 """Of streams of changes alone."""
 
-_ESTIMATE = {
+_ESTIMATE: dict[str, Any] = {
     "n": {"type": "integer"},
     "bias": {"enum": ["none", "consistent", "heuristic"]},
     "kind": {"enum": ["share", "quantity"]},
