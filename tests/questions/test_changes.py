@@ -72,7 +72,7 @@ def test_the_promise_tells_of_horizons_levels_and_changes() -> None:
 def test_the_plan_and_the_check_know_it() -> None:
     collection = load_collection(PLACES)
     (row,) = forecast(collection)
-    assert (row.kind, row.mechanism, row.unit) == ("changes, 24 steps", "Symbols", "share")
+    assert (row.kind, row.mechanism, row.unit) == ("changes, 24 steps", "ChangeStream", "share")
     errors = [row.errors[n] for n in (1_000, 100_000)]
     assert errors[0] is not None
     assert errors[0] == pytest.approx(10 * errors[1], rel=1e-6)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hubbub.collection.wire import Batch
 from hubbub.core.errors import HubbubError
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Reporting
 
 __all__ = ["ReportOpener"]
 
@@ -32,7 +32,7 @@ class ReportOpener:
         (2, [True, False, True])
     """
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Reporting) -> None:
         self._mechanism = mechanism
         self._size = mechanism.report_bytes
         self._places = {}
