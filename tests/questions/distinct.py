@@ -20,7 +20,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.influence import Influence
 from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import MAIN, Ask, Release
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.questions import Setting, Shape, StatisticQuestion
@@ -62,7 +62,8 @@ class DistinctQuestion(StatisticQuestion):
             n, *counts = np.sum(list(heard.past), axis=0).tolist()
             whole = Sketch(mechanism.spec_id, n, np.array(counts, dtype=np.int64).reshape(mechanism.sketch_shape))
             heard.step += 1
-            yield Release(step=step, estimate=counted(mechanism, whole), published=sketch.n > 0, spent=1.0, n=float(n))
+            estimates = {MAIN: counted(mechanism, whole)}
+            yield Release(step=step, estimates=estimates, published=sketch.n > 0, spent=1.0, n=float(n))
 
     @property
     def lasts(self) -> int:

@@ -140,7 +140,9 @@ class Varied:
         ask = replace(next(protocol), step=10, **change)  # type: ignore[type-var]
         assert isinstance(ask, Ask)
         self.ask = ask
-        window = OpenAsk(None, "popular", ask, 0.0, 1100.0, 1110.0, ask.mechanism.empty(), None)  # type: ignore[arg-type]
+        window = OpenAsk(
+            None, AnswerName("popular", 0, ask.step, 1, 0), ask, 0.0, 1100.0, 1110.0, ask.mechanism.empty(), None
+        )  # type: ignore[arg-type]
         self.asks = asks_bulletin(collection, [window], step=10, until=1100.0, private=KEYS.private).body
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:

@@ -114,7 +114,7 @@ def crowd(one: Collector, collection: Collection, window: OpenAsk) -> Sketch:
 
 def all_asks(store: SqliteStore) -> list[Ask]:
     """Every ask of every version, by step and round."""
-    rows = store._read("SELECT spec FROM asks ORDER BY step, phase")
+    rows = store._read("SELECT spec FROM asks ORDER BY step, round")
     return [Ask.from_spec(json.loads(spec)) for (spec,) in rows]
 
 
@@ -173,7 +173,7 @@ def test_no_window_is_asked_for_more_than_was_promised_whenever_versions_come(me
         within = [ask for ask in asks if last - W < ask.step <= last]
         spent = sum((ask.cohort.holds(places) * ask.mechanism.event().spent for ask in within), np.zeros(64, np.int64))
         assert spent.max() <= units_of(1.0)
-    names = Counter((step, phase) for step, phase in store._read("SELECT step, phase FROM asks"))
+    names = Counter((step, phase) for step, phase in store._read("SELECT step, round FROM asks"))
     assert max(names.values()) == 1, "one name was asked for in two versions"
 
 

@@ -59,6 +59,8 @@ class Debit:
     question: str
     units: tuple[int, ...]
     """One a device; negative where it is not asked."""
+    lasts: int | None = None
+    """For how long it pays, of a study."""
 
 
 debits = st.builds(
@@ -67,6 +69,7 @@ debits = st.builds(
     account=st.sampled_from(ACCOUNTS),
     question=st.sampled_from(QUESTIONS),
     units=st.tuples(*[st.integers(-3, 12)] * DEVICES),
+    lasts=st.one_of(st.none(), st.integers(-5, 40)),
 )
 
 
@@ -81,19 +84,21 @@ def both(kept: list[Promise], asked: list[Debit]) -> tuple[list[list[bool]], lis
     one_by_one, together = [], []
     for debit in asked:
         clock.now += debit.later
+        until = None if debit.lasts is None else clock.now + debit.lasts
         paid = []
         for file, book, units in zip(files, books, debit.units, strict=True):
             try:
                 with file.transaction():
                     if units >= 0:
-                        book.spend(book.now().step, debit.account, debit.question, units)
+                        book.spend(book.now().step, debit.account, debit.question, units, until=until)
                 paid.append(units >= 0)
             except BudgetExceeded:
                 paid.append(False)
         one_by_one.append(paid)
         units = np.array(debit.units)
         who = np.flatnonzero(units >= 0)
-        able = ledgers.spend(clock.now, units[who], who, account=debit.account, question=debit.question)
+        account = {"account": debit.account, "question": debit.question}
+        able = ledgers.spend(clock.now, units[who], who, until=until, **account)
         together.append(np.isin(np.arange(DEVICES), who[able]).tolist())
     for file, book in zip(files, books, strict=True):
         with file.transaction():

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.authoring import open_collection
-from hubbub.client.admit import admit, phase_of
+from hubbub.client.admit import admit
 from hubbub.client.documents import Published
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
 from hubbub.collection import Collection, open_sealed
-from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
+from hubbub.collection.wire import BATCH_TYPE, encode_batch
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.demo.people import Owners, People
@@ -77,7 +77,7 @@ class Devices:
         if version != (self.collection.name, self.collection.version) or step != self.collection.step_at(now):
             return
         for one in asks["asks"]:
-            published = Published(one["question"], Ask.from_spec(one["ask"]), one["round"])
+            published = Published(one["question"], Ask.from_spec(one["ask"]), one["round"], one["run"], one["part"])
             if published.ask.step == step:
                 self._answer(published, step, now)
 
@@ -91,7 +91,7 @@ class Devices:
 
     def _answer(self, published: Published, step: int, now: float) -> None:
         ask, question = published.ask, published.question
-        opens, closes = phase_of(self.collection, question, step, now)
+        opens, closes = self.collection.round_times(question, published.run, step, published.round)
         done = self._done.get((question, ask.ask_id))
         if done is None:
             admit(self.collection, published, step)
@@ -108,9 +108,8 @@ class Devices:
                 self._wait(published, reports)
 
     def _wait(self, published: Published, reports: Reports) -> None:
-        name = AnswerName(published.question, run=0, step=published.ask.step, round=published.round, part=0)
         ids = self._rng.bytes(16 * len(reports))
-        self._waiting.append(encode_batch(self.collection.name, self.collection.version, name, ids, reports))
+        self._waiting.append(encode_batch(self.collection.name, self.collection.version, published.name, ids, reports))
 
     def _fetch(self, path: str) -> Any:
         response = self._transport.request("GET", path, {"Accept": "application/json"})

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from hubbub.backends import LOCAL
+from hubbub.core.errors import DecodeError
 from hubbub.core.estimate import Estimate
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Reporting
@@ -33,7 +34,10 @@ def pack(reports: Reports) -> bytes:
 
 def unpack(segment: bytes) -> Reports:
     """The reports of a segment."""
-    return Reports.from_bytes(zlib.decompress(segment))
+    try:
+        return Reports.from_bytes(zlib.decompress(segment))
+    except (zlib.error, DecodeError) as error:
+        raise ReportsMissing(f"reports in the store cannot be read: {error}") from error
 
 
 def moved(store: Store, archive: Archive, key: AskKey, question: str, step: int) -> ArchiveRow:

@@ -9,6 +9,7 @@ count or release follows. Studies (`studies.py`) have rounds of their own, and e
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -19,7 +20,6 @@ from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import canonical
 from hubbub.protocols.ask import Ask, Count, Release
-from hubbub.protocols.driver import OutOfOrder
 from hubbub.service.archive import Archive
 from hubbub.service.counts import make_count, read_count
 from hubbub.service.ids import Ids
@@ -178,7 +178,7 @@ class Rounds:
             times += [opened.until + MARGIN] if opened.final else [opened.closes, opened.until]
         for run in self._runs:
             times.append(run.schedule.opens(run.number))
-        return min((time for time in times if time > now), default=now + 1.0)
+        return min((time for time in times if now < time < math.inf), default=now + SWEEP)
 
     def _resume(self, collection: Collection, era: EraRow) -> str | None:
         """Go on with an era from what is stored; or why it is over, if this code would not have said the same.
@@ -306,15 +306,8 @@ class Rounds:
 
     def _count(self, run: QuestionRun, count: Count, changes: Changes) -> None:
         """Count among the reports to an ask of this conversation."""
-        step, spec = count.of.step or run.number, canonical(count.of.spec())
-        place = (*run.era.key, step, spec)
-        fresh = [ask.key for ask in changes.asks if (*ask.era, ask.step, ask.spec) == place]
-        key = fresh[-1] if fresh else self._store.find_ask(run.era, step, spec)
-        if key is None:
-            raise OutOfOrder(
-                f"{run.era.question} counts among the reports of an ask that was never asked or is deleted"
-            )
-        row = make_count(self._store, self._archive, count, key, run.era, step=run.number, number=run.counted)
+        place = {"step": run.number, "number": run.counted}
+        row = make_count(self._store, self._archive, count, run.era, **place, missed=changes.asks)
         changes.counted.append(row)
         run.tell(read_count(row))
 

@@ -41,6 +41,18 @@ _LOST = {
 }
 """Of streams of changes alone."""
 
+_ESTIMATE: dict[str, Any] = {
+    "n": {"type": "integer"},
+    "bias": {"enum": ["none", "consistent", "heuristic"]},
+    "kind": {"enum": ["share", "quantity"]},
+    "labels": _list({"type": "string"}),
+    "value": _NUMBERS,
+    "variance": _NUMBERS,
+    "low": _NUMBERS,
+    "high": _NUMBERS,
+    "withheld": {"type": ["string", "null"]},
+}
+
 _SHAPE = _object(
     form={"enum": list(get_args(Form))},
     size={"type": "integer", "minimum": 1},
@@ -102,19 +114,14 @@ SCHEMAS: dict[str, Any] = {
         question={"type": "string"},
         step={"type": "integer"},
         time={"type": "number"},
-        withheld={"type": ["string", "null"]},
         published={"type": "boolean"},
         spent={"type": ["number", "null"]},
         population={"type": ["number", "null"]},
-        n={"type": "integer"},
-        bias={"enum": ["none", "consistent", "heuristic"]},
-        kind={"enum": ["share", "quantity"]},
-        labels=_list({"type": "string"}),
-        value=_NUMBERS,
-        variance=_NUMBERS,
+        **_ESTIMATE,
         level={"type": "number"},
-        low=_NUMBERS,
-        high=_NUMBERS,
+        stopped={"type": ["string", "null"]},
+        number={"type": "integer", "minimum": 0},
+        estimates={"type": "object", "additionalProperties": _object(**_ESTIMATE)},
     ),
     "Releases": _object(
         question={"type": "string"},

@@ -14,9 +14,8 @@ from typing import NamedTuple
 from hubbub.collection import Collection, formats
 from hubbub.core.errors import HubbubError
 from hubbub.core.sketch import Sketch
-from hubbub.core.spec import Json, canonical, integer
+from hubbub.core.spec import Json, integer
 from hubbub.protocols.ask import Count, Release
-from hubbub.protocols.driver import OutOfOrder
 from hubbub.questions import read_collection
 from hubbub.service.archive import Archive
 from hubbub.service.counts import make_count, read_count
@@ -147,10 +146,7 @@ def _ended(
                 break
             releases.append(run.release(time=now))
         elif isinstance(said, Count):
-            key = store.find_ask(era, said.of.step, canonical(said.of.spec()))
-            if key is None:
-                raise OutOfOrder(f"step {run.number} counts reports that are deleted")
-            run.tell(read_count(make_count(store, archive, said, key, era, step=run.number, number=run.counted)))
+            run.tell(read_count(make_count(store, archive, said, era, step=run.number, number=run.counted)))
         elif said is None:
             break
         elif (run.number, run.round, 0) in waiting:

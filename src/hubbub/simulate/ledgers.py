@@ -78,7 +78,7 @@ class Ledgers:
         *,
         account: str = ACCOUNT,
         question: str = ACCOUNT,
-        date: int | None = None,
+        until: int | None = None,
     ) -> NDArray[np.bool_]:
         """Debit the devices that can pay, and say which they are. The others' ledgers are not changed.
 
@@ -92,8 +92,8 @@ class Ledgers:
             The devices, as a slice or by their numbers, each once.
         account, question
             What is paid from, and for.
-        date
-            The time from which the debit ages; now unless given.
+        until
+            It pays for all answers up to this time, and counts as if spent then; now unless given.
         """
         if self._now is not None and now < self._now:
             raise InvalidValue("now", now, f"a time from {self._now} on: these clocks do not go back")
@@ -116,7 +116,7 @@ class Ledgers:
             who = (np.arange(self.n)[who] if isinstance(who, slice) else who)[able]
             asked = asked[able] if asked.ndim else asked
         for tally in tallies:
-            tally.add(now if date is None else date, who, asked)
+            tally.add(now if until is None else max(now, until), who, asked)
         return able
 
     def _tally(self, number: int, account: str) -> _Tally:
@@ -186,7 +186,7 @@ class StudyPayments:
         able = self._declared[rows] + units <= self._limit
         new = able & ~self._begun[rows]
         able[new] = self._ledgers.spend(
-            now, self._limit, rows[new], account=account, question=question, date=self._ends
+            now, self._limit, rows[new], account=account, question=question, until=self._ends
         )
         self._begun[rows[able]] = True
         self._declared[rows[able]] += units if isinstance(units, int) else units[able]

@@ -307,7 +307,7 @@ class Store(Protocol):
         """The asks of an era from a step on, in order."""
         ...
 
-    def find_ask(self, era: EraRow, step: int, spec: str) -> AskKey | None:
+    def find_ask(self, era: EraRow, step: int, spec: str) -> AskRow | None:
         """The latest ask of a step that says this."""
         ...
 

@@ -314,20 +314,19 @@ class SqlStore(ABC):
             if not rows:
                 return
             for row in rows:
-                ask = AskRow(*row)
-                yield ask._replace(final=bool(ask.final), forgotten=bool(ask.forgotten), sketch=bytes(ask.sketch))
+                yield _ask_row(row)
             after = rows[-1][4:7]
 
-    def find_ask(self, era: EraRow, step: int, spec: str) -> AskKey | None:
+    def find_ask(self, era: EraRow, step: int, spec: str) -> AskRow | None:
         """The latest ask of a step that says this."""
         rows = self._read(
-            "SELECT collection, ask FROM asks WHERE collection = ? AND question = ? AND first = ? AND step = ? "
-            "AND spec = ? ORDER BY round DESC LIMIT 1",
+            f"SELECT {_ASK} FROM asks JOIN sketches USING (collection, ask) "  # noqa: S608 - constants
+            "WHERE collection = ? AND question = ? AND first = ? AND step = ? AND spec = ? ORDER BY round DESC LIMIT 1",
             *era.key,
             step,
             spec,
         )
-        return AskKey(*rows[0]) if rows else None
+        return _ask_row(rows[0]) if rows else None
 
     def counted(self, era: EraRow, step: int) -> list[CountRow]:
         """What was counted in a step, in order."""
@@ -512,6 +511,11 @@ _RATE = """INSERT INTO rates VALUES (?, ?, ?, ?) ON CONFLICT (collection, minute
     DO UPDATE SET accepted = rates.accepted + excluded.accepted, rejected = rates.rejected + excluded.rejected"""
 _COUNT = """INSERT INTO counts VALUES (?, ?, ?)
     ON CONFLICT (collection, outcome) DO UPDATE SET count = counts.count + excluded.count"""
+
+
+def _ask_row(row: Sequence[Any]) -> AskRow:
+    ask = AskRow(*row)
+    return ask._replace(final=bool(ask.final), forgotten=bool(ask.forgotten), sketch=bytes(ask.sketch))
 
 
 def _plain(value: object) -> object:
