@@ -13,21 +13,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.domain import Domain
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
-from hubbub.core.estimate import Estimate
 from hubbub.core.event import Event
 from hubbub.core.exact import log_upper
-from hubbub.core.influence import Influence
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, integer, spec_id
+
+if TYPE_CHECKING:  # a device estimates nothing
+    from hubbub.core.estimate import Estimate
+    from hubbub.core.influence import Influence
 
 __all__ = ["ColumnSpec", "Mechanism", "Reporting"]
 

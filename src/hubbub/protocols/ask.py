@@ -12,16 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.estimate import Estimate
 from hubbub.core.event import Event
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, integer, spec_id
 from hubbub.mechanisms.base import Reporting
-from hubbub.protocols.changes import Changes as Changes  # a view that an ask may name
 from hubbub.protocols.cohort import EVERYONE, Arc
 from hubbub.protocols.view import View, Whole
 
 if TYPE_CHECKING:
+    from hubbub.core.estimate import Estimate
     from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
 __all__ = ["MAIN", "Ask", "Count", "Counted", "Heard", "Lost", "Release", "Said"]
