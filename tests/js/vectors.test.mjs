@@ -55,8 +55,11 @@ test("arcs", () => {
 });
 
 test("views", () => {
-  for (const { view, values, sees } of vectors.views) assert.deepEqual(values.map(js.readView(view)), sees);
-  for (const bad of [null, {}, { kind: "field", name: "x" }, { kind: "whole", more: 1 }, { kind: "clipped", low: 1, high: 1 }]) {
+  const kinds = new Set(vectors.views.map(({ view }) => view.kind));
+  assert.deepEqual([...kinds].sort(), ["among", "binned", "clipped", "held", "members", "on", "size", "whole"]);
+  for (const { view, values, sees } of vectors.views) assert.deepEqual(values.map(js.readView(view).see), sees);
+  for (const bad of [null, {}, { kind: "field", name: "x" }, { kind: "whole", more: 1 }, { kind: "clipped", low: 1, high: 1 },
+    { kind: "among", codes: [] }, { kind: "among", codes: [2, 1] }, { kind: "among", codes: [-1] }, { kind: "constructor" }]) {
     assert.throws(() => js.readView(bad));
   }
 });
@@ -71,20 +74,73 @@ test("codes of values", async () => {
   }
 });
 
-for (const { spec, spec_id, spent, reports } of vectors.mechanisms) {
-  test(`${spec.mechanism}, epsilon ${spec.epsilon}, ${JSON.stringify(spec.domain).slice(0, 40)}`, async () => {
+for (const { spec, spec_id, spent, bytes: length, reports } of vectors.mechanisms) {
+  test(`${spec.mechanism}, epsilon ${spec.epsilon}, ${JSON.stringify(spec).slice(0, 60)}`, async () => {
     const mechanism = await js.readMechanism(spec);
     assert.equal(mechanism.specId, spec_id);
     assert.equal(String(mechanism.spent), spent);
+    assert.equal(mechanism.bytes, length);
     for (const { value, random, bytes } of reports) {
       const rng = given(random);
-      const code = await mechanism.domain.encode(value);
-      const seen = mechanism.remember ? mechanism.remember(code, rng) : code;
-      assert.equal(js.hex(mechanism.answer(seen, rng)), bytes);
+      const seen = spec.mechanism === "Rappor" ? await js.codeOf("field", spec.domain, value) : value;
+      assert.equal(js.hex(mechanism.randomize(seen, rng)), bytes, JSON.stringify(value));
       assert.equal(rng.left(), 0);
     }
   });
 }
+
+test("devices that remember: what steps cost and send, paid for or not", async () => {
+  const [names, counts] = [new Set(), { spoken: 0, silent: 0, unpaid: 0 }];
+  for (const { spec, spec_id, spent, bytes, enrolled, turns } of vectors.transcripts) {
+    const mechanism = await js.readMechanism(spec);
+    names.add(spec.mechanism);
+    assert.deepEqual([mechanism.specId, String(mechanism.spent), mechanism.bytes], [spec_id, spent, bytes]);
+    const enrolling = given(enrolled);
+    let state = mechanism.enroll(enrolling);
+    assert.equal(enrolling.left(), 0);
+    for (const { step, seen, price, paid, random, report, enrolment } of turns) {
+      assert.ok(mechanism.fits(state));
+      assert.equal(String(mechanism.price(state, step, seen)), price);
+      const rng = given(random);
+      const before = structuredClone(state);
+      const [after, said] = mechanism.step(state, step, seen, rng, paid);
+      assert.deepEqual(state, before); // what was kept is not touched
+      state = structuredClone(after);
+      assert.equal(said && js.hex(said), report, JSON.stringify([spec, step]));
+      assert.equal(rng.left(), 0);
+      if (mechanism.enrolment && enrolment) assert.equal(js.hex(mechanism.enrolment(state, said)), enrolment);
+      counts[report ? "spoken" : "silent"]++;
+      counts.unpaid += !paid;
+    }
+  }
+  assert.deepEqual([...names].sort(), ["BasicRappor", "Loloha", "Symbols"]);
+  assert.ok(counts.spoken > 100 && counts.silent > 20 && counts.unpaid > 20, JSON.stringify(counts));
+});
+
+test("a state that is foreign, truncated or impossible is not gone on from", async () => {
+  for (const { spec, enrolled } of vectors.transcripts) {
+    const mechanism = await js.readMechanism(spec);
+    const state = mechanism.enroll(given(enrolled));
+    for (const name of Object.keys(state)) {
+      for (const bad of [undefined, {}, -1, "x"]) {
+        if (name === "paid" || (name === "memos" && typeof bad === "object")) continue; // there are such states
+        assert.ok(!mechanism.fits({ ...state, [name]: bad }), `${name} ${bad}`);
+      }
+    }
+    assert.ok(!mechanism.fits({}));
+  }
+});
+
+test("a spec may name the hash function it means, and no other is known", async () => {
+  const named = { BLH: "mix32", OLH: "mix32", Rappor: "mix32", Loloha: "toeplitz", NetSeed: "bch" };
+  for (const { spec, spec_id } of [...vectors.mechanisms, ...vectors.transcripts]) {
+    const own = named[spec.mechanism];
+    if (own) assert.equal((await js.readMechanism({ ...spec, hash: own })).specId, spec_id);
+    for (const hash of own ? ["sha256", "", null, 5] : ["mix32"]) {
+      await assert.rejects(js.readMechanism({ ...spec, hash }), { name: "Refused" });
+    }
+  }
+});
 
 test("specs that spend more than they say, or are not what they seem, are refused", async () => {
   assert.ok(vectors.refused.length > 100);
@@ -177,10 +233,10 @@ test("uploads, letter for letter", () => {
 });
 
 test("uploads are all of one size, whatever they hold", () => {
-  for (const [size, whole] of [[0, 2048], [16, 2048], [900, 2048], [1500, 3072]]) {
-    const name = { collection: "c", version: 1, question: "q", step: 0, round: 1 };
-    const body = js.frame({ ...name, id: new Uint8Array(16), report: new Uint8Array(size) });
-    assert.equal(body.length, whole);
+  for (const [length, size] of [[0, 2048], [16, 2048], [900, 2048], [1500, 4096]]) {
+    const name = { collection: "c", version: 1, question: "q", run: 0, step: 0, round: 1, part: 0, size };
+    const body = js.frame({ ...name, id: new Uint8Array(16), report: new Uint8Array(length) });
+    assert.equal(body.length, size);
     assert.match(JSON.parse(body).pad, /^0*$/);
   }
 });

@@ -1,0 +1,63 @@
+import { type Arc, CIRCLE } from "./cohort";
+import { type Mechanism, type Stateful, remembers } from "./mechanisms";
+import { type Json, type Spec, canonical } from "./spec";
+import type { Terms } from "./terms";
+import type { View } from "./views";
+
+/** What of an ask its question's terms decide about. Nothing here looks at a value: what is refused tells nothing about one. */
+export interface Asked {
+  run: number;
+  round: number;
+  part: number;
+  mechanism: Mechanism | Stateful;
+  view: View;
+  looks: Json;
+  cohort: Arc;
+}
+
+/** Why an ask is not admitted, in a word; null where it is (`collection/admits.py`). */
+export function admits(terms: Terms, ask: Asked, minimumArc: number): string | null {
+  const { run, round, part, mechanism, view, looks, cohort } = ask;
+  const family = terms.families.some(
+    ({ mechanism: name, units }) =>
+      name === mechanism.name && units.includes(mechanism.units) && !!view.gives && view.gives === mechanism.reads,
+  );
+  if (run < 0 || (run && !terms.study?.every)) return "run";
+  if (round < 1 || round > terms.rounds) return "round";
+  if (part < 0 || part >= terms.parts) return "part";
+  if (cohort.length < minimumArc) return "arc";
+  if (!terms.views.some((pattern) => matches(pattern, looks))) return "view";
+  if (!family && !terms.mechanisms.includes(mechanism.specId)) return "mechanism";
+  if ((remembers(mechanism) ? mechanism.name : "") !== terms.state) return "state";
+  if (mechanism.units > terms.limit) return "limit";
+  if (mechanism.bytes > terms.reportBytes) return "size";
+  return null;
+}
+
+/** Why the asks of one round are not admitted together: there are too many, or a device could be on the arcs of two. */
+export function admitsParts(terms: Terms, asks: Pick<Asked, "part" | "cohort">[]): string | null {
+  if (asks.length > terms.parts || new Set(asks.map(({ part }) => part)).size < asks.length) return "parts";
+  const arcs = asks.map(({ cohort }) => cohort).sort((a, b) => a.start - b.start);
+  const apart = arcs.every(({ start, length }, at) => {
+    const next = arcs[at + 1]?.start ?? arcs[0]!.start + CIRCLE;
+    return length <= next - start;
+  });
+  return apart ? null : "parts";
+}
+
+/**
+ * Whether a view's spec is one of a pattern: {"from": a, "to": b} stands for any number between, {"most": k} for at most k
+ * different integers of at least 0, in order; everything else for itself.
+ */
+export function matches(pattern: Json, given: Json): boolean {
+  if (pattern === null || typeof pattern !== "object" || Array.isArray(pattern)) return canonical(pattern) === canonical(given);
+  const keys = Object.keys(pattern).sort().join(" ");
+  const { from, to, most } = pattern as Record<string, number>;
+  if (keys === "from to") return typeof given === "number" && given >= from! && given <= to!;
+  if (keys === "most") {
+    const rises = (code: Json, at: number, all: Json[]) => Number.isSafeInteger(code) && (code as number) > ((all[at - 1] as number) ?? -1);
+    return Array.isArray(given) && given.length <= most! && given.every(rises);
+  }
+  const same = given !== null && typeof given === "object" && Object.keys(given).sort().join(" ") === keys;
+  return same && Object.entries(pattern).every(([key, part]) => matches(part, (given as Spec)[key]!));
+}
