@@ -15,7 +15,7 @@ from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.keyvalue import KeyValue
 from hubbub.mechanisms.memo.loloha import Loloha
 from hubbub.mechanisms.memo.memo import Memoised
-from hubbub.protocols.symbols import Symbols
+from hubbub.protocols.change_stream import ChangeStream
 
 __all__ = ["promise"]
 
@@ -79,7 +79,7 @@ def _question(collection: Collection, name: str) -> str:
             "value changed, and when, is not hidden: reports made from one answer can in time be told from those made "
             "from another."
         )
-    if isinstance(mechanism, Symbols):
+    if isinstance(mechanism, ChangeStream):
         return f"{asks} {_horizon(collection, mechanism)}"
     if question.kind != "stream":
         keyed = " It covers all keys together: which are held, and with what numbers."
@@ -95,7 +95,7 @@ def _question(collection: Collection, name: str) -> str:
     )
 
 
-def _horizon(collection: Collection, symbols: Symbols) -> str:
+def _horizon(collection: Collection, symbols: ChangeStream) -> str:
     steps, levels = symbols.steps, len(symbols.lengths)
     lasts = span(steps * collection.step_seconds)
     return (
@@ -162,7 +162,7 @@ def _linked(collection: Collection) -> list[str]:
                 f"The reports of {name} carry the number of the device's hash function, one of "
                 f"{mechanism.functions:,}, which stays the same"
             )
-        elif isinstance(mechanism, Symbols):
+        elif isinstance(mechanism, ChangeStream):
             rhythms.append(
                 f"The reports of {name} carry their rhythm, one of {len(mechanism.lengths)}, the same for a whole "
                 "horizon: it was drawn without looking at any value, and tells of none."

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
+
 from hubbub.client.documents import Published, Refused
-from hubbub.client.store import Followed, Store, code_bytes, read_code
+from hubbub.client.store import Kept, Store, code_bytes, frozen_key, read_code
 from hubbub.collection import Collection
 from hubbub.collection.fields import Code
+from hubbub.collection.terms import ASKS
+from hubbub.core.errors import DecodeError
 from hubbub.core.random import Random
-from hubbub.mechanisms.memo.memo import Memo, Memoised
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.stateful import Stateful, States
 from hubbub.privacy.budget import BudgetExceeded
 from hubbub.privacy.clock import StepRefused
-from hubbub.protocols.symbols import Standing, Symbols
 
 __all__ = ["Answerer", "stream_of"]
 
@@ -52,76 +56,58 @@ class Answerer:
 
     def answer(self, published: Published, step: int, report_id: bytes) -> bytes | None:
         """The report, paid for; None where the device has nothing to say at this step."""
-        state = self._collection.terms[published.question].state
-        make = {"none": self._fresh, "memo": self._from_memo, "changes": self._from_state}[state]
+        mechanism, values = published.ask.mechanism, published.ask.view([self._frozen(published.question, step)])
         try:
-            return make(published, step, report_id)
+            if isinstance(mechanism, Stateful):
+                return self._from_state(published.question, mechanism, step, values, report_id)
+            assert isinstance(mechanism, Mechanism)
+            self._spend(published.question, step, mechanism.event().spent)
+            return mechanism.randomize(values, self._rng).to_bare()
         except BudgetExceeded as error:
             raise Refused("budget", str(error)) from error
         except StepRefused as error:
             raise Refused("step", str(error)) from error
+        except DecodeError as error:
+            raise Refused("state", str(error)) from error
 
-    def _fresh(self, published: Published, step: int, _: bytes) -> bytes:
-        ask, code = published.ask, self._frozen(published.question, step)
-        self._spend(published.question, step, ask.event().spent)
-        return ask.mechanism.randomize(ask.view([code]), self._rng).to_bare()
+    def _from_state(self, question: str, mechanism: Stateful, step: int, values: Any, report_id: bytes) -> bytes | None:
+        """One step of a device that remembers, from the state that it keeps; the first is drawn here.
 
-    def _from_memo(self, published: Published, step: int, _: bytes) -> bytes:
-        question, mechanism = published.question, published.ask.mechanism
-        assert isinstance(mechanism, Memoised)
-        account = self._collection.terms[question].account
-        public, current = self._store.enrolled(account) or (mechanism.enroll(self._rng), None)
-        value = published.ask.view([self._frozen(question, step)])[0]
-        memo = self._memo(question, mechanism, value, public, step)
-        if memo is None and current is not None:  # to refuse, or to answer otherwise, would tell that a value changed
-            memo = self._known(account, current)
-        self._store.enroll(account, public, current if memo is None else memo.key)
-        if memo is None:
-            raise Refused("budget", "nothing is left for a first memo")
-        return mechanism.report_from(memo, self._rng).to_bare()
-
-    def _memo(self, question: str, mechanism: Any, value: Any, public: int, step: int) -> Memo | None:
-        """The memo of a value: the one there is, or a new one, paid for; None if it cannot be."""
-        account, key = self._collection.terms[question].account, mechanism.memo_key(value, public)
-        known = self._known(account, key)
-        if known is not None:
-            return known
-        try:
-            self._spend(question, step, mechanism.permanent_event().spent)
-        except BudgetExceeded:
-            return None
-        memo: Memo = mechanism.remember(value, self._rng, public)
-        self._store.add_memo(account, key, memo.to_bytes())
-        return memo
-
-    def _known(self, account: str, key: int) -> Memo | None:
-        kept = self._store.memo(account, key)
-        return None if kept is None else Memo.from_bytes(kept)
-
-    def _from_state(self, published: Published, step: int, report_id: bytes) -> bytes | None:
-        """One step of a stream of changes. The first state of a horizon is drawn and paid for as one.
-
-        A report also says that the device is there, until the server is known to have heard it.
+        Where the server must know who takes part, a report says so until it is known to have come.
         """
-        question, ask, symbols = published.question, published.ask, published.ask.mechanism
-        assert isinstance(symbols, Symbols)
-        values = ask.view([self._frozen(question, step)])
-        stream = stream_of(self._collection, symbols, step)
-        kept = self._store.followed(question, stream)
-        if kept is None:
-            self._spend(question, step, symbols.event().spent)
-            kept = Followed(symbols.enroll(self._rng).to_bytes(), told=False, enrolment=None)
-        new = not kept.told and kept.enrolment is None
-        state = Standing.from_bytes(kept.state)
-        told = state.following.node * symbols.plan.tree.span(state.level)
-        if symbols.place(step)[1] <= told:  # under a version before, whose steps were others for a while
-            return None
-        state, said = symbols.step(state, step, values, self._rng)
-        enrolment = report_id if new else kept.enrolment
-        self._store.follow(question, stream, Followed(state.to_bytes(), kept.told, enrolment))
-        if said is None and not new:
-            return None
-        return symbols.report(state.level, said, new=new).to_bare()
+        key, stream = self._place(question, mechanism, step)
+        kept = self._store.state(key, stream)
+        known = None if kept is None else States.from_bytes(mechanism, kept.state)
+        states = mechanism.enroll(1, self._rng) if known is None else known
+        price = int(mechanism.price(states, step, values)[0])
+        refusal = self._refusal(question, step, price) if price else None
+        states, reports, speaks = mechanism.step(states, step, values, self._rng, np.array([refusal is None]))
+        kept = kept or Kept(b"")
+        new = mechanism.enrols and not kept.told and kept.enrolment is None
+        reports, speaks = mechanism.with_enrolment(states, reports, speaks, np.array([new]))
+        if refusal is not None and not speaks[0]:
+            raise refusal
+        enrolment = report_id if new and speaks[0] else kept.enrolment
+        self._store.keep_state(key, stream, Kept(states.to_bytes(), kept.told, enrolment))
+        return reports.to_bare() if speaks[0] else None
+
+    def _place(self, question: str, mechanism: Stateful, step: int) -> tuple[str, str]:
+        """Under what a state is kept, and which stream it goes on with: where that is another, the device enrols anew.
+
+        Questions that are paid for by an account of their own share what it paid for.
+        """
+        account = self._collection.terms[question].account
+        key = f"question:{question}" if account == ASKS else account
+        stream = mechanism.state_key(step)
+        return key, stream and stream_of(self._collection, mechanism, step)
+
+    def _refusal(self, question: str, step: int, units: int) -> BudgetExceeded | None:
+        """Pay, or say why that is not possible: to refuse an ask, or to answer it otherwise, might tell of a value."""
+        try:
+            self._spend(question, step, units)
+        except BudgetExceeded as error:
+            return error
+        return None
 
     def _spend(self, question: str, step: int, units: int) -> None:
         self._store.book.spend(step, self._collection.terms[question].account, question, units)
@@ -134,18 +120,20 @@ class Answerer:
             code = recorded[1]
         else:
             code = self._collection.missing(terms.field)
-        kept = self._store.book.freeze(f"last:{terms.field}" if last else terms.field, step, code_bytes(code))
+        kept = self._store.book.freeze(frozen_key([terms.field], last=last), step, code_bytes(code))
         assert isinstance(kept, bytes)
         return read_code(kept)
 
 
-def stream_of(collection: Collection, symbols: Symbols, step: int) -> str:
-    """What a stream of changes goes on under: its horizon, its mechanism, and the grid of steps.
+def stream_of(collection: Collection, mechanism: Stateful, step: int) -> str:
+    """What a stream goes on under: its own key (a horizon), its mechanism, and the grid of steps.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> symbols = Symbols(epsilon=1.0, dimension=2, steps=4, changes=2)
-        >>> stream_of(load_collection(EXAMPLE), symbols, 9) == stream_of(load_collection(EXAMPLE), symbols, 12)
+        >>> from hubbub.protocols.change_stream import ChangeStream
+        >>> stream = ChangeStream(epsilon=1.0, dimension=2, steps=4, changes=2)
+        >>> stream_of(load_collection(EXAMPLE), stream, 9) == stream_of(load_collection(EXAMPLE), stream, 12)
         False
     """
-    return json.dumps([symbols.place(step)[0], symbols.spec_id, collection.step_seconds, collection.origin])
+    grid = (collection.step_seconds, collection.origin)
+    return json.dumps([mechanism.state_key(step), mechanism.spec_id, *grid])

@@ -107,7 +107,7 @@ class Current:
             self._backoff.failed(now)
             if isinstance(error, Refused):
                 with self._store.transaction():
-                    self._store.count(f"refused: {error.reason}")
+                    self._store.outbox.count(f"refused: {error.reason}")
 
     def _fetch_collection(self) -> None:
         with self._store.transaction():

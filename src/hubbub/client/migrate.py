@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hubbub.client.folder import old_ledgers
+from hubbub.client.state_migration import STATES, TABLES_4
 from hubbub.collection.spec import Collection
 from hubbub.collection.terms import ASKS, promises_of
 from hubbub.core.errors import HubbubError
@@ -56,8 +57,8 @@ def from_3(run: Run, *, folder: Path, now: float) -> None:
     for table in _OLD:
         run(f"DROP TABLE {table}")
     there = {name for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    for statement in (*_TABLES, *TABLES):
-        if statement.split()[2] not in there:
+    for statement in (*TABLES_4, *_TABLES, *TABLES):
+        if statement.split()[2] not in there and statement != STATES:
             run(statement)
     _carry_spending(run, ledgers, {version: int(spent) for version, spent, _ in old["versions"]}, collection, now)
     _carry_promises(run, ledgers, [int(most) for _, _, most in old["versions"] if most is not None], collection)

@@ -6,7 +6,8 @@ from hubbub.client.admit import admit, on_arc, phase_of
 from hubbub.client.answer import Answerer
 from hubbub.client.current import Current
 from hubbub.client.documents import Published, Refused
-from hubbub.client.store import Answer, Store
+from hubbub.client.outbox import Answer
+from hubbub.client.store import Store
 from hubbub.collection import Collection
 from hubbub.core.random import Random
 from hubbub.protocols.cohort import place_on_circle
@@ -74,7 +75,7 @@ class Responder:
     ) -> int:
         """Answer one ask, if its name has no answer yet and it is due; how many new reports there are."""
         name = str(published.name)
-        if (name, "not asked") in self._noted or self._store.answered(name):
+        if (name, "not asked") in self._noted or self._store.outbox.answered(name):
             return 0
         try:
             admit(collection, published, step)
@@ -95,14 +96,14 @@ class Responder:
                     self._cover(answer)
                 raise
             # A stream that has nothing to say is done with its step, too.
-            self._store.add_answer(answer if report is None else answer._replace(report=report))
+            self._store.outbox.add(answer if report is None else answer._replace(report=report))
             return int(report is not None)
         except Refused as error:
             if self.note(name, error.reason):
-                self._store.count(f"refused: {error.reason}")
+                self._store.outbox.count(f"refused: {error.reason}")
             return 0
 
     def _cover(self, answer: Answer) -> None:
         """Where the collection has cover, whoever watches the network sees no difference between an answer and none."""
         if answer.report is not None:
-            self._store.add_answer(answer)
+            self._store.outbox.add(answer)

@@ -15,7 +15,7 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
 from hubbub.core.keyvalue import KeyValue
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Reporting
 from hubbub.mechanisms.ternary.coco import CoCo
 from hubbub.mechanisms.ternary.collision import Collision
 from hubbub.mechanisms.ternary.exsub import ExSub
@@ -133,7 +133,7 @@ class Keyed(Statistic):
             return self._half**2, self._middle**2
         return float(self.of == "conditional"), 1.0
 
-    def read(self, mechanism: Mechanism, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def read(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Estimate:
         assert isinstance(mechanism, TernaryMechanism)
         if self.of == "frequency":
             return mechanism.estimate(sketch, of="frequency")

@@ -12,9 +12,9 @@ from hubbub.collection.views import Members, On
 from hubbub.core.domain import Categorical, Domain, Ordinal, Sets
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
+from hubbub.protocols.change_stream import MOST_STEPS, ChangeStream
 from hubbub.protocols.sao2.portions import squares
 from hubbub.protocols.statistic import Statistic
-from hubbub.protocols.symbols import MOST_STEPS, Symbols
 from hubbub.protocols.view import View, Whole
 
 __all__ = ["MOST_ENTRIES", "Moves"]
@@ -41,7 +41,7 @@ class Moves(Statistic):
     Example:
         >>> asked = Moves(Categorical(["at home", "at work", "away"]), steps=24, changes=5)
         >>> asked.size, type(asked.mechanism(10**12)).__name__
-        (3, 'Symbols')
+        (3, 'ChangeStream')
     """
 
     domain: Domain
@@ -91,7 +91,7 @@ class Moves(Statistic):
         items = self.domain.items if isinstance(self.domain, Sets) else self.domain
         return items.labels or tuple(map(str, range(self.size)))
 
-    def mechanism(self, units: int) -> Symbols:
+    def mechanism(self, units: int) -> ChangeStream:
         one = not (self._bit or isinstance(self.domain, Sets))
         return _symbols(units, self.size, self.steps, self.changes, one)
 
@@ -108,5 +108,5 @@ class Moves(Statistic):
 
 
 @lru_cache(maxsize=64)
-def _symbols(units: int, dimension: int, steps: int, changes: int, one: bool) -> Symbols:
-    return Symbols(epsilon=epsilon_of(units), dimension=dimension, steps=steps, changes=changes, one=one)
+def _symbols(units: int, dimension: int, steps: int, changes: int, one: bool) -> ChangeStream:
+    return ChangeStream(epsilon=epsilon_of(units), dimension=dimension, steps=steps, changes=changes, one=one)

@@ -17,7 +17,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.core.keyvalue import KeyValue
 from hubbub.core.spec import Json
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Reporting
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.steady import ARITHMETIC as STEADY_ARITHMETIC
@@ -174,7 +174,7 @@ class QuestionSpec:
         asked.mechanism(units_of(self.epsilon))
         return asked
 
-    def mechanism_for(self, domain: Domain) -> Mechanism:
+    def mechanism_for(self, domain: Domain) -> Reporting:
         """The mechanism of a report that spends all of epsilon.
 
         Example:

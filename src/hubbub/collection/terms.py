@@ -14,7 +14,7 @@ from hubbub.collection.spending import cost_of
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.core.spec import Json
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Reporting
 from hubbub.privacy.budget import MOST_UNITS
 from hubbub.privacy.promise import Promise, of_question
 from hubbub.protocols.window import epsilons
@@ -59,7 +59,7 @@ class Terms(NamedTuple):
         }
 
 
-def memo_account(field: str, mechanism: Mechanism) -> str:
+def memo_account(field: str, mechanism: Reporting) -> str:
     """The account that pays for the memos of a field, under which they are kept.
 
     Memos that two fields share would tell whether their values are equal. And what one account spends depends on its

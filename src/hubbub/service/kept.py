@@ -8,7 +8,7 @@ from typing import Any
 
 from hubbub.core.estimate import Estimate
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Reporting
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.service.archive import Archive, ReportsMissing
 from hubbub.service.store.base import ArchiveRow, AskKey, Store
@@ -86,7 +86,7 @@ def _read(archive: Archive | None, row: ArchiveRow) -> Reports:
     return reports
 
 
-def estimate_candidates(mechanism: Mechanism, batches: Iterable[Reports], candidates: Sequence[Any]) -> Estimate | None:
+def estimate_candidates(mechanism: Reporting, batches: Iterable[Reports], candidates: Sequence[Any]) -> Estimate | None:
     """The shares of some candidates among all of these reports; None if there are none.
 
     A frequency oracle counts the supports of the candidates alone; any other mechanism decodes its whole sketch.

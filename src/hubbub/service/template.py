@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import HubbubError
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Reporting
 
 __all__ = ["Template"]
 
@@ -28,7 +28,7 @@ class Template:
         (2, [True, False, True])
     """
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Reporting) -> None:
         self._mechanism = mechanism
         self._size = mechanism.report_bytes
         self._places = {}
