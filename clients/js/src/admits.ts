@@ -29,7 +29,7 @@ export function admits(terms: Terms, ask: Asked, minimumArc: number): string | n
   if (!terms.views.some((pattern) => matches(pattern, looks))) return "view";
   if (!family && !terms.mechanisms.includes(mechanism.specId)) return "mechanism";
   if ((remembers(mechanism) ? mechanism.name : "") !== terms.state) return "state";
-  if (mechanism.units > terms.limit) return "limit";
+  if (mechanism.spent > terms.limit) return "limit";
   if (mechanism.bytes > terms.reportBytes) return "size";
   return null;
 }

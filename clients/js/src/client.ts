@@ -195,7 +195,7 @@ export class Client {
     }
     for (const parts of rounds.values()) {
       const { question, terms, opens, closes } = parts[0]!;
-      if (at < opens + wait * (closes - opens)) continue;
+      if (at >= opens && at < opens + wait * (closes - opens)) continue; // more may yet be recorded
       await this.#attempt(question, async () => {
         const why = admitsParts(terms, parts);
         if (why) throw new Refused(why, "what the question's terms allow, on arcs apart from each other");

@@ -118,21 +118,19 @@ export function readTerms(spec: Spec): Record<string, Terms> {
   return found;
 }
 
-/** The rules that a device does not leave to the author. */
+/** The rules that a device does not leave to the author (`collection/safety.py`). */
 export function checkSafe(spec: Spec, promises: Promised[], terms: Record<string, Terms>): void {
   const reason = (name: string) => Object.hasOwn(spec.overrides as Spec, name);
-  const onGrid = ({ interval, origin }: Promised) => interval === 1000 * +spec.step_seconds! && origin === 1000 * +spec.origin!;
   const batch = integer("minimum_batch", spec.minimum_batch, 1, 2 ** 32);
   check(reason("minimum_batch_below_20") || batch >= SMALLEST_BATCH, "minimum_batch", `at least ${SMALLEST_BATCH}, or a reason`);
   check(promises.length, "promises", "at least one of the whole");
-  for (const { promises: own, account, limit } of Object.values(terms)) {
-    const limited = own.filter(({ steps }) => steps);
-    // One step, or one run of a study, may tell at most epsilon 8, unless the author gave a reason.
-    const safe = [limit, ...limited.map((mine) => mine.limit)].every((most) => most <= LARGEST_EPSILON);
-    check(safe || reason("epsilon_above_8"), "epsilon", "at most 8, or a reason");
-    for (const mine of limited) {
-      const fits = (whole: Promised) => !onGrid(whole) || mine.limit <= (whole.parts[account] ?? 0n);
-      check(!onGrid(mine) || promises.every(fits), "promises", `room for what ${mine.question} may cost`);
-    }
+  for (const [name, { promises: own, account, limit }] of Object.entries(terms)) {
+    const large = (most: bigint) => most > LARGEST_EPSILON;
+    const told = large(limit) || own.some((mine) => mine.steps && large(mine.limit));
+    check(!told || reason("epsilon_above_8"), "epsilon", "at most 8, or a reason");
+    const again = own.some((mine) => !mine.steps && mine.limit > limit);
+    check(!again || promises.some(({ steps }) => !steps), "promises", `one for life: ${name} costs again for every new value`);
+    const room = promises.every(({ parts }) => (parts[account] ?? 0n) >= limit);
+    check(room, "promises", `room for what ${name} may cost, which else is never answered`);
   }
 }
