@@ -206,9 +206,9 @@ test("an account that was lost counts as spent: for life for good, else until it
 });
 
 const anyKey = await js.deviceKey(new Uint8Array(32));
+const why = async (work) => work().then(() => "", (error) => (error.name === "Refused" ? error.field : error));
 
-test("documents: what is safe and what is not, and which asks they admit", async () => {
-  const why = async (work) => work().then(() => "", (error) => (error.name === "Refused" ? error.field : error));
+test("documents: what is safe and what is not, and the asks of every kind of question", async () => {
   let asked = 0;
   for (const { spec, changes, asks } of vectors.documents) {
     for (const { change, why: refused } of changes) {
@@ -216,14 +216,66 @@ test("documents: what is safe and what is not, and which asks they admit", async
       assert.equal(await why(() => js.readCollection(changed, "vectors", anyKey)), refused, JSON.stringify(change));
     }
     const collection = await js.readCollection(spec, "vectors", anyKey);
-    for (const { published, step, why: refused } of asks) {
-      assert.equal(await why(() => js.admits(collection, published, step)), refused, JSON.stringify(published));
+    for (const published of asks) {
+      assert.equal(await why(() => js.readAsk(collection, published)), "", JSON.stringify(published));
       asked++;
-      const others = [{ question: "nothing" }, { question: "constructor" }, { run: 1 }, { part: 1 }, { more: 1 }, { ask: null }];
-      for (const other of others) await assert.rejects(js.admits(collection, { ...published, ...other }, step), { name: "Refused" });
+      const others = [{ question: "nothing" }, { question: "constructor" }, { more: 1 }, { ask: null }, { run: -1 }, { step: -1 }, { round: 0.5 }];
+      for (const other of others) await assert.rejects(js.readAsk(collection, { ...published, ...other }), { name: "Refused" });
+      for (const other of [{ kept: false }, { more: 1 }, { view: undefined }]) {
+        const changed = { ...published, ask: { ...published.ask, ...other } };
+        await assert.rejects(js.readAsk(collection, changed), { name: "Refused" }, JSON.stringify(other));
+      }
     }
   }
-  assert.ok(asked > 100);
+  assert.ok(asked > 20);
+});
+
+test("which asks terms admit, and which of them together", async () => {
+  const { minimum_arc, cases } = read("admits");
+  const words = new Set();
+  for (const { terms: spec, asks, rounds } of cases) {
+    const { q: terms } = js.readTerms({ terms: { q: spec }, fields: { f: {} } });
+    const collection = { terms: { q: terms }, minimumArc: minimum_arc, origin: 0, interval: 1000, place: 0 };
+    for (const { why: refused, published } of asks) {
+      words.add(refused);
+      assert.equal(await why(() => js.readAsk(collection, published)), refused, JSON.stringify(published));
+    }
+    for (const { why: refused, asks: together } of rounds) {
+      words.add(refused);
+      const read = await Promise.all(together.map((published) => js.readAsk({ ...collection, terms: { q: { ...terms, parts: 99 } } }, published)));
+      assert.equal(js.admitsParts(terms, read) ?? "", refused, JSON.stringify(together));
+    }
+  }
+  const every = ["", "arc", "limit", "mechanism", "part", "parts", "round", "run", "size", "state", "view"];
+  assert.deepEqual([...words].sort(), every);
+});
+
+test("patterns of views", () => {
+  const between = { kind: "clipped", low: { from: -5, to: 0 }, high: 9 };
+  for (const [pattern, given, right] of [
+    [between, { kind: "clipped", low: -5, high: 9 }, true],
+    [between, { kind: "clipped", low: -2.5, high: 9 }, true],
+    [between, { kind: "clipped", low: 0.1, high: 9 }, false],
+    [between, { kind: "clipped", low: "0", high: 9 }, false],
+    [between, { kind: "clipped", low: null, high: 9 }, false],
+    [between, { kind: "clipped", low: 0 }, false],
+    [between, { kind: "clipped", low: 0, high: 9, more: 1 }, false],
+    [between, { kind: "binned", low: 0, high: 9 }, false],
+    [{ most: 2 }, [], true],
+    [{ most: 2 }, [0, 7], true],
+    [{ most: 2 }, [7, 0], false],
+    [{ most: 2 }, [7, 7], false],
+    [{ most: 2 }, [-1, 7], false],
+    [{ most: 2 }, [0.5, 7], false],
+    [{ most: 2 }, [1, 2, 3], false],
+    [{ most: 2 }, ["0", "1"], false],
+    [{ most: 2 }, { 0: 1, length: 1 }, false],
+    [[1, 2], [1, 2], true],
+    [[1, 2], [2, 1], false],
+    [null, null, true],
+  ]) {
+    assert.equal(js.matches(pattern, given), right, JSON.stringify([pattern, given]));
+  }
 });
 
 test("uploads, letter for letter", () => {
