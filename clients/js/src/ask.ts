@@ -22,7 +22,7 @@ export interface Ask extends Asked {
 /** Read an ask that was published: it may only name what the signed terms of its question allow. */
 export async function readAsk(collection: Collection, published: unknown): Promise<Ask> {
   const { ask, question, step, ...named } = exactly("ask", published, "ask closes part question round run step");
-  const { kept, step: _, ...spec } = ask as Spec;
+  const { kept, step: _, ...spec } = (ask ?? {}) as Spec;
   exactly("ask", spec, "cohort mechanism standing view");
   check(kept === undefined || kept === true, "kept", "true, or left out");
   check(Object.hasOwn(collection.terms, question as string), "question", "one of the collection's");
