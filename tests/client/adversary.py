@@ -18,30 +18,32 @@ from typing import Any, NamedTuple
 from local_server import KEYS, LocalServer
 
 from hubbub.client import Client, NotReady, Response
-from hubbub.collection import Collection, ManualClock, QuestionSpec
+from hubbub.collection import Collection, ManualClock
 from hubbub.collection.wire import decode_upload
 from hubbub.core.domain import Ordinal
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.memo.memo import memos_in
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc
+from hubbub.questions import Question
 
 QUESTIONS = {
     "a": (
-        QuestionSpec(kind="histogram", field="x", epsilon=1.0),
-        QuestionSpec(kind="histogram", field="x", epsilon=4.0),
-        QuestionSpec(kind="stream", field="x", epsilon=2.0, method="LPU", w=5),
-        QuestionSpec(kind="stream", field="x", epsilon=2.0, method="LBD", w=3),
+        Question.make(kind="histogram", field="x", epsilon=1.0),
+        Question.make(kind="histogram", field="x", epsilon=4.0),
+        Question.make(kind="stream", field="x", epsilon=2.0, method="LPU", w=5),
+        Question.make(kind="stream", field="x", epsilon=2.0, method="LBD", w=3),
     ),
     "b": (
-        QuestionSpec(kind="memo", field="x", epsilon=0.5, permanent=1.0),
-        QuestionSpec(kind="memo", field="x", epsilon=0.5, permanent=1.0, mechanism="Loloha"),
+        Question.make(kind="memo", field="x", epsilon=0.5, permanent=1.0),
+        Question.make(kind="memo", field="x", epsilon=0.5, permanent=1.0, mechanism="Loloha"),
     ),
     "c": (
-        QuestionSpec(kind="changes", field="y", epsilon=1.0, steps=4, changes=2),
-        QuestionSpec(kind="changes", field="y", epsilon=2.0, steps=2, changes=1),
+        Question.make(kind="changes", field="y", epsilon=1.0, steps=4, changes=2),
+        Question.make(kind="changes", field="y", epsilon=2.0, steps=2, changes=1),
     ),
 }
 BUDGETS = (
@@ -166,7 +168,7 @@ class Adversary:
                     self.wrong.append(f"{key} was answered twice")
                 self.names.add(key)
                 mechanism = self.asked[str(entry.name)]
-                if type(mechanism).__name__ not in ("BasicRappor", "Loloha", "Symbols"):
+                if type(mechanism).__name__ not in ("BasicRappor", "Loloha", "ChangeStream"):
                     self.spend(entry.question, mechanism.event().spent)
             return Response(200, {}, b'{"rejected": []}')
         return self.server.request(method, path, headers, None)
@@ -239,8 +241,8 @@ class Adversary:
 
     def some_ask(self, found: Collection, name: str, step: int) -> Ask:
         question = found.questions[name]
-        asked = question.question(found.fields[question.field])
-        mechanism: Any = question.mechanism_for(found.fields[question.field])
+        asked = question.statistic(found.setting(name))
+        mechanism: Any = question.mechanism_for(found.setting(name))
         if self.draw.random() < 0.4 and question.kind in ("histogram", "stream"):
             units = self.draw.choice((10**10, 10**11, 10**12 // 3, 10**12, 2 * 10**12, 4 * 10**12 + 1))
             with suppress(InvalidValue):
@@ -271,9 +273,11 @@ class Adversary:
         if found is None:
             return
         with self.client._store.transaction():
-            rows = self.client._store._run("SELECT account, key FROM memos")
-            streams = self.client._store._run("SELECT question, stream FROM following")
-        self.memos = self.count("b", len(rows) - self.memos, 10**12 - 10**6) + self.memos
+            memos = self.client._store._run("SELECT state FROM states WHERE key LIKE 'memo:%'")
+            streams = self.client._store._run("SELECT key, stream FROM states WHERE key LIKE 'question:%'")
+        rows = sum(memos_in(state) for (state,) in memos)
+        streams = [(key.removeprefix("question:"), stream) for key, stream in streams]
+        self.memos = self.count("b", rows - self.memos, 10**12 - 10**6) + self.memos
         known = getattr(self, "known", set())
         for question, stream in streams:
             if (question, stream) not in known:

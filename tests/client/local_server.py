@@ -110,14 +110,14 @@ class LocalServer:
         self.step, self.open, self.rounds = step, {}, {}
         for name, talk in self.talks.items():
             self._listen(name, talk)
-        half = any(question.adaptive for question in self.collection.questions.values())
+        half = any(terms.rounds > 1 for terms in self.collection.terms.values())
         self._publish(self.collection.opens(step) + self.collection.step_seconds / (2 if half else 1))
 
     def half(self) -> None:
         """Close the first asks of adaptive streams, and publish their second ones."""
         assert self.step is not None
         for name, talk in self.talks.items():
-            if self.collection.questions[name].adaptive:
+            if self.collection.terms[name].rounds > 1:
                 self._reply(name, talk)
                 self._listen(name, talk)
         self._publish(self.collection.closes(self.step))

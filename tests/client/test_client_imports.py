@@ -63,7 +63,8 @@ changes = 3
 '''
 collection, rng = load_collection(text), Random()
 symbols = collection.questions["places"].mechanism_for(collection.fields["place"])
-state, said = symbols.step(symbols.enroll(rng), 7, [1], rng)
+import numpy as np
+states, reports, speaks = symbols.step(symbols.enroll(1, rng), 7, [1], rng, np.array([True]))
 """
 
 

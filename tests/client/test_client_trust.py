@@ -299,7 +299,7 @@ def test_a_name_has_one_answer_whatever_claims_it(folder: Path, clock: ManualClo
     server = LocalServer(survey(text, event="8.0", user="80.0"))
     begin(server, clock, 5)
     terms = server.collection.terms["popular"]
-    asked = server.collection.questions["popular"].question(server.collection.fields["theme"])
+    asked = server.collection.questions["popular"].statistic(server.collection.setting("popular"))
     several = {asked.mechanism(units).spec_id: asked.mechanism(units) for units in range(10**11, 10**12, 10**9)}
     allowed = [mechanism for spec_id, mechanism in several.items() if spec_id in terms.mechanisms]
     with device(folder, server, clock) as client:

@@ -201,7 +201,7 @@ class World:
         for _, _, sketch in stored.values():
             assert sketch.counts.max() <= 1, "counted twice"
             assert sketch.n == sketch.counts.sum(), "counts that do not add up"
-        if self.collection.questions["all"].keep_reports:
+        if self.collection.questions["all"].keeps:
             self._reckon_kept({ask: sketch for ask, (_, final, sketch) in stored.items() if final})
         for report in self.reports:
             _, _, sketch = stored[report.ask.ask_id]

@@ -20,9 +20,9 @@ from hubbub.collection.wire import Batch
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.protocols.ask import Ask
+from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import converse
-from hubbub.protocols.symbols import Symbols
 from hubbub.protocols.window import METHODS
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
@@ -218,26 +218,21 @@ def test_devices_of_a_stream_of_changes_need_not_enrol_again():
     store, rng = SqliteStore(":memory:"), Random(seed=1)
     collection = load_collection(CHANGES)
     clock = ManualClock(collection.opens(16))
-    states, n = {}, 4000
+    states, n = None, 4000
     for step in range(16, 24):
         clock.set(collection.opens(step))
         collection = replace(collection, version=1 + (step >= 19), title=f"At {step >= 19}")
         one = collector(collection, clock, store)
         (window,) = one.board.open(collection.collection_id, clock.now())
         symbols = window.ask.mechanism
-        assert isinstance(symbols, Symbols)
-        for level, portion in enumerate(symbols.plan.portions):
-            device, many = symbols.device(level), int(n * portion)
-            state = device.enroll(many, rng) if step == 16 else states[level]
-            held = np.full(many, int(step >= 20), dtype=np.int64)
-            states[level], spoke = device.step(state, symbols.place(step)[1], held, rng)
-            if spoke is None and step > 16:
-                continue
-            rows = np.zeros((many, symbols.columns[-1].shape[0]), dtype=np.int8) if spoke is None else spoke
-            reports = symbols.report(level, rows, new=step == 16)
-            ids = rng.bytes(16 * len(reports))
-            batch = Batch(collection.name, collection.version, window.name, ids, reports.to_bare())
-            assert one.ingest([Frame(collection.collection_id, batch=batch)])[0].accepted == len(reports)
+        assert isinstance(symbols, ChangeStream)
+        new = np.full(n, step == 16)
+        states = symbols.enroll(n, rng) if step == 16 else states
+        states, *spoke = symbols.step(states, step, np.full(n, int(step >= 20)), rng, new)
+        reports, _ = symbols.with_enrolment(states, *spoke, new)
+        ids = rng.bytes(16 * len(reports))
+        batch = Batch(collection.name, collection.version, window.name, ids, reports.to_bare())
+        assert one.ingest([Frame(collection.collection_id, batch=batch)])[0].accepted == len(reports)
         clock.set(collection.opens(step + 1) - 1.0)
         one.tick()
     clock.set(collection.opens(24) + 50.0)

@@ -50,7 +50,7 @@ def admit(collection: Collection, published: Published, step: int) -> None:
         raise Refused("round", f"{published.round} is not one of {terms.rounds}")
     if ask.cohort.length < collection.minimum_arc:
         raise Refused("arc", f"{ask.cohort.length} of 2^32 places, below {collection.minimum_arc}")
-    if ask.view.spec() != terms.view or ask.mechanism.spec_id not in terms.mechanisms:
+    if ask.view.spec() not in terms.views or ask.mechanism.spec_id not in terms.mechanisms:
         raise Refused("mechanism", f"not what {published.question} asks")
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from hubbub.client.documents import Published, Refused
 from hubbub.client.store import Kept, Store, code_bytes, frozen_key, read_code
 from hubbub.collection import Collection
-from hubbub.collection.fields import Code
 from hubbub.collection.terms import ASKS
+from hubbub.core.domain import Code
 from hubbub.core.errors import DecodeError
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
@@ -115,12 +115,13 @@ class Answerer:
     def _frozen(self, question: str, step: int) -> Code:
         """The value that all asks of a step see: what was recorded in it; of memos and streams, the last one."""
         terms = self._collection.terms[question]
-        recorded, last = self._store.recorded(terms.field), terms.frozen == "last"
+        (field,) = terms.fields
+        recorded, last = self._store.recorded(field), terms.frozen == "last"
         if recorded is not None and (last or self._collection.step_at(recorded[0]) == step):
             code = recorded[1]
         else:
-            code = self._collection.missing(terms.field)
-        kept = self._store.book.freeze(frozen_key([terms.field], last=last), step, code_bytes(code))
+            code = self._collection.missing(field)
+        kept = self._store.book.freeze(frozen_key([field], last=last), step, code_bytes(code))
         assert isinstance(kept, bytes)
         return read_code(kept)
 

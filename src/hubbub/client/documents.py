@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from hubbub.authoring.check import open_collection
 from hubbub.client.store import Document, Store
 from hubbub.client.transport import Response, Transport, Unreachable
 from hubbub.collection import Collection, open_sealed
 from hubbub.collection.formats import ASKS
+from hubbub.collection.safety import open_collection
 from hubbub.collection.sealing import tag_of
 from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import DecodeError, HubbubError

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from hubbub.client.folder import old_ledgers
 from hubbub.client.state_migration import STATES, TABLES_4
 from hubbub.collection.spec import Collection
-from hubbub.collection.terms import ASKS, promises_of
+from hubbub.collection.spending import promises_of
+from hubbub.collection.terms import ASKS
 from hubbub.core.errors import HubbubError
 from hubbub.core.migrations import Run
 from hubbub.core.spec import canonical
@@ -144,7 +145,7 @@ def _refuse_lost(
     kinds = (
         {"asks"}
         if collection is None
-        else {"memos" if terms.state == "memo" else "asks" for terms in collection.terms.values()}
+        else {"asks" if terms.account == ASKS else "memos" for terms in collection.terms.values()}
     )
     for kind in sorted(kinds):
         if (kind, in_force) not in ledgers and not lasting:
@@ -271,8 +272,9 @@ def _carry_state(
         run("INSERT INTO recorded VALUES (?, ?, ?)", field, float(collection.opens(step)), code)
     for name, state, told, enrolment in old["following"]:
         _, question, horizon = name.split(":")
-        if question in collection.terms and collection.terms[question].state == "changes":
-            (spec_id,) = collection.terms[question].mechanisms
+        terms = collection.terms.get(question)
+        if terms is not None and terms.state and terms.account == ASKS:
+            (spec_id,) = terms.mechanisms
             stream = json.dumps([int(horizon), spec_id, collection.step_seconds, collection.origin])
             # The report that said so may have been among those that waited.
             values = (state, told if enrolment is None else 0, None)

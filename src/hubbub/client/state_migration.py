@@ -61,7 +61,7 @@ def _of_changes(spec_id: str, data: bytes) -> bytes:
     columns: dict[str, NDArray[Any]] = {
         "level": np.array([data[0]], dtype=np.uint8),
         "node": np.array([node], dtype=np.int32),
-        "begun": np.ones(1, dtype=bool),
+        "begun": np.ones(1, dtype=np.uint8),
         "held": np.frombuffer(held, dtype=np.int8).reshape(1, width),
         "used": np.frombuffer(used, dtype="<i4").astype(np.int32),
         "counters": np.frombuffer(counters, dtype="<i4").astype(np.int32).reshape(1, 5),

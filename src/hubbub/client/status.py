@@ -12,6 +12,7 @@ from hubbub.client.folder import collection_in
 from hubbub.client.store import RECOVERED, Store
 from hubbub.client.transport import Response, Unreachable
 from hubbub.collection import Clock, Collection, SystemClock
+from hubbub.collection.terms import ASKS
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.privacy.device_clock import TICKS, since_boot
@@ -114,7 +115,7 @@ def status_of(store: Store, collection: Collection, trouble: str | None = None) 
             memos={
                 name: 0 if (memos := store.state(terms.account)) is None else memos_in(memos.state)
                 for name, terms in collection.terms.items()
-                if terms.state == "memo"
+                if terms.account != ASKS
             },
             queued=sum(bool(answer.report) for answer in store.outbox.waiting()),
             counts=store.outbox.counts(),

@@ -14,7 +14,7 @@ from hubbub.client.migrate import FOLLOWING, from_3, remove_old_ledgers
 from hubbub.client.outbox import Outbox
 from hubbub.client.state_migration import STATES, from_4
 from hubbub.collection import Clock, Collection
-from hubbub.collection.fields import Code
+from hubbub.core.domain import Code
 from hubbub.core.migrations import Format, Migration
 from hubbub.core.random import Random
 from hubbub.privacy.book import Book

@@ -47,8 +47,9 @@ class DocumentFormat(Versions[Upgrade]):
         return made
 
 
-COLLECTION = DocumentFormat("collection", 2, {1: dict})
-"""Collections, as they are signed and stored. Format 1 had no terms and no promises: they are compiled all the same."""
+COLLECTION = DocumentFormat("collection", 3, {1: dict, 2: dict})
+"""Collections, as they are signed and stored. Format 1 had no terms and no promises, format 2 terms of one view and one
+field: they are compiled from the questions, as those of today are."""
 
 ASKS = DocumentFormat("asks", 2)
 """The asks of a moment. Format 1 named no rounds, and is over: a device fetches anew."""

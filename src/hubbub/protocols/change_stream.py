@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -74,7 +74,7 @@ class ChangeStream(Stateful):
     state_types: ClassVar[dict[str, str]] = {
         "level": "u1",
         "node": "i4",
-        "begun": "bool",
+        "begun": "u1",
         "held": "i1",
         "used": "i4",
         "counters": "i4",
@@ -166,7 +166,7 @@ class ChangeStream(Stateful):
         columns: dict[str, NDArray[Any]] = {
             "level": level,
             "node": np.zeros(n, dtype=np.int32),
-            "begun": np.zeros(n, dtype=bool),
+            "begun": np.zeros(n, dtype=np.uint8),
             "held": np.zeros((n, self.dimension), dtype=np.int8),
             "used": np.zeros(n, dtype=np.int32),
             "counters": counters,
@@ -175,7 +175,7 @@ class ChangeStream(Stateful):
 
     def price(self, states: States, step: int, values: Any) -> NDArray[np.int64]:
         self._check_batch(states, self.views[0].bits(values))
-        return np.where(states["begun"], np.int64(0), np.int64(self.event().spent))
+        return np.where(states["begun"] > 0, np.int64(0), np.int64(self.event().spent))
 
     def step(
         self, states: States, step: int, values: Any, rng: Random, paid: NDArray[np.bool_]
@@ -187,7 +187,7 @@ class ChangeStream(Stateful):
         span = np.array([view.span for view in self.views])[columns["level"]]
         node, within = np.divmod(self.place(step)[1], span)
         missed = node - columns["node"] - 1  # below 0: it was told already, at a step of another time
-        speaks = columns["begun"] & (within == 0) & (missed >= 0)
+        speaks = (columns["begun"] > 0) & (within == 0) & (missed >= 0)
         said = np.zeros(bits.shape, dtype=np.int8)
         groups = np.unique(np.stack([columns["level"][speaks], missed[speaks]], axis=1), axis=0)
         for level, gap in groups.tolist():
@@ -213,7 +213,7 @@ class ChangeStream(Stateful):
     def with_enrolment(
         self, states: States, reports: Reports, speaks: NDArray[np.bool_], new: NDArray[np.bool_]
     ) -> tuple[Reports, NDArray[np.bool_]]:
-        new = new & states["begun"]
+        new = new & (states["begun"] > 0)
         signs = np.zeros((len(states), self.dimension), dtype=np.uint8)
         signs[speaks] = reports.private["sign"]
         sends = speaks | new
@@ -231,7 +231,7 @@ class ChangeStream(Stateful):
         nodes = np.array([view.nodes for view in self.views])[level]
         to_come = np.array([mechanism.positions for mechanism in self.mechanisms])[level] - node * self.dimension
         sound = [
-            (node >= 0) & (node <= nodes) & (begun | (node == 0)),
+            (node >= 0) & (node <= nodes) & ((begun == 1) | (begun == 0) & (node == 0)),
             ((held == 0) | (held == 1)).all(axis=1) & ~(self.one & (held.sum(axis=1) > 1)),
             (used >= 0) & (used <= self.changes) & (used >= held.sum(axis=1)),
             (counters >= 0).all(axis=1) & (counters[:, 3:].sum(axis=1) == to_come),
@@ -300,17 +300,17 @@ class ChangeStream(Stateful):
     def transcripts(self, public: int, values: Sequence[Any]) -> dict[Transcript, Fraction] | None:
         """Those of ExSub's sets without their stubs, cut into nodes, as far as the nodes have ended."""
         view, mechanism = self.views[public], self.mechanisms[public]
-        sets = mechanism.outputs()
-        if sets is None or len(values) > self.steps:
+        listed = _sets(mechanism)
+        if listed is None or len(values) > self.steps:
             return None
+        sets, signs = listed
         ended = len(values) // view.span
         at_nodes = np.asarray(values)[view.span - 1 :: view.span][:ended]
         rest = np.repeat(at_nodes[-1:] if ended else np.asarray(values)[-1:], view.nodes - ended, axis=0)
         vector = view.residues(np.concatenate([at_nodes, rest])[None])
         found: dict[Transcript, Fraction] = {}
         for row, chance in enumerate(mechanism.prob(sets, vector)[:, 0]):
-            plus, minus = mechanism.accumulate(sets[row : row + 1]).counts
-            nodes = (plus - minus).reshape(view.nodes, self.dimension)
+            nodes = signs[row].reshape(view.nodes, self.dimension)
             said = self._said(np.full(ended, public), False, nodes[:ended])
             transcript = tuple(
                 b"" if step % view.span else said[step // view.span - 1 : step // view.span].to_bare()
@@ -324,6 +324,16 @@ class ChangeStream(Stateful):
         yield cls(epsilon=1.0, dimension=2, steps=4, changes=2)
         yield cls(epsilon=1.5, dimension=3, steps=2, changes=3, one=True)
         yield cls(epsilon=2.0, dimension=1, steps=3, changes=2)
+
+
+@lru_cache(maxsize=16)
+def _sets(mechanism: ExSub) -> tuple[Reports, NDArray[np.int64]] | None:
+    """All reports of a mechanism, and the signs that each says of the entries; its stubs say nothing."""
+    sets = mechanism.outputs()
+    if sets is None:
+        return None
+    counts = [mechanism.accumulate(sets[row : row + 1]).counts for row in range(len(sets))]
+    return sets, np.array([plus - minus for plus, minus in counts])
 
 
 def _integers(name: str, given: Any) -> tuple[int, ...]:

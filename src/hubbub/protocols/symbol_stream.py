@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask, Lost, Release
+from hubbub.protocols.ask import MAIN, Ask, Lost, Release
 from hubbub.protocols.change_stream import ChangeStream
-from hubbub.protocols.driver import Protocol
+from hubbub.protocols.driver import Protocol, ask_once
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.sao2.answers import Answers
 from hubbub.protocols.view import View, Whole
@@ -76,8 +76,8 @@ def symbol_stream(
         if at == 1:
             for told in (answers.n, answers.counts, place.due, place.came):
                 told[...] = 0
-        sketch = yield Ask(mechanism=symbols, step=step, view=view or Whole(), standing=True)
-        counts = symbols.empty().counts if sketch is None else sketch.counts
+        sketch = yield from ask_once(Ask(mechanism=symbols, step=step, view=view or Whole(), standing=True))
+        counts = sketch.counts
         ending = dict(plan.ending(at))
         due = came = 0
         for level, mechanism in enumerate(plan.mechanisms):
@@ -98,8 +98,8 @@ def symbol_stream(
         place.step += 1
         yield Release(
             step=step,
-            estimate=estimate,
-            published=sketch is not None and sketch.n > 0,
+            estimates={MAIN: estimate},
+            published=sketch.n > 0,
             spent=float(at == 1),
             n=answers.population,
             lost=lost,

@@ -120,7 +120,7 @@ class Queries:
         """The shares of any candidates, from single reports that are kept."""
         self._tokens.check(request)
         collection, question = self._asked(request)
-        if not collection.questions[question].keep_reports:
+        if not collection.questions[question].keeps:
             raise Problem(404, "not_found", f"the reports of {question} are not kept")
         try:
             answer = ask_kept(

@@ -209,9 +209,9 @@ class Rounds:
     def _begin_at(self, collection: Collection, question: str, step: int, why: str | None, changes: Changes) -> Talk:
         spec = collection.questions[question]
         last = last_asked(self._store, collection, question, step)
-        if last is not None and spec.steps is not None and last // spec.steps == step // spec.steps:
+        if last is not None and spec.horizon and last // spec.horizon == step // spec.horizon:
             # Devices say once a horizon that they are there, and did.
-            step = (step // spec.steps + 1) * spec.steps
+            step = (step // spec.horizon + 1) * spec.horizon
         if why is not None:
             log("new era", level=logging.WARNING, collection=collection.name, question=question, first=step, why=why)
         era = EraRow(collection.collection_id, question, step, spec.arithmetic)
@@ -323,12 +323,12 @@ def _window_of(talk: Talk, row: AskRow, ask: Ask, seen: Seen) -> Window:
         sketch=Sketch.from_bytes(row.sketch),
         seen=seen,
         final=row.final,
-        keeps=talk.collection.questions[row.question].keep_reports,
+        keeps=talk.collection.questions[row.question].keeps,
         round=row.phase,
     )
 
 
 def _is_lost(talk: Talk, now: float) -> bool:
     question = talk.collection.questions[talk.era.question]
-    longest = max(LONGEST_GAP, question.w or 0, question.steps or 0)
+    longest = max(LONGEST_GAP, question.lasts)
     return talk.phase == 1 and talk.collection.step_at(now) - talk.said.step > longest

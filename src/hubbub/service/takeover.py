@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import NamedTuple
 
 from hubbub.collection import Collection, formats
 from hubbub.core.errors import HubbubError
 from hubbub.core.sketch import Sketch
-from hubbub.core.spec import integer
+from hubbub.core.spec import Json, integer
 from hubbub.protocols.ask import Release
+from hubbub.questions import read_collection
 from hubbub.service.store.base import CollectionRow, EraRow, ReleaseRow, SnapshotRow, Store
 from hubbub.service.talk import Talk
 
@@ -53,7 +53,7 @@ def take_over(store: Store, collection: Collection, question: str, now: float) -
         if store.last_step(row.id, question) is None:
             continue
         try:
-            earlier = Collection.from_spec(json.loads(row.spec))
+            earlier = read_collection(json.loads(row.spec))
             changed = _difference(earlier, collection, question)
             if changed is not None:
                 return f"version {row.version} asked it with another {changed}"
@@ -113,11 +113,13 @@ def _difference(earlier: Collection, collection: Collection, question: str) -> s
     """What is another in the earlier version, if anything is that the conversation or the devices go by."""
     if (earlier.step_seconds, earlier.origin) != (collection.step_seconds, collection.origin):
         return "grid of steps"
-    before, after = earlier.questions[question], collection.questions[question]
-    for part in fields(before):
-        if part.name not in _SILENT and getattr(before, part.name) != getattr(after, part.name):
-            return part.name
-    return "domain of the field" if earlier.fields[before.field] != collection.fields[after.field] else None
+    before: dict[str, Json] = earlier.questions[question].spec()
+    after: dict[str, Json] = collection.questions[question].spec()
+    for key in sorted(before.keys() | after.keys()):
+        if key not in _SILENT and before.get(key) != after.get(key):
+            return key
+    same = earlier.setting(question) == collection.setting(question)
+    return None if same else "domain of the field"
 
 
 def _grid(row: CollectionRow) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from hubbub.mechanisms.stateful import Stateful, States, Transcript
 
 __all__ = ["Memoised", "memos_in"]
 
-_MOST_TRANSCRIPTS = 1 << 12
+_MOST_TRANSCRIPTS = 1 << 9
 Chances = dict[bytes, Fraction]
 
 

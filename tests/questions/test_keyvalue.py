@@ -8,9 +8,9 @@ import pytest
 from hubbub import Random
 from hubbub.authoring import check
 from hubbub.authoring.toml import EXAMPLE, read_collection
-from hubbub.collection.keyed import TERNARY, Keyed
 from hubbub.core.errors import InvalidValue
 from hubbub.core.keyvalue import KeyValue
+from hubbub.questions.keyvalue import TERNARY, Keyed
 
 FIELD = '[fields.more]\nkind = "keyvalue"\nkeys = ["a", "b", "c"]\nlow = 0\nhigh = 10\nmost = 2\n'
 QUESTION = '[questions.much]\nkind = "keyvalue"\nfield = "more"\nepsilon = 0.5\n'

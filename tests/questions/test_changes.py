@@ -9,11 +9,11 @@ import pytest
 
 from hubbub.authoring import check, forecast, load_collection, promise
 from hubbub.authoring.toml import EXAMPLE, read_collection
-from hubbub.collection import Collection
-from hubbub.collection.moving import Moves
 from hubbub.collection.spending import cost_of, total_of, worst_of
 from hubbub.core.domain import Categorical, Ordinal, Sets
 from hubbub.core.errors import InvalidValue
+from hubbub.questions import read_collection as read_signed
+from hubbub.questions.changes import Moves
 
 PLACES = Path(__file__).parents[2] / "examples" / "places.toml"
 QUESTION = '[questions.moves]\nkind = "changes"\nfield = "theme"\nepsilon = 0.5\nsteps = 8\nchanges = 3\n'
@@ -58,13 +58,13 @@ def test_a_horizon_is_paid_once() -> None:
     assert worst_of(collection, 24) == 2 * cost.each
 
 
-def test_the_promise_tells_of_horizons_rhythms_and_changes() -> None:
+def test_the_promise_tells_of_horizons_levels_and_changes() -> None:
     text = promise(load_collection(PLACES))
     for said in (
-        "For each day the device draws one of 5 rhythms",
+        "For each day the device picks one of 5 levels at random",
         "at most 7 of them",
-        "All reports of one day together, on all that happened in it taken as one value, are at most 2.72 times",
-        "The reports of where carry their rhythm, one of 5",
+        "All reports of one day together, with all that happened in it taken as one value, are at most 2.72 times",
+        "The reports of where carry the level that the device picked, one of 5",
     ):
         assert said in text, said
 
@@ -72,12 +72,12 @@ def test_the_promise_tells_of_horizons_rhythms_and_changes() -> None:
 def test_the_plan_and_the_check_know_it() -> None:
     collection = load_collection(PLACES)
     (row,) = forecast(collection)
-    assert (row.kind, row.mechanism, row.unit) == ("changes, 24 steps", "Symbols", "share")
+    assert (row.kind, row.mechanism, row.unit) == ("changes, 24 steps", "ChangeStream", "share")
     errors = [row.errors[n] for n in (1_000, 100_000)]
     assert errors[0] is not None
     assert errors[0] == pytest.approx(10 * errors[1], rel=1e-6)
     assert {finding.where: finding.level for finding in check(collection)}["questions.where.changes"] == "note"
-    assert Collection.from_spec(json.loads(json.dumps(collection.spec()))) == collection
+    assert read_signed(json.loads(json.dumps(collection.spec()))) == collection
     assert check(collection, against=collection)[-1].text == "nothing changed"
 
 

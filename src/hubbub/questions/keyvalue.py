@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.collection.finding import Finding
+from hubbub.collection.setting import Setting
 from hubbub.collection.views import Held
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
+from hubbub.core.influence import Influence
 from hubbub.core.keyvalue import KeyValue
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Reporting
@@ -24,8 +29,10 @@ from hubbub.mechanisms.ternary.net_sub import NetSub
 from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import View
+from hubbub.questions.shapes import Shape
+from hubbub.questions.statistic import StatisticQuestion
 
-__all__ = ["ARITHMETIC", "TERNARY", "Keyed"]
+__all__ = ["ARITHMETIC", "TERNARY", "KeyValueQuestion", "Keyed"]
 
 ARITHMETIC = 2
 """The version of what is asked and released: 2 asks by the net rule where that errs least."""
@@ -177,7 +184,95 @@ class Keyed(Statistic):
     def spread(self, like: NDArray[np.float64]) -> float:
         return 0.0  # everyone is asked
 
+    def influence(self, mechanism: TernaryMechanism) -> Influence:
+        """What one forged report can say of a key's share, or of what people have of it."""
+        low, high = Fraction(self.domain.low), Fraction(self.domain.high)
+        middle, half = (low + high) / 2, (high - low) / 2
+        if self.of == "frequency":
+            middle, half, low, high = Fraction(1), Fraction(0), Fraction(0), Fraction(1)
+        numbers = [
+            (middle and middle * mechanism.stands_for(plus, minus, "frequency"))
+            + (half and half * mechanism.stands_for(plus, minus, "mean"))
+            for plus, minus in mechanism.supports()
+        ]
+        # Somebody without the key counts as 0.
+        return Influence(min(numbers), max(numbers), min(low, Fraction(0)), max(high, Fraction(0)))
 
+
+@dataclass(frozen=True, kw_only=True)
+class KeyValueQuestion(StatisticQuestion):
+    """What people have of each key of a key-value field: every step costs epsilon, for all keys together.
+
+    Parameters
+    ----------
+    of
+        "mean" (unless given: what people have of each key), "frequency" (how many hold it) or "conditional" (the mean
+        among those).
+    sparsity
+        How many keys a report can tell of; all that may be held, unless given.
+
+    Example:
+        >>> question = KeyValueQuestion(field="ratings", epsilon=1.0)
+        >>> setting = Setting("liked", {"ratings": KeyValue(["alien", "brazil"], low=-1, high=1, most=1)}, 3600)
+        >>> question.labels(setting), question.shape(setting).form
+        (('alien', 'brazil'), 'means')
+    """
+
+    kind: ClassVar[str] = "keyvalue"
+    of: Quantity | None = None
+    sparsity: int | None = None
+
+    def statistic(self, setting: Setting) -> Keyed:
+        domain = setting.domain
+        if not isinstance(domain, KeyValue):
+            raise InvalidValue("field", self.field, "a field of kind keyvalue: only such have keys")
+        sparsity = domain.most if self.sparsity is None else self.sparsity
+        return Keyed(domain, sparsity=sparsity, of=self.of or "mean", ternary=self.mechanism)
+
+    @property
+    def arithmetic(self) -> int:
+        return ARITHMETIC
+
+    def labels(self, setting: Setting) -> tuple[str, ...]:
+        return self.statistic(setting).domain.keys
+
+    def shape(self, setting: Setting) -> Shape:
+        asked, adds_up = self.statistic(setting), self.of != "conditional"
+        if asked.kind == "share":
+            return Shape(form="shares", size=asked.size, adds_up=adds_up)
+        return Shape(form="means", size=asked.size, unit=self.field, adds_up=adds_up)
+
+    def assumes(self, setting: Setting) -> str:
+        return f"every step, if all hold {self.statistic(setting).sparsity} keys, and all keys are held alike"
+
+    def influence(self, setting: Setting) -> Influence | str:
+        if self.of == "conditional":
+            return "the mean among holders is a ratio, and forged reports can bring what it is divided by near 0"
+        return self.statistic(setting).influence(self.mechanism_for(setting))
+
+    def default_title(self, setting: Setting) -> str:
+        return f"Of {self.field}: {_TITLES[self.of or 'mean']}?"
+
+    def sentence(self, setting: Setting) -> str:
+        covers = " It covers all keys together: which are held, and with what numbers."
+        return super().sentence(setting).replace(". It is", f".{covers} It is", 1)
+
+    def findings(self, setting: Setting) -> Iterator[Finding]:
+        asked = self.statistic(setting)
+        if asked.sparsity < asked.domain.most:
+            yield Finding(
+                "warning",
+                "sparsity",
+                f"a device may hold {asked.domain.most:,} keys, and tells of {asked.sparsity:,}: of more, as many are "
+                "drawn, so that what is told of keys held beside many others is too small",
+            )
+
+
+_TITLES = {
+    "mean": "how much of each key have people on average",
+    "frequency": "how many have each key",
+    "conditional": "what is the mean of each key among those who have it",
+}
 _BOTH: tuple[Quantity, Quantity] = ("mean", "frequency")
 
 
@@ -189,10 +284,10 @@ def _ternary(
     given: dict[str, Any] = {"epsilon": epsilon_of(units), "dimension": dimension, "sparsity": sparsity}
     if name is not None:
         return TERNARY[name].best_for("frequency" if shares else "mean", **given)
-    made = [TERNARY[one].best_for(of, **given) for one in _CANDIDATES for of in _BOTH[::-1]]
+    made = [TERNARY[each].best_for(of, **given) for each in _CANDIDATES for of in _BOTH[::-1]]
 
-    def error_and_size(one: TernaryMechanism) -> tuple[float, int]:
-        error = mean * one.mse() + (share * one.mse(of="frequency") if shares else 0.0)
-        return float(f"{error:.9g}"), one.report_bytes
+    def error_and_size(mechanism: TernaryMechanism) -> tuple[float, int]:
+        error = mean * mechanism.mse() + (share * mechanism.mse(of="frequency") if shares else 0.0)
+        return float(f"{error:.9g}"), mechanism.report_bytes
 
     return min(made, key=error_and_size)
