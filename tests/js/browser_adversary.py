@@ -247,7 +247,7 @@ class Adversary:
             "rounds": rounds,
             "parts": rng.choice((1, 1, 2, 3)) if what in ("plain", "study") else 1,
             "account": f"memo:{field}:{ids[0]}" if what == "memo" else "asks",
-            "state": {"memo": "BasicRappor", "stream": "Symbols"}.get(what, ""),
+            "state": {"memo": "BasicRappor", "stream": "ChangeStream"}.get(what, ""),
             "limit": limit if what == "study" else max(limit, min(largest, 8 * EPSILON)),
             "report_bytes": max(each.size for each in known),
             "promises": [self._promise(origin, seconds) for _ in range(rng.choice((1, 1, 2)))],

@@ -158,7 +158,7 @@ def cases() -> Iterator[tuple[dict[str, Any], Asks, Rounds]]:
     account = f"memo:f:{RAPPOR.spec_id}"
     memo = terms(mechanisms=[RAPPOR.spec_id], frozen="last", account=account, state="BasicRappor", limit=2 * EPSILON)
     yield memo, [("", ask(RAPPOR)), ("mechanism", ask(BasicRappor(epsilon=1.9, domain=5)))], []
-    stream = terms(mechanisms=[STREAM.spec_id], frozen="last", state="Symbols")
+    stream = terms(mechanisms=[STREAM.spec_id], frozen="last", state="ChangeStream")
     yield stream, [("", ask(STREAM)), ("arc", ask(STREAM, length=5))], []
     yield {**stream, "state": ""}, [("state", ask(STREAM))], []
 

@@ -15,6 +15,9 @@ export interface Asked {
   cohort: Arc;
 }
 
+/** What terms call a state whose mechanism has another name in its spec, as it was once called. */
+const STATES: Record<string, string> = { Symbols: "ChangeStream" };
+
 /** Why an ask is not admitted, in a word; null where it is (`collection/admits.py`). */
 export function admits(terms: Terms, ask: Asked, minimumArc: number): string | null {
   const { run, round, part, mechanism, view, looks, cohort } = ask;
@@ -28,7 +31,7 @@ export function admits(terms: Terms, ask: Asked, minimumArc: number): string | n
   if (cohort.length < minimumArc) return "arc";
   if (!terms.views.some((pattern) => matches(pattern, looks))) return "view";
   if (!family && !terms.mechanisms.includes(mechanism.specId)) return "mechanism";
-  if ((remembers(mechanism) ? mechanism.name : "") !== terms.state) return "state";
+  if ((remembers(mechanism) ? (STATES[mechanism.name] ?? mechanism.name) : "") !== terms.state) return "state";
   if (mechanism.spent > terms.limit) return "limit";
   if (mechanism.bytes > terms.reportBytes) return "size";
   return null;
