@@ -461,6 +461,70 @@ def test_without_budget_a_changed_value_does_not_silence_a_memo(
     assert status(page)["lifetime"] == collector.current()[0][1].mechanism.permanent_event().spent
 
 
+# What a client of before kept: memos one by one, answers without a run, and frozen values one by one.
+AS_BEFORE = """async () => {
+  const asked = (request) => new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = reject;
+  });
+  const db = await asked(indexedDB.open("hubbub"));
+  const rows = [];
+  for (const name of ["kept", "states"]) {
+    const store = db.transaction(name).objectStore(name);
+    const [keys, values] = await Promise.all([asked(store.getAllKeys()), asked(store.getAll())]);
+    keys.forEach((key, at) => rows.push([key, values[at]]));
+  }
+  db.close();
+  await asked(indexedDB.deleteDatabase("hubbub"));
+  const opening = indexedDB.open("hubbub", 1);
+  opening.onupgradeneeded = () => opening.result.createObjectStore("kept");
+  const old = await asked(opening);
+  const kept = old.transaction("kept", "readwrite").objectStore("kept");
+  for (const [[scope, kind, ...rest], value] of rows) {
+    if (kind === "state") {
+      const { memos, last } = value.state;
+      for (const [code, memo] of Object.entries(memos)) kept.put(memo, [scope, "memo", rest[0], code]);
+      kept.put(memos[last], [scope, "memo", rest[0]]);
+    } else if (kind === "entry") {
+      const { run, part, size, enrols, ...entry } = value;
+      kept.put(entry, [scope, "entry", rest[0], rest[2], rest[3]]);
+    } else if (kind === "last") {
+      kept.put({ wall: value.wall, code: value.codes[0] }, [scope, kind, ...rest]);
+    } else {
+      kept.put(value, [scope, kind, ...rest]);
+    }
+  }
+  await new Promise((done) => { kept.transaction.oncomplete = done; });
+  old.close();
+}"""
+
+
+def test_what_a_client_of_before_kept_is_gone_on_with(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(replace(THEMES, questions={"memo": MEMO}, budget=Budget.of(user=4.5)))
+    page = visit(context, collector)
+    once = collector.current()[0][1].mechanism.permanent_event().spent
+    for theme in ("dark", "light"):
+        record(page, "theme", theme)
+        tick(page, collector, later=HOUR)
+    collector.status = 503
+    tick(page, collector, later=HOUR)
+    waiting = status(page)
+    assert (waiting["pending"], waiting["lifetime"]) == (1, 2 * once)
+    page.evaluate(AS_BEFORE)
+    page.close()
+    collector.status = 200
+    page = visit(context, collector)
+    assert status(page) == {**waiting, "refused": {}}
+    tick(page, collector)  # of this step there is an answer, which goes out
+    assert [entry.step for entry in collector.entries.values()] == [collector.step - 2, collector.step - 1, collector.step]
+    for theme in ("dark", "light"):  # for which there are memos
+        record(page, "theme", theme)
+        tick(page, collector, later=HOUR)
+    assert len(collector.entries) == 5
+    assert status(page)["lifetime"] == 2 * once
+    assert status(page)["pending"] == 0
+
+
 def test_small_arcs_and_greedy_asks_are_refused(context: BrowserContext, site: Callable[..., Any]) -> None:
     collector = site(THEMES)
     page = visit(context, collector)
