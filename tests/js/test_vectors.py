@@ -7,7 +7,6 @@ import random
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from runpy import run_path
 from typing import Any
 
 import numpy as np
@@ -586,11 +585,6 @@ def test_the_library_refuses_what_the_vectors_say() -> None:
         except (InvalidValue, TypeError):
             continue
         raise AssertionError(spec)
-
-
-def test_the_stored_cases_of_what_is_admitted_are_these() -> None:
-    made = run_path(str(VECTORS.with_name("make_admits.py")))["vectors"]()
-    assert json.loads(VECTORS.with_name("admits.json").read_text(encoding="utf-8")) == made
 
 
 def test_the_browser_agrees(built: Path, node: list[str]) -> None:

@@ -1,182 +1,196 @@
-"""Terms, asks, and which of them a device admits: what every client must agree on. Run this file to write them anew.
+"""Makes `admits.json`: terms, asks, and what every client must say of them.
 
-A case is the terms of a question, and asks as they are published, each with the word that it is refused for; the word is
-empty where it is admitted. `rounds` are asks of one round together: "parts" where no device may answer any of them.
+    python tests/vectors/make_admits.py
+
+A case is {"name", "terms", "minimum_arc", "round", "ask", "says"} for `admits`, where "says" is null or the reason;
+{"name", "terms", "minimum_arc", "arcs", "says"} for `admits_parts`, of asks that differ in their arcs alone; and
+{"pattern", "given", "says"} for `matches`, where "says" is true or false.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hubbub import GRR, OUE, BasicRappor, Hybrid
-from hubbub.core.event import epsilon_of
+import hubbub as hb
+from hubbub.collection.admits import admits, admits_parts, matches
+from hubbub.collection.terms import Family, Study, Terms
+from hubbub.core.event import units_of
 from hubbub.core.spec import canonical
-from hubbub.mechanisms.base import Reporting
-from hubbub.protocols.change_stream import ChangeStream
-from hubbub.protocols.cohort import CIRCLE
+from hubbub.privacy.promise import Promise, of_question
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
+from hubbub.protocols.view import Among, Clipped, Whole
 
-VECTORS = Path(__file__).with_name("admits.json")
-MINIMUM_ARC = CIRCLE // 100
-EPSILON = 10**12
-WHOLE = {"kind": "whole"}
-STREAM = ChangeStream(epsilon=1.0, dimension=4, steps=4, changes=2, one=True)
-RAPPOR = BasicRappor(epsilon=2.0, domain=5)
-
-
-def terms(**given: Any) -> dict[str, Any]:
-    """The terms of a question of one ordinal field, and what is other in them."""
-    limit = given.get("limit", EPSILON)
-    return {
-        "fields": ["f"],
-        "frozen": "step",
-        "views": [WHOLE],
-        "mechanisms": [],
-        "families": [],
-        "rounds": 1,
-        "parts": 1,
-        "account": "asks",
-        "state": "",
-        "limit": limit,
-        "promises": [{"limit": limit, "steps": 1, "interval": 3600, "origin": 0}],
-        "report_bytes": 16,
-        "study": None,
-        **given,
-    }
-
-
-def ask(mechanism: Reporting, view: Any = WHOLE, *, start: int = 0, length: int = CIRCLE, **named: Any) -> dict[str, Any]:
-    """An ask as it is published."""
-    cohort = {"start": start, "length": length}
-    inner = {"mechanism": mechanism.spec(), "step": 0, "view": view, "cohort": cohort, "standing": False}
-    inner |= {"kept": True} if named.pop("kept", False) else {}
-    name = {"question": "q", "run": 0, "step": 0, "round": 1, "part": 0, "closes": 3600}
-    return {**name, **named, "ask": inner}
-
-
-def among(*codes: int) -> dict[str, Any]:
-    return {"kind": "among", "codes": list(codes)}
-
-
-def clipped(low: float, high: float) -> dict[str, Any]:
-    return {"kind": "clipped", "low": low, "high": high}
-
-
-Asks = list[tuple[str, dict[str, Any]]]
-Rounds = list[tuple[str, list[dict[str, Any]]]]
+PLACE = Path(__file__).with_name("admits.json")
+LEAST = CIRCLE // 1000
+EPSILON = units_of(1.0)
+GRR = hb.GRR(epsilon=1.0, domain=4)
+PROMISES = (Promise(EPSILON, 1, 3600, 0, scope=of_question("popular")),)
+PLAIN = Terms(
+    fields=("theme",),
+    views=(Whole().spec(),),
+    mechanisms=(GRR.spec_id,),
+    limit=EPSILON,
+    promises=PROMISES,
+    report_bytes=GRR.report_bytes,
+)
+STUDY = replace(
+    PLAIN,
+    frozen="study",
+    views=({"kind": "among", "codes": {"most": 3}}, {"kind": "whole"}),
+    mechanisms=(GRR.spec_id,),
+    families=(Family("GRR", (units_of(0.5), EPSILON)), Family("OUE", (EPSILON,))),
+    rounds=3,
+    parts=2,
+    limit=2 * EPSILON,
+    report_bytes=4,
+    study=Study(start=7200, round_seconds=600, every=86400),
+)
+CLIPPED = replace(
+    PLAIN,
+    views=({"kind": "clipped", "low": 0.0, "high": {"from": 1.0, "to": 64.5}},),
+    mechanisms=(),
+    families=(Family("Hybrid", (EPSILON,)),),
+    rounds=2,
+    report_bytes=64,
+)
+MEMO = hb.BasicRappor(epsilon=2.0, domain=4)
+KEPT = replace(
+    PLAIN,
+    frozen="last",
+    mechanisms=(MEMO.spec_id,),
+    state="BasicRappor",
+    limit=MEMO.permanent_event().spent,
+    report_bytes=MEMO.report_bytes,
+)
 
 
-def cases() -> Iterator[tuple[dict[str, Any], Asks, Rounds]]:
-    """Terms, asks of them, and rounds of asks."""
-    grr, other = GRR(epsilon=1.0, domain=5), GRR(epsilon=0.999, domain=5)
-    exact = terms(mechanisms=[grr.spec_id], rounds=2)
-    asks: Asks = [
-        ("", ask(grr)),
-        ("", ask(grr, round=2)),
-        ("", ask(grr, length=MINIMUM_ARC)),
-        ("", ask(grr, kept=True)),
-        ("run", ask(grr, run=1)),
-        ("round", ask(grr, round=3)),
-        ("round", ask(grr, round=0)),
-        ("part", ask(grr, part=1)),
-        ("arc", ask(grr, length=MINIMUM_ARC - 1)),
-        ("view", ask(grr, among(0, 1, 2, 3))),
-        ("view", ask(grr, {"kind": "size", "most": 4})),
-        ("mechanism", ask(other)),
-        ("mechanism", ask(OUE(epsilon=1.0, domain=5))),
-        ("mechanism", ask(RAPPOR)),
-    ]
-    everyone = ask(grr)
-    yield exact, asks, [("", []), ("", [everyone]), ("parts", [everyone, everyone])]
-    yield terms(mechanisms=[grr.spec_id], limit=EPSILON - 1), [("limit", ask(grr))], []
-    account = f"memo:f:{grr.spec_id}"
-    yield terms(mechanisms=[grr.spec_id], state="BasicRappor", account=account), [("state", ask(grr))], []
+def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
+    """A name, terms, an ask and its round."""
+    ask = Ask(mechanism=GRR, step=7)
+    yield "what is signed", PLAIN, ask, 1
+    yield "a round too many", PLAIN, ask, 2
+    yield "round 0", PLAIN, ask, 0
+    yield "an arc of the least length", PLAIN, replace(ask, cohort=Arc(5, LEAST)), 1
+    yield "an arc below it", PLAIN, replace(ask, cohort=Arc(5, LEAST - 1)), 1
+    yield "another view", PLAIN, replace(ask, view=Among((0, 1, 2))), 1
+    yield "another epsilon", PLAIN, replace(ask, mechanism=hb.GRR(epsilon=0.9, domain=4)), 1
+    yield "another domain", PLAIN, replace(ask, mechanism=hb.GRR(epsilon=1.0, domain=5)), 1
+    yield "another mechanism", PLAIN, replace(ask, mechanism=hb.OUE(epsilon=1.0, domain=4)), 1
+    yield "more than the limit", replace(PLAIN, limit=GRR.event().spent - 1), ask, 1
+    yield "just the limit", replace(PLAIN, limit=GRR.event().spent), ask, 1
+    large = hb.OUE(epsilon=1.0, domain=40)
+    yield "a larger report", replace(PLAIN, mechanisms=(large.spec_id,)), replace(ask, mechanism=large), 1
+    few = Among((3, 8, 90))
+    study = Ask(mechanism=hb.GRR(epsilon=0.5, domain=4), step=0, view=few)
+    for round in (1, 2, 3, 4):
+        yield f"round {round} of a study of three", STUDY, study, round
+    yield "a candidate too many", STUDY, replace(study, view=Among((1, 2, 3, 4)), mechanism=_grr(5)), 1
+    yield "fewer candidates", STUDY, replace(study, view=Among((5,)), mechanism=_grr(2)), 2
+    yield "a mechanism for another number of candidates", STUDY, replace(study, mechanism=_grr(5)), 2
+    yield "an epsilon that is not in the family", STUDY, replace(study, mechanism=hb.GRR(epsilon=0.25, domain=4)), 1
+    yield "another of its epsilons", STUDY, replace(study, mechanism=GRR), 1
+    yield "another family", STUDY, replace(study, mechanism=hb.OUE(epsilon=1.0, domain=4)), 1
+    yield "an epsilon of another family", STUDY, replace(study, mechanism=hb.OUE(epsilon=0.5, domain=4)), 1
+    yield "a family that is not signed", STUDY, replace(study, mechanism=hb.SUE(epsilon=1.0, domain=4)), 1
+    yield "a family beside a view without a size", STUDY, replace(study, view=Whole(), mechanism=_grr(4)), 1
+    yield "a mechanism by its id", STUDY, replace(study, view=Whole(), mechanism=GRR), 1
+    yield "a part of the circle", STUDY, replace(study, cohort=Arc(CIRCLE - 7, LEAST)), 3
+    yield "reports that are kept", STUDY, replace(study, kept=True), 1
+    for high in (1.0, 64.5, 3.25, 64.6, 0.5):
+        clipped = Ask(mechanism=hb.Hybrid(epsilon=1.0, low=0.0, high=high), step=3, view=Clipped(0.0, high))
+        yield f"clipped at {high}", CLIPPED, clipped, 2
+    other = Ask(mechanism=hb.Hybrid(epsilon=1.0, low=0.0, high=5.0), step=3, view=Clipped(0.0, 4.0))
+    yield "a mechanism for another range", CLIPPED, other, 1
+    low = Ask(mechanism=hb.Hybrid(epsilon=1.0, low=-1.0, high=4.0), step=3, view=Clipped(-1.0, 4.0))
+    yield "another lower end", CLIPPED, low, 1
+    yield "a memo", KEPT, Ask(mechanism=MEMO, step=7), 1
+    yield "another state", replace(KEPT, state="Loloha"), Ask(mechanism=MEMO, step=7), 1
 
-    half, quarter = (GRR(epsilon=epsilon_of(units), domain=4) for units in (EPSILON // 2, EPSILON // 4))
-    study = terms(
-        frozen="study",
-        views=[{"kind": "among", "codes": {"most": 3}}],
-        families=[{"mechanism": "GRR", "units": [EPSILON // 2, EPSILON]}],
-        rounds=3,
-        parts=4,
-        limit=2 * EPSILON,
-        study={"start": 7200, "round_seconds": 600, "every": 86400},
-    )
-    three = among(1, 5, 9)
-    asks = [
-        ("", ask(half, three)),
-        ("", ask(half, three, run=12, round=3, part=3)),
-        ("", ask(GRR(epsilon=1.0, domain=4), among(0, 1, 2**40))),
-        ("", ask(GRR(epsilon=1.0, domain=2), among(7))),
-        ("round", ask(half, three, round=4)),
-        ("part", ask(half, three, part=4)),
-        ("view", ask(GRR(epsilon=1.0, domain=5), among(1, 2, 3, 4))),
-        ("view", ask(half, WHOLE)),
-        ("mechanism", ask(quarter, three)),
-        ("mechanism", ask(half, among(1, 5))),  # reads one code more than the view gives
-        ("mechanism", ask(OUE(epsilon=0.5, domain=4), three)),
-    ]
-    parts = [ask(half, three, start=at * CIRCLE // 4, length=CIRCLE // 4, part=at) for at in range(4)]
-    turned = [ask(half, three, start=(at * CIRCLE // 2 + 99) % CIRCLE, length=CIRCLE // 2, part=at) for at in (1, 0)]
-    last = ask(half, three, start=CIRCLE - 5, length=CIRCLE // 4, part=3)
-    rounds: Rounds = [
-        ("", parts),
-        ("", parts[::-1]),
-        ("", turned),
-        ("", [parts[2], parts[0]]),
-        ("", [ask(half, three, part=2)]),
-        ("parts", [*parts[:3], last]),  # goes round into the first
-        ("parts", [*parts, ask(half, three, part=4)]),
-        ("parts", [parts[0], ask(half, three, start=1, length=CIRCLE // 4, part=1)]),
-        ("parts", [parts[0], {**parts[1], "part": 0}]),
-        ("parts", [ask(half, three), ask(half, three, start=9, length=MINIMUM_ARC, part=1)]),
-    ]
-    yield study, asks, rounds
-    once = {**study, "study": {"start": 7200, "round_seconds": 600, "every": 0}}
-    yield once, [("", ask(half, three)), ("run", ask(half, three, run=1))], []
 
-    inside = Hybrid(epsilon=1.0, low=-10.0, high=2.5)
-    between = terms(
-        views=[{"kind": "clipped", "low": {"from": -100, "to": 0}, "high": {"from": 0.5, "to": 100}}, clipped(0.0, 1e6)],
-        families=[{"mechanism": "Hybrid", "units": [EPSILON]}],
-    )
-    asks = [
-        ("", ask(inside, clipped(-10.0, 2.5))),
-        ("", ask(Hybrid(epsilon=1.0, low=-100.0, high=100.0), clipped(-100.0, 100.0))),
-        ("", ask(Hybrid(epsilon=1.0, low=0.0, high=1e6), clipped(0.0, 1e6))),
-        ("view", ask(Hybrid(epsilon=1.0, low=-100.5, high=2.5), clipped(-100.5, 2.5))),
-        ("view", ask(Hybrid(epsilon=1.0, low=-10.0, high=100.1), clipped(-10.0, 100.1))),
-        ("view", ask(Hybrid(epsilon=1.0, low=-1.0, high=1e6), clipped(-1.0, 1e6))),
-        ("mechanism", ask(inside, clipped(-10.0, 2.0))),
-        ("mechanism", ask(Hybrid(epsilon=0.5, low=-10.0, high=2.5), clipped(-10.0, 2.5))),
-    ]
-    yield between, asks, []
-    yield {**between, "report_bytes": 2}, [("size", asks[0][1])], []
+def _grr(size: int) -> hb.GRR:
+    return hb.GRR(epsilon=0.5, domain=size)
 
-    account = f"memo:f:{RAPPOR.spec_id}"
-    memo = terms(mechanisms=[RAPPOR.spec_id], frozen="last", account=account, state="BasicRappor", limit=2 * EPSILON)
-    yield memo, [("", ask(RAPPOR)), ("mechanism", ask(BasicRappor(epsilon=1.9, domain=5)))], []
-    stream = terms(mechanisms=[STREAM.spec_id], frozen="last", state="ChangeStream")
-    yield stream, [("", ask(STREAM)), ("arc", ask(STREAM, length=5))], []
-    yield {**stream, "state": ""}, [("state", ask(STREAM))], []
+
+ARCS: dict[str, tuple[Terms, list[Arc]]] = {
+    "one part of one": (PLAIN, [EVERYONE]),
+    "two parts of one": (PLAIN, [Arc(0, LEAST), Arc(LEAST, LEAST)]),
+    "two parts of two": (STUDY, [Arc(0, CIRCLE // 2), Arc(CIRCLE // 2, CIRCLE // 2)]),
+    "two parts that wrap round": (STUDY, [Arc(CIRCLE - 9, LEAST), Arc(LEAST - 9, LEAST)]),
+    "two parts that share one place": (STUDY, [Arc(CIRCLE - 9, LEAST), Arc(LEAST - 10, LEAST)]),
+    "three parts of two": (STUDY, [Arc(0, LEAST), Arc(LEAST, LEAST), Arc(2 * LEAST, LEAST)]),
+    "a part that is too small": (STUDY, [Arc(0, LEAST), Arc(LEAST, LEAST - 1)]),
+    "the same part twice": (STUDY, [EVERYONE, EVERYONE]),
+    "no part": (STUDY, []),
+}
+PATTERNS: list[tuple[Any, Any]] = [
+    ({"kind": "whole"}, {"kind": "whole"}),
+    ({"kind": "whole"}, {"kind": "field", "name": "age"}),
+    ({"kind": "whole"}, {"kind": "whole", "more": 1}),
+    ({"kind": "x", "n": {"from": 2, "to": 8}}, {"kind": "x", "n": 2}),
+    ({"kind": "x", "n": {"from": 2, "to": 8}}, {"kind": "x", "n": 8}),
+    ({"kind": "x", "n": {"from": 2, "to": 8}}, {"kind": "x", "n": 9}),
+    ({"kind": "x", "n": {"from": 2, "to": 8}}, {"kind": "x", "n": "3"}),
+    ({"kind": "x", "n": {"from": 0, "to": 8}}, {"kind": "x", "n": True}),
+    ({"kind": "x", "n": {"from": 2, "to": 8}}, {"kind": "x", "n": None}),
+    ({"kind": "x", "n": {"from": 2, "to": 8}}, {"kind": "x", "n": {"from": 2, "to": 8}}),
+    ({"kind": "x", "n": 1}, {"kind": "x", "n": True}),
+    ({"kind": "x", "on": True}, {"kind": "x", "on": 1}),
+    ({"kind": "x", "on": True}, {"kind": "x", "on": True}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [0, 5, 9]}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": []}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [0, 5, 9, 10]}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [5, 5]}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [5, 2]}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [-1, 2]}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [1, "2"]}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [True]}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": {"most": 3}}),
+    ({"kind": "x", "c": [1, 2]}, {"kind": "x", "c": [1, 2]}),
+    ({"kind": "x", "c": [1, 2]}, {"kind": "x", "c": [1, 2, 3]}),
+    ({"kind": "x", "c": [1, {"from": 2, "to": 4}]}, {"kind": "x", "c": [1, 3]}),
+]
 
 
 def vectors() -> dict[str, Any]:
-    """The cases as JSON."""
-    found = [
-        {
-            "terms": given,
-            "asks": [{"why": why, "published": published} for why, published in asks],
-            "rounds": [{"why": why, "asks": together} for why, together in rounds],
-        }
-        for given, asks, rounds in cases()
-    ]
-    read: dict[str, Any] = json.loads(canonical({"minimum_arc": MINIMUM_ARC, "cases": found}))  # type: ignore[dict-item]
-    return read
+    """All of them."""
+    return {
+        "admits": [
+            {
+                "name": name,
+                "terms": _json(terms.spec()),
+                "minimum_arc": LEAST,
+                "round": round,
+                "ask": _json(ask.spec()),
+                "says": admits(terms, ask, round=round, minimum_arc=LEAST),
+            }
+            for name, terms, ask, round in cases()
+        ],
+        "admits_parts": [
+            {
+                "name": name,
+                "terms": _json(terms.spec()),
+                "minimum_arc": LEAST,
+                "arcs": [arc.spec() for arc in arcs],
+                "says": admits_parts(
+                    terms, [Ask(mechanism=GRR, step=0, cohort=arc) for arc in arcs], minimum_arc=LEAST
+                ),
+            }
+            for name, (terms, arcs) in ARCS.items()
+        ],
+        "matches": [
+            {"pattern": pattern, "given": given, "says": matches(pattern, given)} for pattern, given in PATTERNS
+        ],
+    }
+
+
+def _json(spec: Any) -> Any:
+    return json.loads(canonical(spec))
 
 
 if __name__ == "__main__":
-    text = json.dumps(vectors(), ensure_ascii=False, separators=(",", ":"))
-    VECTORS.write_text(text.replace('{"terms"', '\n{"terms"').replace('{"why"', '\n{"why"') + "\n", encoding="utf-8")
+    PLACE.write_text(json.dumps(vectors(), indent=1, ensure_ascii=False) + "\n")

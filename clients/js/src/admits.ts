@@ -1,6 +1,6 @@
 import { type Arc, CIRCLE } from "./cohort";
 import { type Mechanism, type Stateful, remembers } from "./mechanisms";
-import { type Json, type Spec, canonical } from "./spec";
+import type { Json, Spec } from "./spec";
 import type { Terms } from "./terms";
 import type { View } from "./views";
 
@@ -32,20 +32,17 @@ export function admits(terms: Terms, ask: Asked, minimumArc: number): string | n
   if (!terms.views.some((pattern) => matches(pattern, looks))) return "view";
   if (!family && !terms.mechanisms.includes(mechanism.specId)) return "mechanism";
   if ((remembers(mechanism) ? (STATES[mechanism.name] ?? mechanism.name) : "") !== terms.state) return "state";
-  if (mechanism.spent > terms.limit) return "limit";
   if (mechanism.bytes > terms.reportBytes) return "size";
-  return null;
+  return mechanism.spent > terms.limit ? "limit" : null;
 }
 
-/** Why the asks of one round are not admitted together: there are too many, or a device could be on the arcs of two. */
-export function admitsParts(terms: Terms, asks: Pick<Asked, "part" | "cohort">[]): string | null {
-  if (asks.length > terms.parts || new Set(asks.map(({ part }) => part)).size < asks.length) return "parts";
+/** Why the asks of one round are not admitted together: too many, too few places, or a device could be on the arcs of two. */
+export function admitsParts(terms: Terms, asks: Pick<Asked, "part" | "cohort">[], minimumArc: number): string | null {
   const arcs = asks.map(({ cohort }) => cohort).sort((a, b) => a.start - b.start);
-  const apart = arcs.every(({ start, length }, at) => {
-    const next = arcs[at + 1]?.start ?? arcs[0]!.start + CIRCLE;
-    return length <= next - start;
-  });
-  return apart ? null : "parts";
+  const apart = arcs.every(({ start, length }, at) => length <= (arcs[at + 1]?.start ?? arcs[0]!.start + CIRCLE) - start);
+  const numbers = new Set(asks.map(({ part }) => part));
+  if (!apart || asks.length > terms.parts || numbers.size < asks.length) return "parts";
+  return arcs.some(({ length }) => length < minimumArc) ? "arc" : null;
 }
 
 /**
@@ -53,14 +50,16 @@ export function admitsParts(terms: Terms, asks: Pick<Asked, "part" | "cohort">[]
  * different integers of at least 0, in order; everything else for itself.
  */
 export function matches(pattern: Json, given: Json): boolean {
-  if (pattern === null || typeof pattern !== "object" || Array.isArray(pattern)) return canonical(pattern) === canonical(given);
-  const keys = Object.keys(pattern).sort().join(" ");
+  if (pattern === null || typeof pattern !== "object") return pattern === given;
+  const names = (value: Json) => Object.keys(value ?? {}).sort().join(" ");
+  const keys = Array.isArray(pattern) ? "" : names(pattern);
   const { from, to, most } = pattern as Record<string, number>;
   if (keys === "from to") return typeof given === "number" && given >= from! && given <= to!;
   if (keys === "most") {
     const rises = (code: Json, at: number, all: Json[]) => Number.isSafeInteger(code) && (code as number) > ((all[at - 1] as number) ?? -1);
     return Array.isArray(given) && given.length <= most! && given.every(rises);
   }
-  const same = given !== null && typeof given === "object" && Object.keys(given).sort().join(" ") === keys;
-  return same && Object.entries(pattern).every(([key, part]) => matches(part, (given as Spec)[key]!));
+  const alike = given !== null && typeof given === "object" && Array.isArray(given) === Array.isArray(pattern);
+  const parts = Object.entries(pattern);
+  return alike && names(given) === names(pattern) && parts.every(([key, part]) => matches(part, (given as Spec)[key]!));
 }

@@ -70,7 +70,7 @@ export function changeStream(spec: Spec): Built {
   const sendable = (level: number, signs: number[]) => Uint8Array.of(level, 0, ...signs.map((sign) => (sign + 3) % 3));
   return {
     ratio: weights,
-    reads: `${dimension}`,
+    reads: "",
     bytes: 2 + dimension,
     memory: (spent) => ({
       stateKey: (step) => `${Math.floor(step / steps)}`,

@@ -197,7 +197,7 @@ export class Client {
       const { question, terms, opens, closes } = parts[0]!;
       if (at >= opens && at < opens + wait * (closes - opens)) continue; // more may yet be recorded
       await this.#attempt(question, async () => {
-        const why = admitsParts(terms, parts);
+        const why = admitsParts(terms, parts, this.collection.minimumArc);
         if (why) throw new Refused(why, "what the question's terms allow, on arcs apart from each other");
         // One answer a round: of the part that asks this device, if one does.
         const ask = parts.find(({ asked }) => asked) ?? parts[0]!;

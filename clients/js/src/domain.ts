@@ -4,8 +4,6 @@ import { exactly, integer } from "./spec";
 /** A set of values with a size (`core/domain.py`), and the code of a value, or null where it is none of them. */
 export interface Domain {
   size: number;
-  /** What a mechanism over it reads: so many codes, or numbers of a range. */
-  reads: string;
   encode(value: unknown): bigint | null;
 }
 
@@ -17,7 +15,6 @@ export function readDomain(spec: unknown): Domain {
     const size = Number(integer("size", exactly("domain", spec, "kind size").size, 2, 2 ** 32));
     return {
       size,
-      reads: `${size}`,
       encode: (value) => (Number.isInteger(value) && inside(value, 0, size - 1) ? BigInt(value as number) : null),
     };
   }
@@ -26,7 +23,6 @@ export function readDomain(spec: unknown): Domain {
     check(Array.isArray(names) && new Set(names).size === names.length && names.length > 1, "names", "a list of names");
     return {
       size: names.length,
-      reads: `${names.length}`,
       encode: (value) => {
         const code = names.indexOf(value as string);
         return code < 0 ? null : BigInt(code);
@@ -41,7 +37,6 @@ export function readDomain(spec: unknown): Domain {
   const border = (cell: number) => cell * ((high - low) / cells) + low; // rounded as numpy's linspace is
   return {
     size: cells,
-    reads: `${low} to ${high}`,
     encode: (value) => {
       if (!inside(value, low, high)) return null;
       let cell = Math.min(Math.floor((((value as number) - low) / (high - low)) * cells), cells - 1);

@@ -13,8 +13,8 @@ const MOST_BITS = 1 << 20;
 
 /** The domain of an oracle: what it reads, and the code of whatever is seen. Silence would tell something, so all has a code. */
 export function coded(spec: Json | undefined) {
-  const { size, reads, encode } = readDomain(spec);
-  return { size, reads, code: (seen: unknown): number => Number(encode(seen) ?? size - 1) };
+  const { size, encode } = readDomain(spec);
+  return { size, reads: `${size}`, code: (seen: unknown): number => Number(encode(seen) ?? size - 1) };
 }
 
 /** Generalised randomised response (`grr.py`). */
@@ -70,7 +70,7 @@ export function text(spec: Spec): Built {
   const power = 2n * BigInt(hashes);
   return {
     ratio: [one ** power, zero ** power],
-    reads: "text",
+    reads: "",
     bytes: widthOf(cohorts) + Math.ceil(bits / 8),
     randomize(seen, random) {
       const cohort = bounded(view(random(8)).getBigUint64(0, true), cohorts, random);

@@ -20,7 +20,7 @@ interface Reporting {
   declared: bigint;
   /** What an answer spends, in units of 1e-12 epsilon, rounded up: a fresh report, a new memo, or a whole horizon. */
   spent: bigint;
-  /** What it reads: how many codes, or a range of numbers. It fits a view that gives the same. */
+  /** What it reads, where a family may name it: so many codes, or numbers of a range. */
   reads: string;
   /** The length of a report. */
   bytes: number;

@@ -22,7 +22,7 @@ export function netSeed(spec: Spec): Built {
   const octets = Math.ceil(length / 8);
   return {
     ratio: [preferred, least],
-    reads: `${dimension}`,
+    reads: "",
     bytes: octets,
     randomize(seen, random) {
       const block = random(8 * (2 + sparsity + Math.ceil(length / 64)));

@@ -61,7 +61,7 @@ export function signedSets(spec: Spec, name: string): Built {
   const asBits = net && bits < list;
   return {
     ratio: weights,
-    reads: `${dimension}`,
+    reads: "",
     bytes: asBits ? bits : list,
     randomize(seen, random) {
       const block = random(8 * (2 + Math.ceil(positions / 2)));

@@ -4,8 +4,9 @@ import type { Code } from "./fields";
 import { type Spec, exactly, integer } from "./spec";
 import type { Pairs } from "./ternary";
 
-/** What of a value a question looks at, and what a mechanism must read to fit it: so many codes, or numbers of a range. */
+/** What of a value a question looks at. */
 export interface View {
+  /** What a mechanism of a family must read to fit it: so many codes, or numbers of a range; empty where none can. */
   gives: string;
   see(code: Code | Record<string, Code>): unknown;
 }
@@ -40,7 +41,7 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
     "kind most",
     (given) => {
       const most = whole(given, "most", 0, 2 ** 32);
-      return { gives: `${most + 1}`, see: (code) => Math.min(list(code).length, most) };
+      return { gives: "", see: (code) => Math.min(list(code).length, most) };
     },
   ],
   clipped: [
@@ -82,7 +83,7 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
       const keys = whole(given, "keys", 1, 65536);
       const scaled = (value: number) => clip(((clip(value, low, high) - low) / (high - low)) * 2 - 1, -1, 1);
       return {
-        gives: `${keys}`,
+        gives: "",
         see: (code) => (list(code) as Pairs).filter(([key]) => key < keys).map(([key, value]) => [key, scaled(value)]),
       };
     },
@@ -91,10 +92,10 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
     "items kind",
     (given) => {
       const items = whole(given, "items", 1, 2 ** 24);
-      return { gives: `${items}`, see: (code) => Array.from({ length: items }, (_, item) => Number(list(code).includes(item))) };
+      return { gives: "", see: (code) => Array.from({ length: items }, (_, item) => Number(list(code).includes(item))) };
     },
   ],
-  on: ["kind", () => ({ gives: "1", see: (code) => [Number(code === 1)] })],
+  on: ["kind", () => ({ gives: "", see: (code) => [Number(code === 1)] })],
 };
 
 export function readView(spec: unknown): View {
