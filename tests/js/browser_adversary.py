@@ -199,12 +199,16 @@ class Adversary:
         return self._signed(document)
 
     def _signed(self, document: dict[str, Any]) -> dict[str, Any]:
-        # A device refuses a document with a question that could never be answered.
-        own = (document["step_seconds"], document["origin"])
+        # A device refuses a document with a question that could never be answered, or that costs again and again.
+        for whole in document["promises"]:
+            for terms in document["terms"].values():
+                account = terms["account"]
+                whole["parts"][account] = max(whole["parts"].get(account, 0), terms["limit"])
+            whole["limit"] = max(whole["limit"], sum(whole["parts"].values()))
+        lasting = any(not whole["steps"] for whole in document["promises"])
         for terms in document["terms"].values():
-            parts = [whole["parts"].get(terms["account"], 0) for whole in document["promises"] if _grid(whole) == own]
             terms["promises"] = [
-                {**promise, "limit": min(promise["limit"], *parts, 10**18)} if _grid(promise) == own else promise
+                promise if lasting or promise["steps"] else {**promise, "limit": min(promise["limit"], terms["limit"])}
                 for promise in terms["promises"]
             ]
         self.documents[hashlib.sha256(spell(document).encode()).hexdigest()[:32]] = document
@@ -365,10 +369,6 @@ def _present(document: dict[str, Any], terms: dict[str, Any], wall: int) -> tupl
     return run, number, int(closes) if closes == int(closes) else closes
 
 
-def _grid(promise: dict[str, Any]) -> tuple[int, int]:
-    return promise["interval"], promise["origin"]
-
-
 @dataclass(frozen=True)
 class Paid:
     """What a report told for the first time: when, by true time and the latest wall time, of what, and how much.
@@ -471,8 +471,9 @@ def _asked_apart(adversary: Adversary, answer: dict[str, Any], terms: dict[str, 
 
 def _strange(ask: dict[str, Any], terms: dict[str, Any]) -> bool:
     inner = ask["ask"]
-    known = any(BY_ID[each].spec == inner["mechanism"] for each in terms["mechanisms"])
-    return not known or inner["view"] != WHOLE_VIEW or inner["cohort"]["length"] < CIRCLE // 10 or ask["part"] >= terms["parts"]
+    known = [BY_ID[each] for each in terms["mechanisms"] if BY_ID[each].spec == inner["mechanism"]]
+    right = known and known[0].spent <= terms["limit"] and inner["view"] == WHOLE_VIEW and ask["part"] < terms["parts"]
+    return not right or inner["cohort"]["length"] < CIRCLE // 10
 
 
 def _broken(adversary: Adversary, in_force: list[str], paid: list[Paid]) -> Iterator[str]:
