@@ -459,12 +459,13 @@ def _asked_apart(adversary: Adversary, answer: dict[str, Any], terms: dict[str, 
         parts = [ask["part"] for ask in asks]
         arcs = sorted((ask["ask"]["cohort"]["start"], ask["ask"]["cohort"]["length"]) for ask in asks)
         ends = [start for start, _ in arcs[1:]] + [arcs[0][0] + CIRCLE]
-        # Those that are over, or that a device does not admit for another reason, are not among the parts it looks at.
+        # What is over is not among the parts that a device looks at; what it does not admit spoils all of them.
         wall = adversary.times[answer["event"]][1]
-        strange = any(_strange(ask, terms) or ask["closes"] * 1000 <= wall for ask in asks)
+        over = any(ask["closes"] * 1000 <= wall for ask in asks)
+        right = not any(_strange(ask, terms) for ask in asks)
         apart = all(start + length <= end for (start, length), end in zip(arcs, ends, strict=True))
-        fits = apart and len(set(parts)) == len(parts) <= terms["parts"]
-        if since <= answer["event"] and answer["part"] in parts and (fits or strange):
+        fits = right and apart and len(set(parts)) == len(parts) <= terms["parts"]
+        if since <= answer["event"] and answer["part"] in parts and (fits or over):
             return True
     return False
 

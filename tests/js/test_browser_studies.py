@@ -231,8 +231,36 @@ def test_a_study_that_is_repeated_pays_for_every_run_and_is_asked_of_what_is_the
     assert len(study.heard()) == 4
 
 
-def test_fields_of_a_question_are_frozen_together(context: BrowserContext, site: Callable[..., Any]) -> None:
-    # Two questions of one field each are about one value; a study of two fields goes on with both.
+def test_no_earlier_run_is_answered_though_the_clock_is_set_back_within_its_step(
+    context: BrowserContext, site: Callable[..., Any]
+) -> None:
+    collector = site(PLAIN)
+    begins = 277780 * HOUR
+    collector.clock.set(begins)
+    study = Study(collector, study={"start": begins, "round_seconds": ROUND, "every": 3 * ROUND})
+    page = visit(context, collector)
+    study.tick(page, study.ask(1, run=1), at=3 * ROUND)
+    study.tick(page, study.ask(3, run=0), at=2 * ROUND)
+    assert status(page)["refused"]["ages"].startswith("run")
+    assert [each[:2] for each in study.heard()] == [(1, 1)]
+    assert status(page)["lifetime"] == 3 * UNITS
+
+
+def test_all_fields_of_a_question_are_frozen_together(context: BrowserContext, site: Callable[..., Any]) -> None:
+    looks = [{"kind": "field", "name": name} for name in ("age", "shoe")]
+    study = Study(site(PLAIN), fields=["age", "shoe"], views=looks)
+    page = visit(context, study.site)
+    record(page, "age", 7)
+    record(page, "shoe", 44)
+    study.tick(page, study.ask(1, view=looks[0]), at=0)
+    record(page, "age", 8)
+    record(page, "shoe", 45)
+    study.tick(page, study.ask(2, view=looks[1]), at=ROUND)
+    study.tick(page, study.ask(3, view=looks[0]), at=2 * ROUND)
+    assert [each[3] for each in study.heard()] == [7, 44, 7]
+
+
+def test_a_run_does_not_go_on_with_another_field(context: BrowserContext, site: Callable[..., Any]) -> None:
     collector = site(PLAIN)
     study = Study(collector)
     page = visit(context, collector)

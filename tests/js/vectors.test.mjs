@@ -57,8 +57,10 @@ test("arcs", () => {
 test("views", () => {
   const kinds = new Set(vectors.views.map(({ view }) => view.kind));
   assert.deepEqual([...kinds].sort(), ["among", "binned", "clipped", "held", "members", "on", "size", "whole"]);
+  const picked = js.readView({ kind: "field", name: "b" });
+  assert.deepEqual([picked.see({ a: 1, b: 2 }), picked.see({ a: 1 }), picked.see(7)], [2, undefined, undefined]);
   for (const { view, values, sees } of vectors.views) assert.deepEqual(values.map(js.readView(view).see), sees);
-  for (const bad of [null, {}, { kind: "field", name: "x" }, { kind: "whole", more: 1 }, { kind: "clipped", low: 1, high: 1 },
+  for (const bad of [null, {}, { kind: "field" }, { kind: "whole", more: 1 }, { kind: "clipped", low: 1, high: 1 },
     { kind: "among", codes: [] }, { kind: "among", codes: [2, 1] }, { kind: "among", codes: [-1] }, { kind: "constructor" }]) {
     assert.throws(() => js.readView(bad));
   }

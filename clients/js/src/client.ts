@@ -33,6 +33,9 @@ export interface Options {
 /** An ask as it is published, before anything of it is believed. */
 interface Published {
   question: string;
+  run: number;
+  step: number;
+  round: number;
   closes: number;
   ask: { standing?: boolean } | null;
 }
@@ -181,24 +184,22 @@ export class Client {
       this.asks = asks;
     }
     const step = stepAt(this.collection, at);
-    const rounds = new Map<string, Ask[]>();
+    const rounds = new Map<string, Published[]>();
     for (const given of this.asks!.asks as unknown as Published[]) {
       const standing = given.ask?.standing;
       if (!standing && at >= given.closes * 1000) continue; // of a round that is over
-      await this.#attempt(given.question, async () => {
-        // A standing ask is the same in every step.
-        const ask = await readAsk(this.collection, standing ? { ...given, step } : given);
-        const { question, run, round } = ask;
-        const name = `${[question, run, ask.step, round]}`;
-        rounds.set(name, [...(rounds.get(name) ?? []), ask]);
-      });
+      const published = standing ? { ...given, step } : given; // a standing ask is the same in every step
+      const name = `${[given.question, given.run, published.step, given.round]}`;
+      rounds.set(name, [...(rounds.get(name) ?? []), published]);
     }
-    for (const parts of rounds.values()) {
-      const { question, terms, opens, closes } = parts[0]!;
-      if (at >= opens && at < opens + wait * (closes - opens)) continue; // more may yet be recorded
-      await this.#attempt(question, async () => {
+    for (const published of rounds.values()) {
+      await this.#attempt(published[0]!.question, async () => {
+        const parts: Ask[] = [];
+        for (const part of published) parts.push(await readAsk(this.collection, part));
+        const { terms, opens, closes } = parts[0]!;
         const why = admitsParts(terms, parts, this.collection.minimumArc);
         if (why) throw new Refused(why, "what the question's terms allow, on arcs apart from each other");
+        if (at >= opens && at < opens + wait * (closes - opens)) return; // more may yet be recorded
         // One answer a round: of the part that asks this device, if one does.
         const ask = parts.find(({ asked }) => asked) ?? parts[0]!;
         if (!ask.asked && !this.collection.cover) return;

@@ -115,8 +115,8 @@ export function charge(
     if (cost > limit - spent) throw new Refused("budget", `${promise.question ?? account} has spent what was promised`);
   }
   const at = used(ledger, now);
-  const ahead = Math.max(0, until - at.wall);
-  const debits = [...ledger.debits, { account, question, spent: cost, wall: at.wall + ahead, trusted: at.trusted + ahead }];
+  const dated: Moment = { wall: Math.max(at.wall, until), trusted: now.trusted + Math.max(0, until - now.wall) };
+  const debits = [...ledger.debits, { account, question, spent: cost, ...dated }];
   const totals = { ...ledger.totals };
   for (const name of [account, ofQuestion(question)]) totals[name] = (totals[name] ?? 0n) + cost;
   // What no promise will count again is forgotten; what belongs to this moment may be counted by one that is yet to come.

@@ -37,6 +37,7 @@ const clip = (code: unknown, low: number, high: number) => Math.min(Math.max(num
  */
 const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
   whole: ["kind", () => ({ gives: "", see: (code) => code })],
+  field: ["kind name", ({ name }) => ({ gives: "", see: (codes) => (codes as Record<string, Code>)[name as string] })],
   size: [
     "kind most",
     (given) => {
