@@ -28,7 +28,7 @@ PLANTED = {
         "addPromises(book.promises, found.promises)",
         "addPromises([], found.promises)",
     ),
-    "any mechanism is answered": (0, "admits.ts", "!family && !terms.mechanisms.includes(mechanism.specId)", "false"),
+    "any mechanism is answered": (104, "admits.ts", "!family && !terms.mechanisms.includes(mechanism.specId)", "false"),
     "a name is answered again": (1, "answer.ts", "if (await kept.get(entryKey(ask))) return;", ""),
     "memos are free": (2, "memo.ts", "keyOf(state as Memos, seen)) ? 0n : spent)", "keyOf(state as Memos, seen)) ? 0n : 0n)"),
     "the wall clock is believed": (7, "promises.ts", " || at.trusted > now.trusted - (steps - 1) * interval", ""),
