@@ -313,7 +313,11 @@ class Adversary:
         starts = [at * (CIRCLE // parts) for at in range(parts)]
         return [
             {
-                **{"question": name, "run": run, "round": number, "part": part, "closes": closes},
+                "question": name,
+                "run": run,
+                "round": number,
+                "part": part,
+                "closes": closes,
                 "step": 0 if terms["study"] else step,
                 "ask": {
                     "mechanism": BY_ID[self.rng.choice(terms["mechanisms"])].spec,
@@ -491,7 +495,9 @@ def _broken(adversary: Adversary, in_force: list[str], paid: list[Paid]) -> Iter
                 before = mine[: at + 1]
                 if steps:
                     first = (last.wall - origin) // grid - steps + 1
-                    by_step = sum(debit.spent for debit in before if (debit.wall + debit.ahead - origin) // grid >= first)
+                    by_step = sum(
+                        debit.spent for debit in before if (debit.wall + debit.ahead - origin) // grid >= first
+                    )
                     edge = last.time - (steps - 1) * grid
                     by_time = sum(debit.spent for debit in before if debit.time + debit.ahead > edge)
                     spent = max(by_step, by_time)

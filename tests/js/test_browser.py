@@ -516,7 +516,11 @@ def test_what_a_client_of_before_kept_is_gone_on_with(context: BrowserContext, s
     page = visit(context, collector)
     assert status(page) == {**waiting, "refused": {}}
     tick(page, collector)  # of this step there is an answer, which goes out
-    assert [entry.step for entry in collector.entries.values()] == [collector.step - 2, collector.step - 1, collector.step]
+    assert [entry.step for entry in collector.entries.values()] == [
+        collector.step - 2,
+        collector.step - 1,
+        collector.step,
+    ]
     for theme in ("dark", "light"):  # for which there are memos
         record(page, "theme", theme)
         tick(page, collector, later=HOUR)
@@ -828,7 +832,9 @@ def test_a_round_is_answered_once_whatever_asks_for_it(context: BrowserContext, 
         page.evaluate("client.asks = null")
         tick(page, collector)
         refused = status(page)["refused"].get("trend", "")
-        assert refused.startswith("round") == (number == 3 or ((number, later) == (2, 0) and len(collector.entries) < 2))
+        assert refused.startswith("round") == (
+            number == 3 or ((number, later) == (2, 0) and len(collector.entries) < 2)
+        )
     assert [(entry.step, entry.round) for entry in collector.entries.values()] == [
         (collector.step, 1),
         (collector.step, 2),

@@ -30,7 +30,12 @@ PLANTED = {
     ),
     "any mechanism is answered": (104, "admits.ts", "!family && !terms.mechanisms.includes(mechanism.specId)", "false"),
     "a name is answered again": (1, "answer.ts", "if (await kept.get(entryKey(ask))) return;", ""),
-    "memos are free": (2, "memo.ts", "keyOf(state as Memos, seen)) ? 0n : spent)", "keyOf(state as Memos, seen)) ? 0n : 0n)"),
+    "memos are free": (
+        2,
+        "memo.ts",
+        "keyOf(state as Memos, seen)) ? 0n : spent)",
+        "keyOf(state as Memos, seen)) ? 0n : 0n)",
+    ),
     "the wall clock is believed": (7, "promises.ts", " || at.trusted > now.trusted - (steps - 1) * interval", ""),
     "streams of changes are free": (5, "changes.ts", "state.paid ? 0n : spent", "0n"),
     "studies are free": (0, "answer.ts", "pay(making, terms.limit, roundTimes", "pay(making, 0n, roundTimes"),
@@ -76,7 +81,20 @@ def test_no_promise_is_broken(built: Path, node: list[str], histories: int) -> N
         refused.update(why)
     # Something was answered, and everything was tried: else nothing would be shown.
     assert answered > 3 * histories
-    wanted = {"arc", "budget", "limit", "mechanism", "part", "parts", "question", "round", "run", "step", "version", "view"}
+    wanted = {
+        "arc",
+        "budget",
+        "limit",
+        "mechanism",
+        "part",
+        "parts",
+        "question",
+        "round",
+        "run",
+        "step",
+        "version",
+        "view",
+    }
     assert set(refused) >= wanted
 
 

@@ -199,7 +199,9 @@ def test_a_run_is_counted_until_it_is_over_and_the_window_has_passed(
 ) -> None:
     collector = site(PLAIN)
     collector.clock.set(PLAIN.opens(277780))
-    study = Study(collector, whole(3 * UNITS, steps=1), study={"start": 277780 * HOUR, "round_seconds": HOUR, "every": 0})
+    study = Study(
+        collector, whole(3 * UNITS, steps=1), study={"start": 277780 * HOUR, "round_seconds": HOUR, "every": 0}
+    )
     for hour in range(5):
         collector.clock.set(study.start + hour * HOUR)
         page = visit(context, collector, trustWallClock=True)  # between visits the wall clock is believed here

@@ -36,7 +36,6 @@ from hubbub.core.hashing import fingerprint, hash32
 from hubbub.core.keyvalue import KeyValue
 from hubbub.core.migrations import Format
 from hubbub.core.random import Random
-from hubbub.core.reports import Reports
 from hubbub.core.spec import canonical
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.memo.memo import Memoised
@@ -146,7 +145,9 @@ def blocks(mechanism: Mechanism, value: Any) -> Iterator[bytes]:
     elif isinstance(mechanism, MeanMechanism):
         for draw in (getattr(mechanism, name) for name in ("coin", "other", "flip") if hasattr(mechanism, name)):
             for edge in (draw - 1, draw, 2**64 - draw - 1, 2**64 - draw):
-                yield b"".join(rng.bytes(8) if k % 2 else (edge % 2**64).to_bytes(8, "little") for k in range(size // 8))
+                yield b"".join(
+                    rng.bytes(8) if k % 2 else (edge % 2**64).to_bytes(8, "little") for k in range(size // 8)
+                )
     elif hasattr(mechanism, "other"):
         options = mechanism.buckets if hasattr(mechanism, "buckets") else mechanism.size
         keep = (1 << 64) - (options - 1) * mechanism.other
@@ -550,7 +551,10 @@ def vectors() -> dict[str, Any]:
             {"view": view.spec(), "values": looks, "sees": [view([_number(value)])[0].item() for value in looks]}
             for view in views
         ]
-        + [{"view": view.spec(), "values": values, "sees": [_shown(view([value])[0]) for value in values]} for view, values in others]
+        + [
+            {"view": view.spec(), "values": values, "sees": [_shown(view([value])[0]) for value in values]}
+            for view, values in others
+        ]
         + [{"view": Whole().spec(), "values": looks, "sees": looks}],
         "codes": list(codes()),
         "mechanisms": list(reports()),
