@@ -4,7 +4,7 @@ import type { Json, Spec } from "./spec";
 import type { Terms } from "./terms";
 import type { View } from "./views";
 
-/** What of an ask its question's terms decide about. Nothing here looks at a value: what is refused tells nothing about one. */
+/** What of an ask its terms decide about. Nothing here looks at a value: what is refused tells nothing about one. */
 export interface Asked {
   run: number;
   round: number;
@@ -36,7 +36,7 @@ export function admits(terms: Terms, ask: Asked, minimumArc: number): string | n
   return mechanism.spent > terms.limit ? "limit" : null;
 }
 
-/** Why the asks of one round are not admitted together: too many, too few places, or a device could be on the arcs of two. */
+/** Why the asks of one round are not admitted together: too many, arcs too short, or arcs of two that overlap. */
 export function admitsParts(terms: Terms, asks: Pick<Asked, "part" | "cohort">[], minimumArc: number): string | null {
   const arcs = asks.map(({ cohort }) => cohort).sort((a, b) => a.start - b.start);
   const apart = arcs.every(({ start, length }, at) => length <= (arcs[at + 1]?.start ?? arcs[0]!.start + CIRCLE) - start);
@@ -56,7 +56,8 @@ export function matches(pattern: Json, given: Json): boolean {
   const { from, to, most } = pattern as Record<string, number>;
   if (keys === "from to") return typeof given === "number" && given >= from! && given <= to!;
   if (keys === "most") {
-    const rises = (code: Json, at: number, all: Json[]) => Number.isSafeInteger(code) && (code as number) > ((all[at - 1] as number) ?? -1);
+    const above = (code: Json, least: Json) => Number.isSafeInteger(code) && (code as number) > (least as number);
+    const rises = (code: Json, at: number, all: Json[]) => above(code, all[at - 1] ?? -1);
     return Array.isArray(given) && given.length <= most! && given.every(rises);
   }
   const alike = given !== null && typeof given === "object" && Array.isArray(given) === Array.isArray(pattern);

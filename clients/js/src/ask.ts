@@ -42,5 +42,6 @@ export async function readAsk(collection: Collection, published: unknown): Promi
   const at = terms.study ? 0 : Number(integer("step", step, 0, 2 ** 53 - 1));
   check(at === step, "step", "0 in a study");
   const [opens, closes] = roundTimes(collection, terms, asked.run, at, asked.round);
-  return { ...asked, question: question as string, step: at, terms, opens, closes, asked: holds(asked.cohort, collection.place) };
+  const mine = holds(asked.cohort, collection.place);
+  return { ...asked, question: question as string, step: at, terms, opens, closes, asked: mine };
 }

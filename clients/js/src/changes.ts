@@ -33,7 +33,8 @@ const ENTRIES = 1 << 24;
  */
 export function changeStream(spec: Spec): Built {
   const whole = (field: string, low: number, high: number) => Number(integer(field, spec[field], low, high));
-  const [dimension, steps, changes] = [whole("dimension", 1, ENTRIES), whole("steps", 1, 1 << 10), whole("changes", 1, ENTRIES)];
+  const [dimension, changes] = [whole("dimension", 1, ENTRIES), whole("changes", 1, ENTRIES)];
+  const steps = whole("steps", 1, 1 << 10);
   const [fanout, one] = [whole("fanout", 2, ENTRIES), spec.one];
   check(typeof one === "boolean", "one", "true or false");
   check(dimension * steps <= ENTRIES, "steps", "fewer, of so many entries");
@@ -46,7 +47,8 @@ export function changeStream(spec: Spec): Built {
     const most = one ? Math.min(changes - ((changes + 1) % 2), 2 * nodes - 1) : changes;
     const [entries, sparsity] = [dimension * nodes, Math.min(most, dimension * nodes)];
     const m = Number(integer("sizes", sizes[levels.length], 1, entries + sparsity - 1));
-    levels.push({ span, nodes, positions: entries + sparsity, start: groups(entries, sparsity, m, weights, (trues) => trues > 0) });
+    const start = groups(entries, sparsity, m, weights, (trues) => trues > 0);
+    levels.push({ span, nodes, positions: entries + sparsity, start });
   }
   check(sizes.length === levels.length, "lengths", `${levels.length} of them, one a level`);
   let circle = 0;
@@ -83,7 +85,7 @@ export function changeStream(spec: Spec): Built {
       fits(given) {
         const { level, node, held, used, counters } = given as Following;
         const at = levels[level];
-        const whole = (value: unknown, most: number) => Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most;
+        const whole = (value: number, most: number) => Number.isSafeInteger(value) && value >= 0 && value <= most;
         const rows = Array.isArray(held) && held.length === dimension && Array.isArray(counters) && counters.length === 5;
         if (!at || !rows || !whole(node, at.nodes) || !whole(used, changes)) return false;
         const [trues, reverses, falses, entries, zeros] = counters;

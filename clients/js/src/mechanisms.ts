@@ -10,7 +10,7 @@ import type { Random } from "./random";
 import { type Spec, exactly, specId } from "./spec";
 import { signedSets } from "./ternary";
 
-/** What the parts of the client share about a way to answer, read from a spec and checked: it spends no more than it declares. */
+/** What is known of every way to answer, read from a spec and checked: it spends no more than it declares. */
 interface Reporting {
   name: string;
   specId: string;

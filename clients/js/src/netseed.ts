@@ -17,8 +17,8 @@ export function netSeed(spec: Spec): Built {
   const powers = (sparsity + 1) >> 1;
   const length = 1 + powers * width;
   check(positions * length <= MOST_TABLE, "dimension", "less: NetSub needs no table of all positions");
-  const trues = Array.from({ length: sparsity + 1 }, (_, a) => choose(sparsity, a) * (2 * a - sparsity >= t ? preferred : least));
-  const pick = exactChoice(trues);
+  const weigh = (_: unknown, trues: number) => choose(sparsity, trues) * (2 * trues - sparsity >= t ? preferred : least);
+  const pick = exactChoice(Array.from({ length: sparsity + 1 }, weigh));
   const octets = Math.ceil(length / 8);
   return {
     ratio: [preferred, least],
