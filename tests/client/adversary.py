@@ -28,7 +28,7 @@ from hubbub.mechanisms.memo.memo import memos_in
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc
-from hubbub.questions import Question
+from hubbub.questions import Question, read_collection
 
 QUESTIONS = {
     "a": (
@@ -112,8 +112,15 @@ class Limit:
         return any(sum(e.spent for e in own if each.true <= e.true < each.true + span) > self.limit for each in own)
 
 
+@cache
+def with_kinds(found: Collection) -> Collection:
+    """The same collection, as its author reads it."""
+    return read_collection(found.spec())
+
+
 def limits_of(found: Collection, since: int) -> list[Limit]:
     """What people read in a collection."""
+    found = with_kinds(found)
     one, grid = UNITS_PER_EPSILON, (float(found.step_seconds), float(found.origin))
     budget = found.budget
     limits = [] if budget.event is None else [Limit(since, budget.event, 1, *grid, None)]
@@ -226,7 +233,8 @@ class Adversary:
         for name in found.questions:
             for round in range(1, self.draw.choice((1, 2, 2, 3)) + 1):
                 ask = self.some_ask(found, name, step)
-                spec = {"question": name, "run": 0, "round": round, "part": 0, "ask": ask.spec()}
+                place = {"question": name, "run": 0, "step": ask.step, "round": round, "part": 0}
+                spec = {**place, "closes": 0.0, "ask": ask.spec()}
                 asks[f"{name}:0:{ask.step}:{round}:0"] = ask.mechanism
                 listed.append(spec)
         self.server.publish_asks([], step, self.clock.now() + 1, {"asks": listed})
@@ -281,7 +289,7 @@ class Adversary:
         known = getattr(self, "known", set())
         for question, stream in streams:
             if (question, stream) not in known:
-                self.spend(question, round(found.questions[question].epsilon * UNITS_PER_EPSILON) - 10**6)
+                self.spend(question, round(with_kinds(found).questions[question].epsilon * UNITS_PER_EPSILON) - 10**6)
         self.known = known | set(streams)
 
     def count(self, question: str, more: int, cost: int) -> int:

@@ -66,7 +66,7 @@ def answers(client: Client) -> dict[int, bytes]:
     collection = client._current.collection
     assert collection is not None
     with client._store.transaction():
-        accounts = {terms.account for terms in collection.terms.values() if terms.state == "memo"}
+        accounts = {terms.account for terms in collection.terms.values() if terms.account != "asks"}
         found = [kept.state for account in accounts if (kept := client._store.state(account)) is not None]
     memos: dict[int, bytes] = {}
     for state in found:

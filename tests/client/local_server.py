@@ -92,8 +92,9 @@ class LocalServer:
         for question, ask in asks:
             round = 1 + sum(one["question"] == question for one in listed)
             round = max(round, self.rounds.get(question, 1))
-            self.names[AnswerName(question, 0, ask.step, round, 0)] = ask.ask_id
-            listed.append({"question": question, "run": 0, "round": round, "part": 0, "ask": ask.spec()})
+            name = AnswerName(question, 0, ask.step, round, 0)
+            self.names[name] = ask.ask_id
+            listed.append({**name._asdict(), "closes": closes, "ask": ask.spec()})
         spec = {
             "format": ASKS.version,
             "collection": self.collection.name,

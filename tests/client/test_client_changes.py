@@ -22,6 +22,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.stateful import States
 from hubbub.protocols.change_stream import ChangeStream
+from hubbub.questions import read_collection
 from hubbub.service.releases import shown
 
 STEPS = 8
@@ -90,7 +91,7 @@ class World:
 
     @property
     def symbols(self) -> ChangeStream:
-        mechanism = self.collection.questions["places"].mechanism_for(self.collection.fields["place"])
+        mechanism = self.collection.questions["places"].mechanism_for(self.collection.setting("places"))
         assert isinstance(mechanism, ChangeStream)
         return mechanism
 
@@ -115,7 +116,8 @@ def world(folder: Path) -> Any:
 def kept(client: Client, step: int) -> tuple[States, Kept]:
     collection = client._current.collection
     assert collection is not None
-    symbols = collection.questions["places"].mechanism_for(collection.fields["place"])
+    collection = read_collection(collection.spec())
+    symbols = collection.questions["places"].mechanism_for(collection.setting("places"))
     assert isinstance(symbols, ChangeStream)
     with client._store.transaction():
         found = client._store.state("question:places", stream_of(collection, symbols, step))

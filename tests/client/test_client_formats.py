@@ -68,8 +68,8 @@ def test_a_kept_document_of_a_newer_format_is_not_taken_for_none(folder: Path) -
         with client._store.transaction():
             kept = client._store.document("collection")
             assert kept is not None
-            newer = seal({**server.collection.spec(), "format": 3}, server.keys.private)
+            newer = seal({**server.collection.spec(), "format": 9}, server.keys.private)
 
             client._store.keep("collection", kept._replace(body=json.dumps(newer)))
-    with pytest.raises(Refused, match="format 3"):
+    with pytest.raises(Refused, match="format 9"):
         device(folder, server, clock)

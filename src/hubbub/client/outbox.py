@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hubbub.collection.wire import AnswerName
 from hubbub.privacy.ledger_file import LedgerFile
 
 __all__ = ["Answer", "Outbox"]
@@ -33,8 +34,9 @@ class Outbox:
         >>> from hubbub.core.migrations import Format
         >>> file = LedgerFile(":memory:", {}, Outbox.TABLES, Format("client", 5))
         >>> outbox = Outbox(file)
-        >>> outbox.add(Answer("popular:0:7:1:0", 7, 28800.0, b"i" * 16, b"report"))
-        >>> len(outbox.waiting()), outbox.done(b"i" * 16), outbox.done(b"i" * 16), outbox.answered("popular:0:7:1:0")
+        >>> name = AnswerName("popular", 0, 7, 1, 0)
+        >>> outbox.add(Answer(str(name), 7, 28800.0, b"i" * 16, b"report"), since=25200.0)
+        >>> len(outbox.waiting()), outbox.done(b"i" * 16), outbox.done(b"i" * 16), outbox.answered(name)
         (1, True, False, True)
         >>> file.close()
     """
@@ -48,14 +50,15 @@ class Outbox:
     def __init__(self, file: LedgerFile) -> None:
         self._run = file.run
 
-    def answered(self, name: str) -> bool:
-        """Whether a name has its answer: there is no other."""
-        return bool(self._run("SELECT 1 FROM answers WHERE name = ?", name))
+    def answered(self, name: AnswerName) -> bool:
+        """Whether a round has its answer: there is no other, whatever part it was for."""
+        round = str(name).rpartition(":")[0]
+        return bool(self._run("SELECT 1 FROM answers WHERE name GLOB ?", f"{round}:*"))
 
-    def add(self, answer: Answer) -> None:
-        """Keep an answer; those of earlier steps that are done are forgotten."""
+    def add(self, answer: Answer, *, since: float) -> None:
+        """Keep an answer; those that are done, and of rounds that closed before a time, are forgotten."""
         self._run("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", *answer)
-        self._run("DELETE FROM answers WHERE report IS NULL AND step < ?", answer.step)
+        self._run("DELETE FROM answers WHERE report IS NULL AND closes <= ?", since)
 
     def waiting(self) -> list[Answer]:
         """The answers that wait to be sent, oldest first; with an empty report, frames without one."""

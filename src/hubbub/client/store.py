@@ -22,7 +22,7 @@ from hubbub.privacy.device_clock import TICKS, DeviceClock
 from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.ledger_store import TABLES, all_spent
 
-__all__ = ["FORMAT", "IN_FORCE", "RECOVERED", "Document", "Kept", "Store", "code_bytes", "read_code"]
+__all__ = ["FORMAT", "IN_FORCE", "RECOVERED", "Document", "Kept", "Store", "frozen_key", "read_values", "value_bytes"]
 
 IN_FORCE = "in force"
 """The note of the version that the device answers by."""
@@ -162,12 +162,12 @@ class Store:
 
     def record(self, field: str, at: float, code: Code) -> None:
         """The latest value of a field, and when it was recorded."""
-        self._run("INSERT OR REPLACE INTO recorded VALUES (?, ?, ?)", field, at, code_bytes(code))
+        self._run("INSERT OR REPLACE INTO recorded VALUES (?, ?, ?)", field, at, value_bytes(code))
 
     def recorded(self, field: str) -> tuple[float, Code] | None:
         """Both."""
         rows = self._run("SELECT at, code FROM recorded WHERE field = ?", field)
-        return (rows[0][0], read_code(rows[0][1])) if rows else None
+        return (rows[0][0], read_values(rows[0][1])) if rows else None
 
     def forget_all_but(self, fields: Iterable[str]) -> None:
         """Forget the values of fields that are not what they were."""
@@ -184,6 +184,11 @@ class Store:
         sql = "SELECT state, told, enrolment FROM states WHERE key = ? AND stream = ?"
         rows = self._run(sql, key, stream)
         return Kept(bytes(rows[0][0]), bool(rows[0][1]), rows[0][2]) if rows else None
+
+    def stream(self, key: str) -> str | None:
+        """The stream of what is kept under a key."""
+        rows = self._run("SELECT stream FROM states WHERE key = ?", key)
+        return str(rows[0][0]) if rows else None
 
     def keep_state(self, key: str, stream: str, kept: Kept) -> None:
         """Keep it, in the place of what was there before."""
@@ -219,25 +224,27 @@ def frozen_fields(key: str) -> list[str]:
     return list(json.loads(name)) if name.startswith("[") else [name]
 
 
-def code_bytes(code: Code) -> bytes:
-    """A code as it is stored and frozen.
+def value_bytes(value: Any) -> bytes:
+    """A code, or a record of codes by field, as it is stored and frozen.
 
     Example:
-        >>> code_bytes((2, 7)), read_code(b"[2, 7]"), read_code(code_bytes("x"))
+        >>> value_bytes((2, 7)), read_values(b"[2, 7]"), read_values(value_bytes("x"))
         (b'[2, 7]', (2, 7), 'x')
     """
-    return json.dumps(list(code) if isinstance(code, tuple) else code).encode()
+    return json.dumps(value).encode()
 
 
-def read_code(stored: bytes) -> Code:
-    """The code that was stored.
+def read_values(stored: bytes) -> Any:
+    """What was stored.
 
     Example:
-        >>> read_code(code_bytes(1.5)), read_code(code_bytes(((3, 0.5),)))
-        (1.5, ((3, 0.5),))
+        >>> read_values(value_bytes(((3, 0.5),))), read_values(value_bytes({"x": (2, 7)}))
+        (((3, 0.5),), {'x': (2, 7)})
     """
-    found = json.loads(stored)
-    if not isinstance(found, list):
-        return found  # type: ignore[no-any-return]
-    code: Code = tuple(tuple(one) if isinstance(one, list) else one for one in found)
-    return code
+    return _with_tuples(json.loads(stored))
+
+
+def _with_tuples(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {field: _with_tuples(code) for field, code in found.items()}
+    return tuple(map(_with_tuples, found)) if isinstance(found, list) else found

@@ -11,13 +11,14 @@ from typing import Any
 
 from hubbub.collection.terms import Terms
 from hubbub.core.event import units_of
+from hubbub.mechanisms.stateful import Stateful
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import disjoint
 
 __all__ = ["admits", "admits_parts", "matches"]
 
 
-def admits(terms: Terms, ask: Ask, *, round: int = 1, minimum_arc: int = 0) -> str | None:
+def admits(terms: Terms, ask: Ask, *, run: int = 0, round: int = 1, part: int = 0, minimum_arc: int = 0) -> str | None:
     """Why an ask is refused, in one word; None where it is admitted.
 
     The view must be one that is signed, the mechanism one of those that are, or of a signed family and made for that
@@ -36,15 +37,19 @@ def admits(terms: Terms, ask: Ask, *, round: int = 1, minimum_arc: int = 0) -> s
         'arc'
     """
     mechanism = ask.mechanism
+    if run < 0 or (run > 0 and (terms.study is None or not terms.study.every)):
+        return "run"
     if not 1 <= round <= terms.rounds:
         return "round"
+    if not 0 <= part < terms.parts:
+        return "part"
     if ask.cohort.length < minimum_arc:
         return "arc"
     if not any(matches(pattern, ask.view.spec()) for pattern in terms.views):
         return "view"
     if mechanism.spec_id not in terms.mechanisms and not _in_family(terms, ask):
         return "mechanism"
-    if terms.state and type(mechanism).__name__ != terms.state:
+    if terms.state != (type(mechanism).__name__ if isinstance(mechanism, Stateful) else ""):
         return "state"
     if mechanism.report_bytes > terms.report_bytes:
         return "size"

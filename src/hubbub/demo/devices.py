@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.authoring import open_collection
-from hubbub.client.admit import admit, phase_of
+from hubbub.client.admit import admit
 from hubbub.client.documents import Published
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
 from hubbub.collection import Collection, open_sealed
@@ -174,7 +174,7 @@ class Devices:
 
     def _answer(self, published: Published, step: int, now: float) -> None:
         ask, people = published.ask, self._people
-        opens, closes = phase_of(self.collection, published.question, step, now)
+        opens, closes = self.collection.round_times(published.question, 0, step, published.round)
         if isinstance(ask.mechanism, ChangeStream):
             self._follow(published, (now - opens) / (closes - opens) / SPREAD)
             return

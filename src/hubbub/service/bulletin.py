@@ -55,9 +55,8 @@ def asks_bulletin(
     """
     asks: list[Json] = []
     for window in windows:
-        name = window.name
-        place: dict[str, Json] = {"question": name.question, "run": name.run, "round": name.round, "part": name.part}
-        asks.append({**place, "ask": window.ask.spec()})
+        name: dict[str, Json] = dict(window.name._asdict())
+        asks.append({**name, "closes": window.closes, "ask": window.ask.spec()})
     spec: dict[str, Json] = {
         "format": ASKS.version,
         "collection": collection.name,
