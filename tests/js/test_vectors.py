@@ -337,9 +337,10 @@ def ledgers() -> Iterator[dict[str, Any]]:
             with file.transaction():
                 book.promise(made)
             account, question, cost = rng.choice(ACCOUNTS), rng.choice("pq"), rng.randrange(1, 9) * scale
+            until = clock.wall + rng.choice((-50, 30, 500, 2000)) if rng.random() < 0.2 else None  # paid beforehand
             try:
                 with file.transaction():
-                    book.spend(clock.step, account, question, cost)
+                    book.spend(clock.step, account, question, cost, until=until)
                 taken = True
             except (BudgetExceeded, StepRefused):
                 taken = False
@@ -350,6 +351,7 @@ def ledgers() -> Iterator[dict[str, Any]]:
                     "made": [{**promise.spec(), "question": _about(promise)} for promise in made],
                     "kept": len(promises),
                     "debit": [account, question, str(cost), clock.wall, clock.trusted],
+                    "until": until,
                     "taken": taken,
                 }
             )

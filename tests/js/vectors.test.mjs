@@ -156,10 +156,10 @@ const readPromise = ({ limit, parts = {}, ...grid }) => ({
 });
 
 test("promises that are kept and debits that they allow, on clocks that jump", () => {
-  let [taken, back] = [0, 0];
+  let [taken, back, ahead] = [0, 0, 0];
   for (const { interval, turns } of vectors.ledgers) {
     let ledger = { promises: [], debits: [], totals: {}, latest: -Infinity, recovered: null };
-    for (const [turn, { made, kept, debit, ...told }] of turns.entries()) {
+    for (const [turn, { made, kept, debit, until, ...told }] of turns.entries()) {
       ledger.promises = js.addPromises(ledger.promises, made.map(readPromise));
       assert.equal(ledger.promises.length, kept);
       const [account, question, cost, wall, trusted] = debit;
@@ -168,7 +168,8 @@ test("promises that are kept and debits that they allow, on clocks that jump", (
       try {
         assert.ok(!setBack || !told.taken);
         if (setBack) continue;
-        const charged = js.charge(ledger, account, question, BigInt(cost), { wall, trusted });
+        const charged = js.charge(ledger, account, question, BigInt(cost), { wall, trusted }, until ?? undefined);
+        ahead += until > wall;
         ledger = { ...ledger, ...charged, latest: Math.max(wall, ledger.latest) };
         taken++;
         assert.ok(told.taken, `turn ${turn} was refused there`);
@@ -178,7 +179,7 @@ test("promises that are kept and debits that they allow, on clocks that jump", (
       }
     }
   }
-  assert.ok(taken > 500 && back > 100, `${taken} ${back}`);
+  assert.ok(taken > 500 && back > 100 && ahead > 50, `${taken} ${back} ${ahead}`);
 });
 
 test("more promises than are kept are refused", () => {
