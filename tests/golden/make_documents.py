@@ -54,7 +54,7 @@ def make_asks(folder: Path) -> None:
     (folder / "signed.json").write_bytes(world.collector.asks["survey"].body)
     windows = world.collector.board.open(world.collection.collection_id, world.clock.now())
     asks = {window.question: window.ask.ask_id for window in windows}
-    rounds = {window.question: window.round for window in windows}
+    rounds = {window.question: window.name.round for window in windows}
     place = {"collection": world.collection.name, "version": world.collection.version}
     write(folder / "expected.json", {"key": KEYS.public.hex(), **place, "asks": asks, "rounds": rounds})
     world.store.close()

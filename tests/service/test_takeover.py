@@ -26,9 +26,9 @@ from hubbub.protocols.driver import converse
 from hubbub.protocols.window import METHODS
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
+from hubbub.service.open_asks import OpenAsk
 from hubbub.service.releases import shown
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.window import Window
 
 KEYS = Keys(b"k" * 32)
 W = 4
@@ -101,7 +101,7 @@ def values_of(ask: Ask) -> list[int]:
     return [1] * dark + [0] * (size - dark)
 
 
-def crowd(one: Collector, collection: Collection, window: Window) -> Sketch:
+def crowd(one: Collector, collection: Collection, window: OpenAsk) -> Sketch:
     """Everyone who is asked answers; the same to the same ask."""
     ask, seed = window.ask, int(window.ask.ask_id[:12], 16)
     reports = ask.mechanism.randomize(values_of(ask), Random(seed=seed))
@@ -114,7 +114,7 @@ def crowd(one: Collector, collection: Collection, window: Window) -> Sketch:
 
 def all_asks(store: SqliteStore) -> list[Ask]:
     """Every ask of every version, by step and round."""
-    rows = store._read("SELECT spec FROM asks ORDER BY step, phase")
+    rows = store._read("SELECT spec FROM asks ORDER BY step, round")
     return [Ask.from_spec(json.loads(spec)) for (spec,) in rows]
 
 
@@ -173,7 +173,7 @@ def test_no_window_is_asked_for_more_than_was_promised_whenever_versions_come(me
         within = [ask for ask in asks if last - W < ask.step <= last]
         spent = sum((ask.cohort.holds(places) * ask.mechanism.event().spent for ask in within), np.zeros(64, np.int64))
         assert spent.max() <= units_of(1.0)
-    names = Counter((step, phase) for step, phase in store._read("SELECT step, phase FROM asks"))
+    names = Counter((step, phase) for step, phase in store._read("SELECT step, round FROM asks"))
     assert max(names.values()) == 1, "one name was asked for in two versions"
 
 

@@ -67,10 +67,10 @@ def serve(
     from hubbub.service.exposure import open_secrets, public_address
     from hubbub.service.limits import Ceilings, ConnectionLimits, Limits, SenderLimits
     from hubbub.service.logs import log, set_up
+    from hubbub.service.question_run import ReplayMismatch
     from hubbub.service.senders import read_secret
     from hubbub.service.server import KeyFolder, bind, run
     from hubbub.service.store import open_store
-    from hubbub.service.talk import ReplayMismatch
     from hubbub.service.trusted_clock import TrustedClock, hold_for
 
     set_up()

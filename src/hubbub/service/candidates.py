@@ -10,7 +10,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 from hubbub.protocols.ask import MAIN, Release
 from hubbub.service.archive import Archive
-from hubbub.service.kept import estimate_candidates, kept_reports
+from hubbub.service.raw_reports import estimate_candidates, kept_reports
 from hubbub.service.releases import row_of, shown
 from hubbub.service.store.base import Store
 

@@ -1,4 +1,7 @@
-"""Single reports, many at once: all reports of a mechanism have the same size, and columns at the same places."""
+"""The one place where reports that come in are opened: what is sealed is unsealed, and what no client makes refused.
+
+All reports of a mechanism have the same size, and columns at the same places: many are read at once.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.collection.wire import Batch
 from hubbub.core.errors import HubbubError
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Reporting
 
-__all__ = ["Template"]
+__all__ = ["ReportOpener"]
 
 
-class Template:
-    """Where the columns of a mechanism are in the bytes of one bare report.
+class ReportOpener:
+    """Opens the reports to asks of one mechanism.
 
     Example:
         >>> from hubbub import GRR, Random
         >>> grr = GRR(epsilon=1.0, domain=300)
         >>> one, other = (grr.randomize([value], Random(seed=value)).to_bare() for value in (7, 9))
-        >>> reports, good = Template(grr).read([one, b"hostile", other])
+        >>> reports, good = ReportOpener(grr).open_each([one, b"hostile", other])
         >>> len(reports), good.tolist()
         (2, [True, False, True])
     """
@@ -38,7 +42,15 @@ class Template:
             self._places[column.name] = slice(at, at + size)
             at += size
 
-    def read(self, reports: Sequence[bytes]) -> tuple[Reports, NDArray[np.bool_]]:
+    def open_batch(self, batch: Batch) -> Reports | None:
+        """The reports of a batch; None if any of them is not one that a client of the mechanism can have made."""
+        try:
+            reports = batch.read(self._mechanism)
+        except HubbubError:
+            return None
+        return reports if self._passes(reports) else None
+
+    def open_each(self, reports: Sequence[bytes]) -> tuple[Reports, NDArray[np.bool_]]:
         """The reports that a client of the mechanism can have made, as one batch, and which those are."""
         good = np.fromiter((len(report) == self._size for report in reports), dtype=bool, count=len(reports))
         joined = b"".join(report for report in reports if len(report) == self._size)

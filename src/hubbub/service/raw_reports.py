@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from hubbub.backends import LOCAL
+from hubbub.core.errors import DecodeError
 from hubbub.core.estimate import Estimate
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Reporting
@@ -14,7 +15,7 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.service.archive import Archive, ReportsMissing
 from hubbub.service.store.base import ArchiveRow, AskKey, Store
 
-__all__ = ["estimate_candidates", "kept_reports", "moved", "pack", "unpack"]
+__all__ = ["estimate_candidates", "kept_reports", "moved", "pack", "reports_to", "unpack"]
 
 _FAST = 1
 
@@ -33,7 +34,10 @@ def pack(reports: Reports) -> bytes:
 
 def unpack(segment: bytes) -> Reports:
     """The reports of a segment."""
-    return Reports.from_bytes(zlib.decompress(segment))
+    try:
+        return Reports.from_bytes(zlib.decompress(segment))
+    except (zlib.error, DecodeError) as error:
+        raise ReportsMissing(f"reports in the store cannot be read: {error}") from error
 
 
 def moved(store: Store, archive: Archive, key: AskKey, question: str, step: int) -> ArchiveRow:
@@ -50,7 +54,7 @@ def moved(store: Store, archive: Archive, key: AskKey, question: str, step: int)
 def kept_reports(
     store: Store, archive: Archive | None, collection: str, question: str, *, first: int, last: int
 ) -> Iterator[tuple[int, Reports]]:
-    """The single reports of a question's closed asks from one step to another, with their steps.
+    """The single reports of a question's closed asks from one step to another, some at a time, with their steps.
 
     Each report is there once, wherever it is at the moment; `ReportsMissing` if some are not where they should be.
 
@@ -62,29 +66,33 @@ def kept_reports(
         []
     """
     for ask, step in store.closed_asks(collection, question, first, last):
-        key = AskKey(collection, ask)
-        # They may be moved while this looks: from the store into a file, never back.
-        segments = [] if store.archived(key) else store.kept_segments(key)
-        row = None if segments else store.archived(key)
-        if segments:
-            yield step, Reports.concat(map(unpack, segments))
-        elif row is not None:
-            try:
-                reports = _read(archive, row)
-            except ReportsMissing:
-                if store.archived(key) is None:  # the retention has ended meanwhile
-                    continue
-                raise
+        for reports in reports_to(store, archive, AskKey(collection, ask)):
             yield step, reports
 
 
-def _read(archive: Archive | None, row: ArchiveRow) -> Reports:
-    if archive is None:
-        raise ReportsMissing(f"{row.name} is missing: there is no folder of reports")
-    reports = archive.read(row.name)
-    if len(reports) != row.n:
-        raise ReportsMissing(f"{row.name} holds {len(reports):,} reports instead of {row.n:,}")
-    return reports
+def reports_to(store: Store, archive: Archive | None, key: AskKey) -> Iterator[Reports]:
+    """The single reports that were kept of an ask, some at a time, wherever they are at the moment.
+
+    `ReportsMissing` if some are not where they should be.
+    """
+    # They may be moved while this looks: from the store into a file, never back.
+    segments = [] if store.archived(key) else store.kept_segments(key)
+    row = None if segments else store.archived(key)
+    yield from map(unpack, segments)
+    if row is None:
+        return
+    n = 0
+    try:
+        if archive is None:
+            raise ReportsMissing(f"{row.name} is missing: there is no folder of reports")
+        for reports in archive.batches(row.name):
+            n += len(reports)
+            yield reports
+        if n != row.n:
+            raise ReportsMissing(f"{row.name} holds {n:,} reports instead of {row.n:,}")
+    except ReportsMissing:
+        if n or store.archived(key) is not None:  # else the retention has ended meanwhile
+            raise
 
 
 def estimate_candidates(mechanism: Reporting, batches: Iterable[Reports], candidates: Sequence[Any]) -> Estimate | None:

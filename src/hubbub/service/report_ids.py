@@ -12,7 +12,7 @@ from hubbub.service.id_filter import IdFilter
 from hubbub.service.ids import ENTRY_BYTES, Ids
 from hubbub.service.store.base import StoreFailed
 
-__all__ = ["DUPLICATE", "FRESH", "PAGE", "REPLAY", "ReadPages", "Seen"]
+__all__ = ["DUPLICATE", "FRESH", "PAGE", "REPLAY", "ReadPages", "ReportIds"]
 
 FRESH, DUPLICATE, REPLAY = 0, 1, 2
 
@@ -25,7 +25,7 @@ _RESTORED = 128  # pages, or parts, that are indexed at a time when the collecto
 ReadPages = Callable[[list[int]], list[bytes]]
 
 
-class Seen:
+class ReportIds:
     """A set of ids, each with its digest.
 
     The index names the pages that may hold an id, and the ids on those pages decide: what is answered is exact. A new
@@ -39,12 +39,12 @@ class Seen:
         Reads whole pages by their numbers, as they were written.
 
     Example:
-        >>> seen = Seen(Random(seed=1), read=lambda numbers: [])
+        >>> ids = ReportIds(Random(seed=1), read=lambda numbers: [])
         >>> batch = Ids.of(bytes(range(32)), np.uint64([7, 9]))
-        >>> [(page, part, len(ids)) for page, part, ids in seen.written(batch.take(slice(1)))]
+        >>> [(page, part, len(ids)) for page, part, ids in ids.written(batch.take(slice(1)))]
         [(0, 0, 24)]
-        >>> seen.add(batch.take(slice(1)))
-        >>> seen.look(batch).tolist(), len(seen)
+        >>> ids.add(batch.take(slice(1)))
+        >>> ids.look(batch).tolist(), len(ids)
         ([1, 0], 1)
     """
 
