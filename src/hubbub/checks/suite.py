@@ -11,6 +11,7 @@ from hubbub.checks.draws import check_batch_is_singles, check_draws, check_publi
 from hubbub.checks.enumeration import covers_every_value, public_rows
 from hubbub.checks.estimator import check_bias_declared, check_coverage, check_linear, check_unbiased, check_variance
 from hubbub.checks.failure import CheckFailed
+from hubbub.checks.heuristic import check_heuristic_error, heuristics
 from hubbub.checks.influence import check_influence, influences
 from hubbub.checks.merging import check_empty, check_merge_laws, check_round_trip
 from hubbub.checks.probability import (
@@ -77,6 +78,7 @@ CHECKS: tuple[Check, ...] = (
     check_support,
     check_weights,
     check_of_population,
+    check_heuristic_error,
 )
 """Every check, the exact ones first."""
 
@@ -149,4 +151,5 @@ _WHERE: dict[str, Callable[[Mechanism], bool]] = {
     "check_support": _is_oracle,
     "check_weights": lambda mechanism: _is_oracle(mechanism) and mechanism.bias == "none",
     "check_of_population": _unbiased,
+    "check_heuristic_error": lambda mechanism: any(heuristics(mechanism)),
 }
