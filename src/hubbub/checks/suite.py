@@ -36,7 +36,7 @@ from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
-__all__ = ["CHECKS", "Check", "checks_for", "run_checks"]
+__all__ = ["CHECKS", "STATISTICAL", "Check", "checks_for", "run_checks"]
 
 
 class Check(Protocol):
@@ -81,6 +81,22 @@ CHECKS: tuple[Check, ...] = (
     check_heuristic_error,
 )
 """Every check, the exact ones first."""
+
+STATISTICAL: frozenset[Check] = frozenset(
+    {
+        check_sampler,
+        check_public_part,
+        check_unbiased,
+        check_variance,
+        check_coverage,
+        check_linear,
+        check_support,
+        check_weights,
+        check_of_population,
+        check_heuristic_error,
+    }
+)
+"""Those that look at many random reports, and take the longest."""
 
 
 def checks_for(mechanism: Mechanism) -> tuple[Check, ...]:
