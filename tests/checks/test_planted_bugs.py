@@ -543,9 +543,12 @@ def test_every_check_catches_something():
     assert {name for _, name in PLANTED} == set(BY_NAME)
 
 
+RIGHT = [OUE(**SMALL), OUE(epsilon=1.0, domain=131), OLH(**SMALL), SHE(epsilon=2.0, domain=2)]
+
+
 @pytest.mark.parametrize(
     "mechanism",
-    [GRR(**SMALL), OUE(**SMALL), OUE(epsilon=1.0, domain=131), OLH(**SMALL), SHE(epsilon=2.0, domain=2)],
+    [GRR(**SMALL), *(pytest.param(mechanism, marks=pytest.mark.slow) for mechanism in RIGHT)],
     ids=lambda mechanism: f"{type(mechanism).__name__}-{mechanism.size}",
 )
 def test_the_right_classes_pass(mechanism: Mechanism):

@@ -255,7 +255,14 @@ def run_only(mechanism: Mechanism, name: str) -> None:
         raise CheckFailed(str(error)) from error
 
 
-@pytest.mark.parametrize("kind", [Collision, CoCo, ExSub, NetSub, NetSeed], ids=lambda kind: kind.__name__)
+RIGHT = [Collision, CoCo, ExSub, NetSub]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [NetSeed, *(pytest.param(kind, marks=pytest.mark.slow) for kind in RIGHT)],
+    ids=lambda kind: kind.__name__,
+)
 def test_the_right_classes_pass(kind: type[Mechanism]):
     mechanism = kind(**SMALL)
     assert run_checks(mechanism, rng_seed=2) == tuple(check.__name__ for check in checks_for(mechanism))
