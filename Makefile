@@ -38,6 +38,9 @@ lint: $(VENV)/dev.stamp ## style, types, layers
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
 
+# Tests start hundreds of processes: without files of bytecode each of them would compile the package anew.
+test test-slow test-papers: export PYTHONDONTWRITEBYTECODE =
+
 test: $(VENV)/dev.stamp ## doctests and tests, with lint beside them; the slowest 20 are named at the end
 	@mkdir -p build
 	@$(MAKE) --no-print-directory lint > build/lint.txt 2>&1 & lint=$$!; \
