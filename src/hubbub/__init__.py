@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hubbub.core.domain import Sets as Sets
     from hubbub.core.domain import Strings as Strings
     from hubbub.core.estimate import Estimate as Estimate
+    from hubbub.core.keyvalue import KeyValue as KeyValue
     from hubbub.core.random import Random as Random
     from hubbub.core.reports import Reports as Reports
     from hubbub.core.sketch import Sketch as Sketch

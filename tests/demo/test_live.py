@@ -62,6 +62,7 @@ def test_a_headless_run() -> None:
     assert "For each 48 seconds the device draws one of 5 rhythms" in aircraft["promise"]
 
 
+@pytest.mark.slow  # the headless run above, told to end before there is a result
 def test_a_result_is_waited_for() -> None:
     done = subprocess.run(
         [*COMMAND, *SMALL, "--headless", "--json", "--seconds", "1"],
@@ -77,6 +78,7 @@ def test_a_result_is_waited_for() -> None:
     assert found["aircraft"]["steps"] >= 1
 
 
+@pytest.mark.slow  # the headless run above, as text
 def test_without_a_terminal_it_ends_by_itself() -> None:
     done = subprocess.run(
         [*COMMAND, *SMALL, "--seconds", "10"],
@@ -158,7 +160,7 @@ def _is_alive(pid: int) -> bool:
     return bool(listed.strip()) and "Z" not in listed  # one that nobody has waited for has ended all the same
 
 
-@pytest.mark.parametrize("moment", ["reports accepted", "Ctrl-C"])
+@pytest.mark.parametrize("moment", ["reports accepted", pytest.param("Ctrl-C", marks=pytest.mark.slow)])
 def test_ctrl_c_stops_everything_and_leaves_the_result(terminal: Terminal, moment: str) -> None:
     terminal.read_until(moment)
     children = _children(terminal.process.pid)
@@ -170,7 +172,9 @@ def test_ctrl_c_stops_everything_and_leaves_the_result(terminal: Terminal, momen
     assert not any(map(_is_alive, children))
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 130)]
+)
 def test_a_headless_run_that_is_stopped(number: signal.Signals, code: int) -> None:
     process = subprocess.Popen([*COMMAND, *SMALL], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:

@@ -62,7 +62,10 @@ def test_keys_that_go_or_come_are_named() -> None:
     assert "low=0.0 high=10.0 most=2 to keyvalue low=0.0 high=20.0 most=2" in texts["fields.more"]
 
 
-@pytest.mark.parametrize("ternary", [name for name, kind in TERNARY.items() if "frequency" in kind.answers])
+ABLE = [name for name, kind in TERNARY.items() if "frequency" in kind.answers]
+
+
+@pytest.mark.parametrize("ternary", [ABLE[0], *(pytest.param(name, marks=pytest.mark.slow) for name in ABLE[1:])])
 @pytest.mark.parametrize("of", ["mean", "frequency", "conditional"])
 def test_the_stated_variance_is_the_one_there_is(ternary: str, of: str) -> None:
     """Of 150 runs: the squared errors, in units of the stated variance, are 1 on average.

@@ -69,6 +69,7 @@ def test_table_3_agrees_with_its_theory() -> None:
     assert all(abs(cell.ours - 1) < 0.1 for cell in claims), [(cell.row, cell.ours) for cell in claims]
 
 
+@pytest.mark.papers  # test_sao2_exsub.py has a figure of this paper
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_runs_and_saves(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(destinations, "EPSILONS", (1.0,))

@@ -25,7 +25,7 @@ from hubbub.core.exact import log_upper
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.core.spec import Json, integer, spec_id
+from hubbub.core.spec import Json, integer, is_added, spec_id
 
 if TYPE_CHECKING:  # a device estimates nothing
     from hubbub.core.estimate import Estimate
@@ -202,11 +202,12 @@ class Reporting(ABC):
         )
 
     def spec(self) -> dict[str, Json]:
-        """The fields, as JSON: what client and server share."""
+        """The fields, as JSON: what client and server share; without those `added` later that are at their default."""
         spec: dict[str, Json] = {"mechanism": self.spec_name or type(self).__name__}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            spec[field.name] = value.spec() if isinstance(value, Domain) else value
+            if not (is_added(field) and value == field.default):
+                spec[field.name] = value.spec() if isinstance(value, Domain) else value
         return spec
 
     @cached_property
@@ -216,7 +217,7 @@ class Reporting(ABC):
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
-        """Build the mechanism that a spec describes; every field must be there, and no other."""
+        """Build the mechanism that a spec describes; every field must be there, but those `added`, and no other."""
         if not isinstance(spec, Mapping):
             raise InvalidValue("spec", spec, "an object with the mechanism's name and fields")
         kind = (
@@ -224,7 +225,8 @@ class Reporting(ABC):
         )
         wanted = {field.name: field.type for field in dataclasses.fields(kind)}
         given = {name: value for name, value in spec.items() if name != "mechanism"}
-        if given.keys() != wanted.keys():
+        needed = {field.name for field in dataclasses.fields(kind) if not is_added(field)}
+        if not needed <= given.keys() <= wanted.keys():
             raise InvalidValue("spec", sorted(given), f"exactly the fields {sorted(wanted)}")
         return kind(**{name: integer(name, value) if wanted[name] == "int" else value for name, value in given.items()})
 
@@ -236,6 +238,10 @@ class Reporting(ABC):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
             raise InvalidValue(field, value, f"an integer from {low} to {high}")
         self._set(field, int(value))
+
+    def _one_of(self, field: str, names: Sequence[str]) -> None:
+        if getattr(self, field) not in names:
+            raise InvalidValue(field, getattr(self, field), f"one of {', '.join(names)}")
 
     def _check_sketch(self, sketch: Sketch, identity: str, shape: tuple[int, ...]) -> None:
         if sketch.spec_id != identity:
