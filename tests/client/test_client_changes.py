@@ -20,6 +20,7 @@ from hubbub.collection.wire import UPLOAD_TYPE, Entry, decode_upload, encode_upl
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.protocols.symbols import Standing, Symbols
+from hubbub.questions import read_collection
 from hubbub.service.releases import shown
 
 STEPS = 8
@@ -111,8 +112,8 @@ def world(folder: Path) -> Any:
 
 
 def kept(client: Client, step: int) -> tuple[Standing, Followed]:
-    collection = client._current.collection
-    assert collection is not None
+    assert client._current.collection is not None
+    collection = read_collection(client._current.collection.spec())
     symbols = collection.questions["places"].mechanism_for(collection.setting("places"))
     assert isinstance(symbols, Symbols)
     with client._store.transaction():

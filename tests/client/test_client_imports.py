@@ -79,8 +79,15 @@ def test_a_client_loads_no_analytics_and_no_server(code: str) -> None:
     assert not {name.partition(".")[0] for name in modules} & HEAVY
     parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("hubbub.")}
     assert parts <= {
-        f"hubbub.{part}" for part in ("authoring", "client", "collection", "core", "mechanisms", "privacy", "protocols")
+        f"hubbub.{part}"
+        for part in ("authoring", "client", "collection", "core", "mechanisms", "privacy", "protocols", "questions")
     }
+
+
+def test_a_client_knows_no_kinds_of_questions() -> None:
+    """The scripts above write a collection, too; a device does not."""
+    parts = {".".join(name.split(".")[:2]) for name in loaded("import hubbub.client")}
+    assert not parts & {"hubbub.authoring", "hubbub.questions", "hubbub.consistency", "hubbub.reproduce"}
 
 
 def test_the_probe_sees_what_is_loaded() -> None:
