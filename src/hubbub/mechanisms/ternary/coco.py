@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,7 @@ class CoCo(TernaryMechanism):
 
     whole_only = True
 
+    key_value: ClassVar[Literal["no", "named", "chosen"]] = "named"
     buckets: int = 0
     low: int = 0
     high: int = 0

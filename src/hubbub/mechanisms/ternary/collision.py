@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,7 @@ class Collision(TernaryMechanism):
 
     whole_only = True
 
+    key_value: ClassVar[Literal["no", "named", "chosen"]] = "named"
     buckets: int = 0
     high: int = 0
     hash: str = added("mix32")

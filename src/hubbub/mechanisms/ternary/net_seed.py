@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,7 @@ class NetSeed(MeanOnly):
 
     whole_only = True
 
+    key_value: ClassVar[Literal["no", "named", "chosen"]] = "chosen"
     t: int = 0
     bits: int = 0
     least: int = 0
