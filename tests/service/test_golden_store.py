@@ -213,7 +213,8 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path, monke
     path = folder / "store.sqlite"
     before = dump(path)
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "_MIGRATIONS", {1: (*migrations._TO_2, "INSERT INTO nowhere VALUES (1)")})
+        broken = {**migrations._MIGRATIONS, 2: (*migrations._TO_3, "INSERT INTO nowhere VALUES (1)")}
+        patch.setattr(migrations, "_MIGRATIONS", broken)
         with pytest.raises(StoreFailed, match="nowhere"):
             SqliteStore(path)
     assert dump(path) == before

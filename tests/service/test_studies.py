@@ -11,16 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import running
 from process import HERE
 from study_world import KEYS, LATENESS, ROUND, START, CommonQuestion, Crowd, simulated, stored_as, study_collection
+from web import AUTHORIZED, TOKEN
 
 from hubbub import Random
 from hubbub.collection import Collection, ManualClock, open_sealed
+from hubbub.dashboard.app import dashboard
 from hubbub.protocols.view import Among
+from hubbub.service.app import create_app
 from hubbub.service.archive import Archive
+from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
 from hubbub.service.question_run import ReplayMismatch
 from hubbub.service.releases import same, shown
+from hubbub.service.service import Service
 from hubbub.service.store.base import ReleaseRow, Store
 from hubbub.service.store.sqlite import SqliteStore
 
@@ -275,6 +281,28 @@ def test_few_reports_are_withheld_estimate_by_estimate():
     sizes = {name: (estimate["n"], estimate["withheld"] is None) for name, estimate in page["estimates"].items()}
     assert all(seen == (n >= 22) for n, seen in sizes.values())
     assert len({seen for _, seen in sizes.values()}) == 2
+
+
+def test_pages_and_the_api_show_studies_and_why_they_stopped():
+    both = study_collection(every=4 * ROUND, stream=True, step=4 * ROUND)
+    clock = ManualClock(float(START))
+    one = collector(SqliteStore(":memory:"), clock, both)
+    for number in (1, 2, 3):
+        CROWD.send_all(one)
+        clock.set(START + ROUND * number + LATENESS)
+        one.tick()
+    clock.set(START + 6.5 * ROUND)  # the next run's first round was missed
+    one.tick()
+    service = Service(one)
+    with running(create_app(service, Tokens([TOKEN]), routes=dashboard(None)(service))) as client:
+        found = client.get("/v1/collections/study/questions/common/releases", headers=AUTHORIZED).json()["releases"]
+        assert [(page["step"], page["number"], bool(page["stopped"])) for page in found] == [
+            (0, 0, False),
+            (1, 0, True),
+        ]
+        assert "stopped: nobody was asked" in client.get("/results/study/common").text
+        for path in ("/results/study", "/results/study/tested", "/privacy/study", "/collections/study"):
+            assert client.get(path).status_code == 200, path
 
 
 def die(folder: Path, stride: int, *urls: str) -> int:

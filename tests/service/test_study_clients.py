@@ -1,4 +1,4 @@
-"""A study of real clients and a real collector, both of which begin again between rounds."""
+"""A study of real clients and a real collector: both begin again between rounds; the release is the protocol's."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.stateful import Stateful
-from hubbub.protocols.ask import Ask
+from hubbub.protocols.ask import Ask, Count, Counted
 from hubbub.protocols.driver import converse
 from hubbub.service.logs import log
 
@@ -31,10 +31,15 @@ def warm_up(collections: Iterable[Collection]) -> None:
     for collection in collections:
         for question in collection.questions:
             try:
-                for _release in converse(collection.protocol(question), _two_reports, steps=1):
+                for _release in converse(collection.protocol(question), _two_reports, count=_counted, steps=1):
                     pass
             except Exception as error:
                 log("not warmed up", level=logging.WARNING, question=question, error=type(error).__name__)
+
+
+def _counted(count: Count) -> Counted:
+    sketch = count.oracle.support(count.oracle.randomize(count.candidates[:2], Random(seed=0)), count.candidates)
+    return Counted(sketch.n, sketch.counts)
 
 
 def _two_reports(ask: Ask) -> Sketch:
