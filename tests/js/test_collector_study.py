@@ -20,7 +20,7 @@ import pytest
 
 HERE = Path(__file__).parent
 WORLD = HERE.parent / "service"
-ROUND, LATENESS, DEVICES = 14, 3, 90
+ROUND, LATENESS, DEVICES = 24, 3, 90
 TOML = """
 name = "study"
 version = 1
@@ -98,7 +98,7 @@ class Served:
 def test_a_study_goes_on_whoever_is_killed(site: Callable[..., Any], tmp_path: Path) -> None:
     # Of 90 devices two thirds hold 5. It is among the two most common of the release but with probability below 1e-4.
     killed = run_path(str(HERE / "test_browser_killed.py"))
-    start = int(time.time()) + 25
+    start = int(time.time()) + 30
     file = tmp_path / "study.toml"
     text = TOML.replace("LATENESS", str(LATENESS)).replace("START", str(start)).replace("ROUND", str(ROUND))
     file.write_text(text, encoding="utf-8")
