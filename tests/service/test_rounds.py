@@ -400,7 +400,7 @@ def test_the_documents_say_what_is_open():
     assert (document["step"], document["closes"]) == (10, 1100)
     (asked,) = document["asks"]
     assert asked.pop("ask")["step"] == 10
-    assert asked == {"question": "all", "run": 0, "round": 1, "part": 0}
+    assert asked == {"question": "all", "run": 0, "step": 10, "round": 1, "part": 0, "closes": 1100}
     first = one.asks["exact"]
     at(one, 1040.0)
     assert one.asks["exact"] is first
