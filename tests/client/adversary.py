@@ -270,16 +270,17 @@ class Adversary:
             self.adopted = version
             found = self.client._current.collection
             assert found is not None
-            self.limits += limits_of(found, len(self.heard))
+            self.limits += limits_of(read_collection(found.spec()), len(self.heard))
         for field, values in (("x", 3), ("y", 2)):
             if self.draw.random() < 0.5:
                 self.client.record(field, self.draw.randrange(values))
 
     def states(self) -> None:
         """What memos and streams of changes have cost, by how many the device has."""
-        found = self.client._current.collection
-        if found is None:
+        device = self.client._current.collection
+        if device is None:
             return
+        found = read_collection(device.spec())
         with self.client._store.transaction():
             memos = self.client._store._run("SELECT state FROM states WHERE key LIKE 'memo:%'")
             streams = self.client._store._run("SELECT key, stream FROM states WHERE key LIKE 'question:%'")

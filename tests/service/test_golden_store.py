@@ -168,7 +168,7 @@ def test_kept_reports_are_read_from_their_files(tmp_path: Path, name: str) -> No
     assert set(told) <= set(found)
     assert len(told) >= 5
     question = world.collection.questions["kept"]
-    mechanism = question.mechanism_for(world.collection.fields["theme"])
+    mechanism = question.mechanism_for(world.collection.setting("kept"))
     for step, payload in told.items():
         estimate = mechanism.estimate(mechanism.accumulate(found[step]))
         assert estimate.value.tolist() == pytest.approx(payload["value"])

@@ -107,7 +107,9 @@ def test_a_browser_may_give_the_token_as_a_password(web: Web):
 
 def test_releases_have_intervals(web: Web):
     base = "/v1/collections/themes/questions/popular/releases"
-    assert web.client.get(base, headers=AUTHORIZED).json() == {"question": "popular", "releases": []}
+    nothing = web.client.get(base, headers=AUTHORIZED).json()
+    assert (nothing["question"], nothing["releases"]) == ("popular", [])
+    assert (nothing["shape"]["form"], nothing["shape"]["unit"]) == ("shares", "share")
     missing = web.client.get(f"{base}/latest", headers=AUTHORIZED)
     assert (missing.status_code, problem(missing)) == (404, "not_found")
     fill(web)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
+from hubbub.questions.shapes import Form
 from hubbub.service.reasons import REASONS
 
 __all__ = ["SCHEMAS"]
@@ -39,6 +40,19 @@ _LOST = {
     )
 }
 """Of streams of changes alone."""
+
+_SHAPE = _object(
+    form={"enum": list(get_args(Form))},
+    size={"type": "integer", "minimum": 1},
+    unit={"type": "string"},
+    low={"type": ["number", "null"]},
+    high={"type": ["number", "null"]},
+    over_time={"type": "boolean"},
+    adds_up={"type": "boolean"},
+    everyone={"type": "boolean"},
+    window={"type": "integer", "minimum": 0},
+)
+"""What the answers to a question look like: how to draw them."""
 
 SCHEMAS: dict[str, Any] = {
     "Problem": {
@@ -102,7 +116,11 @@ SCHEMAS: dict[str, Any] = {
         low=_NUMBERS,
         high=_NUMBERS,
     ),
-    "Releases": _object(question={"type": "string"}, releases=_list({"$ref": "#/components/schemas/Release"})),
+    "Releases": _object(
+        question={"type": "string"},
+        shape=_SHAPE,
+        releases=_list({"$ref": "#/components/schemas/Release"}),
+    ),
     "Candidates": _object(
         question={"type": "string"},
         first={"type": "integer"},
