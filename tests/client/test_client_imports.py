@@ -139,12 +139,6 @@ def test_answering_an_ask_loads_its_mechanism_and_no_more(text: str, most: int) 
     assert len(ours(modules)) <= most, sorted(ours(modules))
 
 
-def test_a_client_knows_no_kinds_of_questions() -> None:
-    """The scripts above write a collection, too; a device does not."""
-    parts = {".".join(name.split(".")[:2]) for name in loaded("import hubbub.client")}
-    assert not parts & {"hubbub.authoring", "hubbub.questions", "hubbub.consistency", "hubbub.reproduce"}
-
-
 def test_the_probe_sees_what_is_loaded() -> None:
     assert "scipy" in loaded("import scipy.stats")
     assert "hubbub.questions" in loaded("import hubbub.questions")

@@ -224,7 +224,7 @@ class Release:
         Why a study ended before its last round.
 
     Example:
-        >>> from hubbub import Estimate
+        >>> from hubbub.core.estimate import Estimate
         >>> shares, top = Estimate([0.5, 0.5], [0.01, 0.01], 10), Estimate([0.5], [0.01], 10)
         >>> release = Release(step=1, estimates={"shares": shares, "top": top}, published=True, spent=0.05, n=100.0)
         >>> release.estimate is shares, release.with_main(top).estimate is top
@@ -252,7 +252,7 @@ class Release:
     @property
     def estimate(self) -> Estimate:
         """The main estimate, which is the first; an empty one where there is none."""
-        from hubbub.core.estimate import Estimate  # a device estimates nothing
+        from hubbub.core.estimate import Estimate  # a device, which releases nothing, loads none
 
         return next(iter(self.estimates.values()), Estimate(np.zeros(0), np.zeros(0), 0))
 
