@@ -15,7 +15,7 @@ from hubbub.core.event import Event
 from hubbub.privacy.budget import Budget, BudgetExceeded, Window
 from hubbub.privacy.clock import Clock, Observation, StepClock, StepRefused
 from hubbub.privacy.device_clock import DeviceClock
-from hubbub.privacy.ledger import LedgerEntry, Ledger
+from hubbub.privacy.ledger import Ledger, LedgerEntry
 
 # Nothing here is about the disk: where there is one in memory, syncing costs nothing.
 SHELF = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
