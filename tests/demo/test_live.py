@@ -18,12 +18,11 @@ import pytest
 
 from hubbub import Random
 from hubbub.core.errors import InvalidValue
-from hubbub.core.event import Event
-from hubbub.demo.changes import Owners, Streams
-from hubbub.demo.devices import People, Purses
 from hubbub.demo.live import Live, Stopped
+from hubbub.demo.people import Owners, People
 from hubbub.demo.scenes import AWAY, HOURS, PUNCTUAL, aircraft_scene, flights_scene, scenes
-from hubbub.privacy.ledger import Budget, BudgetExceeded, Ledger, StepClock
+from hubbub.simulate.fleet import Fleet
+from hubbub.simulate.ledgers import Ledgers
 
 pytest.importorskip("uvicorn")
 
@@ -277,10 +276,11 @@ def test_owners_keep_their_histories_and_streams_are_paid_once_a_horizon() -> No
     assert isinstance(owners, Owners)
     assert owners.symbols == 5
     ask = next(scene.collection.protocol("went"))
-    purses, streams = Purses(500, Budget.of(user=5.0)), Streams(500, Random(seed=1))
+    fleet = Fleet(owners, Random(seed=1), ledgers=Ledgers.of_window(500, epsilon=5.0, w=0), first=1)
     enrolled = []
     for step in range(3 * len(HOURS)):
-        made = streams.turn(replace(ask, step=step), 1.0, owners.values(step), purses)
+        half = [np.arange(start, 500, 2) for start in (0, 1)]  # they answer in parts, as their time comes
+        made = [reports for who in half for reports in fleet.reports(replace(ask, step=step), who)]
         enrolled.append(sum(int(reports.public["new"].sum()) for reports in made))
     # Epsilon 4 for the first day; of the 5 for life the second cannot be paid, and all fall silent.
     assert enrolled == [500] + [0] * (3 * len(HOURS) - 1)
@@ -296,39 +296,14 @@ def test_without_the_data_the_scenes_are_invented(tmp_path: Path, monkeypatch: p
         assert scene.when(500) or scene.pooled
 
 
-def test_purses_pay_as_ledgers_do() -> None:
-    budget = Budget.of(event=1.0, window=(2.0, 3), user=9.0)
-    rng, n = Random(seed=1), 4
-    clock = StepClock()
-    ledgers = [Ledger(":memory:", budget, clock=clock) for _ in range(n)]
-    purses = Purses(n, budget)
-    step = 0
-    for number in range(120):
-        step += int(rng.below(3, 1)[0])
-        clock.step = step
-        units = (int(rng.below(5, 1)[0]) + 1) * 2 * 10**11
-        who = rng.below(2, n).astype(bool)
-        paid = []
-        for ledger, asked in zip(ledgers, who, strict=True):
-            try:
-                if asked:
-                    ledger.answer(f"ask {number}", step, Event("GRR", "0" * 32, units, step), lambda: b"")
-                paid.append(bool(asked))
-            except BudgetExceeded:
-                paid.append(False)
-        assert purses.pay(step, units, who).tolist() == paid, number
-    for ledger in ledgers:
-        assert ledger.status().lifetime > 8 * 10**12
-        ledger.close()
-
-
 def test_people_are_the_same_for_whoever_asks_and_differ_by_step() -> None:
-    people = People([[3.0, 2.0, 1.0], [0.0, 0.0, 5.0], [0.0, 0.0, 0.0]], silent=0.06, n=5000, seed=1, group=0)
-    assert np.array_equal(people.values(3), people.values(3))
-    assert not np.array_equal(people.values(0), people.values(3))
-    assert not np.array_equal(people.values(0), people._replace(group=1).values(0))
+    weights = [[3.0, 2.0, 1.0], [0.0, 0.0, 5.0], [0.0, 0.0, 0.0]]
+    people = People(weights=weights, silent=0.06, n=5000, seed=1, group=0)
+    assert np.array_equal(people.codes(3), people.codes(3))
+    assert not np.array_equal(people.codes(0), people.codes(3))
+    assert not np.array_equal(people.codes(0), replace(people, group=1).codes(0))
     # 47%, 31%, 16% and 6% of 5,000, with standard errors below 0.71%: six of them are exceeded in one run of 10^8.
-    shares = np.bincount(people.values(0), minlength=4) / people.n
+    shares = np.bincount(people.codes(0), minlength=4) / people.n
     assert np.abs(shares - [0.47, 0.3133, 0.1567, 0.06]).max() < 0.0425
-    assert set(people.values(1).tolist()) == {2, 3}
-    assert set(people.values(2).tolist()) == {3}
+    assert set(people.codes(1).tolist()) == {2, 3}
+    assert set(people.codes(2).tolist()) == {3}

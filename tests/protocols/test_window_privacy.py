@@ -115,4 +115,9 @@ def test_the_ledgers_stop_a_greedy_schedule_whatever_the_server_asks() -> None:
     table = np.zeros((12, 400), dtype=np.uint8)
     stream = greedy(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))
     with pytest.raises(BudgetExceeded, match="window"):
-        run_stream(stream, ArrayStream(table, domain=2), hb.Random(seed=1), ledgers=Ledgers(400, epsilon=1.0, w=4))
+        run_stream(
+            stream,
+            ArrayStream(table, domain=2),
+            hb.Random(seed=1),
+            ledgers=Ledgers.of_window(400, epsilon=1.0, w=4, strict=True),
+        )

@@ -12,7 +12,6 @@ from hubbub.core.spec import Json
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.privacy.asked import Asked
-from hubbub.privacy.server_cost import server_cost
 
 __all__ = ["TIE", "Prediction", "oracles", "pick", "predict"]
 
@@ -127,15 +126,15 @@ def _row(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> P
         oracle = kind(epsilon=epsilon, domain=asked.domain)
     except InvalidValue as error:
         return Prediction(kind.__name__, bias=kind.bias, why=f"refused: {error}")
-    cost, noise = server_cost(oracle, n), oracle.noise(n)
+    noise = oracle.noise(n)
     return Prediction(
         kind.__name__,
         stderr=math.sqrt(oracle.variance(n, asked.share)),
         detectable=oracle.threshold(n, asked.alpha),
         bytes=oracle.report_bytes,
         effective_epsilon=oracle.effective_epsilon,
-        server=cost.operations,
-        work=cost.work,
+        server=oracle.server_operations(n),
+        work=oracle.server_work,
         total_variance=oracle.size * noise.floor + noise.slope,  # the shares sum to 1
         shift=asked.shift(oracle),
         bias=oracle.bias,

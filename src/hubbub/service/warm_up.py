@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
+import numpy as np
+
 from hubbub.collection import Collection
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.stateful import Stateful
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
-from hubbub.protocols.symbols import Symbols
 from hubbub.service.logs import log
 
 __all__ = ["warm_up"]
@@ -35,7 +38,11 @@ def warm_up(collections: Iterable[Collection]) -> None:
 
 
 def _two_reports(ask: Ask) -> Sketch:
-    mechanism = ask.mechanism
-    if isinstance(mechanism, Symbols):
-        return mechanism.accumulate(mechanism.report(0, None, new=True))
-    return mechanism.accumulate(mechanism.randomize(mechanism.example_values(2), Random(seed=0)))
+    mechanism, rng = ask.mechanism, Random(seed=0)
+    values = mechanism.example_values(2)
+    if isinstance(mechanism, Mechanism):
+        return mechanism.accumulate(mechanism.randomize(values, rng))
+    assert isinstance(mechanism, Stateful)
+    both = np.ones(len(values), dtype=bool)
+    states, reports, speaks = mechanism.step(mechanism.enroll(len(values), rng), ask.step, values, rng, both)
+    return mechanism.accumulate(mechanism.with_enrolment(states, reports, speaks, both)[0])
