@@ -41,6 +41,12 @@ kind = "histogram"
 field = "lamp"
 epsilon = 1.0
 mechanism = "ForcedResponse"
+
+[questions.hall]
+kind = "holders"
+field = "lamp"
+epsilon = 0.5
+value = "hall"
 """
 USE = """
 import json, sys
@@ -53,6 +59,7 @@ from hubbub.simulate import collect_column
 mechanism = hb.ForcedResponse(epsilon=1.0, domain=4)
 collection = load_collection("lamps.toml")
 ask = next(collection.protocol("on"))
+bit = next(collection.protocol("hall"))
 seen = collect_column("lamps.csv", "lamp", epsilon=1.0, mechanism="ForcedResponse", seed=1)
 print(json.dumps({
     "from_spec": hb.Mechanism.from_spec(json.loads(json.dumps(mechanism.spec()))) == mechanism,
@@ -61,6 +68,7 @@ print(json.dumps({
     "audit": hb.audit(mechanism).ok,
     "all": "ForcedResponse" in {found.mechanism for found in audit_all(epsilons=[1.0], domains=[4])},
     "asked": type(ask.mechanism).__name__,
+    "question": [bit.view.spec(), list(collection.labels("hall")), collection.terms["hall"].limit],
     "estimate": [type(seen.mechanism).__name__, seen.n],
 }))
 """
@@ -73,6 +81,7 @@ for command in (
     "audit ForcedResponse --epsilon 1 --domain 4",
     "estimate lamps.csv --column lamp --epsilon 1 --mechanism ForcedResponse",
     "check lamps.toml --json",
+    "plan lamps.toml",
 ):
     sys.argv = ["hubbub", *command.split()]
     try:
@@ -150,6 +159,7 @@ def test_it_is_one_of_ours_wherever_mechanisms_are_named(installed: Path):
         "audit": True,
         "all": True,
         "asked": "ForcedResponse",
+        "question": [{"kind": "among", "codes": [0]}, ["hall", "any other"], 500_000_000_000],
         "estimate": ["ForcedResponse", 1000],
     }
 
@@ -157,10 +167,19 @@ def test_it_is_one_of_ours_wherever_mechanisms_are_named(installed: Path):
 def test_commands_see_it(installed: Path):
     done = run(installed, "-c", COMMANDS)
     assert done.returncode == 0, done.stderr
-    plan, audit, estimate, check = done.stdout.split(END)[:-1]
+    plan, audit, estimate, check, plan_of_file = done.stdout.split(END)[:-1]
     for shown in (plan, audit, estimate):
         assert "ForcedResponse" in shown
     assert json.loads(check)["ok"] is True
+    assert "hall" in plan_of_file
+
+
+@pytest.mark.parametrize(("given", "why"), [('"attic"', "value"), ("3", "value"), ('"hall"\nworth = 1', "worth")])
+def test_a_question_of_theirs_refuses_what_it_does_not_know(installed: Path, given: str, why: str):
+    (installed / "wrong.toml").write_text(TOML.replace('value = "hall"', f"value = {given}"))
+    done = run(installed, "-c", "from hubbub.cli import main; main()", "check", "wrong.toml")
+    assert done.returncode == 2
+    assert f"questions.hall.{why}" in done.stderr
 
 
 def test_its_author_checks_it_with_one_line(installed: Path):
