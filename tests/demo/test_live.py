@@ -60,7 +60,7 @@ def test_a_headless_run() -> None:
     assert [row["value"] for row in aircraft["estimates"]] == list(AWAY)
     # Of four intervals of 95%, one at least holds the truth but for once in 160,000 times.
     assert aircraft["covered"] >= 1
-    assert "For each 48 seconds the device draws one of 5 rhythms" in aircraft["promise"]
+    assert "For each 48 seconds the device picks one of 5 levels at random" in aircraft["promise"]
 
 
 def test_a_result_is_waited_for() -> None:
