@@ -55,6 +55,7 @@ def test_days_only_grow(days: tuple[int, ...]) -> None:
         averaging_attack(RAPPOR, people=4, days=days, rng=hb.Random(seed=1))
 
 
+@pytest.mark.papers
 def test_both_curves_are_drawn(tmp_path: Path) -> None:
     result = reproduce("averaging-attack", scale=0.1)
     claims = [cell for cell in result.cells if cell.column == "claim"]
