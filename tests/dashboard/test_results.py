@@ -12,7 +12,7 @@ from pages_outline import Element, Outline
 
 from hubbub.authoring import promise
 from hubbub.authoring.poisoning import poisoning
-from hubbub.dashboard.answer import Answer, Value
+from hubbub.dashboard.answer import AnswerCard, Value
 from hubbub.dashboard.headline import headline
 from hubbub.dashboard.ingest import EXPLAINED
 from hubbub.service.collector import Collector
@@ -110,8 +110,8 @@ def test_values_with_an_order_keep_it(get: Get):
 # -- sentences -----------------------------------------------------------------------------------------------
 
 
-def answer(*values: Value, **given: Any) -> Answer:
-    made = Answer("q", 1, 0.0, 100, values)
+def answer(*values: Value, **given: Any) -> AnswerCard:
+    made = AnswerCard("q", 1, 0.0, 100, values)
     return replace(made, **given)
 
 

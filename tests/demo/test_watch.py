@@ -19,7 +19,7 @@ from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.random import Random
 from hubbub.demo.stream_file import file_scene
 from hubbub.demo.watch import Watch
-from hubbub.demo.watch_scenes import Scene, demo_scene
+from hubbub.demo.watch_scenes import WatchScene, demo_scene
 from hubbub.privacy.budget import BudgetExceeded
 from hubbub.protocols.window import Frequencies
 from hubbub.simulate.devices import ArrayStream
@@ -44,7 +44,7 @@ def doors(steps: int = 6, devices: int = 400) -> list[Row]:
     return rows
 
 
-def watched(scene: Scene, seed: int = 1, **options: Any) -> Watch:
+def watched(scene: WatchScene, seed: int = 1, **options: Any) -> Watch:
     run = Watch(scene, rng=Random(seed=seed), **{"method": "LPA", "epsilon": 1.0, "w": 20, **options})
     for _ in run:
         pass
@@ -269,7 +269,7 @@ def test_settings_that_are_refused(options: dict[str, Any], said: str) -> None:
 def test_nothing_is_known_before_anyone_answered() -> None:
     """With three devices an arc of a third can be empty."""
     stream = ArrayStream(np.tile([0, 1, 1], (3, 1)), domain=2)
-    scene = Scene("ones", "three", stream, Frequencies(2), np.array([0.0, 1.0]), (0.0, 1.0), 0.5, 0.5)
+    scene = WatchScene("ones", "three", stream, Frequencies(2), np.array([0.0, 1.0]), (0.0, 1.0), 0.5, 0.5)
     first = [watched(scene, seed=seed, method="LPU", w=3).moments[0] for seed in range(12)]
     unknown = [one for one in first if not one.published]
     assert 0 < len(unknown) < 12

@@ -19,7 +19,7 @@ from hubbub.core.errors import InvalidValue
 if TYPE_CHECKING:
     from hubbub.core.random import Random
     from hubbub.demo.watch import Moment, Watch
-    from hubbub.demo.watch_scenes import Scene
+    from hubbub.demo.watch_scenes import WatchScene
 
 __all__ = ["watch"]
 
@@ -108,7 +108,7 @@ def _scene(
     watched: str | None,
     mean: str | None,
     rng: Random,
-) -> Scene:
+) -> WatchScene:
     from hubbub.demo.stream_file import file_scene
     from hubbub.demo.watch_scenes import demo_scene
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, overload
 
-__all__ = ["LEVEL", "Answer", "Standing", "Value", "Values"]
+__all__ = ["LEVEL", "AnswerCard", "Standing", "Value", "Values"]
 
 LEVEL = 0.95
 """How often intervals hold the truth."""
@@ -89,7 +89,7 @@ class Values(Sequence[Value]):
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerCard:
     """A release. Where it is withheld, it has no values.
 
     Parameters
@@ -124,16 +124,16 @@ class Answer:
     lost: Mapping[str, Any] | None = None
 
     @staticmethod
-    def of(stored: Mapping[str, Any], *, question: str, step: int, time: float, withheld: str | None) -> Answer:
+    def of(stored: Mapping[str, Any], *, question: str, step: int, time: float, withheld: str | None) -> AnswerCard:
         """From what is stored of a release.
 
         Example:
             >>> stored = {"n": 100, "bias": "none", "kind": "share", "published": True, "spent": 1.0,
             ...     "population": 100.0, "labels": ["a", "b"], "value": [0.9, 0.1], "variance": [0.01, 0.01]}
-            >>> answer = Answer.of(stored, question="q", step=7, time=0.0, withheld=None)
+            >>> answer = AnswerCard.of(stored, question="q", step=7, time=0.0, withheld=None)
             >>> [(value.label, value.standing) for value in answer.ranked()]
             [('a', 'clear'), ('b', 'zero')]
-            >>> len(Answer.of(stored, question="q", step=7, time=0.0, withheld="too few").values)
+            >>> len(AnswerCard.of(stored, question="q", step=7, time=0.0, withheld="too few").values)
             0
         """
         if withheld is None and not stored["value"] and "stopped" in stored:
@@ -141,7 +141,7 @@ class Answer:
         labels, signed = stored["labels"] or list(map(str, range(len(stored["value"])))), stored["kind"] != "share"
         values = Values() if withheld is not None else Values(labels, stored["value"], stored["variance"], signed)
         plain = {name: stored[name] for name in ("n", "kind", "bias", "published", "population", "spent")}
-        return Answer(
+        return AnswerCard(
             question=question, step=step, time=time, values=values, withheld=withheld, lost=stored.get("lost"), **plain
         )
 

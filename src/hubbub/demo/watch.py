@@ -11,7 +11,7 @@ from typing import Any
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.random import Random
-from hubbub.demo.watch_scenes import Scene
+from hubbub.demo.watch_scenes import WatchScene
 from hubbub.protocols.ask import Release
 from hubbub.protocols.driver import converse
 from hubbub.protocols.monitor import Monitor
@@ -80,7 +80,7 @@ class Watch:
 
     def __init__(
         self,
-        scene: Scene,
+        scene: WatchScene,
         *,
         method: str,
         epsilon: float,
