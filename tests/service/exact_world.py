@@ -15,7 +15,7 @@ from hubbub.collection import Collection, QuestionSpec
 from hubbub.collection.wire import AnswerName, Batch, Entry
 from hubbub.mechanisms.base import ColumnSpec, Mechanism
 from hubbub.privacy.ledger import Budget
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import MAIN, Ask, Release
 from hubbub.protocols.cohort import EVERYONE, Arc
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
@@ -94,7 +94,7 @@ class ExactCollection(Collection):
                 heard = heard + second
             estimate = Estimate(heard.counts / max(heard.n, 1), np.zeros(SIZE), heard.n)
             place.step += 1
-            yield Release(step=step, estimate=estimate, published=heard.n > 0, spent=1.0, n=float(heard.n))
+            yield Release(step=step, estimates={MAIN: estimate}, published=heard.n > 0, spent=1.0, n=float(heard.n))
 
 
 def exact_collection(

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask, Lost, Release
-from hubbub.protocols.driver import Protocol
+from hubbub.protocols.ask import MAIN, Ask, Lost, Release
+from hubbub.protocols.driver import Protocol, ask_once
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.sao2.answers import Answers
 from hubbub.protocols.symbols import Symbols
@@ -79,8 +79,8 @@ def symbol_stream(
         if at == 1:
             for told in (answers.n, answers.counts, place.due, place.came):
                 told[...] = 0
-        sketch = yield Ask(mechanism=symbols, step=step, view=view or Whole(), standing=True)
-        counts = symbols.empty().counts if sketch is None else sketch.counts
+        sketch = yield from ask_once(Ask(mechanism=symbols, step=step, view=view or Whole(), standing=True))
+        counts = sketch.counts
         ending = dict(plan.ending(at))
         due = came = 0
         for level, mechanism in enumerate(plan.mechanisms):
@@ -101,8 +101,8 @@ def symbol_stream(
         place.step += 1
         yield Release(
             step=step,
-            estimate=estimate,
-            published=sketch is not None and sketch.n > 0,
+            estimates={MAIN: estimate},
+            published=sketch.n > 0,
             spent=float(at == 1),
             n=answers.population,
             lost=lost,

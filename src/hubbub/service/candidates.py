@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hubbub.collection import Collection
-from hubbub.core.domain import Categorical, Strings
+from hubbub.core.domain import Categorical, Domain, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
-from hubbub.protocols.ask import Release
+from hubbub.protocols.ask import MAIN, Release
 from hubbub.service.archive import Archive
 from hubbub.service.kept import estimate_candidates, kept_reports
 from hubbub.service.releases import row_of, shown
@@ -56,7 +57,7 @@ def ask_kept(
     domain = collection.fields[spec.field]
     if not 1 <= len(candidates) <= MOST_CANDIDATES:
         raise InvalidValue("candidate", len(candidates), f"from 1 to {MOST_CANDIDATES} of them")
-    wanted = candidates if isinstance(domain, Strings | Categorical) else [_code(text) for text in candidates]
+    wanted = [_value(domain, text) for text in candidates]
     mechanism = spec.mechanism_for(domain)
     batches = kept_reports(store, archive, collection.collection_id, question, first=first, last=last)
     estimate = estimate_candidates(mechanism, (reports for _, reports in batches), wanted)
@@ -65,7 +66,8 @@ def ask_kept(
         few = f"0 reports; at least {collection.minimum_batch:,} are needed"
         nothing: dict[str, Json] = {"labels": list(candidates), "n": 0, "bias": "none", "level": level, "withheld": few}
         return {**head, **dict.fromkeys(("value", "variance", "low", "high")), **nothing}
-    release = Release(step=0, estimate=estimate, published=True, spent=0.0, n=float(estimate.n))
+    estimate = replace(estimate, labels=tuple(candidates))
+    release = Release(step=0, estimates={MAIN: estimate}, published=True, spent=0.0, n=float(estimate.n))
     row = row_of(
         release,
         collection=collection.collection_id,
@@ -77,7 +79,14 @@ def ask_kept(
     return {**head, **{name: told[name] for name in _SHOWN}}
 
 
-def _code(text: str) -> int:
+def _value(domain: Domain, text: str) -> int | str:
+    """What reports tell of a candidate: the texts of an open field, codes of any other."""
+    if isinstance(domain, Strings):
+        return text
+    if isinstance(domain, Categorical):
+        if text not in domain.names:
+            raise InvalidValue("candidate", text, f"one of {', '.join(domain.names)}")
+        return domain.names.index(text)
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise InvalidValue("candidate", text, "the code of a value")
     return int(text)

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from hubbub.backends import LOCAL
 from hubbub.core.estimate import Estimate
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Mechanism
@@ -99,12 +100,7 @@ def estimate_candidates(mechanism: Mechanism, batches: Iterable[Reports], candid
         [0.6, 0.4]
     """
     if isinstance(mechanism, FrequencyOracle):
-        sketches = [mechanism.support(batch, candidates) for batch in batches]
+        sketch = LOCAL.support(batches, mechanism, candidates)
     else:
-        sketches = [mechanism.accumulate(batch) for batch in batches]
-    if not sketches:
-        return None
-    total = sketches[0]
-    for sketch in sketches[1:]:
-        total = total + sketch
-    return mechanism.estimate(total, candidates)
+        sketch = LOCAL.fold(batches, mechanism)
+    return mechanism.estimate(sketch, candidates) if sketch.n else None

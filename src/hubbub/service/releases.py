@@ -26,7 +26,8 @@ def row_of(release: Release, *, collection: str, question: str, time: float, min
 
     Example:
         >>> from hubbub import Estimate
-        >>> made = Release(step=7, estimate=Estimate([0.5], [0.01], 10), published=True, spent=0.5, n=10.0)
+        >>> from hubbub.protocols.ask import MAIN
+        >>> made = Release(step=7, estimates={MAIN: Estimate([0.5], [0.01], 10)}, published=True, spent=0.5, n=10.0)
         >>> row = row_of(made, collection="0" * 32, question="q", time=0.0, minimum_batch=20)
         >>> row.withheld
         '10 reports; at least 20 are needed'

@@ -178,8 +178,10 @@ class Talk:
     def _listen(self) -> None:
         said = self._conversation.said
         self.snapshot = self._remember(said) if isinstance(said, Release) else None
-        self._heard = self._conversation.listen()
-        self.said = replace(self._heard, step=self.era.first + self._heard.step - 1)
+        heard = self._conversation.listen()
+        assert isinstance(heard, Ask | Release)
+        self._heard = heard
+        self.said: Ask | Release = replace(self._heard, step=self.era.first + self._heard.step - 1)
         if isinstance(self.said, Ask):
             if self.said.following is not None:
                 self.next_ask = replace(self.said.following, step=self.said.step + 1)

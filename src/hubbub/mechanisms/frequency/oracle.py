@@ -188,6 +188,14 @@ class FrequencyOracle(Mechanism):
         rows = [np.append(self._support(reports, codes, row), row.sum()) for row in (whole, whole**2)]
         return Sketch(self._support_id(codes, True), len(reports), np.array(rows, dtype=np.int64))
 
+    def support_sketch(self, candidates: Any, n: int, counts: ArrayLike) -> Sketch:
+        """What `support` gave of n reports, with weights or without, from its counts alone."""
+        codes = self._codes(candidates)
+        array = np.asarray(counts, dtype=np.int64)
+        if array.shape not in ((codes.size,), (2, codes.size + 1)):
+            raise InvalidValue("counts", array.shape, f"{codes.size} counts, one a candidate")
+        return Sketch(self._support_id(codes, array.ndim == 2), n, array)
+
     def _codes(self, candidates: Any) -> NDArray[np.uint64]:
         codes = self._domain.encode(candidates).astype(np.uint64)
         if np.unique(codes).size < codes.size:

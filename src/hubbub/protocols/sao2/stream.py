@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hubbub.core.estimate import Estimate
-from hubbub.protocols.ask import Release
-from hubbub.protocols.driver import Protocol
+from hubbub.protocols.ask import MAIN, Release
+from hubbub.protocols.driver import Protocol, ask_once
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.sao2.answers import Answers, Plan
 
@@ -53,19 +53,20 @@ def sao2_stream(plan: Plan, *, answers: Answers | None = None, memory: Memory | 
     while answers.step < plan.steps:
         step, heard = answers.step + 1, False
         for ask in plan.asks(step):
-            sketch = yield ask
-            if sketch is not None:
-                answers.hear(plan.part_of(ask), sketch)
-                heard = heard or bool(sketch.counts.any())
+            sketch = yield from ask_once(ask)
+            answers.hear(plan.part_of(ask), sketch)
+            heard = heard or bool(sketch.counts.any())
         known = plan.online or step == plan.steps
         yield Release(
             step=step,
-            estimate=answers.latest(step) if known else unknown,
+            estimates={MAIN: answers.latest(step) if known else unknown},
             published=heard,
             spent=plan.spent(step),
             n=answers.population,
         )
         answers.step = step  # not before: a step without asks must not be remembered ahead of its release
     while True:
-        yield Release(step=answers.step + 1, estimate=unknown, published=False, spent=0.0, n=answers.population)
+        yield Release(
+            step=answers.step + 1, estimates={MAIN: unknown}, published=False, spent=0.0, n=answers.population
+        )
         answers.step += 1
