@@ -58,6 +58,8 @@ class Values(Sequence[Value]):
         A name, an estimate and its variance for each; None where it is not known.
     signed
         Whether they may be below zero.
+    centre
+        Around what their intervals lie, where that is not the values (see `hubbub.Estimate`).
 
     Example:
         >>> [round(end, 3) for end in Values(["a"], [0.5], [0.01])[0][2:5]]
@@ -68,6 +70,7 @@ class Values(Sequence[Value]):
     value: Sequence[float | None] = ()
     variance: Sequence[float | None] = ()
     signed: bool = False
+    centre: Sequence[float | None] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -85,7 +88,9 @@ class Values(Sequence[Value]):
         if value is None or variance is None:
             return Value(code, self.labels[code], value, None, None, self.signed)
         reach = _REACH * math.sqrt(max(variance, 0.0))
-        return Value(code, self.labels[code], value, value - reach, value + reach, self.signed)
+        middle = value if self.centre is None else self.centre[code] or 0.0
+        low, high = min(value, middle - reach), max(value, middle + reach)
+        return Value(code, self.labels[code], value, low, high, self.signed)
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,11 @@ class Answer:
         """
         hidden = withheld is not None
         signed = stored["kind"] != "share"
-        values = Values() if hidden else Values(stored["labels"], stored["value"], stored["variance"], signed)
+        values = (
+            Values()
+            if hidden
+            else Values(stored["labels"], stored["value"], stored["variance"], signed, stored.get("centre"))
+        )
         plain = {name: stored[name] for name in ("n", "kind", "bias", "published", "population", "spent")}
         return Answer(
             question=question, step=step, time=time, values=values, withheld=withheld, lost=stored.get("lost"), **plain

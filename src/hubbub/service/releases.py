@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from statistics import NormalDist
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
 from hubbub.core.spec import Json
 from hubbub.protocols.ask import Release
 from hubbub.service.store.base import ReleaseRow
 
-__all__ = ["alike", "row_of", "same", "shown"]
+__all__ = ["alike", "ends_of", "row_of", "same", "shown"]
 
 CLOSE = 1e-9
 """Another version of numpy may add up in another order: a replay must reproduce a release this closely."""
@@ -44,6 +45,8 @@ def row_of(release: Release, *, collection: str, question: str, time: float, min
         "value": _list(estimate.value),
         "variance": _list(estimate.variance),
     }
+    if estimate.centre is not None:
+        payload["centre"] = _list(estimate.centre)
     if release.lost is not None:
         bias: list[Json] = [_finite(one) for one in release.lost.bias]
         payload["lost"] = {"due": release.lost.due, "came": release.lost.came, "bias": bias}
@@ -83,14 +86,20 @@ def shown(row: ReleaseRow, *, level: float = 0.95) -> dict[str, Json]:
     head: dict[str, Json] = {"question": row.question, "step": row.step, "time": row.time, "withheld": row.withheld}
     if row.withheld is not None:
         return {**head, **payload, "level": level, "value": None, "variance": None, "low": None, "high": None}
-    z = NormalDist().inv_cdf(0.5 + level / 2)
-    ends: dict[str, Json] = {}
-    for name, sign in (("low", -1), ("high", 1)):
-        ends[name] = [
-            None if value is None or variance is None else value + sign * z * math.sqrt(max(variance, 0.0))
-            for value, variance in zip(payload["value"], payload["variance"], strict=True)
-        ]
-    return {**head, **payload, "level": level, **ends}
+    return {**head, **payload, "level": level, **ends_of(payload, level)}
+
+
+def ends_of(told: Mapping[str, Any], level: float = 0.95) -> dict[str, Json]:
+    """The ends of the intervals of an estimate that is told as JSON (see `Estimate.interval`); null is not known.
+
+    Example:
+        >>> ends_of({"value": [0.5, 0.5], "variance": [0.0, None], "centre": [0.25, 0.25]})
+        {'low': [0.25, None], 'high': [0.5, None]}
+    """
+    value, variance = (np.array(told[name], dtype=np.float64) for name in ("value", "variance"))  # null becomes NaN
+    centre = told.get("centre")
+    low, high = Estimate(value, np.maximum(variance, 0.0), 0, centre=centre).interval(level)
+    return {"low": _list(low), "high": _list(high)}
 
 
 def _list(numbers: NDArray[np.float64]) -> list[Json]:

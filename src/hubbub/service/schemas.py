@@ -84,7 +84,7 @@ SCHEMAS: dict[str, Any] = {
         )
     ),
     "Release": _object(
-        _LOST,
+        {**_LOST, "centre": _NUMBERS},
         question={"type": "string"},
         step={"type": "integer"},
         time={"type": "number"},

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask, Release
@@ -103,6 +104,7 @@ class StreamRun:
     spent: NDArray[np.float64]
     traffic: Traffic
     n: int
+    centres: NDArray[np.float64]
 
     @property
     def mse(self) -> float:
@@ -114,11 +116,12 @@ class StreamRun:
         return float(np.mean(np.abs(self.values - self.truth) / np.maximum(np.abs(self.truth), floor)))
 
     def coverage(self, level: float = 0.95) -> float:
-        """How often the intervals hold the truth."""
+        """How often the intervals hold the truth, of those that are known."""
         from statistics import NormalDist
 
         reach = NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(self.variances)
-        return float(np.mean(np.abs(self.values - self.truth) <= reach))
+        low, high = np.minimum(self.values, self.centres - reach), np.maximum(self.values, self.centres + reach)
+        return float(np.mean(((low <= self.truth) & (self.truth <= high))[np.isfinite(self.variances)]))
 
     @property
     def bits_per_device_and_step(self) -> float:
@@ -155,7 +158,12 @@ def run_stream(
         spent=np.array([release.spent for release in releases]),
         traffic=people.traffic,
         n=stream.n,
+        centres=np.array([_centre(release.estimate) for release in releases]),
     )
+
+
+def _centre(estimate: Estimate) -> NDArray[np.float64]:
+    return estimate.value if estimate.centre is None else estimate.centre
 
 
 def run_window(
