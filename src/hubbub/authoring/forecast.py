@@ -18,6 +18,7 @@ from hubbub.collection.spending import cost_of, steps_a_year
 from hubbub.core.domain import Domain, Numeric
 from hubbub.core.event import UNITS_PER_EPSILON, units_of
 from hubbub.protocols.window import METHODS, Statistic
+from hubbub.protocols.window.advice import advice
 
 __all__ = ["DEVICES", "Forecast", "forecast", "standard_error"]
 
@@ -127,7 +128,7 @@ def window_part(question: QuestionSpec) -> float:
 
 
 _NOTES = {
-    "uniform": "every step",
+    "uniform": "every step, before filtering",
     "sampling": "one step in w; between, the last release stands in",
     "distribution": "the first publication of a window; each further one has half of what is left",
     "absorption": "a publication right after another; better the longer nothing changed",
@@ -145,7 +146,8 @@ def _row(collection: Collection, name: str) -> Forecast:
     asked = question.question(domain)
     note = {"memo": "every step, new or not", "stream": ""}.get(question.kind, "every step")
     if question.kind == "stream":
-        note = _NOTES[METHODS[str(question.method)].decide.__name__]
+        method = str(question.method)
+        note = f"{_NOTES[METHODS[method].decide.__name__]}. {method}: {advice(method)}"
     if isinstance(asked, Keyed):
         note = f"every step, if all hold {asked.sparsity} keys, and all keys are held alike"
     if isinstance(asked, Moves):

@@ -121,7 +121,7 @@ def options_of(method: str, setting: Setting) -> dict[str, Any]:
     """The setting's, and whether the method filters what it releases: the paper's do not.
 
     Example:
-        >>> options_of("LPA", Setting()), options_of("LPA, filtered", Setting()), options_of("LPU", Setting())
+        >>> options_of("LPA", Setting()), options_of("LPA, filtered", Setting()), options_of("LSP", Setting())
         ({'filtered': False}, {'filtered': True}, {})
     """
     may = "filtered" in signature(WINDOW_METHODS[plain(method)].decide).parameters
