@@ -62,8 +62,9 @@ steps = 8
 changes = 3
 '''
 collection, rng = load_collection(text), Random()
-symbols = collection.questions["places"].mechanism_for(collection.fields["place"])
-state, said = symbols.step(symbols.enroll(rng), 7, [1], rng)
+symbols = collection.questions["places"].mechanism_for(collection.setting("places"))
+import numpy as np
+states, reports, speaks = symbols.step(symbols.enroll(1, rng), 7, [1], rng, np.array([True]))
 """
 
 

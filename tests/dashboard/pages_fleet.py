@@ -17,8 +17,8 @@ from hubbub.collection.wire import BATCH_TYPE, encode_batch
 from hubbub.data import emoji
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Refused
+from hubbub.service.open_asks import OpenAsk
 from hubbub.service.store import open_store
-from hubbub.service.window import Window
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CHUNK = 5000
@@ -45,7 +45,7 @@ class Fleet:
             for body in self.bodies(window):
                 collector.ingest([collector.admit(BATCH_TYPE, body)])
 
-    def bodies(self, window: Window) -> list[bytes]:
+    def bodies(self, window: OpenAsk) -> list[bytes]:
         """What the devices on the ask's arc send."""
         question, ask = window.question, window.ask
         asked = np.flatnonzero(ask.cohort.holds(self._places))

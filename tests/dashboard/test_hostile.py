@@ -14,11 +14,12 @@ from pages_visit import ask
 from starlette.applications import Starlette
 
 from hubbub import Categorical
-from hubbub.collection import Collection, QuestionSpec
+from hubbub.collection import Collection
 from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.markup import el
 from hubbub.dashboard.pages import routes
 from hubbub.privacy.budget import Budget
+from hubbub.questions import Question
 from hubbub.service.service import Service
 
 HOSTILE = (
@@ -46,8 +47,8 @@ def app() -> Starlette:
         title=title,
         fields={"f": Categorical(HOSTILE)},
         questions={
-            "q": QuestionSpec(kind="histogram", field="f", epsilon=4.0, title=title),
-            "s": QuestionSpec(kind="stream", field="f", epsilon=4.0, method="LPU", w=2, title=title),
+            "q": Question.make(kind="histogram", field="f", epsilon=4.0, title=title),
+            "s": Question.make(kind="stream", field="f", epsilon=4.0, method="LPU", w=2, title=title),
         },
         budget=Budget.of(event=8.0),
         step_seconds=3600,

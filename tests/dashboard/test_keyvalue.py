@@ -54,7 +54,7 @@ def test_the_overview_says_which_is_the_highest(get: Get):
     assert "is the highest" in text
     assert "is the most common" in text  # of how many hold each
     assert "The mean of their shares" in text
-    assert "numbers from 1 to 5 for at most 3 of: " in get("/collections/ratings").text
+    assert "numbers from 1 to 5 for at most 3 of 8 keys: " in get("/collections/ratings").text
 
 
 def test_a_quantity_may_be_below_zero():

@@ -14,7 +14,7 @@ import pytest
 
 from hubbub import GRR
 from hubbub.authoring import load_collection
-from hubbub.collection import Collection, QuestionSpec
+from hubbub.collection import Collection
 from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets, Strings
 from hubbub.core.keyvalue import KeyValue
 from hubbub.core.reports import Reports
@@ -22,6 +22,7 @@ from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc
 from hubbub.protocols.view import Clipped
+from hubbub.questions import Question
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -33,7 +34,7 @@ THEMES = Collection(
     name="themes",
     title="Light or dark?",
     fields={"theme": Categorical(["light", "dark"]), "age": Ordinal(100)},
-    questions={"popular": QuestionSpec(kind="histogram", field="theme", epsilon=1.0)},
+    questions={"popular": Question.make(kind="histogram", field="theme", epsilon=1.0)},
     budget=Budget.of(user=3.0),
     step_seconds=HOUR,
 )
@@ -164,7 +165,7 @@ def test_the_recorded_value_is_what_is_answered_and_nothing_recorded_is_a_value_
     context: BrowserContext, site: Callable[..., Any]
 ) -> None:
     # At epsilon 30 a false answer has probability 2e-13.
-    sure = {name: QuestionSpec(kind="histogram", field=name, epsilon=30.0, mechanism="GRR") for name in THEMES.fields}
+    sure = {name: Question.make(kind="histogram", field=name, epsilon=30.0, mechanism="GRR") for name in THEMES.fields}
     collector = site(replace(THEMES, questions=sure, budget=Budget.of(event=60.0), overrides=SURE))
     page = visit(context, collector)
     record(page, "age", 41)
@@ -174,7 +175,7 @@ def test_the_recorded_value_is_what_is_answered_and_nothing_recorded_is_a_value_
 
 
 def test_the_first_value_of_a_step_is_the_one_that_counts(context: BrowserContext, site: Callable[..., Any]) -> None:
-    sure = QuestionSpec(kind="histogram", field="age", epsilon=30.0, mechanism="GRR")
+    sure = Question.make(kind="histogram", field="age", epsilon=30.0, mechanism="GRR")
     asked = {"a": sure, "b": sure}
     collector = site(replace(THEMES, questions=asked, budget=Budget.of(event=90.0), overrides=SURE))
     page = visit(context, collector)
@@ -199,7 +200,7 @@ def test_the_first_value_of_a_step_is_the_one_that_counts(context: BrowserContex
 
 
 def test_an_answer_can_wait_for_what_is_yet_to_be_recorded(context: BrowserContext, site: Callable[..., Any]) -> None:
-    sure = QuestionSpec(kind="histogram", field="age", epsilon=30.0, mechanism="GRR")
+    sure = Question.make(kind="histogram", field="age", epsilon=30.0, mechanism="GRR")
     collector = site(replace(THEMES, questions={"a": sure}, budget=Budget.of(event=90.0), overrides=SURE))
     collector.clock.set(THEMES.opens(277777))
     page = visit(context, collector)
@@ -403,7 +404,7 @@ def test_killed_at_any_moment_it_has_spent_what_it_sent(context: BrowserContext,
     assert collector.replays == 0
 
 
-MEMO = QuestionSpec(kind="memo", field="theme", epsilon=1.0, permanent=2.0)
+MEMO = Question.make(kind="memo", field="theme", epsilon=1.0, permanent=2.0)
 
 
 def test_a_memo_is_paid_once_and_answers_for_life(context: BrowserContext, site: Callable[..., Any]) -> None:
@@ -487,12 +488,12 @@ def test_what_it_does_not_know_is_refused_by_name_and_the_rest_is_answered(
     context: BrowserContext, site: Callable[..., Any]
 ) -> None:
     asked = {
-        "average": QuestionSpec(kind="mean", field="seconds", epsilon=1.0),
-        "held": QuestionSpec(kind="keyvalue", field="minutes", epsilon=1.0),
-        "kept": QuestionSpec(kind="memo", field="age", epsilon=1.0, permanent=2.0, mechanism="Loloha"),
-        "moves": QuestionSpec(kind="changes", field="theme", epsilon=1.0, steps=8, changes=3),
+        "average": Question.make(kind="mean", field="seconds", epsilon=1.0),
+        "held": Question.make(kind="keyvalue", field="minutes", epsilon=1.0),
+        "kept": Question.make(kind="memo", field="age", epsilon=1.0, permanent=2.0, mechanism="Loloha"),
+        "moves": Question.make(kind="changes", field="theme", epsilon=1.0, steps=8, changes=3),
         "popular": THEMES.questions["popular"],
-        "words": QuestionSpec(kind="histogram", field="word", epsilon=4.0, candidates=("yes", "no")),
+        "words": Question.make(kind="histogram", field="word", epsilon=4.0, candidates=("yes", "no")),
     }
     minutes = KeyValue(("mail", "chat"), low=0.0, high=60.0, most=1)
     fields = {**THEMES.fields, "minutes": minutes, "seconds": Numeric(0.0, 20.0, cells=8), "word": Strings(longest=16)}
@@ -607,7 +608,7 @@ def test_a_new_version_gives_no_new_life(context: BrowserContext, site: Callable
     for _ in range(4):
         tick(page, collector, later=HOUR)
     assert status(page)["lifetime"] == len(collector.entries) * EPSILON == 3 * EPSILON
-    memo = QuestionSpec(kind="memo", field="theme", epsilon=0.5, permanent=1.0)
+    memo = Question.make(kind="memo", field="theme", epsilon=0.5, permanent=1.0)
     collector.collection = replace(THEMES, version=3, questions={**THEMES.questions, "memo": memo})
     tick(page, collector, later=HOUR)
     assert status(page)["lifetime"] == 3 * EPSILON
@@ -631,7 +632,7 @@ def test_a_version_that_lifts_every_limit_lifts_none(context: BrowserContext, si
     collector = site(replace(THEMES, budget=Budget.of(window=(2.0, 7 * 24))))
     page = visit(context, collector)
     tick(page, collector)
-    greedy = QuestionSpec(kind="histogram", field="theme", epsilon=2.0)
+    greedy = Question.make(kind="histogram", field="theme", epsilon=2.0)
     asked = {**THEMES.questions, "more": greedy, "age": replace(greedy, field="age")}
     collector.collection = replace(
         THEMES, version=2, step_seconds=1, budget=Budget.of(event=8.0), questions=asked, minimum_arc=1
@@ -667,7 +668,7 @@ def test_an_answer_of_version_1_counts_in_version_2_at_once(context: BrowserCont
 def test_a_question_promised_once_in_a_week_is_answered_once_in_a_week(
     context: BrowserContext, site: Callable[..., Any]
 ) -> None:
-    turns = QuestionSpec(kind="stream", field="theme", epsilon=1.0, method="LPU", w=7)
+    turns = Question.make(kind="stream", field="theme", epsilon=1.0, method="LPU", w=7)
     collector = site(replace(THEMES, questions={"turns": turns}, budget=Budget.of(event=50.0), step_seconds=24 * HOUR))
     page = visit(context, collector, trustWallClock=True)
     ((name, ask),) = collector.current()
@@ -683,7 +684,7 @@ def test_a_question_promised_once_in_a_week_is_answered_once_in_a_week(
 
 
 def test_a_round_is_answered_once_whatever_asks_for_it(context: BrowserContext, site: Callable[..., Any]) -> None:
-    adaptive = QuestionSpec(kind="stream", field="theme", epsilon=1.0, method="LBD", w=5)
+    adaptive = Question.make(kind="stream", field="theme", epsilon=1.0, method="LBD", w=5)
     collector = site(replace(THEMES, questions={"trend": adaptive}, budget=Budget.of(event=50.0)))
     page = visit(context, collector)
     ((name, ask),) = collector.current()
@@ -763,7 +764,7 @@ def test_without_its_key_a_device_keeps_its_account(context: BrowserContext, sit
 def test_a_version_with_unsafe_terms_is_not_put_in_force(context: BrowserContext, site: Callable[..., Any]) -> None:
     collector = site(THEMES)
     page = visit(context, collector)
-    large = QuestionSpec(kind="histogram", field="theme", epsilon=9.0)
+    large = Question.make(kind="histogram", field="theme", epsilon=9.0)
     collector.collection = replace(THEMES, version=2, questions={"popular": large}, budget=Budget.of(user=30.0))
     tick(page, collector)
     assert status(page)["refused"]["asks"].startswith("epsilon: at most 8")

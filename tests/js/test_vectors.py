@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hubbub import BLH, GRR, OLH, OUE, SUE, BasicRappor
 from hubbub.client.admit import admit
 from hubbub.client.documents import Published, Refused
-from hubbub.collection import Collection, QuestionSpec
+from hubbub.collection import Collection
 from hubbub.collection.wire import Entry, encode_upload_json
 from hubbub.core.domain import Categorical, Numeric, Ordinal
 from hubbub.core.event import units_of
@@ -37,6 +37,7 @@ from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc, place_on_circle
 from hubbub.protocols.view import Binned, Clipped, Whole
 from hubbub.protocols.window import epsilons
+from hubbub.questions import Question
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "js.json"
 EMOJI = Categorical(["\U0001f602", "\u2764", "\U0001f60d", "caf\u00e9", "(none)"])
@@ -141,7 +142,7 @@ def sent(mechanism: Mechanism, value: Any, block: bytes) -> str:
 def report(mechanism: Mechanism, value: Any, rng: Random) -> Reports:
     """One report; where the mechanism remembers, by way of a new permanent answer."""
     if isinstance(mechanism, Memoised):
-        return mechanism.report_from(mechanism.remember(value, rng), rng)
+        return mechanism.step(mechanism.enroll(1, rng), 0, [value], rng, np.array([True]))[1]
     return mechanism.randomize([value], rng)
 
 
@@ -262,16 +263,16 @@ def collections() -> list[Collection]:
     """A question of every kind that a browser answers, and of those that it leaves to others."""
     fields = {"a": Ordinal(4), "b": Categorical(EMOJI.names[:4]), "n": Numeric(0.0, 20.0, cells=8)}
     streams = {
-        method.lower(): QuestionSpec(kind="stream", field="a", epsilon=1.0, method=method, w=5)
+        method.lower(): Question.make(kind="stream", field="a", epsilon=1.0, method=method, w=5)
         for method in ("LBU", "LBD", "LPU", "LPA")
     }
     shares = {
-        "hist": QuestionSpec(kind="histogram", field="b", epsilon=1.5),
-        "numbers": QuestionSpec(kind="histogram", field="n", epsilon=0.7),
+        "hist": Question.make(kind="histogram", field="b", epsilon=1.5),
+        "numbers": Question.make(kind="histogram", field="n", epsilon=0.7),
     }
     lasting = {
-        "memo": QuestionSpec(kind="memo", field="a", epsilon=0.5, permanent=1.0),
-        "other": QuestionSpec(kind="memo", field="b", epsilon=0.5, permanent=2.0),
+        "memo": Question.make(kind="memo", field="a", epsilon=0.5, permanent=1.0),
+        "other": Question.make(kind="memo", field="b", epsilon=0.5, permanent=2.0),
     }
     budgets = [Budget.of(event=20.0, user=400.0), Budget.of(window=(60.0, 7), user=10**6)]
     return [
@@ -335,8 +336,8 @@ def unsafe(spec: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 def asks(collection: Collection) -> Iterator[dict[str, Any]]:
     """Asks of every question, mechanism and round that its terms allow, and others, and what they are refused for."""
     for name, question in collection.questions.items():
-        terms, domain = collection.terms[name], collection.fields[question.field]
-        asked = question.question(domain)
+        terms = collection.terms[name]
+        asked = question.statistic(collection.setting(name))
         if question.kind == "stream":
             assert question.method is not None
             assert question.w is not None

@@ -9,10 +9,9 @@ from every_mechanism import all_mechanisms
 from hubbub import Random
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import Mechanism
-from hubbub.service import id_filter
-from hubbub.service import seen as report_ids
+from hubbub.service import id_filter, report_ids
 from hubbub.service.ids import Ids, digests_of
-from hubbub.service.seen import DUPLICATE, FRESH, REPLAY, Seen
+from hubbub.service.report_ids import DUPLICATE, FRESH, REPLAY, ReportIds
 from hubbub.service.store.base import StoreFailed
 
 
@@ -37,7 +36,7 @@ def test_digests_are_never_zero():
 
 
 class Pages:
-    """What the store does for `Seen`."""
+    """What the store does for `ReportIds`."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -48,12 +47,12 @@ class Pages:
         self.reads += len(numbers)
         return [self.pages[number, 0] for number in numbers]
 
-    def open(self) -> Seen:
-        seen = Seen(self.rng, self.read)
+    def open(self) -> ReportIds:
+        seen = ReportIds(self.rng, self.read)
         seen.restore(self.pages[number] for number in sorted(self.pages))
         return seen
 
-    def add(self, seen: Seen, ids: Ids) -> None:
+    def add(self, seen: ReportIds, ids: Ids) -> None:
         for page, part, data in seen.written(ids):
             if not part:
                 self.pages = {place: held for place, held in self.pages.items() if place[0] != page}

@@ -27,7 +27,7 @@ from hubbub.service.auth import Tokens
 from hubbub.service.candidates import ask_kept
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
-from hubbub.service.kept import kept_reports, pack, unpack
+from hubbub.service.raw_reports import kept_reports, pack, unpack
 from hubbub.service.service import Service
 from hubbub.service.store.base import Store
 from hubbub.service.store.sqlite import SqliteStore
@@ -147,7 +147,7 @@ def test_candidates_of_a_categorical_field_are_its_names():
     )
     clock = ManualClock(1000.0)
     one = Collector([themes], SqliteStore(":memory:"), clock=clock, keys=KEYS, rng=Random(seed=1))
-    window = next(window for window in one.board.windows.values() if window.question == "ages")
+    window = next(window for window in one.board.asks.values() if window.question == "ages")
     rng = Random(seed=1)
     values = [themes.encode("age", name) for name in ["dark"] * 1500 + ["dim"] * 500]
     reports = window.ask.mechanism.randomize(values, rng)
@@ -181,7 +181,7 @@ def test_only_fresh_reports_are_kept_and_only_where_it_is_said(reopen: Callable[
     clock = ManualClock(1000.0)
     one = collector(reopen(), clock, None)
     fill(one, 1)
-    windows = {window.question: window for window in one.board.windows.values()}
+    windows = {window.question: window for window in one.board.asks.values()}
     ages, sums = windows["ages"], windows["sums"]
     assert len(one.store.kept_segments(sums.key)) == 0
     rng = Random(seed=1)

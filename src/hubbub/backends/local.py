@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Reporting
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
 __all__ = ["LocalBackend"]
@@ -39,7 +39,7 @@ class LocalBackend:
             raise InvalidValue("chunk", chunk, "at least 1")
         self._chunk = chunk
 
-    def fold(self, batches: Iterable[Reports], mechanism: Mechanism) -> Sketch:
+    def fold(self, batches: Iterable[Reports], mechanism: Reporting) -> Sketch:
         """The sketch of all reports."""
         total = mechanism.empty()
         for batch in batches:

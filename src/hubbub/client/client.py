@@ -131,7 +131,7 @@ class Client:
                 return 0
             with self._store.transaction():
                 in_force = self._current.in_force(collection)
-                waiting = self._store.waiting() if in_force else []
+                waiting = self._store.outbox.waiting() if in_force else []
             if not in_force:  # another process changed it: what waits is of that version
                 self._current.load()
             return self._uploader.upload(collection, waiting, self._clock.now())

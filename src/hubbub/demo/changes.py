@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
+from hubbub.mechanisms.stateful import Stateful, States
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.sao2.device import Following
-from hubbub.protocols.symbols import Symbols
 
 if TYPE_CHECKING:
     from hubbub.demo.devices import Purses
@@ -71,7 +70,8 @@ class Streams:
     Example:
         >>> from hubbub.privacy.budget import Budget
         >>> from hubbub.demo.devices import Purses
-        >>> ask = Ask(mechanism=Symbols(epsilon=1.0, dimension=2, steps=4, changes=2), step=8, standing=True)
+        >>> from hubbub.protocols.change_stream import ChangeStream
+        >>> ask = Ask(mechanism=ChangeStream(epsilon=1.0, dimension=2, steps=4, changes=2), step=8, standing=True)
         >>> streams, purses = Streams(40, Random(seed=1)), Purses(40, Budget.of(user=1.0))
         >>> made = streams.turn(ask, 0.6, np.zeros((40, 2)), purses)
         >>> sum(len(reports) for reports in made), streams.turn(ask, 0.6, np.zeros((40, 2)), purses)
@@ -82,42 +82,26 @@ class Streams:
         self._rng = rng
         self._part = rng.below(PARTS, n) if n % PARTS else np.arange(n) % PARTS
         self._last = np.full(PARTS, -1)
-        self._horizon = np.full(PARTS, -1)
-        self._states: dict[tuple[int, int], tuple[NDArray[np.int64], Following]] = {}
+        self._states: list[tuple[str, States] | None] = [None] * PARTS
 
     def turn(self, ask: Ask, elapsed: float, values: Any, purses: Purses) -> list[Reports]:
         """The reports of the parts whose time has come, once so much of the step's time for answering is over."""
-        symbols = ask.mechanism
-        assert isinstance(symbols, Symbols)
         made = []
         for part in range(PARTS):
             if self._last[part] < ask.step and (part + 0.5) / PARTS <= elapsed:
                 self._last[part] = ask.step
-                made += self._answer(symbols, ask, part, values, purses)
-        return made
+                made.append(self._answer(ask, part, values, purses))
+        return [reports for reports in made if len(reports)]
 
-    def _answer(self, symbols: Symbols, ask: Ask, part: int, values: Any, purses: Purses) -> list[Reports]:
-        horizon, at = symbols.place(ask.step)
-        new = self._horizon[part] != horizon
-        if new:
-            paid = np.flatnonzero(purses.pay(ask.step, ask.event().spent, self._part == part))
-            if not paid.size:  # not yet: the window still holds what the last horizon cost
-                return []
-            self._horizon[part] = horizon
-            self._enroll(symbols, part, paid)
-        made = []
-        for level in range(len(symbols.lengths)):
-            who, state = self._states[part, level]
-            state, said = symbols.device(level).step(state, at, np.asarray(ask.view(values[who])), self._rng)
-            self._states[part, level] = who, state
-            if who.size and (new or said is not None):
-                rows = np.zeros((who.size, symbols.dimension), dtype=np.int8) if said is None else said
-                made.append(symbols.report(level, rows, new=bool(new)))
-        return made
-
-    def _enroll(self, symbols: Symbols, part: int, who: NDArray[np.int64]) -> None:
-        edges = np.cumsum(np.array(symbols.lengths, dtype=np.int64))
-        level = np.searchsorted(edges, self._rng.uint32(who.size).astype(np.int64), side="right")
-        for one in range(edges.size):
-            own = who[level == one]
-            self._states[part, one] = own, symbols.device(one).enroll(own.size, self._rng)
+    def _answer(self, ask: Ask, part: int, values: Any, purses: Purses) -> Reports:
+        stream, who = ask.mechanism, np.flatnonzero(self._part == part)
+        assert isinstance(stream, Stateful)
+        key, kept = stream.state_key(ask.step), self._states[part]
+        states = kept[1] if kept is not None and kept[0] == key else stream.enroll(who.size, self._rng)
+        seen = np.asarray(ask.view(values[who]))
+        asked = np.zeros(self._part.size, dtype=bool)
+        asked[who] = stream.price(states, ask.step, seen) > 0  # the window may still hold what the last horizon cost
+        new = (asked & purses.pay(ask.step, ask.event().spent, asked))[who]
+        states, reports, speaks = stream.step(states, ask.step, seen, self._rng, new)
+        self._states[part] = key, states
+        return stream.with_enrolment(states, reports, speaks, new)[0]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.authoring import open_collection
-from hubbub.client.admit import admit, phase_of
+from hubbub.client.admit import admit
 from hubbub.client.documents import Published
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
 from hubbub.collection import Collection, open_sealed
@@ -22,10 +22,11 @@ from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.demo.changes import Owners, Streams
+from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
+from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.cohort import place_on_circle
-from hubbub.protocols.symbols import Symbols
 
 __all__ = ["Devices", "People", "Purses", "main"]
 
@@ -173,8 +174,8 @@ class Devices:
 
     def _answer(self, published: Published, step: int, now: float) -> None:
         ask, people = published.ask, self._people
-        opens, closes = phase_of(self.collection, published.question, step, now)
-        if isinstance(ask.mechanism, Symbols):
+        opens, closes = self.collection.round_times(published.question, 0, step, published.round)
+        if isinstance(ask.mechanism, ChangeStream):
             self._follow(published, (now - opens) / (closes - opens) / SPREAD)
             return
         done = self._done.get(ask.ask_id)
@@ -188,6 +189,7 @@ class Devices:
         done |= due
         paid = np.flatnonzero(self._purses.pay(step, ask.event().spent, due))
         if paid.size:
+            assert isinstance(ask.mechanism, Mechanism)
             reports = ask.mechanism.randomize(ask.view(people.values(step)[paid]), self._rng)
             self._wait(published, reports)
 

@@ -149,7 +149,8 @@ class Scene:
         """Some of those who answer."""
         if not self.histories:
             return People(self.weights, self.silent, n, seed, group)
-        size = self.collection.questions[self.question].question(next(iter(self.collection.fields.values()))).size
+        setting = self.collection.setting(self.question)
+        size = self.collection.questions[self.question].shape(setting).size
         return Owners(self.histories, size, n, seed, group)
 
     def when(self, step: int) -> str:

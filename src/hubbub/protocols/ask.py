@@ -16,7 +16,7 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.event import Event
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, integer, spec_id
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Reporting
 from hubbub.protocols.changes import Changes as Changes  # a view that an ask may name
 from hubbub.protocols.cohort import EVERYONE, Arc
 from hubbub.protocols.view import View, Whole
@@ -63,7 +63,7 @@ class Ask:
         True
     """
 
-    mechanism: Mechanism
+    mechanism: Reporting
     step: int
     view: View = Whole()  # noqa: RUF009 - frozen
     cohort: Arc = EVERYONE
@@ -116,20 +116,13 @@ class Ask:
         if spec.get("kept", True) is not True:
             raise InvalidValue("kept", spec["kept"], "true, or left out")
         return Ask(
-            mechanism=_mechanism(spec["mechanism"]),
+            mechanism=Reporting.from_spec(spec["mechanism"]),
             step=integer("step", spec["step"]),
             view=View.from_spec(spec["view"]),
             cohort=Arc(integer("start", arc["start"]), integer("length", arc["length"])),
             standing=spec["standing"],
             kept="kept" in spec,
         )
-
-
-def _mechanism(spec: Any) -> Mechanism:
-    from hubbub.protocols.symbols import Symbols  # which says what is asked, and so needs asks
-
-    standing = isinstance(spec, Mapping) and spec.get("mechanism") == Symbols.__name__
-    return Symbols.from_spec(spec) if standing else Mechanism.from_spec(spec)
 
 
 @dataclass(frozen=True)

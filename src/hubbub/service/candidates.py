@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hubbub.collection import Collection
-from hubbub.core.domain import Categorical, Domain, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 from hubbub.protocols.ask import MAIN, Release
 from hubbub.service.archive import Archive
-from hubbub.service.kept import estimate_candidates, kept_reports
+from hubbub.service.raw_reports import estimate_candidates, kept_reports
 from hubbub.service.releases import row_of, shown
 from hubbub.service.store.base import Store
 
@@ -53,12 +52,11 @@ def ask_kept(
         >>> ask_kept(one.store, None, one.collections["themes"], "popular", ["dark"], first=0, last=9)["withheld"]
         '0 reports; at least 100 are needed'
     """
-    spec = collection.questions[question]
-    domain = collection.fields[spec.field]
+    setting = collection.setting(question)
     if not 1 <= len(candidates) <= MOST_CANDIDATES:
         raise InvalidValue("candidate", len(candidates), f"from 1 to {MOST_CANDIDATES} of them")
-    wanted = [_value(domain, text) for text in candidates]
-    mechanism = spec.mechanism_for(domain)
+    wanted = [setting.domain.candidate(text) for text in candidates]
+    mechanism = collection.questions[question].mechanism_for(setting)
     batches = kept_reports(store, archive, collection.collection_id, question, first=first, last=last)
     estimate = estimate_candidates(mechanism, (reports for _, reports in batches), wanted)
     head: dict[str, Json] = {"question": question, "first": first, "last": last}
@@ -77,16 +75,3 @@ def ask_kept(
     )
     told = shown(row, level=level)
     return {**head, **{name: told[name] for name in _SHOWN}}
-
-
-def _value(domain: Domain, text: str) -> int | str:
-    """What reports tell of a candidate: the texts of an open field, codes of any other."""
-    if isinstance(domain, Strings):
-        return text
-    if isinstance(domain, Categorical):
-        if text not in domain.names:
-            raise InvalidValue("candidate", text, f"one of {', '.join(domain.names)}")
-        return domain.names.index(text)
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise InvalidValue("candidate", text, "the code of a value")
-    return int(text)

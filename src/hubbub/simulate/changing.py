@@ -15,6 +15,7 @@ from hubbub.core.event import units_of
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.core.ternary import Ternary
+from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.ternary.signed_sets import SignedSets
 from hubbub.privacy.ledger import BudgetExceeded
 from hubbub.protocols.ask import Ask
@@ -88,6 +89,7 @@ class ChangingPopulation:
         """What the devices of the arc say; as n, how many enrolled."""
         view, mechanism = ask.view, ask.mechanism
         assert isinstance(view, Changes)
+        assert isinstance(mechanism, Mechanism)
         total = mechanism.empty()
         for low, high in ask.cohort.pieces():
             first, last = (self._before(edge) for edge in (low, high))
@@ -125,7 +127,7 @@ class ChangingPopulation:
             there = (self.joins[who] <= ask.step) & (self.leaves[who] >= ask.step)
             self._charge(ask, who, there)
             seen = view(self._values(view, ask.step, start, stop)[there][:, None])
-            total = total + ask.mechanism.accumulate(ask.mechanism.randomize(seen, self.rng))
+            total = total + _counted(ask, seen, self.rng)
         return total
 
     def _revealed(self, ask: Ask, view: Changes, first: int, last: int) -> Sketch:
@@ -140,7 +142,7 @@ class ChangingPopulation:
             for start, stop in _chunks(first, last, view.entries):
                 self._charge(ask, self._order[start:stop], np.ones(stop - start, dtype=bool))
                 seen = Ternary.dense(view.residues(self._at_nodes(view, start, stop)))
-                total = total + ask.mechanism.accumulate(ask.mechanism.randomize(seen, self.rng))
+                total = total + _counted(ask, seen, self.rng)
             self._drawn[view.span] = total
         whole = self._drawn[view.span]
         if not self.plan.online:
@@ -301,6 +303,11 @@ def expected_means(plan: Sao2, stream: Stream) -> Floats:
             told += view.residues(people._at_nodes(view, start, stop)).sum(axis=0, dtype=np.int64)
         found += coefficients @ (told / stream.n).reshape(view.nodes, d)
     return found
+
+
+def _counted(ask: Ask, seen: Ternary, rng: Random) -> Sketch:
+    assert isinstance(ask.mechanism, Mechanism)
+    return ask.mechanism.accumulate(ask.mechanism.randomize(seen, rng))
 
 
 def _vectors(values: NDArray[Any], dimension: int) -> NDArray[Any]:

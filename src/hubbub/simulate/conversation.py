@@ -12,6 +12,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import Mechanism
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import Protocol, converse
@@ -64,6 +65,7 @@ class Population:
 
     def answer(self, ask: Ask) -> Sketch:
         """Everyone on the arc answers; the sketch of it."""
+        assert isinstance(ask.mechanism, Mechanism)
         sketch = ask.mechanism.empty()
         for low, high in ask.cohort.pieces():
             first, last = (self._before(edge) for edge in (low, high))

@@ -56,12 +56,16 @@ class FLH(OLH):
 
     functions: int = 1024
     bias: ClassVar[Literal["none", "heuristic"]] = "heuristic"
+    server_work: ClassVar[str] = "one increment, then d hashes once a function and bucket"
 
     def _resolve(self) -> None:
         self._integer("functions", 2, 1 << 20)
         if self.functions & (self.functions - 1):
             raise InvalidValue("functions", self.functions, "a power of two")
         super()._resolve()
+
+    def server_operations(self, n: int) -> float:
+        return 1 + self.functions * self.buckets * self.size / n
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:

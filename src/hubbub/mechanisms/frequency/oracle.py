@@ -50,6 +50,8 @@ class FrequencyOracle(Mechanism):
 
     domain: DomainLike
     support_range: ClassVar[tuple[int, int]] = (0, 1)
+    server_work: ClassVar[str] = "d operations"
+    """What folding in one report takes, in words."""
 
     @cached_property
     def rates(self) -> tuple[Fraction, Fraction]:
@@ -112,6 +114,10 @@ class FrequencyOracle(Mechanism):
             pair_floor=neither / scale,
             pair_slope=(holder - neither) / scale,
         )
+
+    def server_operations(self, n: int) -> float:
+        """The elementary operations of folding in one of n reports, with its part of what is done once for all."""
+        return float(self.size)
 
     def variance(self, n: int, share: float = 0.0) -> float:
         """The predicted variance of an estimated share (Eq 3.2; at share 0, Eq 3.3)."""
