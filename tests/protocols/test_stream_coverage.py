@@ -31,10 +31,12 @@ from stream_world import (
 )
 
 from hubbub.core.estimate import Estimate
-from hubbub.protocols.ask import Release
+from hubbub.core.random import Random
+from hubbub.core.sketch import Sketch
+from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.driver import converse
 from hubbub.protocols.monitor import Monitor
-from hubbub.protocols.window import METHODS, Frequencies, window_stream
+from hubbub.protocols.window import METHODS, Frequencies, Means, window_stream
 from hubbub.protocols.window.control import Kalman
 from hubbub.protocols.window.last import pooled
 
@@ -70,6 +72,26 @@ def test_the_interval_holds_from_the_step_of_a_jump_on(method: str) -> None:
     first, later = (np.array(held)[:, steps][np.array(known)[:, steps]] for steps in (slice(1), slice(1, None)))
     assert first.sum() >= fewest(first.size)
     assert later.sum() >= fewest(later.size)
+
+
+@pytest.mark.parametrize("method", ["LPU", "LPA", "LP-RescueDP"])
+def test_means_hold_too(method: str) -> None:
+    # Ten runs of 24 steps and twelve after the mean moved by two standard errors of LPU and more.
+    rng, quiet, steps = np.random.default_rng(9), 24, 36
+    mean = np.where(np.arange(steps) < quiet, 3.0, 4.0)
+    after: list[bool] = []
+
+    def answer(ask: Ask) -> Sketch:
+        values = rng.normal(mean[ask.step - 1], 1.0, rng.binomial(20_000, ask.cohort.share))
+        seed = Random(seed=f"{method} {len(after)} {ask.step}")
+        return ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(values), seed))
+
+    for _ in range(10):
+        for said in converse(window_stream(method, Means(0.0, 10.0), epsilon=1.0, w=W), answer, steps=steps):
+            (low,), (high,) = said.estimate.interval()
+            if said.step > quiet and np.isfinite(low):
+                after.append(bool(low <= mean[said.step - 1] <= high))
+    assert sum(after) >= fewest(len(after))
 
 
 def fewest(n: int, miss: float = 0.05, failure: float = 1e-4) -> int:
