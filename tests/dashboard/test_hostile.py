@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pages_fleet import Fleet, serve
+from pages_fleet import PageFleet, serve
 from pages_outline import Outline
 from pages_visit import ask
 from starlette.applications import Starlette
@@ -54,7 +54,7 @@ def app() -> Starlette:
         step_seconds=3600,
         overrides={"epsilon_above_8": title},
     )
-    fleet = Fleet(collection, 3000, lambda step: {"f": np.arange(3000) % len(HOSTILE)}, seed=3)
+    fleet = PageFleet(collection, 3000, lambda step: {"f": np.arange(3000) % len(HOSTILE)}, seed=3)
     collector = serve([fleet], start=36000.0, seconds=4 * 3600)
     return Starlette(routes=routes(ServiceReader(Service(collector))))
 

@@ -55,9 +55,10 @@ def served(second: Collection, keys: Keys) -> list[list[Any]]:
             ask = next(collection.protocol(name))
             assert isinstance(ask, Ask)
             spec = replace(ask, step=step).spec()
-            asks.append({"question": name, "run": 0, "round": 1, "part": 0, "ask": spec})
+            named = {"question": name, "run": 0, "round": 1, "part": 0, "step": step}
+            asks.append({**named, "closes": collection.opens(step + 1), "ask": spec})
         closes = collection.opens(step + 1)
-        named = {"format": 2, "collection": "c", "version": collection.version}
+        named = {"format": 3, "collection": "c", "version": collection.version}
         published = {**named, "step": step, "asks": asks, "closes": closes}
         documents = seal(collection.spec(), keys.private), seal(published, keys.private)
         found.append([["time", 1000 * now, 1000 * now], ["serve", *documents]])

@@ -5,7 +5,6 @@ A cell above 1 is a report counted twice; a 0 for an acknowledged report is one 
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from exact_world import SIZE, batch_frame, exact_collection, upload_frame
 
 from hubbub import Random, Sketch
 from hubbub.collection import Collection, Keys, ManualClock
+from hubbub.core.spec import canonical
 from hubbub.protocols.ask import Ask
 from hubbub.service import id_filter, report_ids, rounds
 from hubbub.service.collector import Collector
@@ -188,8 +188,7 @@ class World:
         era = self.store.era(self.collection.collection_id, "all")
         assert era is not None
         rows = list(self.store.asks(era))
-        asks = [Ask.from_spec(json.loads(row.spec)).ask_id for row in rows]
-        return {ask: (row.key, row.final, Sketch.from_bytes(row.sketch)) for ask, row in zip(asks, rows, strict=True)}
+        return {row.spec: (row.key, row.final, Sketch.from_bytes(row.sketch)) for row in rows}
 
     def _remember_finals(self) -> None:
         for key, final, sketch in self._stored().values():
@@ -206,7 +205,7 @@ class World:
         if self.collection.questions["all"].keeps:
             self._reckon_kept({key: sketch for key, final, sketch in stored.values() if final})
         for report in self.reports:
-            _, _, sketch = stored[report.ask.ask_id]
+            _, _, sketch = stored[canonical(report.ask.spec())]
             cell = int(sketch.counts[report.value])
             if "counted" in report.told:
                 assert cell == 1, "acknowledged, and lost"

@@ -150,12 +150,12 @@ def test_no_step_is_asked_in_two_eras(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_stream_of_changes_begins_with_a_horizon(monkeypatch: pytest.MonkeyPatch, lines: Any) -> None:
     """Devices say once a horizon that they are there: in the middle of one, nobody would be counted."""
-    from hubbub.collection import question
+    from hubbub.questions import changes
 
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     collection = load_collection(CHANGES)
     collector(collection, clock, store)
-    monkeypatch.setattr(question, "CHANGES_ARITHMETIC", 2)
+    monkeypatch.setattr(changes, "ARITHMETIC", 2)
     one = collector(collection, clock, store)
     assert [line["first"] for line in lines()] == [16]
     assert eras(store) == [(10, 1), (16, 2)]

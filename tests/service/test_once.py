@@ -27,22 +27,23 @@ from hubbub.service.report_ids import DUPLICATE, FRESH, ReportIds
 from hubbub.service.store.base import Store, StoreFailed
 from hubbub.service.store.sqlite import SqliteStore
 
-QUICK = 1000
+QUICK = 150
 ALL = 10_000
 
 
 def run(seeds: range) -> None:
-    workers = os.cpu_count() or 1
+    workers = (os.cpu_count() or 1) if len(seeds) >= ALL else 1
     shares = [seeds[number::workers] for number in range(workers)]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        reports, counted, starts = (sum(column) for column in zip(*pool.map(run_worlds, shares), strict=True))
+        run_them = map if workers == 1 else pool.map  # no process is started before it has something to do
+        reports, counted, starts = (sum(column) for column in zip(*run_them(run_worlds, shares), strict=True))
     # The worlds are not empty ones.
     assert reports > 12 * len(seeds)
     assert counted > 4 * len(seeds)
     assert starts > 3 * len(seeds)
 
 
-def test_a_thousand_worlds():
+def test_many_worlds():
     run(range(QUICK))
 
 

@@ -11,6 +11,7 @@ from hubbub.checks.draws import check_batch_is_singles, check_draws, check_publi
 from hubbub.checks.enumeration import covers_every_value, public_rows
 from hubbub.checks.estimator import check_bias_declared, check_coverage, check_linear, check_unbiased, check_variance
 from hubbub.checks.failure import CheckFailed
+from hubbub.checks.heuristic import check_heuristic_error, heuristics
 from hubbub.checks.influence import check_influence, influences
 from hubbub.checks.merging import check_empty, check_merge_laws, check_round_trip
 from hubbub.checks.probability import (
@@ -45,7 +46,7 @@ from hubbub.mechanisms.base import Mechanism, Reporting
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.stateful import Stateful
 
-__all__ = ["CHECKS", "Check", "checks_for", "run_checks"]
+__all__ = ["CHECKS", "STATISTICAL", "Check", "checks_for", "run_checks"]
 
 
 class Check(Protocol):
@@ -93,8 +94,25 @@ CHECKS: tuple[Check, ...] = (
     check_state_price,
     check_state_silence,
     check_state_bytes,
+    check_heuristic_error,
 )
 """Every check, the exact ones first."""
+
+STATISTICAL: frozenset[Check] = frozenset(
+    {
+        check_sampler,
+        check_public_part,
+        check_unbiased,
+        check_variance,
+        check_coverage,
+        check_linear,
+        check_support,
+        check_weights,
+        check_of_population,
+        check_heuristic_error,
+    }
+)
+"""Those that look at many random reports, and take the longest."""
 
 
 def checks_for(mechanism: Reporting) -> tuple[Check, ...]:
@@ -186,4 +204,5 @@ _WHERE: dict[str, Callable[[Mechanism], bool]] = {
     "check_support": _is_oracle,
     "check_weights": lambda mechanism: _is_oracle(mechanism) and mechanism.bias == "none",
     "check_of_population": _unbiased,
+    "check_heuristic_error": lambda mechanism: any(heuristics(mechanism)),
 }

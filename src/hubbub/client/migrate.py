@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hubbub.client.folder import old_ledgers
-from hubbub.client.state_migration import STATES, TABLES_4
+from hubbub.client.state_migration import TABLES_4
+from hubbub.client.store import STATES
 from hubbub.collection.spec import Collection
 from hubbub.collection.spending import promises_of
 from hubbub.collection.terms import ASKS
@@ -25,9 +26,8 @@ from hubbub.privacy.ledger_migrations import Grid, grid_of, last_tick
 from hubbub.privacy.ledger_store import ANY, TABLES
 from hubbub.privacy.promise import Promise
 
-__all__ = ["FOLLOWING", "from_3", "remove_old_ledgers"]
+__all__ = ["from_3"]
 
-FOLLOWING = "following (name TEXT PRIMARY KEY, state BLOB NOT NULL, told INTEGER NOT NULL, enrolment BLOB)"
 _OLD = ("versions", "recorded", "enrolled", "memos", "following", "asks", "queue", "cover")
 
 
@@ -80,16 +80,6 @@ def from_3(run: Run, *, folder: Path, now: float) -> None:
     if in_force is not None:
         text = json.dumps([in_force, "" if collection is None else collection.collection_id])
         run("INSERT OR REPLACE INTO device VALUES ('in force', ?)", text.encode())
-
-
-def remove_old_ledgers(folder: Path) -> None:
-    """Remove the files that were carried over: the database, which is opened before, says that they were.
-
-    Example:
-        >>> remove_old_ledgers(Path("no such folder"))
-    """
-    for path in old_ledgers(folder).values():
-        path.unlink()
 
 
 def _read(path: Path) -> OldLedger:

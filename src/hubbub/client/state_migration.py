@@ -9,16 +9,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.client.store import STATES
 from hubbub.core.errors import DecodeError
 from hubbub.core.migrations import Run
 from hubbub.mechanisms.stateful import States
 
-__all__ = ["STATES", "TABLES_4", "from_4"]
+__all__ = ["TABLES_4", "from_4"]
 
-STATES = (
-    "CREATE TABLE states (key TEXT PRIMARY KEY, stream TEXT NOT NULL, state BLOB NOT NULL, "
-    "told INTEGER NOT NULL, enrolment BLOB)"
-)
 TABLES_4 = (
     "CREATE TABLE enrolled (account TEXT PRIMARY KEY, public INTEGER NOT NULL, current INTEGER)",
     "CREATE TABLE memos (account TEXT NOT NULL, key INTEGER NOT NULL, memo BLOB NOT NULL, PRIMARY KEY (account, key))",

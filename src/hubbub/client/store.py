@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hubbub.client.folder import FILE, claim, mark
-from hubbub.client.migrate import FOLLOWING, from_3, remove_old_ledgers
+from hubbub.client.folder import FILE, claim, mark, remove_old_ledgers
 from hubbub.client.outbox import Outbox
-from hubbub.client.state_migration import STATES, from_4
 from hubbub.collection import Clock, Collection
 from hubbub.core.domain import Code
-from hubbub.core.migrations import Format, Migration
+from hubbub.core.migrations import Format, Run
 from hubbub.core.random import Random
 from hubbub.privacy.book import Book
 from hubbub.privacy.device_clock import TICKS, DeviceClock
@@ -30,9 +27,22 @@ RECOVERED = "recovered"
 """The note that the file was begun anew after it was lost, and when."""
 
 VERSION = 5
-FORMAT = Format("client", VERSION, {2: (f"CREATE TABLE IF NOT EXISTS {FOLLOWING}",), 3: (), 4: ()})
-"""Versions of the folder. From 3, which had ledgers in files of their own, and from 4 `Store` migrates."""
+_FOLLOWING = "following (name TEXT PRIMARY KEY, state BLOB NOT NULL, told INTEGER NOT NULL, enrolment BLOB)"
 
+
+def _from_4(run: Run) -> None:
+    from hubbub.client.state_migration import from_4  # no client of today needs it
+
+    from_4(run)
+
+
+FORMAT = Format("client", VERSION, {2: (f"CREATE TABLE IF NOT EXISTS {_FOLLOWING}",), 3: (), 4: _from_4})
+"""Versions of the folder. From 3, which had ledgers in files of their own, `Store` migrates: it knows the folder."""
+
+STATES = (
+    "CREATE TABLE states (key TEXT PRIMARY KEY, stream TEXT NOT NULL, state BLOB NOT NULL, "
+    "told INTEGER NOT NULL, enrolment BLOB)"
+)
 _TABLES = (
     "CREATE TABLE device (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
     "CREATE TABLE documents (name TEXT PRIMARY KEY, etag TEXT NOT NULL, body TEXT NOT NULL)",
@@ -99,8 +109,13 @@ class Store:
         self._wall, self._monotonic = clock.now, monotonic
         if not lost:
             claim(folder)
-        carried: dict[int, Migration] = {3: partial(from_3, folder=folder, now=clock.now()), 4: from_4}
-        format = Format("client", VERSION, {**FORMAT.migrations, **carried})
+
+        def from_3(run: Run) -> None:
+            from hubbub.client.migrate import from_3
+
+            from_3(run, folder=folder, now=clock.now())
+
+        format = Format("client", VERSION, {**FORMAT.migrations, 3: from_3})
         tables: tuple[str, ...] = (*_TABLES, *TABLES)
         if lost:
             now = int(clock.now())

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from hubbub.collection import formats, views  # noqa: F401 - the views that an ask may name
+from hubbub.collection import formats
 from hubbub.collection.frame import frame_for
 from hubbub.collection.locate import at
 from hubbub.collection.setting import Setting
@@ -24,8 +24,10 @@ from hubbub.core.spec import Json, integer, spec_id
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.promise import Promise
 from hubbub.protocols.cohort import CIRCLE
-from hubbub.protocols.driver import Protocol
-from hubbub.protocols.memory import Memory
+
+if TYPE_CHECKING:
+    from hubbub.protocols.driver import Protocol
+    from hubbub.protocols.memory import Memory
 
 __all__ = ["OVERRIDES", "Collection"]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hubbub.core.estimate import Estimate
 from hubbub.core.spec import spec_id
 from hubbub.protocols.ask import Ask, Count, Heard
 from hubbub.protocols.cohort import CIRCLE, Arc
-from hubbub.protocols.driver import Protocol
+
+if TYPE_CHECKING:
+    from hubbub.protocols.driver import Protocol
 
 __all__ = ["start_of", "turned"]
 

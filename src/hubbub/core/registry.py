@@ -97,7 +97,7 @@ class Registry(MutableMapping[str, type[Kind]], Generic[Kind]):
     def _from_plugin(self, plugin: EntryPoint) -> type[Kind]:
         try:
             kind = plugin.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a plug-in must not end the program either
             raise PluginRefused(f"{_shown(plugin)}: {type(error).__name__}: {error}") from error
         return self._checked(plugin.name, kind, _shown(plugin))
 

@@ -12,7 +12,9 @@ MECHANISMS: Registry[Reporting] = Registry(
         for folder in (frequency, memo, numeric, ternary)
         for name, module in folder.MECHANISMS.items()
     }
-    | {"ChangeStream": "hubbub.protocols.change_stream"},  # of a layer above: what it tells of is a view
+    # Of layers above, and loaded when they are named: what only papers compare with; and what tells of a view.
+    | {name: f"hubbub.reproduce.baselines.{module}" for name, module in ternary.BASELINES.items()}
+    | {"ChangeStream": "hubbub.protocols.change_stream"},
 )
 """The registry: what `from_spec` can build and `hubbub.checks` is applied to."""
 

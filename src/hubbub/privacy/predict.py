@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
-from hubbub.mechanisms import MECHANISMS, frequency
+from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.privacy.asked import Asked
 
@@ -143,8 +143,8 @@ def _row(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> P
 
 def _without_formula(asked: Asked, epsilon: float) -> Iterator[Prediction]:
     given: dict[str, Any] = {"epsilon": epsilon, "domain": asked.domain}
-    for kind in map(MECHANISMS.__getitem__, frequency.MECHANISMS):
-        if issubclass(kind, FrequencyOracle):
+    for kind in MECHANISMS.values():
+        if issubclass(kind, FrequencyOracle) or "domain" not in {field.name for field in fields(kind)}:
             continue
         try:
             mechanism = kind(**given)

@@ -12,16 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.estimate import Estimate
 from hubbub.core.event import Event
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, integer, spec_id
 from hubbub.mechanisms.base import Reporting
-from hubbub.protocols.changes import Changes as Changes  # a view that an ask may name
 from hubbub.protocols.cohort import EVERYONE, Arc
 from hubbub.protocols.view import View, Whole
 
 if TYPE_CHECKING:
+    from hubbub.core.estimate import Estimate
     from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
 __all__ = ["MAIN", "OWN", "Ask", "Count", "Counted", "Heard", "Lost", "Release", "Said"]
@@ -228,6 +227,7 @@ class Release:
         Why a study ended before its last round.
 
     Example:
+        >>> from hubbub.core.estimate import Estimate
         >>> shares, top = Estimate([0.5, 0.5], [0.01, 0.01], 10), Estimate([0.5], [0.01], 10)
         >>> release = Release(step=1, estimates={"shares": shares, "top": top}, published=True, spent=0.05, n=100.0)
         >>> release.estimate is shares, release.with_main(top).estimate is top
@@ -255,6 +255,8 @@ class Release:
     @property
     def estimate(self) -> Estimate:
         """The main estimate, which is the first; an empty one where there is none."""
+        from hubbub.core.estimate import Estimate  # a device, which releases nothing, loads none
+
         return next(iter(self.estimates.values()), Estimate(np.zeros(0), np.zeros(0), 0))
 
     @property

@@ -33,7 +33,12 @@ class _Place:
 
 
 def symbol_stream(
-    symbols: ChangeStream, *, first: int = 0, view: View | None = None, memory: Memory | None = None
+    symbols: ChangeStream,
+    *,
+    first: int = 0,
+    view: View | None = None,
+    memory: Memory | None = None,
+    answers: Answers | None = None,
 ) -> Protocol:
     """A release of every step: the share of people at each entry, as far as it has been told.
 
@@ -51,6 +56,8 @@ def symbol_stream(
         What of a value is told.
     memory
         Where to remember what was told.
+    answers
+        Where to gather what is heard: it answers other questions than the release's, at any time.
 
     Example:
         >>> from hubbub import Random
@@ -66,7 +73,7 @@ def symbol_stream(
         ([1, 1, 1, 1], (1000, 1000))
     """
     plan, memory = symbols.plan, memory or Memory()
-    answers = memory.keep("answers", Answers(plan))
+    answers = memory.keep("answers", answers or Answers(plan))
     nodes = np.array(plan.tree.nodes, dtype=np.int64)
     starts = np.cumsum(nodes) - nodes
     place = memory.keep("place", _Place(np.zeros(nodes.sum(), np.int64), np.zeros(nodes.sum(), np.int64)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from importlib import import_module
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -19,6 +20,13 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 
 __all__ = ["Among", "Binned", "Clipped", "Field", "View", "Whole"]
+
+
+_HOMES = {
+    "changes": "hubbub.protocols.changes",
+    **dict.fromkeys(("held", "members", "on", "size"), "hubbub.collection.views"),
+}
+"""Views that few asks name: their modules are loaded when one does."""
 
 
 class View:
@@ -55,7 +63,10 @@ class View:
             >>> View.from_spec({"kind": "whole"})
             Whole()
         """
-        if not isinstance(spec, Mapping) or spec.get("kind") not in View.kinds:
+        name = spec.get("kind") if isinstance(spec, Mapping) else None
+        if isinstance(name, str) and name in _HOMES and name not in View.kinds:
+            import_module(_HOMES[name])
+        if not isinstance(spec, Mapping) or name not in View.kinds:
             raise InvalidValue("view", spec, f"an object whose kind is one of {', '.join(View.kinds)}")
         kind = View.kinds[str(spec["kind"])]
         given = {key: value for key, value in spec.items() if key != "kind"}

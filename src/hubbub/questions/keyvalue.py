@@ -20,33 +20,18 @@ from hubbub.core.event import epsilon_of
 from hubbub.core.influence import Influence
 from hubbub.core.keyvalue import KeyValue
 from hubbub.core.sketch import Sketch
+from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import Reporting
-from hubbub.mechanisms.ternary.coco import CoCo
-from hubbub.mechanisms.ternary.collision import Collision
-from hubbub.mechanisms.ternary.exsub import ExSub
-from hubbub.mechanisms.ternary.net_seed import NetSeed
-from hubbub.mechanisms.ternary.net_sub import NetSub
 from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import View
 from hubbub.questions.shapes import Shape
 from hubbub.questions.statistic import StatisticQuestion
 
-__all__ = ["ARITHMETIC", "TERNARY", "KeyValueQuestion", "Keyed"]
+__all__ = ["ARITHMETIC", "KeyValueQuestion", "Keyed", "ternary_mechanisms"]
 
 ARITHMETIC = 2
 """The version of what is asked and released: 2 asks by the net rule where that errs least."""
-
-TERNARY: dict[str, type[TernaryMechanism]] = {
-    "ExSub": ExSub,
-    "NetSub": NetSub,
-    "NetSeed": NetSeed,
-    "Collision": Collision,
-    "CoCo": CoCo,
-}
-"""The mechanisms that a key-value question may name."""
-_CANDIDATES = "ExSub", "NetSub", "NetSeed"
-"""Those with the smallest errors: of shares the first, of means the others; of equals the shortest report."""
 
 _CLEAR = 1.96
 """How many standard errors above zero a key's share must be before a mean among its holders means anything."""
@@ -75,7 +60,7 @@ class Keyed(Statistic):
     of
         Which of the three.
     ternary
-        A name of `TERNARY`; none chooses.
+        A name of `ternary_mechanisms()`; none chooses.
 
     Example:
         >>> from hubbub import Random
@@ -97,10 +82,13 @@ class Keyed(Statistic):
         given = self.sparsity
         if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= self.domain.most:
             raise InvalidValue("sparsity", given, f"an integer from 1 to {self.domain.most}, the most that is held")
-        if self.ternary is not None and self.ternary not in TERNARY:
-            raise InvalidValue("mechanism", self.ternary, f"one of {', '.join(TERNARY)}")
-        if self.ternary is not None and self._needs_shares and "frequency" not in TERNARY[self.ternary].answers:
-            able = (name for name, kind in TERNARY.items() if "frequency" in kind.answers)
+        if self.ternary is None:
+            return
+        known = ternary_mechanisms()
+        if self.ternary not in known:
+            raise InvalidValue("mechanism", self.ternary, f"one of {', '.join(known)}")
+        if self._needs_shares and "frequency" not in known[self.ternary].answers:
+            able = (name for name, kind in known.items() if "frequency" in kind.answers)
             raise InvalidValue("mechanism", self.ternary, f"one that tells shares, which are needed: {', '.join(able)}")
 
     @property
@@ -276,6 +264,17 @@ _TITLES = {
 _BOTH: tuple[Quantity, Quantity] = ("mean", "frequency")
 
 
+def ternary_mechanisms() -> dict[str, type[TernaryMechanism]]:
+    """The mechanisms that a key-value question may name.
+
+    Example:
+        >>> sorted(ternary_mechanisms())
+        ['CoCo', 'Collision', 'ExSub', 'NetSeed', 'NetSub']
+    """
+    kinds = {name: kind for name, kind in MECHANISMS.items() if issubclass(kind, TernaryMechanism)}
+    return {name: kind for name, kind in kinds.items() if kind.key_value != "no"}
+
+
 @lru_cache(maxsize=256)
 def _ternary(
     name: str | None, units: int, dimension: int, sparsity: int, shares: bool, mean: float, share: float
@@ -283,8 +282,9 @@ def _ternary(
     """The named mechanism, with parameters for what is told worse; or the one with the smallest error."""
     given: dict[str, Any] = {"epsilon": epsilon_of(units), "dimension": dimension, "sparsity": sparsity}
     if name is not None:
-        return TERNARY[name].best_for("frequency" if shares else "mean", **given)
-    made = [TERNARY[each].best_for(of, **given) for each in _CANDIDATES for of in _BOTH[::-1]]
+        return ternary_mechanisms()[name].best_for("frequency" if shares else "mean", **given)
+    kinds = [kind for kind in ternary_mechanisms().values() if kind.key_value == "chosen"]
+    made = [kind.best_for(of, **given) for kind in kinds for of in _BOTH[::-1]]
 
     def error_and_size(mechanism: TernaryMechanism) -> tuple[float, int]:
         error = mean * mechanism.mse() + (share * mechanism.mse(of="frequency") if shares else 0.0)

@@ -50,7 +50,7 @@ class Archive:
         try:
             import pyarrow.parquet  # noqa: F401
         except ImportError:
-            raise MissingDependency("pyarrow", "analytics") from None
+            raise MissingDependency("pyarrow", "server") from None
         self.folder = folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
 from hubbub.core.hashing import bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
@@ -28,8 +29,9 @@ class FLH(OLH):
 
     The server keeps how often each (function, bucket) was reported, and hashes the domain once a function instead of
     once a report. Privacy is that of OLH. Accuracy is a heuristic: two values that fall together under more of these
-    functions than chance would have it are confused for good, a bias of order 1/sqrt(functions) that no number of
-    reports removes.
+    functions than chance would have it are confused for good, a bias that no number of reports removes. Over random
+    lists of functions its square is (sum of the other values' squared shares) / (functions (g - 1)) on average, which
+    the variance of an estimate includes.
 
     Parameters
     ----------
@@ -41,6 +43,8 @@ class FLH(OLH):
         How many hash functions: a power of two.
     buckets, other
         As in OLH; 0 chooses them.
+    hash
+        The name of the function that a number selects; a spec without a name means "mix32".
 
     Example:
         >>> flh = FLH(epsilon=2.0, domain=1024)
@@ -99,6 +103,14 @@ class FLH(OLH):
         return hash_support(
             seeds, every, self.buckets, np.arange(self.size, dtype=np.uint64), weights=sketch.counts.reshape(-1)
         )
+
+    def _pure(self, counts: NDArray[np.int64], n: int, labels: tuple[str, ...] | None) -> Estimate:
+        estimate = super()._pure(counts, n, labels)
+        squares = np.maximum(estimate.value**2 - estimate.variance, 0.0)
+        # Values that nobody asked for have a share together, and no squares above that of one value that had it all.
+        rest = max(0.0, 1.0 - float(estimate.value.sum())) if counts.size < self.size else 0.0
+        others = np.clip(squares.sum() - squares + rest**2, 0.0, 1.0)
+        return replace(estimate, variance=estimate.variance + others / (self.functions * (self.buckets - 1)))
 
 
 def _seed(function: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from hubbub.core.exact import log_fraction
 from hubbub.core.hashing import bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
+from hubbub.core.spec import added
 from hubbub.core.uniform import bounded
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.choice import TWO_64
@@ -65,6 +66,8 @@ class CoCo(TernaryMechanism):
         How many buckets, even, at least 2 s + 2; 0 chooses the number with the smallest error of the mean.
     low, high
         Of 2^64, the shares of the two buckets of a pair that is hit; 0 chooses them.
+    hash
+        The name of the function that a seed selects; a spec without a name means "mix32".
 
     Example:
         >>> coco = CoCo(epsilon=2.0, dimension=16, sparsity=2)
@@ -77,11 +80,16 @@ class CoCo(TernaryMechanism):
     collision-coco, section 7 (Algorithms 1 and 2, Lemma 3). P_t + P_o is (e^eps+1)/Omega, not half of it.
     """
 
+    whole_only = True
+
+    key_value: ClassVar[Literal["no", "named", "chosen"]] = "named"
     buckets: int = 0
     low: int = 0
     high: int = 0
+    hash: str = added("mix32")
 
     def _resolve(self) -> None:
+        self._one_of("hash", ["mix32"])
         self._resolve_shape()
         if self.buckets == 0:
             self._set("buckets", coco_buckets(self.epsilon, self.dimension, self.sparsity))

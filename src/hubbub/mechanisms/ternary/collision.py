@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from hubbub.core.exact import log_fraction
 from hubbub.core.hashing import bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
+from hubbub.core.spec import added
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.frequency.oracle import unsigned
@@ -52,6 +53,8 @@ class Collision(TernaryMechanism):
         The length of the vectors, and how many entries of one may differ from 0.
     buckets, high
         How many buckets, and of 2^64 the share of one that is hit; 0 chooses those with the smallest error of the mean.
+    hash
+        The name of the function that a seed selects; a spec without a name means "mix32".
 
     Example:
         >>> collision = Collision(epsilon=2.0, dimension=16, sparsity=2)
@@ -66,10 +69,15 @@ class Collision(TernaryMechanism):
     collision-coco, section 5 (Definition 5); the exact error of the mean: `TernaryMechanism.mse`.
     """
 
+    whole_only = True
+
+    key_value: ClassVar[Literal["no", "named", "chosen"]] = "named"
     buckets: int = 0
     high: int = 0
+    hash: str = added("mix32")
 
     def _resolve(self) -> None:
+        self._one_of("hash", ["mix32"])
         self._resolve_shape()
         if self.buckets == 0:
             self._set("buckets", collision_buckets(self.epsilon, self.dimension, self.sparsity))

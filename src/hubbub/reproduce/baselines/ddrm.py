@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from hubbub.mechanisms.ternary.three_way import ThreeWay
+from hubbub.reproduce.baselines.three_way import ThreeWay
 
 __all__ = ["DDRM", "best_selection"]
 

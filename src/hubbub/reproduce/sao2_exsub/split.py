@@ -12,7 +12,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of, units_of
 from hubbub.core.ternary import MOST_DIMENSION
 from hubbub.mechanisms.ternary.exsub import ExSub
-from hubbub.protocols.ask import Ask
 from hubbub.protocols.changes import Changes
 from hubbub.protocols.sao2.reading import Reading
 
@@ -27,8 +26,8 @@ class Split:
 
     Example:
         >>> plan = Split(epsilon=1.0, dimension=1, steps=8, changes=2)
-        >>> [round(ask.mechanism.epsilon, 3) for ask in plan.asks(step=4)]
-        [0.125]
+        >>> plan.mechanisms[3].epsilon
+        0.125
     """
 
     epsilon: float
@@ -63,24 +62,19 @@ class Split:
         """Answers come at once."""
         return True
 
-    def asks(self, step: int) -> list[Ask]:
-        """One ask of everyone.
+    @property
+    def views(self) -> tuple[Changes, ...]:
+        """What is told of every step."""
+        return (self.view,) * self.steps
+
+    def times(self, part: int) -> range:
+        """The one step that a part tells of.
 
         Example:
-            >>> Split(epsilon=1.0, dimension=1, steps=8, changes=2).asks(step=4)[0].cohort.share
-            1.0
+            >>> list(Split(epsilon=1.0, dimension=1, steps=8, changes=2).times(part=3))
+            [4]
         """
-        return [Ask(mechanism=self.mechanism, step=step, view=self.view, standing=True)]
-
-    def part_of(self, ask: Ask) -> int:
-        """Which step an ask is about, from 0.
-
-        Example:
-            >>> plan = Split(epsilon=1.0, dimension=1, steps=8, changes=2)
-            >>> plan.part_of(plan.asks(step=4)[0])
-            3
-        """
-        return ask.step - 1
+        return range(part + 1, part + 2)
 
     def ending(self, step: int) -> list[tuple[int, int]]:
         """The one node of a step.
@@ -109,15 +103,6 @@ class Split:
             5.0
         """
         return float(n.max())
-
-    def spent(self, step: int) -> float:
-        """The part of epsilon that a step takes.
-
-        Example:
-            >>> Split(epsilon=1.0, dimension=1, steps=4, changes=2).spent(step=2)
-            0.25
-        """
-        return 1 / self.steps
 
 
 class _EachStep:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hubbub.core.exact import ceil_div, exp_floor
 from hubbub.mechanisms.frequency.choice import TWO_64
-from hubbub.mechanisms.ternary.pckv_grr import PCKVGRR
+from hubbub.reproduce.baselines.pckv_grr import PCKVGRR
 
 __all__ = ["PCKVAGRR"]
 

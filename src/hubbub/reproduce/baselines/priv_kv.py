@@ -9,7 +9,7 @@ from functools import cached_property
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import ceil_div, exp_floor
-from hubbub.mechanisms.ternary.one_key import OneKey, SignWeights
+from hubbub.reproduce.baselines.one_key import OneKey, SignWeights
 
 __all__ = ["PrivKV"]
 

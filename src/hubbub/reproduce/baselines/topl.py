@@ -9,7 +9,7 @@ from functools import cached_property
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import ceil_div, exp_floor
-from hubbub.mechanisms.ternary.signs import SignVector
+from hubbub.reproduce.baselines.signs import SignVector
 
 __all__ = ["ToPLClipped"]
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.frequency.choice import TWO_64, other_weight, truth_weight
-from hubbub.mechanisms.ternary.one_key import OneKey, SignWeights
+from hubbub.reproduce.baselines.one_key import OneKey, SignWeights
 
 __all__ = ["KVUE"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.sao2.plan import Sao2
-from hubbub.protocols.sao2.split import Split
+from hubbub.reproduce.sao2_exsub.split import Split
 
 __all__ = ["RIVALS", "rival"]
 
@@ -29,7 +29,7 @@ def rival(name: str, *, epsilon: float, dimension: int, steps: int, changes: int
     Example:
         >>> rival("DDRM", epsilon=1.0, dimension=16, steps=32, changes=8).portions.round(2).tolist()
         [0.17, 0.17, 0.17, 0.17, 0.17, 0.17]
-        >>> rival("naive", epsilon=1.0, dimension=16, steps=32, changes=8).spent(step=1)
+        >>> rival("naive", epsilon=1.0, dimension=16, steps=32, changes=8).mechanism.epsilon
         0.03125
     """
     if name not in RIVALS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hubbub.mechanisms.ternary.three_way import ThreeWay
+from hubbub.reproduce.baselines.three_way import ThreeWay
 
 __all__ = ["PCKVUE"]
 

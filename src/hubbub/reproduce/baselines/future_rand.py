@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import exp_floor
-from hubbub.mechanisms.ternary.signs import SignVector
+from hubbub.reproduce.baselines.signs import SignVector
 
 __all__ = ["Annulus", "FutureRand", "best_annulus", "published_annulus"]
 
