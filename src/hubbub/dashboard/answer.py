@@ -113,6 +113,8 @@ class Answer:
         Why nobody may see it.
     lost
         Of a stream of changes: how many reports were due, how many came, and how far the rest may draw each value.
+    smoothed
+        Whether the values are smoothed over time; the intervals are still those of the step's own reports.
     """
 
     question: str
@@ -127,6 +129,7 @@ class Answer:
     spent: float | None = None
     withheld: str | None = None
     lost: Mapping[str, Any] | None = None
+    smoothed: bool = False
 
     @staticmethod
     def of(stored: Mapping[str, Any], *, question: str, step: int, time: float, withheld: str | None) -> Answer:
@@ -148,7 +151,14 @@ class Answer:
         values = Values() if withheld is not None else Values(*told)
         plain = {name: stored[name] for name in ("n", "kind", "bias", "published", "population", "spent")}
         return Answer(
-            question=question, step=step, time=time, values=values, withheld=withheld, lost=stored.get("lost"), **plain
+            question=question,
+            step=step,
+            time=time,
+            values=values,
+            withheld=withheld,
+            lost=stored.get("lost"),
+            smoothed="centre" in stored,
+            **plain,
         )
 
     def ranked(self) -> list[Value]:
