@@ -33,7 +33,7 @@ def watch(
         typer.Argument(help="A CSV, TSV, JSON lines or Parquet file; a row is a device's value at a step."),
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="200,000 invented devices, with a surge.")] = False,
-    method: Annotated[str, typer.Option("--method", "-m", help="How a window is divided, such as LPA.")] = "LPA",
+    method: Annotated[str, typer.Option("--method", "-m", help="How a window is divided, such as LPU.")] = "LPU",
     epsilon: Annotated[
         float, typer.Option("--epsilon", "-e", help="What a device may spend in any w consecutive steps.")
     ] = 1.0,

@@ -58,6 +58,8 @@ class Values(Sequence[Value]):
         A name, an estimate and its variance for each; None where it is not known.
     signed
         Whether they may be below zero.
+    centre
+        Around what their intervals lie, where that is not the values (see `hubbub.Estimate`).
 
     Example:
         >>> [round(end, 3) for end in Values(["a"], [0.5], [0.01])[0][2:5]]
@@ -68,6 +70,7 @@ class Values(Sequence[Value]):
     value: Sequence[float | None] = ()
     variance: Sequence[float | None] = ()
     signed: bool = False
+    centre: Sequence[float | None] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -85,7 +88,9 @@ class Values(Sequence[Value]):
         if value is None or variance is None:
             return Value(code, self.labels[code], value, None, None, self.signed)
         reach = _REACH * math.sqrt(max(variance, 0.0))
-        return Value(code, self.labels[code], value, value - reach, value + reach, self.signed)
+        middle = value if self.centre is None else self.centre[code] or 0.0
+        low, high = min(value, middle - reach), max(value, middle + reach)
+        return Value(code, self.labels[code], value, low, high, self.signed)
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,8 @@ class AnswerCard:
         Why nobody may see it.
     lost
         Of a stream of changes: how many reports were due, how many came, and how far the rest may draw each value.
+    smoothed
+        Whether the values are smoothed over time; the intervals are still those of the step's own reports.
     """
 
     question: str
@@ -122,6 +129,7 @@ class AnswerCard:
     spent: float | None = None
     withheld: str | None = None
     lost: Mapping[str, Any] | None = None
+    smoothed: bool = False
 
     @staticmethod
     def of(stored: Mapping[str, Any], *, question: str, step: int, time: float, withheld: str | None) -> AnswerCard:
@@ -139,10 +147,18 @@ class AnswerCard:
         if withheld is None and not stored["value"] and "stopped" in stored:
             withheld = f"stopped: {stored['stopped']}"
         labels, signed = stored["labels"] or list(map(str, range(len(stored["value"])))), stored["kind"] != "share"
-        values = Values() if withheld is not None else Values(labels, stored["value"], stored["variance"], signed)
+        told = labels, stored["value"], stored["variance"], signed, stored.get("centre")
+        values = Values() if withheld is not None else Values(*told)
         plain = {name: stored[name] for name in ("n", "kind", "bias", "published", "population", "spent")}
         return AnswerCard(
-            question=question, step=step, time=time, values=values, withheld=withheld, lost=stored.get("lost"), **plain
+            question=question,
+            step=step,
+            time=time,
+            values=values,
+            withheld=withheld,
+            lost=stored.get("lost"),
+            smoothed="centre" in stored,
+            **plain,
         )
 
     def ranked(self) -> list[Value]:

@@ -71,13 +71,15 @@ def _highest(ranked: list[Value], scale: Scale) -> Html:
     return join(_listed([_name(one) for one in first], last=" or "), " is the highest; which cannot be told yet.")
 
 
-def bias_text(bias: str) -> str:
+def bias_text(bias: str, *, smoothed: bool = False) -> str:
     """What a kind of bias means.
 
     Example:
         >>> bias_text("none")
         'none: right on average'
     """
+    if smoothed:
+        return "possible: smoothed over time; the intervals are of this step's own reports alone, and hold"
     return _BIAS.get(bias, bias)
 
 

@@ -158,7 +158,7 @@ def _facts(collection: Collection, answers: Sequence[AnswerCard]) -> Html | None
             ("Came in time", None if answer.lost is None else _came(answer)),
             ("Devices", f"{count(answer.population)} or so" if answer.population and not everyone else None),
             ("Made from", None if answer.published else "what was known before, carried on"),
-            ("Bias", bias_text(answer.bias)),
+            ("Bias", bias_text(answer.bias, smoothed=answer.smoothed)),
         ]
     )
 
