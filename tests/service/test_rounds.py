@@ -318,7 +318,7 @@ def crowd(ask: Ask) -> Sketch:
     return ask.mechanism.accumulate(ask.mechanism.randomize([1] * dark + [0] * (size - dark), Random(seed=seed)))
 
 
-@pytest.mark.parametrize("every", [3, 64])
+@pytest.mark.parametrize("every", [3, pytest.param(64, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", METHODS)
 def test_every_stream_says_in_real_time_what_it_says_in_a_simulation(
     method: str, every: int, monkeypatch: pytest.MonkeyPatch

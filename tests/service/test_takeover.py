@@ -153,7 +153,7 @@ def test_a_stream_says_with_many_versions_what_it_says_with_one(method: str):
 
 
 @pytest.mark.parametrize("method", ["LBD", "LBA", "LBU", "LPD", "LPA", "LPU"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_no_window_is_asked_for_more_than_was_promised_whenever_versions_come(method: str, seed: int):
     """Versions at any moment of a step: nobody is asked twice in a window, no window sums to more than epsilon."""
     store, clock, draw = SqliteStore(":memory:"), ManualClock(1000.0), random.Random(seed)
