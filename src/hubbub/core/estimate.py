@@ -141,7 +141,7 @@ class Estimate:
         known = np.isfinite(self.variance)
         finite = np.where(known, self.variance, 0.0)
         variance = rows**2 @ finite
-        if self.noise is not None:
+        if self.noise is not None and self.noise.knows_pairs:
             variance = variance + self.noise.cross_terms(self.value, rows)
         else:
             several = (rows != 0).sum(axis=1) > 1

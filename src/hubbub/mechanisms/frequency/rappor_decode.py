@@ -1,4 +1,4 @@
-"""Decoding RAPPOR: LASSO picks candidates, non-negative least squares says how frequent they are."""
+"""Decoding RAPPOR: LASSO says which candidates to account for; each is then estimated beside those by least squares."""
 
 from __future__ import annotations
 
@@ -17,15 +17,22 @@ __all__ = ["decode"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 ROUNDS = 8
+_CERTAIN = 1e-6
+_CHUNK = 1 << 12
 
 
 def decode(rappor: Rappor, sketch: Sketch, codes: NDArray[Any]) -> tuple[Floats, Floats]:
-    """The shares of the candidates, and their variances given the selection.
+    """The shares of the candidates, selected or not, and their variances.
 
     Each bit of each cohort is an equation: the unbiased share of the cohort that set it is the sum of the shares of the
     candidates that set it, a background (what everyone else sets, alike for all bits), and noise of known variance,
     by which it is divided. The LASSO's penalty is the universal one, sqrt(2 ln candidates) noise standard deviations a
     column. Without the background, rare values that nobody can tell apart would be laid to candidates by chance.
+
+    Every candidate is estimated by least squares beside the background and the *other* candidates that were selected.
+    So whether it was selected itself does not matter to its estimate, which may be negative, and to its interval: that
+    of a candidate left out is as wide as that of one kept. What the selection missed, and what nobody listed, lies
+    on bits at random: the residuals tell how much that is, and widen all intervals alike.
 
     Example:
         >>> from hubbub import Random, Rappor
@@ -47,22 +54,37 @@ def decode(rappor: Rappor, sketch: Sketch, codes: NDArray[Any]) -> tuple[Floats,
     rows = rows.reshape(len(codes), -1)
     weight = np.where(rows >= 0, scale[rows] ** 2, 0.0).sum(axis=1)
     penalty = np.sqrt(weight) * math.sqrt(2 * math.log(max(2, len(codes))))
-    kept, background = _select(rows, scale, target, penalty)
-
-    value, variance = np.zeros(len(codes)), 1 / np.maximum(weight, 1e-300)
-    if kept.size:
-        from scipy.optimize import nnls
-
-        design = np.column_stack([*(_column(rows[one], scale) for one in kept), scale])
-        value[kept] = nnls(design, target)[0][:-1]
-        held = np.append(value[kept] > 0, background > 0)
-        spread = np.diag(np.linalg.pinv(design[:, held].T @ design[:, held], hermitian=True))
-        variance[kept[held[:-1]]] = spread[: int(held[:-1].sum())]
-    return value, variance
+    kept = _select(rows, scale, target, penalty)
+    return _beside(rows, scale, target, weight, kept)
 
 
-def _select(rows: Ints, scale: Floats, target: Floats, penalty: Floats) -> tuple[Ints, float]:
-    """The candidates that the LASSO keeps, and the background; each is fitted to what the other leaves, in turn."""
+def _beside(rows: Ints, scale: Floats, target: Floats, weight: Floats, kept: Ints) -> tuple[Floats, Floats]:
+    """Each candidate's coefficient in the regression on it, the kept ones and the background; and its variance."""
+    basis, corner = np.linalg.qr(np.column_stack([scale, *(_column(rows[one], scale) for one in kept)]))
+    known = np.abs(np.diag(corner)) > _CERTAIN * np.abs(corner).max()  # two candidates of the same bits: one is enough
+    if not known.all():
+        return _beside(rows, scale, target, weight, kept[known[1:]])
+    fitted = basis.T @ target
+    rest = target - basis @ fitted
+    noise = max(1.0, float(rest @ rest) / max(target.size - basis.shape[1], 1))
+
+    value, variance = np.zeros(len(rows)), np.full(len(rows), np.inf)
+    inverse = np.linalg.inv(corner)
+    value[kept], variance[kept] = (inverse @ fitted)[1:], (inverse**2).sum(axis=1)[1:]
+    for start in range(0, len(rows), _CHUNK):
+        some = rows[start : start + _CHUNK]
+        scaled = np.where(some >= 0, scale[some], 0.0)
+        explained = (np.einsum("ck,ckb->cb", scaled, basis[some]) ** 2).sum(axis=1)
+        own = weight[start : start + _CHUNK] - explained  # what of the candidate the others do not say already
+        place = start + np.flatnonzero(own > _CERTAIN * weight[start : start + _CHUNK])
+        place = place[~np.isin(place, kept)]
+        own, along = own[place - start], (scaled * rest[some]).sum(axis=1)[place - start]
+        value[place], variance[place] = along / own, 1 / own
+    return value, noise * variance
+
+
+def _select(rows: Ints, scale: Floats, target: Floats, penalty: Floats) -> Ints:
+    """The candidates that the LASSO keeps; they and the background are fitted to what the other leaves, in turn."""
     from hubbub.kernels.lasso import nonnegative_lasso
 
     background = 0.0
@@ -72,7 +94,7 @@ def _select(rows: Ints, scale: Floats, target: Floats, penalty: Floats) -> tuple
         fitted = sum((share[one] * _column(rows[one], scale) for one in kept), np.zeros_like(target))
         background = max(float(np.mean((target - fitted) / scale)), 0.0)
     most = target.size // 2  # with as many unknowns as equations least squares would only amplify the noise
-    return np.sort(kept[np.argsort(-share[kept], kind="stable")[:most]]), background
+    return np.sort(kept[np.argsort(-share[kept], kind="stable")[:most]])
 
 
 def _column(rows: Ints, scale: Floats) -> Floats:

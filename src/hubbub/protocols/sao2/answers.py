@@ -214,7 +214,7 @@ class Answers:
         """What was told of a part and its variances, a row a node."""
         mechanism, n = self.plan.mechanisms[part], int(self.n[part])
         if not self.plan.online:  # the sketch is whole
-            told = mechanism.estimate(self.sketch(part))
+            told = mechanism.estimate(self.sketch(part), signs=True)
             spread = told.spread if told.spread is not None else np.abs(told.value) * (1 - np.minimum(1, told.value**2))
             value, variance = told.value, told.variance + spread / n
         else:
