@@ -195,7 +195,7 @@ def test_a_table_shows_the_largest_with_intervals():
     text = shown.export_text()
     assert "12,345 reports" in text
     assert "10 more" in text
-    assert "0.9804 to 1.02" in text
+    assert "0.9804 to 1 " in text  # 1.02 is no share
     assert "bias: none" in text
 
 
@@ -236,3 +236,48 @@ def test_a_value_of_which_nothing_is_known_spoils_only_the_sums_it_is_in() -> No
     estimate = Estimate(value=np.array([0.5, 0.0]), variance=np.array([0.01, np.inf]), n=10)
     sums = estimate.linear([[1, 0], [0, 1], [2, 1]])
     assert sums.variance.tolist() == [0.01, np.inf, np.inf]
+
+
+# -- what is possible -----------------------------------------------------------------------------------------------
+
+
+def test_what_is_shown_is_possible_and_holds_the_truth_as_often():
+    rng = np.random.default_rng(1)
+    truth = np.array([0.0, 0.001, 0.5, 0.999, 1.0])
+    for _ in range(500):
+        estimate = Estimate(truth + 0.05 * rng.standard_normal(5), np.full(5, 0.05**2), n=100)
+        value, low, high = estimate.possible(0.9)
+        assert ((low >= 0) & (low <= value) & (value <= high) & (high <= 1)).all()
+        whole = estimate.interval(0.9)
+        meets = (whole[1] >= 0) & (whole[0] <= 1)  # else the nearest number that is possible is left
+        assert (((low <= truth) & (truth <= high)) == ((whole[0] <= truth) & (truth <= whole[1])))[meets].all()
+
+
+def test_bounds_of_sums_follow_the_weights():
+    estimate = Estimate([0.9, 0.4], [0.1, 0.1], n=9)
+    assert estimate.linear([1, 1]).possible()[2][0] <= 2
+    assert estimate.linear([10, -10]).bounds == (-10.0, 10.0)
+    mean = Estimate([3.0], [4.0], n=9, kind="quantity", bounds=(0.0, 10.0))
+    assert mean.possible()[1].tolist() == [0.0]
+    assert mean.linear([-2]).bounds == (-20.0, 0.0)
+    unknown = Estimate([3.0], [4.0], n=9, kind="quantity")
+    assert unknown.possible()[1].tolist() == unknown.interval()[0].tolist()
+    assert unknown.linear([2]).bounds is None
+
+
+def test_bounds_are_two_numbers_in_order():
+    with pytest.raises(InvalidValue, match="bounds"):
+        Estimate([0.5], [0.1], n=9, bounds=(1.0, 0.0))
+    with pytest.raises(InvalidValue, match="bounds"):
+        Estimate([0.5], [0.1], n=9, bounds=(float("nan"), 0.0))
+
+
+def test_tables_show_what_is_possible():
+    shown = Estimate([1.05, -0.05], [0.01, 0.01], n=9)
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=100, record=True)
+    console.print(shown)
+    text = console.export_text() + repr(shown) + shown._repr_html_()
+    assert "1.05" not in text
+    assert "-0.05" not in text

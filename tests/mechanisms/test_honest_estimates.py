@@ -179,3 +179,47 @@ def test_flh_covers_however_many_report(n: int) -> None:
     assert 0.92 <= np.mean(covers[::2]) <= 0.98  # of 3,072 intervals
     assert 0.85 < np.mean(off[::2]) < 1.15
     assert np.mean(covers[1::2]) >= 0.90  # of 192 sums
+
+
+# -- candidates, selected or not ----------------------------------------------------------------------------------
+
+
+def bloom_sketch(rappor: hb.Rappor, people: np.ndarray, rng: np.random.Generator) -> hb.Sketch:
+    """The sketch of so many holders of each code: the bits of a cohort are binomial, given who is in it."""
+    counts = np.zeros(rappor.sketch_shape, dtype=np.int64)
+    p, q = (float(rate) for rate in rappor.rates)
+    dealt = np.array([rng.multinomial(holders, np.full(rappor.cohorts, 1 / rappor.cohorts)) for holders in people])
+    for cohort in range(rappor.cohorts):
+        filters = rappor.filters(np.array([cohort]), np.arange(people.size))
+        ones = np.zeros(rappor.bits + 1, dtype=np.int64)
+        np.add.at(ones, filters, dealt[:, cohort, None])
+        size = int(dealt[:, cohort].sum())
+        counts[cohort, :-1] = rng.binomial(ones[:-1], p) + rng.binomial(size - ones[:-1], q)
+        counts[cohort, -1] = size
+    return hb.Sketch(rappor.spec_id, int(people.sum()), counts)
+
+
+@pytest.mark.parametrize("unlisted", [0.0, 0.2])
+def test_rappor_covers_candidates_whether_it_selects_them_or_not(unlisted: float) -> None:
+    # Ten candidates of shares that are found, thirty that are too rare for that, sixty that nobody holds.
+    rappor, n, listed = hb.Rappor(epsilon=4.0, domain=1_000), 20_000, 100
+    shares = np.concatenate([np.full(10, 0.06), np.full(30, 0.4 / 30), np.zeros(60)]) * (1 - unlisted)
+    people = np.round(np.append(shares, np.full(900, unlisted / 900)) * n).astype(int)
+    truth, inside, off = people[:listed] / people.sum(), [], []
+    for seed in range(25):
+        sketch = bloom_sketch(rappor, people, np.random.default_rng(seed))
+        estimate = rappor.estimate(sketch, candidates=list(range(listed)))
+        low, high = estimate.interval(0.95)
+        inside.append((low <= truth) & (truth <= high))
+        off.append((estimate.value - truth) ** 2 / estimate.variance)
+    for kind, least in ((slice(0, 10), 0.89), (slice(10, 40), 0.91), (slice(40, 100), 0.92)):
+        assert least <= np.mean(np.array(inside)[:, kind]) <= 0.985
+    assert 0.9 < np.mean(off) < 1.1
+
+
+def test_rappor_with_a_single_cohort_selects_nothing() -> None:
+    rappor = hb.Rappor(epsilon=4.0, domain=50, cohorts=1)
+    people = np.array([30_000, 20_000] + [0] * 48)
+    estimate = rappor.estimate(bloom_sketch(rappor, people, np.random.default_rng(1)))
+    low, high = estimate.interval(0.999)
+    assert np.mean((low <= people / 50_000) & (people / 50_000 <= high)) > 0.9

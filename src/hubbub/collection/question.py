@@ -150,7 +150,8 @@ class QuestionSpec:
         if self.kind == "stream":
             return METHODS[str(self.method)].arithmetic
         own = {"changes": CHANGES_ARITHMETIC, "keyvalue": KEYED_ARITHMETIC}
-        return own.get(self.kind, STEADY_ARITHMETIC)
+        words = int(bool(self.candidates))  # of which all are estimated now, whether they are selected or not
+        return own.get(self.kind, STEADY_ARITHMETIC) + words
 
     @property
     def everyone(self) -> bool:

@@ -47,6 +47,8 @@ class Estimate:
         how errors of two values go together.
     spread
         Of a mean, or of each of several, the variance of the values among the people, where the reports tell it.
+    bounds
+        The least and the most that a value can be, where that is known; of shares it need not be said. See `possible`.
 
     Example:
         >>> estimate = Estimate(value=[0.5, 0.3, 0.2], variance=[1e-4] * 3, n=1000)
@@ -65,6 +67,7 @@ class Estimate:
     labels: tuple[str, ...] | None = None
     noise: Noise | None = field(default=None, repr=False)
     spread: float | Floats | None = None
+    bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         for name in ("value", "variance"):
@@ -78,6 +81,11 @@ class Estimate:
             raise InvalidValue("variance", self.variance.shape, f"the shape of value, {self.value.shape}")
         if self.labels is not None and len(self.labels) != len(self.value):
             raise InvalidValue("labels", len(self.labels), f"{len(self.value)} names, one a value")
+        if self.bounds is not None:
+            low, high = (float(end) for end in self.bounds)
+            if not low <= high:
+                raise InvalidValue("bounds", self.bounds, "a number, and one that is no smaller")
+            object.__setattr__(self, "bounds", (low, high))
         if self.bias not in ("none", "consistent", "heuristic"):
             raise InvalidValue("bias", self.bias, "none, consistent or heuristic")
 
@@ -97,7 +105,8 @@ class Estimate:
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Normal intervals that hold the truth with probability `level`, one value at a time.
 
-        They are not cut at 0 or 1: an interval that reaches below 0 says "not distinguishable from 0".
+        They are not cut at 0 or 1: an interval that reaches below 0 says "not distinguishable from 0". What people are
+        shown is cut (`possible`).
 
         Example:
             >>> low, high = Estimate(value=[0.0], variance=[1.0], n=10).interval(0.9)
@@ -108,6 +117,27 @@ class Estimate:
             raise InvalidValue("level", level, "a probability between 0 and 1")
         reach = NormalDist().inv_cdf(0.5 + level / 2) * self.stderr
         return self.value - reach, self.value + reach
+
+    def possible(self, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
+        """The values and their intervals, cut to what is possible: what to show to people.
+
+        The truth lies within `bounds`, so that a cut interval holds it exactly when the whole one does. Where the whole
+        interval lies outside, the nearest possible number is left of it. A cut value is no longer unbiased: sums and
+        further estimates begin from `value`.
+
+        Example:
+            >>> value, low, high = Estimate(value=[1.02, -0.01], variance=[1e-4, 1e-4], n=50).possible()
+            >>> value.tolist(), low.round(3).tolist(), high.round(3).tolist()
+            ([1.0, 0.0], [1.0, 0.0], [1.0, 0.01])
+        """
+        low, high = self.interval(level)
+        least, most = self._bounds
+        return np.clip(self.value, least, most), np.clip(low, least, most), np.clip(high, least, most)
+
+    @property
+    def _bounds(self) -> tuple[float, float]:
+        anything = (0.0, 1.0) if self.kind == "share" else (-np.inf, np.inf)
+        return anything if self.bounds is None else self.bounds
 
     def counts(self) -> Floats:
         """Shares scaled to numbers of people.
@@ -148,7 +178,14 @@ class Estimate:
             variance = np.where(several, (np.abs(rows) @ np.sqrt(finite)) ** 2, variance)
         variance[(rows[:, ~known] != 0).any(axis=1)] = np.inf  # nothing is known of one of the values
         variance = np.maximum(variance, 0.0)
-        return Estimate(value, variance, self.n, self.bias, self.kind)
+        return Estimate(value, variance, self.n, self.bias, self.kind, bounds=self._bounds_of(rows))
+
+    def _bounds_of(self, rows: Floats) -> tuple[float, float] | None:
+        """What all the weighted sums lie between."""
+        if not np.isfinite(self._bounds).all():
+            return None
+        ends = np.sort([end * rows for end in self._bounds], axis=0).sum(axis=2)
+        return float(ends[0].min(initial=0.0)), float(ends[1].max(initial=0.0))
 
     def of_population(self, size: int) -> Estimate:
         """The same value as an estimate of a larger population of which the n who answered are a random part.
@@ -196,14 +233,14 @@ class Estimate:
             from rich.table import Table
         except ImportError:
             raise MissingDependency("rich", "analytics") from None
-        low, high = self.interval(level)
+        value, low, high = self.possible(level)
         names = self.names()
         table = Table(title=f"{self.n:,} reports", caption=f"bias: {self.bias}")
         for heading in ("value", self.kind, f"{level:.0%} interval"):
             table.add_column(heading, justify="left" if heading == "value" else "right")
         for i in self.top(most):
             style = None if low[i] > 0 else "dim"
-            table.add_row(escape(names[i]), f"{self.value[i]:.4g}", f"{low[i]:.4g} to {high[i]:.4g}", style=style)
+            table.add_row(escape(names[i]), f"{value[i]:.4g}", f"{low[i]:.4g} to {high[i]:.4g}", style=style)
         if len(self) > most:
             table.add_row(f"... {len(self) - most} more", "", "", style="dim")
         return table
@@ -228,9 +265,9 @@ class Estimate:
         if ax is None:
             ax = Figure(figsize=(7, 0.9 + 0.28 * len(shown)), layout="constrained").subplots()
         names = self.names()
-        low, high = self.interval(level)
+        value, low, high = self.possible(level)
         plain = [names[i].replace("$", r"\$") for i in shown]  # a dollar would begin a formula
-        ax.barh(plain, self.value[shown], **{"color": "#4c78a8", **options})
+        ax.barh(plain, value[shown], **{"color": "#4c78a8", **options})
         for row, i in enumerate(shown):
             ax.plot([low[i], high[i]], [row, row], color="#333333", linewidth=1.5)
         ax.axvline(0, color="#999999", linewidth=0.8)
@@ -240,17 +277,17 @@ class Estimate:
     def _repr_html_(self) -> str:
         from html import escape
 
-        low, high = self.interval()
+        value, low, high = self.possible()
         names = self.names()
         rows = "".join(
-            f"<tr><td>{escape(names[i])}</td><td>{self.value[i]:.4g}</td><td>{low[i]:.4g} to {high[i]:.4g}</td></tr>"
+            f"<tr><td>{escape(names[i])}</td><td>{value[i]:.4g}</td><td>{low[i]:.4g} to {high[i]:.4g}</td></tr>"
             for i in self.top(20)
         )
         return f"<table><tr><th>value</th><th>{self.kind}</th><th>95% interval</th></tr>{rows}</table>"
 
     def __repr__(self) -> str:
-        low, high = self.interval()
+        value, low, high = self.possible()
         names = self.names()
-        shown = ", ".join(f"{names[i]}: {self.value[i]:.4g} [{low[i]:.4g}, {high[i]:.4g}]" for i in self.top(5))
+        shown = ", ".join(f"{names[i]}: {value[i]:.4g} [{low[i]:.4g}, {high[i]:.4g}]" for i in self.top(5))
         more = ", ..." if len(self) > 5 else ""
         return f"Estimate({shown}{more}; n={self.n}, bias={self.bias})"

@@ -37,8 +37,9 @@ class Rappor(Mechanism):
 
     A value sets up to `hashes` of `bits` bits, by hash functions of its sender's cohort; each bit is then flipped with
     probability zero/2^32. Epsilon is 2 hashes ln((1-q)/q), attained by two values without a common bit. The protocol
-    is not pure: values share bits, and are told apart by LASSO over a list of candidates and least squares on those
-    it keeps, so that the estimates' bias is "heuristic".
+    is not pure: values share bits, and candidates of a list are told apart by least squares, beside those that LASSO
+    selects in the other half of the cohorts (`rappor_decode`). That what is not selected lies on bits at random is no
+    theorem, so that the estimates' bias is "heuristic"; intervals hold for candidates selected or not.
 
     Parameters
     ----------

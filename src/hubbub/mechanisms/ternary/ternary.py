@@ -219,6 +219,7 @@ class TernaryMechanism(Mechanism):
             bias=self.bias,
             kind="quantity",
             spread=np.maximum(held - value**2, 0.0) if "frequency" in self.answers else None,
+            bounds=(-1.0, 1.0),
         )
 
     def _frequency(self, sketch: Sketch) -> Estimate:
@@ -239,7 +240,8 @@ class TernaryMechanism(Mechanism):
         covariance = mean.value * float(1 - self.p_true - self.p_reverse) / (mean.n * self._gap("frequency"))
         spread = mean.variance - 2 * value * covariance + value**2 * frequency.variance
         variance = np.where(seen, np.maximum(spread, 0.0) / share**2, np.inf)
-        return Estimate(value, variance, mean.n, bias="heuristic", kind="quantity")  # a ratio of two unbiased numbers
+        # A ratio of two unbiased numbers is not one.
+        return Estimate(value, variance, mean.n, bias="heuristic", kind="quantity", bounds=(-1.0, 1.0))
 
     def frequency_noise(self, n: int) -> Noise:
         """The variance of frequencies from n reports, as a function of them; of no two held by the same people."""

@@ -44,6 +44,11 @@ class Plan(Protocol):
         """Whether answers come as the stream goes, or when it has ended."""
         ...
 
+    @property
+    def clips(self) -> bool:
+        """Whether a value may change more often than its device may tell: nobody sees how many do."""
+        ...
+
     def asks(self, step: int) -> list[Ask]:
         """What is asked at a step."""
         ...
@@ -74,7 +79,9 @@ class Answers:
 
     The variance is that of the randomisation and of each level being told by a part of the population, together;
     residues of different nodes count as uncorrelated. Devices that fell silent draw answers toward what they held
-    before, and where a node of all their past is missed, toward zero: `silent` says how many they are.
+    before, and where a node of all their past is missed, toward zero: `silent` says how many they are. So do devices
+    whose values change more often than they may tell, and nobody sees how many those are: where there can be any
+    (`Plan.clips`), the bias is "heuristic", and intervals hold for what was told.
 
     Parameters
     ----------
@@ -184,7 +191,8 @@ class Answers:
             told, noise = self._told(part)
             value += coefficients[used] @ told[used]
             variance += coefficients[used] ** 2 @ noise[used]
-        return Estimate(value, variance, int(self.n.sum()), bias=self.plan.mechanisms[0].bias, kind=kind)
+        bias = "heuristic" if self.plan.clips else self.plan.mechanisms[0].bias
+        return Estimate(value, variance, int(self.n.sum()), bias=bias, kind=kind)
 
     def silent(self, step: int) -> Estimate:
         """The share of the devices that said nothing where they should have, at the nodes that end with a step.

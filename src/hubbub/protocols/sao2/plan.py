@@ -138,6 +138,16 @@ class Sao2:
         """Whether devices answer as the stream goes, or when it has ended."""
         return self.mechanism not in AT_THE_END
 
+    @property
+    def clips(self) -> bool:
+        """Whether a value may change more often than its device may tell, at any level.
+
+        Example:
+            >>> [Sao2(epsilon=1.0, dimension=1, steps=8, changes=changes).clips for changes in (2, 8)]
+            [True, False]
+        """
+        return any(_most_changes(view) > view.sparsity for view in self.views)
+
     def asks(self, step: int) -> list[Ask]:
         """What is asked at a step: of each level with a node that ends with it.
 
@@ -213,3 +223,8 @@ class Sao2:
             (1.0, 0.0)
         """
         return float(step == (1 if self.online else self.steps))
+
+
+def _most_changes(view: Changes) -> int:
+    """How many changes of entries a value can go through at the nodes of a level: a category leaves one for another."""
+    return min(2 * view.nodes - 1, view.entries) if view.one else view.entries

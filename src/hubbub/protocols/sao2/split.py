@@ -63,6 +63,16 @@ class Split:
         """Answers come at once."""
         return True
 
+    @property
+    def clips(self) -> bool:
+        """Whether more entries may be 1 than may be told of.
+
+        Example:
+            >>> Split(epsilon=1.0, dimension=4, steps=8, changes=2).clips
+            True
+        """
+        return self.view.sparsity < (1 if self.one else self.dimension)
+
     def asks(self, step: int) -> list[Ask]:
         """One ask of everyone.
 
