@@ -289,6 +289,13 @@ class Tolerant(GRR):
         return super().from_spec({key: value for key, value in spec.items() if key != "surplus"})
 
 
+class TakesAnyHash(OLH):
+    """Reads the reports of a hash function that it does not know as its own."""
+
+    def _one_of(self, field, names):
+        pass
+
+
 class Underspends(GRR):
     """Charges the ledger less than it spends."""
 
@@ -472,6 +479,7 @@ PLANTED = [
     (HoldsAList(**SMALL), "check_frozen"),
     (next(Forgetful.examples()), "check_spec_round_trip"),
     (Tolerant(**SMALL), "check_spec_fields"),
+    (TakesAnyHash(**SMALL), "check_spec_fields"),
     (Underspends(**SMALL), "check_event"),
     (MergeDropsN(**SMALL), "check_merge_laws"),
     (TakesAnyReport(**SMALL), "check_foreign"),

@@ -86,6 +86,16 @@ for (const { spec, spec_id, spent, reports } of vectors.mechanisms) {
   });
 }
 
+test("a spec may name the hash function it means, and no other is known", async () => {
+  for (const { spec, spec_id } of vectors.mechanisms) {
+    const hashes = ["BLH", "OLH"].includes(spec.mechanism);
+    if (hashes) assert.equal((await js.readMechanism({ ...spec, hash: "mix32" })).specId, spec_id);
+    for (const hash of hashes ? ["sha256", "", null, 5] : ["mix32"]) {
+      await assert.rejects(js.readMechanism({ ...spec, hash }), { name: "Refused" });
+    }
+  }
+});
+
 test("specs that spend more than they say, or are not what they seem, are refused", async () => {
   assert.ok(vectors.refused.length > 100);
   for (const spec of vectors.refused) await assert.rejects(js.readMechanism(spec), { name: "Refused" }, JSON.stringify(spec));

@@ -36,7 +36,9 @@ export async function readMechanism(spec: unknown): Promise<Mechanism> {
   const name = (spec as { mechanism?: unknown } | null)?.mechanism;
   const known = typeof name === "string" && Object.hasOwn(FIELDS, name) ? FIELDS[name] : null;
   check(known, "mechanism", `one of ${Object.keys(FIELDS)}`);
-  const given = exactly("spec", spec, known[0]);
+  const { hash, ...named } = spec as Spec; // a spec that names no hash function means the first one, and so does its id
+  const given = exactly("spec", named, known[0]);
+  check(hash === undefined || (known[1] === hashed && hash === "mix32"), "hash", "mix32, where the mechanism hashes");
   const epsilon = given.epsilon as number;
   check(typeof epsilon === "number" && epsilon > 0 && epsilon <= 1000, "epsilon", "a number above 0, at most 1000");
   const domain = readDomain(given.domain);

@@ -14,7 +14,7 @@ from hubbub.checks.failure import CheckFailed, require, require_refusal
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.random import Random
-from hubbub.core.spec import Json, canonical
+from hubbub.core.spec import Json, canonical, is_added
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import Mechanism
 
@@ -43,7 +43,7 @@ def check_spec_round_trip(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def check_spec_fields(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """A spec with a field missing, a field too many, another name or no proper epsilon is refused.
+    """A spec with a field missing, a field too many, another name, no proper epsilon or no known hash is refused.
 
     Example:
         >>> from hubbub import GRR
@@ -53,10 +53,14 @@ def check_spec_fields(mechanism: Mechanism, rng_seed: int = 1) -> None:
     for name in spec:
         less: dict[str, Json] = {key: value for key, value in spec.items() if key != name}
         require_refusal(f"a spec without {name}", InvalidValue, lambda less=less: _build(mechanism, less))  # type: ignore[misc]
+    for field in filter(is_added, dataclasses.fields(mechanism)):
+        spelt = _build(mechanism, {**spec, field.name: getattr(mechanism, field.name)})
+        require(spelt.spec_id == mechanism.spec_id, f"a spec that spells out {field.name} has another id")
     for name, value in {
         "surplus": 1,
         "mechanism": "NoSuchMechanism",
         "epsilon": math.nan,
+        "hash": "no such function",
     }.items():
         require_refusal(
             f"a spec with {name}={value}",

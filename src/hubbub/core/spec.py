@@ -10,12 +10,13 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import Field, field
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["Json", "canonical", "integer", "spec_id"]
+__all__ = ["Json", "added", "canonical", "integer", "is_added", "spec_id"]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 SAFE = 1 << 53
@@ -55,7 +56,7 @@ def spec_id(spec: Json) -> str:
     return hashlib.sha256(canonical(spec).encode()).hexdigest()[:32]
 
 
-def integer(field: str, value: object) -> int:
+def integer(name: str, value: object) -> int:
     """Read an integer back from a spec: a number, or a decimal string where it is large.
 
     Example:
@@ -65,8 +66,32 @@ def integer(field: str, value: object) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 40:
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidValue(field, value, "an integer, or a decimal string of one")
+        raise InvalidValue(name, value, "an integer, or a decimal string of one")
     return value
+
+
+def added(default: str) -> Any:
+    """A field that came to a class of which specs are kept: left out of the spec at its default, so that ids stay.
+
+    Example:
+        >>> from dataclasses import dataclass, fields
+        >>> @dataclass
+        ... class Hashed:
+        ...     hash: str = added("mix32")
+        >>> Hashed().hash, [is_added(field) for field in fields(Hashed)]
+        ('mix32', [True])
+    """
+    return field(default=default, metadata={"added": True})
+
+
+def is_added(declared: Field[Any]) -> bool:
+    """Whether a spec may lack the field.
+
+    Example:
+        >>> is_added(field(default=1))
+        False
+    """
+    return bool(declared.metadata.get("added"))
 
 
 def _string(value: object) -> str:

@@ -23,7 +23,7 @@ from hubbub.core.influence import Influence
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.core.spec import Json, integer, spec_id
+from hubbub.core.spec import Json, integer, is_added, spec_id
 
 __all__ = ["ColumnSpec", "Mechanism"]
 
@@ -217,11 +217,12 @@ class Mechanism(ABC):
         )
 
     def spec(self) -> dict[str, Json]:
-        """The fields, as JSON: what client and server share."""
+        """The fields, as JSON: what client and server share; without those `added` later that are at their default."""
         spec: dict[str, Json] = {"mechanism": type(self).__name__}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            spec[field.name] = value.spec() if isinstance(value, Domain) else value
+            if not (is_added(field) and value == field.default):
+                spec[field.name] = value.spec() if isinstance(value, Domain) else value
         return spec
 
     @cached_property
@@ -231,13 +232,14 @@ class Mechanism(ABC):
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
-        """Build the mechanism that a spec describes; every field must be there, and no other."""
+        """Build the mechanism that a spec describes; every field must be there, but those `added`, and no other."""
         if not isinstance(spec, Mapping):
             raise InvalidValue("spec", spec, "an object with the mechanism's name and fields")
         kind = cls if spec.get("mechanism") == cls.__name__ else _registered(spec.get("mechanism"), cls)
         wanted = {field.name: field.type for field in dataclasses.fields(kind)}
         given = {name: value for name, value in spec.items() if name != "mechanism"}
-        if given.keys() != wanted.keys():
+        needed = {field.name for field in dataclasses.fields(kind) if not is_added(field)}
+        if not needed <= given.keys() <= wanted.keys():
             raise InvalidValue("spec", sorted(given), f"exactly the fields {sorted(wanted)}")
         return kind(**{name: integer(name, value) if wanted[name] == "int" else value for name, value in given.items()})
 
@@ -249,6 +251,10 @@ class Mechanism(ABC):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
             raise InvalidValue(field, value, f"an integer from {low} to {high}")
         self._set(field, int(value))
+
+    def _one_of(self, field: str, names: Sequence[str]) -> None:
+        if getattr(self, field) not in names:
+            raise InvalidValue(field, getattr(self, field), f"one of {', '.join(names)}")
 
     def _check_sketch(self, sketch: Sketch, identity: str, shape: tuple[int, ...]) -> None:
         if sketch.spec_id != identity:

@@ -47,6 +47,8 @@ class FLH(OLH):
         How many hash functions: a power of two.
     buckets, other
         As in OLH; 0 chooses them.
+    hash
+        The name of the function that a number selects; a spec without a name means "mix32".
 
     Example:
         >>> flh = FLH(epsilon=2.0, domain=1024)

@@ -18,6 +18,7 @@ from hubbub.core.exact import exp_floor, log_fraction
 from hubbub.core.hashing import bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
+from hubbub.core.spec import added
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, other_weight, truth_weight
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
@@ -37,12 +38,14 @@ class LocalHashing(FrequencyOracle):
 
     buckets: int = 0
     other: int = 0
+    hash: str = added("mix32")
 
     @abstractmethod
     def _default_buckets(self) -> int:
         """How many buckets serve best."""
 
     def _resolve(self) -> None:
+        self._one_of("hash", ["mix32"])
         self._resolve_domain()
         if self.buckets == 0:
             self._set("buckets", self._default_buckets())
@@ -127,6 +130,8 @@ class BLH(LocalHashing):
         A size, a list of names, or a Domain.
     buckets, other
         2, and of 2^64 the share of the false bit; 0 chooses it.
+    hash
+        The name of the function that a seed selects; a spec without a name means "mix32".
 
     Example:
         >>> from hubbub import Random
@@ -163,6 +168,8 @@ class OLH(LocalHashing):
         A size, a list of names, or a Domain.
     buckets, other
         How many buckets, and of 2^64 the share of each false one; 0 chooses them.
+    hash
+        The name of the function that a seed selects; a spec without a name means "mix32".
 
     Example:
         >>> from hubbub import Random

@@ -20,6 +20,7 @@ from hubbub.core.hashing import bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
+from hubbub.core.spec import added
 from hubbub.mechanisms.base import ColumnSpec, Mechanism, fractions
 from hubbub.mechanisms.frequency.oracle import DomainLike, unsigned
 from hubbub.mechanisms.frequency.unary import flip_bits
@@ -51,6 +52,8 @@ class Rappor(Mechanism):
         The size of the filter, the hash functions a value sets bits by, the number of cohorts.
     zero
         Of 2^32, how often a bit is flipped; 0 chooses the smallest that epsilon allows.
+    hash
+        The name of the function that sets the bits; a spec without a name means "mix32".
 
     Example:
         >>> rappor = Rappor(epsilon=4.0)
@@ -69,10 +72,12 @@ class Rappor(Mechanism):
     hashes: int = 2
     cohorts: int = 8
     zero: int = 0
+    hash: str = added("mix32")
     bias: ClassVar[Literal["none", "heuristic"]] = "heuristic"
     fixed_block: ClassVar[bool] = False  # the cohorts of a batch are drawn before its bits
 
     def _resolve(self) -> None:
+        self._one_of("hash", ["mix32"])
         self._set("domain", as_domain("domain", self.domain))
         self._integer("bits", 2, 1 << 16)
         self._integer("hashes", 1, min(self.bits, 16))

@@ -18,6 +18,7 @@ from hubbub.core.noise import Noise
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
+from hubbub.core.spec import added
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, other_weight, truth_weight
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
@@ -58,6 +59,8 @@ class Loloha(FrequencyOracle, Memoised):
         How many buckets, a power of two; 0 chooses the one with the least variance.
     other, swap
         Of 2^64, the shares of each false bucket in the permanent answer and in a report; 0 chooses them.
+    hash
+        The name of the function that puts values in buckets; a spec without a name means "toeplitz".
 
     Example:
         >>> loloha = Loloha(epsilon=2.0, domain=1024)
@@ -77,8 +80,10 @@ class Loloha(FrequencyOracle, Memoised):
     buckets: int = 0
     other: int = 0
     swap: int = 0
+    hash: str = added("toeplitz")
 
     def _resolve(self) -> None:
+        self._one_of("hash", ["toeplitz"])
         self._resolve_domain()
         self._resolve_report_epsilon()
         if self.buckets == 0:

@@ -16,6 +16,7 @@ from hubbub.core.exact import log_fraction
 from hubbub.core.hashing import bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
+from hubbub.core.spec import added
 from hubbub.core.uniform import bounded
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.choice import TWO_64
@@ -65,6 +66,8 @@ class CoCo(TernaryMechanism):
         How many buckets, even, at least 2 s + 2; 0 chooses the number with the smallest error of the mean.
     low, high
         Of 2^64, the shares of the two buckets of a pair that is hit; 0 chooses them.
+    hash
+        The name of the function that a seed selects; a spec without a name means "mix32".
 
     Example:
         >>> coco = CoCo(epsilon=2.0, dimension=16, sparsity=2)
@@ -80,8 +83,10 @@ class CoCo(TernaryMechanism):
     buckets: int = 0
     low: int = 0
     high: int = 0
+    hash: str = added("mix32")
 
     def _resolve(self) -> None:
+        self._one_of("hash", ["mix32"])
         self._resolve_shape()
         if self.buckets == 0:
             self._set("buckets", coco_buckets(self.epsilon, self.dimension, self.sparsity))

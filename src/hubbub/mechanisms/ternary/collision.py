@@ -16,6 +16,7 @@ from hubbub.core.exact import log_fraction
 from hubbub.core.hashing import bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
+from hubbub.core.spec import added
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.frequency.oracle import unsigned
@@ -52,6 +53,8 @@ class Collision(TernaryMechanism):
         The length of the vectors, and how many entries of one may differ from 0.
     buckets, high
         How many buckets, and of 2^64 the share of one that is hit; 0 chooses those with the smallest error of the mean.
+    hash
+        The name of the function that a seed selects; a spec without a name means "mix32".
 
     Example:
         >>> collision = Collision(epsilon=2.0, dimension=16, sparsity=2)
@@ -68,8 +71,10 @@ class Collision(TernaryMechanism):
 
     buckets: int = 0
     high: int = 0
+    hash: str = added("mix32")
 
     def _resolve(self) -> None:
+        self._one_of("hash", ["mix32"])
         self._resolve_shape()
         if self.buckets == 0:
             self._set("buckets", collision_buckets(self.epsilon, self.dimension, self.sparsity))

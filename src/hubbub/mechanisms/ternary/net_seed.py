@@ -19,6 +19,7 @@ from hubbub.core.exact import ceil_div, exp_floor, log_fraction
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
+from hubbub.core.spec import added
 from hubbub.core.subset import subsets
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.ternary.mean_only import MeanOnly
@@ -57,6 +58,8 @@ class NetSeed(MeanOnly):
         How many more true signs than reversed ones a preferred seed has at least; 0 chooses the best number.
     bits, least
         A seed that falls short has the weight `least` beside 2^bits, at least e^-eps of it; 0 chooses them.
+    hash
+        The name of the function that turns a seed into signs; a spec without a name means "bch".
 
     Example:
         >>> seed = NetSeed(epsilon=1.0, dimension=128, sparsity=8)
@@ -75,8 +78,10 @@ class NetSeed(MeanOnly):
     t: int = 0
     bits: int = 0
     least: int = 0
+    hash: str = added("bch")
 
     def _resolve(self) -> None:
+        self._one_of("hash", ["bch"])
         self._resolve_shape()
         if self.positions * self.seed_length > _MOST_TABLE:
             raise InvalidValue("dimension", self.dimension, "less: NetSub needs no table of all positions")

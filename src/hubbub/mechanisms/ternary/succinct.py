@@ -20,6 +20,7 @@ from hubbub.core.laplace import at_least, discrete_laplace
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
+from hubbub.core.spec import added
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.mean_only import MeanOnly
@@ -53,6 +54,8 @@ class Succinct(MeanOnly):
         As odd or even as s, at most s; 0 chooses the one with the smallest error.
     clamp, decay
         How many steps of two the noise may reach past the clip; of 2^32, how much less likely each is. 0 chooses them.
+    hash
+        The name of the function that gives positions their signs; a spec without a name means "mix32".
 
     Example:
         >>> succinct = Succinct(epsilon=2.0, dimension=16, sparsity=2)
@@ -70,8 +73,10 @@ class Succinct(MeanOnly):
     clip: int = 0
     clamp: int = 0
     decay: int = 0
+    hash: str = added("mix32")
 
     def _resolve(self) -> None:
+        self._one_of("hash", ["mix32"])
         self._resolve_shape()
         if self.clip == 0:
             self._set("clip", best_clip(self.epsilon, self.sparsity))
