@@ -33,7 +33,7 @@ class _Equations(NamedTuple):
         """The squared length of each candidate's column."""
         return np.asarray(np.where(self.rows >= 0, self.scale[self.rows] ** 2, 0.0).sum(axis=1))
 
-    def column(self, candidate: int) -> Floats:
+    def column(self, candidate: Any) -> Floats:
         """What a candidate adds to each row, for a share of 1."""
         column = np.zeros_like(self.scale)
         hit = self.rows[candidate][self.rows[candidate] >= 0]

@@ -44,9 +44,8 @@ class Plan(Protocol):
         """Whether answers come as the stream goes, or when it has ended."""
         ...
 
-    @property
-    def clips(self) -> bool:
-        """Whether a value may change more often than its device may tell: nobody sees how many do."""
+    def clips(self, step: int) -> bool:
+        """Whether a value may have changed more often by a step than its device may tell: nobody sees how many do."""
         ...
 
     def asks(self, step: int) -> list[Ask]:
@@ -191,7 +190,7 @@ class Answers:
             told, noise = self._told(part)
             value += coefficients[used] @ told[used]
             variance += coefficients[used] ** 2 @ noise[used]
-        bias = "heuristic" if self.plan.clips else self.plan.mechanisms[0].bias
+        bias = "heuristic" if self.plan.clips(now) else self.plan.mechanisms[0].bias
         return Estimate(value, variance, int(self.n.sum()), bias=bias, kind=kind)
 
     def silent(self, step: int) -> Estimate:

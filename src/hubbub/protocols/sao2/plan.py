@@ -138,15 +138,15 @@ class Sao2:
         """Whether devices answer as the stream goes, or when it has ended."""
         return self.mechanism not in AT_THE_END
 
-    @property
-    def clips(self) -> bool:
-        """Whether a value may change more often than its device may tell, at any level.
+    def clips(self, step: int) -> bool:
+        """Whether a value may have changed more often by a step than its device may tell, at any level.
 
         Example:
-            >>> [Sao2(epsilon=1.0, dimension=1, steps=8, changes=changes).clips for changes in (2, 8)]
-            [True, False]
+            >>> plan = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2)
+            >>> [plan.clips(step) for step in (1, 2, 3, 8)]
+            [False, False, True, True]
         """
-        return any(_most_changes(view) > view.sparsity for view in self.views)
+        return any(_most_changes(view, step // view.span) > view.sparsity for view in self.views)
 
     def asks(self, step: int) -> list[Ask]:
         """What is asked at a step: of each level with a node that ends with it.
@@ -225,6 +225,7 @@ class Sao2:
         return float(step == (1 if self.online else self.steps))
 
 
-def _most_changes(view: Changes) -> int:
-    """How many changes of entries a value can go through at the nodes of a level: a category leaves one for another."""
-    return min(2 * view.nodes - 1, view.entries) if view.one else view.entries
+def _most_changes(view: Changes, nodes: int) -> int:
+    """How many changes of entries a value can go through by so many nodes: a category leaves one for another."""
+    entries = view.dimension * nodes
+    return min(2 * nodes - 1, entries) if view.one else entries
