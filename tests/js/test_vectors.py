@@ -26,6 +26,7 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.spec import canonical
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.first_hash import with_first_hash
 from hubbub.mechanisms.memo.memo import Memoised
 from hubbub.privacy.book import Book
 from hubbub.privacy.budget import Budget, BudgetExceeded
@@ -52,6 +53,8 @@ MECHANISMS: list[Mechanism] = [
     OLH(epsilon=0.25, domain=EMOJI),
     OLH(epsilon=5.9, domain=1 << 20),
     OLH(epsilon=40.0, domain=1 << 32),
+    with_first_hash(BLH(epsilon=1.0, domain=12)),
+    with_first_hash(OLH(epsilon=5.9, domain=1 << 20)),
     OUE(epsilon=1.0, domain=5),
     OUE(epsilon=2.0, domain=8),
     OUE(epsilon=0.001, domain=13),

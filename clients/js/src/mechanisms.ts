@@ -2,7 +2,7 @@ import { type Bytes, view } from "./bytes";
 import { type Domain, readDomain } from "./domain";
 import { check } from "./errors";
 import { type Ratio, fraction, spentBy, within } from "./exact";
-import { bucket, hash32 } from "./hash";
+import { bucket, type Hash, mix32, product32 } from "./hash";
 import type { Random } from "./random";
 import { type Spec, exactly, integer, specId } from "./spec";
 
@@ -21,6 +21,7 @@ export interface Mechanism {
 type Parts = Pick<Mechanism, "remember" | "answer"> & { ratio: Ratio };
 
 const TWO_64 = 1n << 64n;
+const HASHES: Record<string, Hash> = { mix32, product32 };
 const MOST_BITS = 1 << 20;
 const FIELDS: Record<string, [fields: string, build: (spec: Spec, size: number) => Parts]> = {
   GRR: ["domain epsilon mechanism other", direct],
@@ -38,7 +39,9 @@ export async function readMechanism(spec: unknown): Promise<Mechanism> {
   check(known, "mechanism", `one of ${Object.keys(FIELDS)}`);
   const { hash, ...named } = spec as Spec; // a spec that names no hash function means the first one, and so does its id
   const given = exactly("spec", named, known[0]);
-  check(hash === undefined || (known[1] === hashed && hash === "mix32"), "hash", "mix32, where the mechanism hashes");
+  const hashes = hash === undefined || (known[1] === hashed && typeof hash === "string" && Object.hasOwn(HASHES, hash));
+  check(hashes, "hash", `one of ${Object.keys(HASHES)}, where the mechanism hashes`);
+  if (hash !== undefined && hash !== "mix32") given.hash = hash;
   const epsilon = given.epsilon as number;
   check(typeof epsilon === "number" && epsilon > 0 && epsilon <= 1000, "epsilon", "a number above 0, at most 1000");
   const domain = readDomain(given.domain);
@@ -60,12 +63,13 @@ function direct(spec: Spec, size: number): Parts {
 function hashed(spec: Spec, _: number): Parts {
   const buckets = Number(integer("buckets", spec.buckets, 2, 65536));
   const pick = choice(spec, buckets);
+  const hash = HASHES[(spec.hash as string | undefined) ?? "mix32"]!;
   return {
     ratio: pick.ratio,
     answer: (code, random) => {
       const block = random(16);
       const word = (at: number) => view(block).getUint32(at, true);
-      const truth = bucket(hash32(word(0), word(4), code as bigint), buckets);
+      const truth = bucket(hash(word(0), word(4), code as bigint), buckets);
       return Uint8Array.of(...block.slice(0, 8), ...bytesOf(buckets, pick.draw(truth, block, 8)));
     },
   };

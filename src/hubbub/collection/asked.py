@@ -15,6 +15,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.core.exact import exp_floor
 from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.first_hash import with_first_hash
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.basic_rappor import BasicRappor
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
@@ -128,7 +129,7 @@ class Words(Statistic):
         return len(self.candidates)
 
     def mechanism(self, units: int) -> Rappor:
-        return Rappor(epsilon=epsilon_of(units), domain=self.domain)
+        return with_first_hash(Rappor(epsilon=epsilon_of(units), domain=self.domain))
 
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
         return float("nan")
@@ -149,9 +150,9 @@ def _named(name: str, wanted: type[Any]) -> type[Any]:
 @lru_cache(maxsize=4096)
 def _oracle(name: str | None, units: int, domain: Domain) -> FrequencyOracle:
     if name is None:
-        return adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=MOST_BYTES)
+        return with_first_hash(adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=MOST_BYTES))
     oracle: FrequencyOracle = _named(name, FrequencyOracle)(epsilon=epsilon_of(units), domain=domain)
-    return oracle
+    return with_first_hash(oracle)
 
 
 @lru_cache(maxsize=256)

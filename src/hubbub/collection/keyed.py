@@ -16,6 +16,7 @@ from hubbub.core.event import epsilon_of
 from hubbub.core.keyvalue import KeyValue
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.first_hash import with_first_hash
 from hubbub.mechanisms.ternary.coco import CoCo
 from hubbub.mechanisms.ternary.collision import Collision
 from hubbub.mechanisms.ternary.exsub import ExSub
@@ -184,8 +185,8 @@ def _ternary(
     """The named mechanism, with parameters for what is told worse; or the one with the smallest error."""
     given: dict[str, Any] = {"epsilon": epsilon_of(units), "dimension": dimension, "sparsity": sparsity}
     if name is not None:
-        return TERNARY[name].best_for("frequency" if shares else "mean", **given)
-    made = [TERNARY[one].best_for(of, **given) for one in _CANDIDATES for of in _BOTH[::-1]]
+        return with_first_hash(TERNARY[name].best_for("frequency" if shares else "mean", **given))
+    made = [with_first_hash(TERNARY[one].best_for(of, **given)) for one in _CANDIDATES for of in _BOTH[::-1]]
 
     def error_and_size(one: TernaryMechanism) -> tuple[float, int]:
         error = mean * one.mse() + (share * one.mse(of="frequency") if shares else 0.0)

@@ -23,7 +23,7 @@ from hubbub.core.influence import Influence
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.core.spec import Json, integer, is_added, spec_id
+from hubbub.core.spec import Json, first_of, integer, is_added, spec_id
 
 __all__ = ["ColumnSpec", "Mechanism"]
 
@@ -217,11 +217,11 @@ class Mechanism(ABC):
         )
 
     def spec(self) -> dict[str, Json]:
-        """The fields, as JSON: what client and server share; without those `added` later that are at their default."""
+        """The fields, as JSON: what client and server share; without those `added` later that are as at first."""
         spec: dict[str, Json] = {"mechanism": type(self).__name__}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if not (is_added(field) and value == field.default):
+            if not (is_added(field) and value == first_of(field)):
                 spec[field.name] = value.spec() if isinstance(value, Domain) else value
         return spec
 
@@ -238,10 +238,11 @@ class Mechanism(ABC):
         kind = cls if spec.get("mechanism") == cls.__name__ else _registered(spec.get("mechanism"), cls)
         wanted = {field.name: field.type for field in dataclasses.fields(kind)}
         given = {name: value for name, value in spec.items() if name != "mechanism"}
-        needed = {field.name for field in dataclasses.fields(kind) if not is_added(field)}
-        if not needed <= given.keys() <= wanted.keys():
+        firsts = {field.name: first_of(field) for field in dataclasses.fields(kind) if is_added(field)}
+        if not wanted.keys() - firsts.keys() <= given.keys() <= wanted.keys():
             raise InvalidValue("spec", sorted(given), f"exactly the fields {sorted(wanted)}")
-        return kind(**{name: integer(name, value) if wanted[name] == "int" else value for name, value in given.items()})
+        given = {name: integer(name, value) if wanted[name] == "int" else value for name, value in given.items()}
+        return kind(**{**firsts, **given})
 
     def _set(self, field: str, value: object) -> None:
         object.__setattr__(self, field, value)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.hashing import bucket, hash32
+from hubbub.core.hashing import bucket, hash32, spread_seeds
 from hubbub.core.noise import Noise
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
@@ -48,7 +48,7 @@ class FLH(OLH):
     buckets, other
         As in OLH; 0 chooses them.
     hash
-        The name of the function that a number selects; a spec without a name means "mix32".
+        The name of the function that a number selects; "product32", or "mix32", which a spec without one means.
 
     Example:
         >>> flh = FLH(epsilon=2.0, domain=1024)
@@ -81,11 +81,11 @@ class FLH(OLH):
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         draws = rng.uint64(codes.size, 2)
         function = draws[:, 0] & np.uint64(self.functions - 1)
-        truth = bucket(hash32(_seed(function), codes), self.buckets)
+        truth = bucket(hash32(spread_seeds(function), codes, self.hash), self.buckets)
         return {"function": function, "bucket": choose(truth, draws[:, 1], self.other, self.buckets)}
 
     def _seeds(self, public: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:
-        return _seed(public["function"].astype(np.uint64))
+        return spread_seeds(public["function"].astype(np.uint64))
 
     def noise(self, n: int) -> Noise:
         """The variance of shares where no value is confused with another; three values may fall together more often."""
@@ -104,12 +104,12 @@ class FLH(OLH):
     def _cell_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """For every function and bucket, the total weight of the values that fall in it."""
         values = np.flatnonzero(weights)
-        seeds = _seed(np.arange(self.functions, dtype=np.uint64))[:, None]
+        seeds = spread_seeds(np.arange(self.functions, dtype=np.uint64))[:, None]
         found = np.zeros(self.functions * self.buckets)
         step = max(1, _CHUNK // self.functions)
         for start in range(0, values.size, step):
             some = values[start : start + step]
-            cells = bucket(hash32(seeds, some.astype(np.uint64)), self.buckets)
+            cells = bucket(hash32(seeds, some.astype(np.uint64), self.hash), self.buckets)
             cells += self.buckets * np.arange(self.functions)[:, None]
             again = np.broadcast_to(weights[some], cells.shape)
             found += np.bincount(cells.ravel(), weights=again.ravel(), minlength=found.size)
@@ -126,16 +126,13 @@ class FLH(OLH):
     def _support_counts(self, sketch: Sketch) -> NDArray[np.int64]:
         from hubbub.kernels.support import hash_support
 
-        seeds = np.repeat(_seed(np.arange(self.functions, dtype=np.uint64)), self.buckets)
+        seeds = np.repeat(spread_seeds(np.arange(self.functions, dtype=np.uint64)), self.buckets)
         every = np.tile(np.arange(self.buckets), self.functions)
         return hash_support(
-            seeds, every, self.buckets, np.arange(self.size, dtype=np.uint64), weights=sketch.counts.reshape(-1)
+            seeds,
+            every,
+            self.buckets,
+            np.arange(self.size, dtype=np.uint64),
+            weights=sketch.counts.reshape(-1),
+            name=self.hash,
         )
-
-
-def _seed(function: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Spread a function's number over 64 bits."""
-    low, high = (
-        hash32(np.array(word, dtype=np.uint64), function).astype(np.uint64) for word in (0x68756262, 0x75620000)
-    )
-    return low | high << np.uint64(32)

@@ -57,7 +57,7 @@ def decode(rappor: Rappor, sketch: Sketch, codes: NDArray[Any]) -> tuple[Floats,
         >>> from hubbub import Random, Rappor
         >>> rappor = Rappor(epsilon=6.0, domain=3)
         >>> sketch = rappor.accumulate(rappor.randomize([0] * 5000 + [1] * 5000, Random(seed=1)))
-        >>> decode(rappor, sketch, np.arange(3))[0].round(1).tolist()
+        >>> np.abs(decode(rappor, sketch, np.arange(3))[0]).round(1).tolist()
         [0.5, 0.5, 0.0]
     """
     heard = np.flatnonzero(sketch.counts[:, -1])
