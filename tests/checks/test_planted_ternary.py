@@ -18,7 +18,7 @@ from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks
 from hubbub.core.hashing import bucket, hash32
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.ternary.selection import advance, decide, odds
-from hubbub.mechanisms.ternary.weights import Shares
+from hubbub.mechanisms.ternary.weights import BucketWeights
 
 SMALL = {"epsilon": 1.0, "dimension": 4, "sparsity": 2}
 
@@ -147,7 +147,7 @@ class FreshOmega(Collision):
     @cached_property
     def _shares(self):
         low = super()._shares[-1].least
-        return tuple(Shares(c * self.high, low, 0) for c in range(self.sparsity + 1))
+        return tuple(BucketWeights(c * self.high, low, 0) for c in range(self.sparsity + 1))
 
 
 class CollidesTooOften(Collision):

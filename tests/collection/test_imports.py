@@ -34,4 +34,6 @@ def test_a_collection_is_light() -> None:
     modules = done.stdout.split()
     assert not {name.partition(".")[0] for name in modules} & HEAVY
     parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("hubbub.")}
-    assert parts == {f"hubbub.{part}" for part in ("authoring", "collection", "core", "mechanisms", "privacy", "protocols")}
+    assert parts == {
+        f"hubbub.{part}" for part in ("authoring", "collection", "core", "mechanisms", "privacy", "protocols")
+    }

@@ -15,7 +15,7 @@ from hubbub.core.event import Event
 from hubbub.privacy.budget import Budget, BudgetExceeded, Window
 from hubbub.privacy.clock import Clock, Observation, StepClock, StepRefused
 from hubbub.privacy.device_clock import DeviceClock
-from hubbub.privacy.ledger import Entry, Ledger
+from hubbub.privacy.ledger import LedgerEntry, Ledger
 
 # Nothing here is about the disk: where there is one in memory, syncing costs nothing.
 SHELF = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -49,7 +49,7 @@ class Device:
         self.true, self.boot, self.error = 1000, 900, 0
         self.clock = kind(INTERVAL, wall=lambda: self.true + self.error, monotonic=lambda: self.true - self.boot)
         self.debits: list[tuple[int, int, int]] = []  # true time, step, spent
-        self.entries: list[Entry] = []
+        self.entries: list[LedgerEntry] = []
         self.acknowledged: set[bytes] = set()
         self.frozen: dict[int, int] = {}
         self.ledger = Ledger(self.path, BUDGET, clock=self.clock)

@@ -14,7 +14,7 @@ from hubbub.reproduce.harness import REPRODUCTIONS, Context
 from hubbub.reproduce.ldp_ids.figure_5 import figure_5
 from hubbub.reproduce.ldp_ids.numbers import FORMS, after, delays, percentile
 from hubbub.reproduce.ldp_ids.sources import binary, linear, logistic, normal, replay, sine
-from hubbub.reproduce.ldp_ids.sweep import BITS, METHODS, MSE, PAIRS, SPREAD, Setting, mean, scores, sweep, theory
+from hubbub.reproduce.ldp_ids.sweep import BITS, METHODS, MSE, PAIRS, SPREAD, MethodSetting, mean, scores, sweep, theory
 from hubbub.reproduce.ldp_ids.table_2 import PRINTED, SETTINGS, table_2
 from hubbub.reproduce.ldp_ids.table_2 import _claims as bits_claims
 from hubbub.simulate.real_streams import flights_stream, taxi_stream
@@ -96,8 +96,8 @@ def test_bits_of_the_methods_that_do_not_look_at_the_data(make, b):
         "taxi": lambda: replay(here, "taxi", taxi_stream().resampled(40_000).first(steps)),
         "flights": lambda: replay(here, "flights", flights_stream().resampled(40_000).first(steps)),
     }[make]()
-    runs = sweep(here, [(source, Setting(1.0, w))], methods=("LBU", "LSP", "LPU"))
-    bits = {method: mean(runs, source.name, method, Setting(1.0, w), BITS) for method in ("LBU", "LSP", "LPU")}
+    runs = sweep(here, [(source, MethodSetting(1.0, w))], methods=("LBU", "LSP", "LPU"))
+    bits = {method: mean(runs, source.name, method, MethodSetting(1.0, w), BITS) for method in ("LBU", "LSP", "LPU")}
     assert bits["LBU"] == b
     assert bits["LSP"] == pytest.approx((b + 1) * math.ceil(steps / w) / steps, rel=1e-12)
     # An arc holds a 20th of the circle, and so nearly of the devices: 50 steps are 2.5 turns of 40,000, in which only
@@ -109,7 +109,7 @@ def test_errors_on_paper():
     # LBU and LPU: the mean of 300 squared normal numbers, whose standard error is 0.082. Six of them: fails for fewer
     # than one seed in a million. Half the devices or half of epsilon would be a factor of 2 or 4.
     here = context()
-    source, setting = binary(here, "Sin", sine(300), 20_000), Setting(1.0, 10)
+    source, setting = binary(here, "Sin", sine(300), 20_000), MethodSetting(1.0, 10)
     runs = sweep(here, [(source, setting)], methods=("LBU", "LPU"))
     for method in ("LBU", "LPU"):
         on_paper = theory(method, source.question, setting, source.n, mean(runs, "Sin", method, setting, SPREAD))
@@ -126,7 +126,7 @@ def test_adapting_finds_fast_events_that_sampling_misses():
         watched, truth = (table @ np.array(source.events) for table in (run.values, run.truth))
         return [auc(*roc(watched, truth, event_threshold(truth)))]
 
-    runs = sweep(here, [(source, Setting())], methods=("LSP", "LPD", "LPA"), score=area)
+    runs = sweep(here, [(source, MethodSetting())], methods=("LSP", "LPD", "LPA"), score=area)
     areas = {method: float(rows.mean()) for (_, method, _), rows in runs.items()}
     assert min(areas["LPD"], areas["LPA"]) > areas["LSP"] + 0.02
 
@@ -136,7 +136,7 @@ def test_one_stream_serves_every_method_and_setting():
     made = []
     source = binary(here, "Log", logistic(25), 500)
     counted = type(source)(source.name, source.n, lambda run: (made.append(run), source.make(run))[1], source.question)
-    settings = [Setting(1.0, 5), Setting(2.0, 5)]
+    settings = [MethodSetting(1.0, 5), MethodSetting(2.0, 5)]
     seen = []
 
     def score(source, method, setting, run):
@@ -153,7 +153,9 @@ def test_one_stream_serves_every_method_and_setting():
 def test_runs_are_reproducible_and_differ():
     def errors(seed, repeats=2):
         here = context(repeats=repeats, seed=seed)
-        return sweep(here, [(binary(here, "LNS", linear(here, 30), 400), Setting(1.0, 5))], methods=("LBU", "LPA"))
+        return sweep(
+            here, [(binary(here, "LNS", linear(here, 30), 400), MethodSetting(1.0, 5))], methods=("LBU", "LPA")
+        )
 
     first, again, other = errors(1), errors(1), errors(2)
     for key, rows in first.items():
@@ -189,7 +191,7 @@ def test_numbers():
         assert (len(cut.values), cut.truth[0].tolist()) == (5, run.truth[3].tolist())
         return [cut.mse]
 
-    sweep(here, [(source, Setting(1.0, 2))], methods=("LPU",), score=tail)
+    sweep(here, [(source, MethodSetting(1.0, 2))], methods=("LPU",), score=tail)
 
 
 def test_pairs_are_one_method_divided_two_ways():

@@ -18,7 +18,7 @@ from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.probes import count_of
 
 __all__ = [
-    "Enumeration",
+    "OutputTable",
     "covers_every_value",
     "enumerate_outputs",
     "exact_sum",
@@ -32,7 +32,7 @@ _VALUES = 512
 _ENTRIES = 60_000  # exact probabilities computed, at most about so many
 
 
-class Enumeration(NamedTuple):
+class OutputTable(NamedTuple):
     """The exact probabilities of every private part (row) given some values (column), beside one public part."""
 
     outputs: Reports
@@ -55,7 +55,7 @@ def public_rows(mechanism: Mechanism, count: int, rng: Random) -> list[Mapping[s
 
 
 @lru_cache(maxsize=2)  # several checks in a row look at one mechanism
-def enumerate_outputs(mechanism: Mechanism, rng_seed: int) -> tuple[Enumeration, ...]:
+def enumerate_outputs(mechanism: Mechanism, rng_seed: int) -> tuple[OutputTable, ...]:
     """The outputs beside several public parts; nothing where they are too many.
 
     Example:
@@ -64,7 +64,7 @@ def enumerate_outputs(mechanism: Mechanism, rng_seed: int) -> tuple[Enumeration,
         >>> only.prob.shape
         (3, 3)
     """
-    found: list[Enumeration] = []
+    found: list[OutputTable] = []
     rows = public_rows(mechanism, _ROWS, Random(seed=rng_seed))
     for public in rows:
         outputs = mechanism.outputs(public)
@@ -73,7 +73,7 @@ def enumerate_outputs(mechanism: Mechanism, rng_seed: int) -> tuple[Enumeration,
         if len(found) * len(outputs) > _ENTRIES:
             break
         values = mechanism.example_values(_most_values(len(outputs), len(rows)))
-        found.append(Enumeration(outputs, mechanism.prob(outputs, values)))
+        found.append(OutputTable(outputs, mechanism.prob(outputs, values)))
     return tuple(found)
 
 
@@ -94,7 +94,7 @@ def _most_values(outputs: int, rows: int) -> int:
     return min(_VALUES, max(2, _ENTRIES // (outputs * rows)))
 
 
-def worst_ratio(parts: Iterable[Enumeration]) -> Fraction:
+def worst_ratio(parts: Iterable[OutputTable]) -> Fraction:
     """The largest ratio of one output's probabilities under two values.
 
     Example:

@@ -13,13 +13,13 @@ from hubbub.core.estimate import Estimate
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Row", "figure", "rows"]
+__all__ = ["ShareRow", "figure", "rows"]
 
 _LONGEST = 40
 _BLUE, _PALE, _INK, _ORANGE, _GREY = "#4c78a8", "#c3cedb", "#26303a", "#f58518", "#888888"
 
 
-class Row(NamedTuple):
+class ShareRow(NamedTuple):
     """One value: its share in truth, as estimated, its 95% interval, and whether it is more than chance."""
 
     value: str
@@ -30,7 +30,7 @@ class Row(NamedTuple):
     significant: bool
 
 
-def rows(estimate: Estimate, truth: NDArray[np.float64], threshold: float, most: int | None = None) -> list[Row]:
+def rows(estimate: Estimate, truth: NDArray[np.float64], threshold: float, most: int | None = None) -> list[ShareRow]:
     """The largest estimates, largest first.
 
     Example:
@@ -41,7 +41,7 @@ def rows(estimate: Estimate, truth: NDArray[np.float64], threshold: float, most:
     low, high = estimate.interval(0.95)
     names = estimate.names()
     return [
-        Row(
+        ShareRow(
             names[i],
             float(truth[i]),
             float(estimate.value[i]),
@@ -53,11 +53,11 @@ def rows(estimate: Estimate, truth: NDArray[np.float64], threshold: float, most:
     ]
 
 
-def figure(shown: list[Row], names: list[str], threshold: float, title: str) -> Figure:
+def figure(shown: list[ShareRow], names: list[str], threshold: float, title: str) -> Figure:
     """Bars with their intervals against the truth, and the line that chance alone may reach.
 
     Example:
-        >>> drawn = figure([Row("a", 0.2, 0.25, 0.1, 0.4, True)], ["cost in $"], 0.2, "one value")
+        >>> drawn = figure([ShareRow("a", 0.2, 0.25, 0.1, 0.4, True)], ["cost in $"], 0.2, "one value")
         >>> drawn.axes[0].get_xlabel()
         'percent of people'
     """

@@ -16,7 +16,7 @@ from hubbub.cli.output import percent, shorten
 from hubbub.cli.tables import plain_table
 
 if TYPE_CHECKING:
-    from hubbub.cli.beside import Row
+    from hubbub.cli.beside import ShareRow
     from hubbub.demo.crowd import Demo, Other
     from hubbub.privacy.audit import Audit
 
@@ -67,7 +67,7 @@ def server(run: Demo) -> RenderableType:
     )
 
 
-def top(run: Demo, shown: Sequence[Row]) -> RenderableType:
+def top(run: Demo, shown: Sequence[ShareRow]) -> RenderableType:
     """The largest estimates beside the truth."""
     crowd = run.crowd
     name = dict(zip(crowd.labels, crowd.names, strict=True))

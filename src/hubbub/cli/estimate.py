@@ -12,7 +12,7 @@ from hubbub.cli.options import AsJson, Epsilon, Plot
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hubbub.cli.beside import Row
+    from hubbub.cli.beside import ShareRow
     from hubbub.consistency.guide import Purpose
     from hubbub.core.estimate import Estimate
     from hubbub.simulate import ColumnResult
@@ -90,7 +90,7 @@ def _consistent(seen: ColumnResult, fixed: Estimate | None) -> dict[str, float |
 
 
 def _answer(
-    seen: ColumnResult, shown: list[Row], fixed: Estimate | None, purpose: str | None, threshold: float
+    seen: ColumnResult, shown: list[ShareRow], fixed: Estimate | None, purpose: str | None, threshold: float
 ) -> dict[str, Any]:
     share = _consistent(seen, fixed)
     return {
@@ -109,7 +109,7 @@ def _answer(
     }
 
 
-def _table(seen: ColumnResult, shown: list[Row], fixed: Estimate | None) -> Table:
+def _table(seen: ColumnResult, shown: list[ShareRow], fixed: Estimate | None) -> Table:
     from rich.markup import escape
 
     from hubbub.cli.bars import painted
@@ -133,7 +133,7 @@ def _table(seen: ColumnResult, shown: list[Row], fixed: Estimate | None) -> Tabl
     return table
 
 
-def _remarks(shown: list[Row], threshold: float) -> str:
+def _remarks(shown: list[ShareRow], threshold: float) -> str:
     from hubbub.cli.output import percent
 
     heard = sum(row.significant for row in shown)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hubbub.privacy.plan import Plan
-    from hubbub.privacy.predict import Row
+    from hubbub.privacy.predict import Prediction
 
 __all__ = ["plan"]
 
@@ -117,7 +117,7 @@ def _table(made: Plan, domain: int) -> Table:
     return table
 
 
-def _note(row: Row, made: Plan) -> str:
+def _note(row: Prediction, made: Plan) -> str:
     if row.picked:
         return "picked"
     if row.stderr is None:

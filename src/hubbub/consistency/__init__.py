@@ -4,7 +4,7 @@ What a method moves is biased, and says so ("consistent"); only `norm` is not. T
 """
 
 from hubbub.consistency.choose import Choice, choose_method
-from hubbub.consistency.guide import METHODS, Method, answer, consistent
+from hubbub.consistency.guide import METHODS, ConsistencyMethod, answer, consistent
 from hubbub.consistency.mle import mle_apx
 from hubbub.consistency.norm_sub import norm_sub
 from hubbub.consistency.normalise import norm, norm_cut, norm_mul
@@ -17,7 +17,7 @@ from hubbub.consistency.simplex import project_capped_simplex, project_simplex
 __all__ = [
     "METHODS",
     "Choice",
-    "Method",
+    "ConsistencyMethod",
     "PowerLaw",
     "answer",
     "base_cut",

@@ -17,13 +17,13 @@ from hubbub.consistency.power import power, power_ns
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 
-__all__ = ["METHODS", "Method", "Purpose", "answer", "consistent"]
+__all__ = ["METHODS", "ConsistencyMethod", "Purpose", "answer", "consistent"]
 
 Purpose = Literal["single", "frequent", "set"]
 
 
 @dataclass(frozen=True)
-class Method:
+class ConsistencyMethod:
     """A way to make estimates consistent, and what it promises (Table 8.1).
 
     Parameters
@@ -58,18 +58,18 @@ def _base(estimate: Estimate) -> Estimate:
     return estimate
 
 
-METHODS: dict[str, Method] = {
-    "base": Method(_base, non_negative=False, sums_to_one="no", order="strict"),
-    "base-pos": Method(base_pos, non_negative=True, sums_to_one="no"),
-    "post-pos": Method(post_pos, non_negative=True, sums_to_one="no", of_results=True),
-    "base-cut": Method(base_cut, non_negative=True, sums_to_one="no", needs_noise=True),
-    "norm": Method(norm, non_negative=False, sums_to_one="yes", order="strict"),
-    "norm-mul": Method(norm_mul, non_negative=True, sums_to_one="yes"),
-    "norm-cut": Method(norm_cut, non_negative=True, sums_to_one="almost"),
-    "norm-sub": Method(norm_sub, non_negative=True, sums_to_one="yes"),
-    "mle-apx": Method(mle_apx, non_negative=True, sums_to_one="yes", needs_noise=True),
-    "power": Method(power, non_negative=True, sums_to_one="no", needs_noise=True),
-    "power-ns": Method(power_ns, non_negative=True, sums_to_one="yes", needs_noise=True),
+METHODS: dict[str, ConsistencyMethod] = {
+    "base": ConsistencyMethod(_base, non_negative=False, sums_to_one="no", order="strict"),
+    "base-pos": ConsistencyMethod(base_pos, non_negative=True, sums_to_one="no"),
+    "post-pos": ConsistencyMethod(post_pos, non_negative=True, sums_to_one="no", of_results=True),
+    "base-cut": ConsistencyMethod(base_cut, non_negative=True, sums_to_one="no", needs_noise=True),
+    "norm": ConsistencyMethod(norm, non_negative=False, sums_to_one="yes", order="strict"),
+    "norm-mul": ConsistencyMethod(norm_mul, non_negative=True, sums_to_one="yes"),
+    "norm-cut": ConsistencyMethod(norm_cut, non_negative=True, sums_to_one="almost"),
+    "norm-sub": ConsistencyMethod(norm_sub, non_negative=True, sums_to_one="yes"),
+    "mle-apx": ConsistencyMethod(mle_apx, non_negative=True, sums_to_one="yes", needs_noise=True),
+    "power": ConsistencyMethod(power, non_negative=True, sums_to_one="no", needs_noise=True),
+    "power-ns": ConsistencyMethod(power_ns, non_negative=True, sums_to_one="yes", needs_noise=True),
 }
 """Every method of the chapter by name; "base" changes nothing."""
 
@@ -140,7 +140,7 @@ def answer(estimate: Estimate, weights: ArrayLike, method: str = "power-ns") -> 
     return chosen.apply(result)
 
 
-def method_named(name: str) -> Method:
+def method_named(name: str) -> ConsistencyMethod:
     """A method of the table.
 
     Example:

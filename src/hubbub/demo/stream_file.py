@@ -13,7 +13,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.demo.watch_scenes import Scene, Stepwise
 from hubbub.protocols.window import Frequencies, Means, Statistic
-from hubbub.simulate.columns import MISSING, Column, number_of, one_of, read_column
+from hubbub.simulate.columns import MISSING, CodedColumn, number_of, one_of, read_column
 from hubbub.simulate.event_stream import NONE
 
 __all__ = ["file_scene"]
@@ -96,7 +96,7 @@ class _Reading(NamedTuple):
     notes: tuple[str, ...]
 
 
-def _shares(what: Column, watch: str | None) -> _Reading:
+def _shares(what: CodedColumn, watch: str | None) -> _Reading:
     labels = [label for label in what.labels if label not in (MISSING, NONE)]
     if not labels:
         raise InvalidValue("value column", NONE, "at least one other value")
@@ -113,7 +113,7 @@ def _shares(what: Column, watch: str | None) -> _Reading:
     return _Reading(name, held, 0, len(code_of), Frequencies(len(code_of)), weights, (0.0, 1.0), ())
 
 
-def _means(what: Column, column: str, question: Means, cells: int) -> _Reading:
+def _means(what: CodedColumn, column: str, question: Means, cells: int) -> _Reading:
     numbers = np.array([math.nan if label in (MISSING, NONE) else _number(label) for label in what.labels])[what.codes]
     held = question.view(numbers)
     low, high = question.low, question.high
@@ -126,7 +126,7 @@ def _means(what: Column, column: str, question: Means, cells: int) -> _Reading:
     return _Reading(f"mean of {column}", held, low, None, question, np.ones(1), (low, high), (note,))
 
 
-def _read(path: Path, role: str, name: str) -> Column:
+def _read(path: Path, role: str, name: str) -> CodedColumn:
     try:
         column = read_column(path, name)
     except InvalidValue as error:
@@ -150,7 +150,7 @@ def _numbering(labels: tuple[str, ...]) -> str:
     return f"steps: ranked, as they are not consecutive integers; {labels[0]!r} is step 1, {labels[-1]!r} {len(labels)}"
 
 
-def _refuse_twice(when: Column, who: Column) -> None:
+def _refuse_twice(when: CodedColumn, who: CodedColumn) -> None:
     pairs, counts = np.unique(when.codes * len(who.labels) + who.codes, return_counts=True)
     if (counts > 1).any():
         at, which = divmod(int(pairs[np.argmax(counts > 1)]), len(who.labels))

@@ -12,11 +12,11 @@ from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.audit import Audit, audit
 from hubbub.privacy.probes import domain_of
 
-__all__ = ["Audits", "Refused", "audit_all"]
+__all__ = ["Audits", "RefusedSetting", "audit_all"]
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedSetting:
     """A setting that a mechanism's constructor does not accept, and its reason."""
 
     mechanism: str
@@ -28,7 +28,7 @@ class Refused:
 class Audits(list[Audit]):
     """A list of audits, and beside it the settings that were refused."""
 
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedSetting, ...] = ()
 
 
 def audit_all(
@@ -54,13 +54,13 @@ def audit_all(
         (True, ())
     """
     found = Audits()
-    refused: list[Refused] = []
+    refused: list[RefusedSetting] = []
     settings = [(kind, *one) for kind in MECHANISMS.values() for one in _settings(kind, epsilons, domains)]
     for kind, epsilon, size, given in settings:
         try:
             mechanism = kind(epsilon=epsilon, **given)
         except InvalidValue as error:
-            refused.append(Refused(kind.__name__, epsilon, size, str(error)))
+            refused.append(RefusedSetting(kind.__name__, epsilon, size, str(error)))
         else:
             found.append(audit(mechanism))
         if progress is not None:

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 from hubbub.privacy.asked import Asked
 from hubbub.privacy.poisoning import part_text, warns
-from hubbub.privacy.predict import TIE, Row, pick
+from hubbub.privacy.predict import TIE, Prediction, pick
 
 __all__ = ["explained", "moved_far", "reason"]
 
 
-def reason(rows: Sequence[Row], picked: Row, asked: Asked, epsilon: float) -> str:
+def reason(rows: Sequence[Prediction], picked: Prediction, asked: Asked, epsilon: float) -> str:
     """Why the picked oracle, and what the chapter's rule says of the domain's size.
 
     Example:
-        >>> grr = Row("GRR", stderr=0.01, bytes=1, server=1.0)
+        >>> grr = Prediction("GRR", stderr=0.01, bytes=1, server=1.0)
         >>> reason([grr], grr, Asked(domain=2, n=9207, epsilon=1.0), 1.0)
         'GRR has the smallest standard error. d = 2 is below 3 e^eps + 2 = 10.15, where direct encoding (GRR) is best.'
     """
@@ -37,11 +37,11 @@ def reason(rows: Sequence[Row], picked: Row, asked: Asked, epsilon: float) -> st
     )
 
 
-def explained(row: Row, picked: Row, asked: Asked) -> Row:
+def explained(row: Prediction, picked: Prediction, asked: Asked) -> Prediction:
     """The row, with whether it is the picked one and why not.
 
     Example:
-        >>> oue, blh = Row("OUE", stderr=0.010, bytes=128), Row("BLH", stderr=0.012, bytes=9)
+        >>> oue, blh = Prediction("OUE", stderr=0.010, bytes=128), Prediction("BLH", stderr=0.012, bytes=9)
         >>> explained(blh, oue, Asked(domain=1024, n=10_000, epsilon=1.0)).why
         '20% more error than OUE'
     """
@@ -65,11 +65,11 @@ def explained(row: Row, picked: Row, asked: Asked) -> Row:
     return replace(row, why=f"as accurate as {picked.mechanism}, which costs no more")
 
 
-def moved_far(rows: Sequence[Row], picked: Row, asked: Asked) -> tuple[str, ...]:
+def moved_far(rows: Sequence[Prediction], picked: Prediction, asked: Asked) -> tuple[str, ...]:
     """A warning for each oracle that forged reports move much further than they need to.
 
     Example:
-        >>> rows = [Row("OUE", stderr=0.1, shift=0.032), Row("GRR", stderr=0.6, shift=0.749)]
+        >>> rows = [Prediction("OUE", stderr=0.1, shift=0.032), Prediction("GRR", stderr=0.6, shift=0.749)]
         >>> moved_far(rows, rows[0], Asked(domain=128, n=1000, epsilon=1.0))
         ('GRR: if 1% of the reports are forged, they can move a share by 74.9 percentage points, 23 times as far ...
     """

@@ -15,7 +15,7 @@ from hubbub.privacy.budget import Budget, BudgetExceeded, Window
 from hubbub.privacy.clock import Clock, StepClock, StepRefused
 from hubbub.privacy.device_clock import DeviceClock
 from hubbub.privacy.ledger_checks import check_event, check_name, check_same, check_step
-from hubbub.privacy.ledger_entries import ENTRIES, Entries, Entry
+from hubbub.privacy.ledger_entries import ENTRIES, Entries, LedgerEntry
 from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
 from hubbub.privacy.ledger_migrations import from_1
 from hubbub.privacy.ledger_store import TABLES
@@ -29,8 +29,8 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "DeviceClock",
-    "Entry",
     "Ledger",
+    "LedgerEntry",
     "LedgerUnavailable",
     "Spending",
     "Status",
@@ -115,7 +115,7 @@ class Ledger:
         with self._file.transaction():
             self._book.promise(self._promises.values())
 
-    def answer(self, ask_id: str, step: int, event: Event, make: Callable[[], bytes]) -> Entry:
+    def answer(self, ask_id: str, step: int, event: Event, make: Callable[[], bytes]) -> LedgerEntry:
         """Answer an ask once: check step and budget, call `make` to randomise, store bytes and debit, return them.
 
         The same ask again returns the same entry and spends nothing; its `report` is None once it was acknowledged.
@@ -138,7 +138,7 @@ class Ledger:
             report = make()
             if type(report) is not bytes:
                 raise InvalidValue("make", report, "a function that returns bytes")
-            entry = Entry(self._rng.bytes(16), ask_id, step, event.mechanism, event.spec_id, event.spent, report)
+            entry = LedgerEntry(self._rng.bytes(16), ask_id, step, event.mechanism, event.spec_id, event.spent, report)
             self._entries.add(entry)
         return entry
 
@@ -160,7 +160,7 @@ class Ledger:
             raise InvalidValue("value", value, f"of the kind that was frozen, {type(kept).__name__}")
         return kept
 
-    def pending(self) -> list[Entry]:
+    def pending(self) -> list[LedgerEntry]:
         """The entries that were not acknowledged, oldest first: to be sent as they are.
 
         Example:

@@ -6,7 +6,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import Event
 from hubbub.privacy.budget import MOST_UNITS
 from hubbub.privacy.clock import MOST_STEP
-from hubbub.privacy.ledger_entries import Entry
+from hubbub.privacy.ledger_entries import LedgerEntry
 
 __all__ = ["check_event", "check_name", "check_same", "check_step"]
 
@@ -59,11 +59,11 @@ def check_event(event: object, step: int) -> None:
         raise InvalidValue("event.step", event.step, f"the step of the ask, {step}, or None")
 
 
-def check_same(known: Entry, step: int, event: Event) -> None:
+def check_same(known: LedgerEntry, step: int, event: Event) -> None:
     """An ask that was answered before must be the same ask.
 
     Example:
-        >>> known = Entry(bytes(16), "ask 1", 0, "GRR", "0" * 32, 500, b"randomised")
+        >>> known = LedgerEntry(bytes(16), "ask 1", 0, "GRR", "0" * 32, 500, b"randomised")
         >>> check_same(known, 0, Event("GRR", "0" * 32, 500))
     """
     given = (step, event.mechanism, event.spec_id, event.spent)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hubbub.privacy.ledger_file import LedgerFile
 
-__all__ = ["ENTRIES", "Entries", "Entry"]
+__all__ = ["ENTRIES", "Entries", "LedgerEntry"]
 
 ENTRIES = (
     "CREATE TABLE entries (number INTEGER PRIMARY KEY, ask_id TEXT NOT NULL UNIQUE, id BLOB NOT NULL UNIQUE, "
@@ -16,7 +16,7 @@ _ENTRY = "SELECT id, ask_id, step, mechanism, spec_id, spent, report FROM entrie
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One answer: its random id, the ask it answers, and the bytes to send; None once they were acknowledged."""
 
     id: bytes
@@ -48,21 +48,21 @@ class Entries:
     def __init__(self, file: LedgerFile) -> None:
         self._file = file
 
-    def entry(self, ask_id: str) -> Entry | None:
+    def entry(self, ask_id: str) -> LedgerEntry | None:
         """The answer to an ask, if it was given."""
         rows = self._file.run(f"{_ENTRY} WHERE ask_id = ?", ask_id)
-        return Entry(*rows[0]) if rows else None
+        return LedgerEntry(*rows[0]) if rows else None
 
-    def pending(self) -> list[Entry]:
+    def pending(self) -> list[LedgerEntry]:
         """The answers that are not acknowledged, in order."""
-        return [Entry(*row) for row in self._file.run(f"{_ENTRY} WHERE report IS NOT NULL ORDER BY number")]
+        return [LedgerEntry(*row) for row in self._file.run(f"{_ENTRY} WHERE report IS NOT NULL ORDER BY number")]
 
     def pending_count(self) -> int:
         """How many there are of them."""
         ((count,),) = self._file.run("SELECT COUNT(*) FROM entries WHERE report IS NOT NULL")
         return int(count)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: LedgerEntry) -> None:
         """An answer; those of earlier steps that were acknowledged are forgotten."""
         self._file.run(
             "INSERT INTO entries (id, ask_id, step, mechanism, spec_id, spent, report) VALUES (?, ?, ?, ?, ?, ?, ?)",

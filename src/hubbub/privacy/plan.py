@@ -12,7 +12,7 @@ from hubbub.privacy import plan_view
 from hubbub.privacy.asked import Asked
 from hubbub.privacy.explain import explained, moved_far, reason
 from hubbub.privacy.poisoning import FORGED
-from hubbub.privacy.predict import Row, oracles, pick, predict
+from hubbub.privacy.predict import Prediction, oracles, pick, predict
 from hubbub.privacy.solve import LEAST_EPSILON, MOST_EPSILON, needed_epsilon, needed_n
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Plan:
     n: int
     epsilon: float
     stderr: float
-    rows: tuple[Row, ...]
+    rows: tuple[Prediction, ...]
     picked: str
     why: str
     warnings: tuple[str, ...] = ()
@@ -162,7 +162,7 @@ def plan(
     )
 
 
-def _settle(asked: Asked) -> tuple[int, float, list[Row], Row]:
+def _settle(asked: Asked) -> tuple[int, float, list[Prediction], Prediction]:
     """The reports and the epsilon, as asked or solved for the oracle that is picked there; and the rows."""
     target = asked.stderr or 0.0
     n = asked.n or 1_000_000
@@ -183,7 +183,7 @@ def _settle(asked: Asked) -> tuple[int, float, list[Row], Row]:
     return n, epsilon, rows, best
 
 
-def _compare(asked: Asked, n: int, epsilon: float) -> tuple[list[Row], Row]:
+def _compare(asked: Asked, n: int, epsilon: float) -> tuple[list[Prediction], Prediction]:
     rows = predict(asked, n, epsilon)
     best = pick(rows, asked)
     if best is None:

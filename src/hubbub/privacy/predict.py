@@ -14,13 +14,13 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.privacy.asked import Asked
 from hubbub.privacy.server_cost import server_cost
 
-__all__ = ["TIE", "Row", "oracles", "pick", "predict"]
+__all__ = ["TIE", "Prediction", "oracles", "pick", "predict"]
 
 TIE = 0.01
 
 
 @dataclass(frozen=True)
-class Row:
+class Prediction:
     """One oracle at one setting.
 
     Parameters
@@ -64,7 +64,7 @@ class Row:
         """The row as JSON.
 
         Example:
-            >>> Row("GRR", stderr=0.1).to_dict()["stderr"]
+            >>> Prediction("GRR", stderr=0.1).to_dict()["stderr"]
             0.1
         """
         return asdict(self)
@@ -80,7 +80,7 @@ def oracles() -> list[type[FrequencyOracle]]:
     return [kind for kind in MECHANISMS.values() if issubclass(kind, FrequencyOracle)]
 
 
-def predict(asked: Asked, n: int, epsilon: float) -> list[Row]:
+def predict(asked: Asked, n: int, epsilon: float) -> list[Prediction]:
     """A row for every registered way to ask for shares, the smallest error first.
 
     Example:
@@ -93,14 +93,15 @@ def predict(asked: Asked, n: int, epsilon: float) -> list[Row]:
     return rows + list(_without_formula(asked, epsilon))
 
 
-def pick(rows: Sequence[Row], asked: Asked) -> Row | None:
+def pick(rows: Sequence[Prediction], asked: Asked) -> Prediction | None:
     """The row to use, or None if no report is small enough, or all are moved too far.
 
     Among those within most_bytes and most_shift, the smallest standard error; ties within 1% go to the cheaper server,
     then to the fewer bytes, then to the smaller error.
 
     Example:
-        >>> rows = [Row("OUE", 0.1, bytes=128, server=128.0), Row("Hadamard", 0.1009, bytes=3, server=1.0)]
+        >>> oue = Prediction("OUE", 0.1, bytes=128, server=128.0)
+        >>> rows = [oue, Prediction("Hadamard", 0.1009, bytes=3, server=1.0)]
         >>> pick(rows, Asked(domain=1024, n=10_000, epsilon=0.2)).mechanism
         'Hadamard'
     """
@@ -108,7 +109,7 @@ def pick(rows: Sequence[Row], asked: Asked) -> Row | None:
     eligible = [(row.stderr, row) for row in rows if row.stderr is not None and _may_be_picked(row, asked)]
     best = min((error for error, _ in eligible), default=0.0)
 
-    def preference(entry: tuple[float, Row]) -> tuple[float, int, float, int]:
+    def preference(entry: tuple[float, Prediction]) -> tuple[float, int, float, int]:
         # Errors equal to a tenth of a percent are equal: then the order of the registry, the chapter's own.
         error, row = entry
         return row.server or 0.0, row.bytes or 0, round(error / best, 3), order.index(row.mechanism)
@@ -117,17 +118,17 @@ def pick(rows: Sequence[Row], asked: Asked) -> Row | None:
     return min(near, key=preference)[1] if near else None
 
 
-def _may_be_picked(row: Row, asked: Asked) -> bool:
+def _may_be_picked(row: Prediction, asked: Asked) -> bool:
     return row.bias == "none" and asked.fits(row.bytes) and asked.tolerates(row.shift)
 
 
-def _row(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> Row:
+def _row(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> Prediction:
     try:
         oracle = kind(epsilon=epsilon, domain=asked.domain)
     except InvalidValue as error:
-        return Row(kind.__name__, bias=kind.bias, why=f"refused: {error}")
+        return Prediction(kind.__name__, bias=kind.bias, why=f"refused: {error}")
     cost, noise = server_cost(oracle, n), oracle.noise(n)
-    return Row(
+    return Prediction(
         kind.__name__,
         stderr=math.sqrt(oracle.variance(n, asked.share)),
         detectable=oracle.threshold(n, asked.alpha),
@@ -141,7 +142,7 @@ def _row(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> R
     )
 
 
-def _without_formula(asked: Asked, epsilon: float) -> Iterator[Row]:
+def _without_formula(asked: Asked, epsilon: float) -> Iterator[Prediction]:
     given: dict[str, Any] = {"epsilon": epsilon, "domain": asked.domain}
     for kind in map(MECHANISMS.__getitem__, frequency.MECHANISMS):
         if issubclass(kind, FrequencyOracle):
@@ -149,9 +150,9 @@ def _without_formula(asked: Asked, epsilon: float) -> Iterator[Row]:
         try:
             mechanism = kind(**given)
         except InvalidValue as error:
-            yield Row(kind.__name__, bias=kind.bias, why=f"refused: {error}")
+            yield Prediction(kind.__name__, bias=kind.bias, why=f"refused: {error}")
         else:
-            yield Row(
+            yield Prediction(
                 kind.__name__,
                 bytes=mechanism.report_bytes,
                 effective_epsilon=mechanism.effective_epsilon,

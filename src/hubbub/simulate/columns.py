@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, MissingDependency
 
-__all__ = ["MISSING", "Column", "number_of", "one_of", "read_column"]
+__all__ = ["MISSING", "CodedColumn", "number_of", "one_of", "read_column"]
 
 MISSING = "(missing)"
 MOST_LABELS = 1_000_000
@@ -22,7 +22,7 @@ _SHOWN = 30  # names in an error
 Batch = list[str | None]  # a part of the column; None where there is no value
 
 
-class Column(NamedTuple):
+class CodedColumn(NamedTuple):
     """The distinct values of a column in order, and which of them each row holds."""
 
     labels: tuple[str, ...]
@@ -30,7 +30,7 @@ class Column(NamedTuple):
     missing: int
 
 
-def read_column(path: Path, column: str) -> Column:
+def read_column(path: Path, column: str) -> CodedColumn:
     """Read a column as text. Numbers stay as they are written; a row without a value gets the label "(missing)".
 
     Example:
@@ -39,7 +39,7 @@ def read_column(path: Path, column: str) -> Column:
         ...     path = Path(folder) / "people.csv"
         ...     _ = path.write_text("town,age\\nRye,31\\n,64\\nRye,7\\n")
         ...     read_column(path, "town")
-        Column(labels=('Rye', '(missing)'), codes=array([0, 1, 0]), missing=1)
+        CodedColumn(labels=('Rye', '(missing)'), codes=array([0, 1, 0]), missing=1)
     """
     if not path.is_file():
         raise InvalidValue("path", str(path), "a file that exists")
@@ -93,12 +93,12 @@ def one_of(names: Sequence[str]) -> str:
     return f"one of {', '.join(names[:_SHOWN])}" + (", ..." if len(names) > _SHOWN else "")
 
 
-def _ordered(labels: list[str], codes: NDArray[np.int64], missing: int) -> Column:
+def _ordered(labels: list[str], codes: NDArray[np.int64], missing: int) -> CodedColumn:
     """Numbers by size, words by the alphabet, the missing last."""
     order = sorted(range(len(labels)), key=lambda code: (labels[code] == MISSING, *_rank(labels[code])))
     place = np.empty(len(labels), dtype=np.int64)
     place[order] = np.arange(len(labels))
-    return Column(tuple(labels[code] for code in order), place[codes], missing)
+    return CodedColumn(tuple(labels[code] for code in order), place[codes], missing)
 
 
 def _rank(label: str) -> tuple[bool, float, str]:

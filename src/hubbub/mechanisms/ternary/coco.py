@@ -24,7 +24,7 @@ from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.collision import MOST_BUCKETS
 from hubbub.mechanisms.ternary.ternary import Quantity, Rates, TernaryMechanism, search_power
 from hubbub.mechanisms.ternary.weights import (
-    Shares,
+    BucketWeights,
     among_the_rest,
     chance,
     every_pair,
@@ -104,10 +104,10 @@ class CoCo(TernaryMechanism):
             raise InvalidValue("high", self.high, "above low, and with it at most what leaves the other buckets some")
 
     @cached_property
-    def _shares(self) -> tuple[Shares, ...]:
+    def _shares(self) -> tuple[BucketWeights, ...]:
         """What is left for each bucket of the other pairs where 1, ..., s pairs are hit."""
         taken, t = self.high + self.low, self.buckets
-        return tuple(Shares.of(c, taken=taken, rest=t - 2 * c) for c in range(1, self.sparsity + 1))
+        return tuple(BucketWeights.of(c, taken=taken, rest=t - 2 * c) for c in range(1, self.sparsity + 1))
 
     def ratio(self) -> Fraction:
         most = max(self.high, *(shares.most for shares in self._shares))

@@ -22,7 +22,7 @@ from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.ternary import Quantity, Rates, TernaryMechanism, search_power
 from hubbub.mechanisms.ternary.weights import (
-    Shares,
+    BucketWeights,
     among_the_rest,
     chance,
     every_pair,
@@ -86,9 +86,9 @@ class Collision(TernaryMechanism):
             raise InvalidValue("high", self.high, "a share of 2^64 above that of the other buckets, which is above 0")
 
     @cached_property
-    def _shares(self) -> tuple[Shares, ...]:
+    def _shares(self) -> tuple[BucketWeights, ...]:
         """What is left for each other bucket where 0, 1, ..., s buckets are hit."""
-        return tuple(Shares.of(c, taken=self.high, rest=self.buckets - c) for c in range(self.sparsity + 1))
+        return tuple(BucketWeights.of(c, taken=self.high, rest=self.buckets - c) for c in range(self.sparsity + 1))
 
     def ratio(self) -> Fraction:
         # The more buckets are hit, the less is left for each of the others.

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.frequency.choice import TWO_64, other_weight, truth_weight
-from hubbub.mechanisms.ternary.one_key import Answers, OneKey
+from hubbub.mechanisms.ternary.one_key import OneKey, SignWeights
 
 __all__ = ["KVUE"]
 
@@ -51,5 +51,5 @@ class KVUE(OneKey):
             raise InvalidValue("epsilon", self.epsilon, "an epsilon that 64-bit probabilities can tell from 0")
 
     @cached_property
-    def shares(self) -> Answers:
-        return Answers(truth_weight(self.other, 3), self.other, self.other)
+    def shares(self) -> SignWeights:
+        return SignWeights(truth_weight(self.other, 3), self.other, self.other)

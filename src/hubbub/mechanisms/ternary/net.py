@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hubbub.mechanisms.ternary.ternary import Quantity, search_power
 
-__all__ = ["Choice", "best_net", "net_errors", "net_share"]
+__all__ = ["SizeAndThreshold", "best_net", "net_errors", "net_share"]
 
 _SIZES = 1 << 10  # sizes m looked at together: all of them, or a grid that is narrowed down
 _MOST_T = 1 << 8
@@ -31,7 +31,7 @@ _EQUAL = 1e-9  # errors that differ by less are ties, on any machine: the smalle
 Floats = NDArray[np.float64]
 
 
-class Choice(NamedTuple):
+class SizeAndThreshold(NamedTuple):
     """A size m, a threshold t, and the squared error of one report with them, summed over the d positions."""
 
     m: int
@@ -56,7 +56,9 @@ def net_share(positions: int, entries: int, size: int, t: int) -> Fraction:
 
 
 @lru_cache(maxsize=256)
-def best_net(epsilon: float, dimension: int, sparsity: int, *, of: Quantity = "mean", least: int = 1) -> Choice:
+def best_net(
+    epsilon: float, dimension: int, sparsity: int, *, of: Quantity = "mean", least: int = 1
+) -> SizeAndThreshold:
     """The size m and the threshold t with the smallest error over all positions; of equals the smallest t, then m.
 
     Up to 1,024 positions every pair is looked at. Beyond, a grid of sizes is narrowed down around its best: the error
@@ -69,14 +71,14 @@ def best_net(epsilon: float, dimension: int, sparsity: int, *, of: Quantity = "m
         ((6, 1), (3, 1))
     """
     positions = dimension + sparsity
-    low, high, best = least, positions, Choice(least, 1, math.inf)
+    low, high, best = least, positions, SizeAndThreshold(least, 1, math.inf)
     while True:
         sizes = _grid(low, high)
         errors = net_errors(epsilon, dimension, sparsity, sizes, of=of)
         close = errors <= min(float(errors.min()), best.error) * (1 + _EQUAL)
         if close.any():
             row, column = (int(k) for k in np.argwhere(close)[0])  # rows are thresholds
-            best = Choice(int(sizes[column]), row + 1, float(errors[row, column]))
+            best = SizeAndThreshold(int(sizes[column]), row + 1, float(errors[row, column]))
         if len(sizes) == high - low + 1:
             return best
         at = int(np.searchsorted(sizes, best.m))

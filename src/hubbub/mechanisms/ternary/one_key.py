@@ -22,12 +22,12 @@ from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.ternary import Rates, TernaryMechanism
 from hubbub.mechanisms.ternary.weights import chance
 
-__all__ = ["Answers", "OneKey"]
+__all__ = ["OneKey", "SignWeights"]
 
 PLUS, MINUS, NOTHING = range(3)
 
 
-class Answers(NamedTuple):
+class SignWeights(NamedTuple):
     """Of 2^64, how often the held sign and its opposite are said where one is held, and each sign where none is."""
 
     true: int
@@ -44,7 +44,7 @@ class OneKey(TernaryMechanism):
 
     @property
     @abstractmethod
-    def shares(self) -> Answers:
+    def shares(self) -> SignWeights:
         """How often each answer is given."""
 
     @cached_property

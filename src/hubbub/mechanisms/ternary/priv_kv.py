@@ -9,7 +9,7 @@ from functools import cached_property
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import ceil_div, exp_floor
-from hubbub.mechanisms.ternary.one_key import Answers, OneKey
+from hubbub.mechanisms.ternary.one_key import OneKey, SignWeights
 
 __all__ = ["PrivKV"]
 
@@ -60,9 +60,9 @@ class PrivKV(OneKey):
         self._integer("flip", 1, WHOLE // 2 - 1)
 
     @cached_property
-    def shares(self) -> Answers:
+    def shares(self) -> SignWeights:
         turned, kept = self.flip, WHOLE - self.flip
-        return Answers(kept * kept, kept * turned, turned * WHOLE // 2)
+        return SignWeights(kept * kept, kept * turned, turned * WHOLE // 2)
 
 
 def largest_odds(epsilon: float) -> Fraction:

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from hubbub.core.exact import ceil_div, exp_floor
 from hubbub.mechanisms.frequency.choice import TWO_64
 
-__all__ = ["Shares", "among_the_rest", "chance", "every_pair", "in_blocks", "low_and_high", "skipping"]
+__all__ = ["BucketWeights", "among_the_rest", "chance", "every_pair", "in_blocks", "low_and_high", "skipping"]
 
 _BLOCK = 1 << 18  # pairs of a report and a value looked at together
 
 
-class Shares(NamedTuple):
+class BucketWeights(NamedTuple):
     """Of 2^64, what is left once c groups of buckets took `taken` each: the first `extra` of the rest get one more.
 
     Example:
-        >>> Shares.of(3, taken=2**62, rest=3)
-        Shares(start=13835058055282163712, each=1537228672809129301, extra=1)
+        >>> BucketWeights.of(3, taken=2**62, rest=3)
+        BucketWeights(start=13835058055282163712, each=1537228672809129301, extra=1)
     """
 
     start: int
@@ -30,10 +30,10 @@ class Shares(NamedTuple):
     extra: int
 
     @staticmethod
-    def of(count: int, *, taken: int, rest: int) -> Shares:
+    def of(count: int, *, taken: int, rest: int) -> BucketWeights:
         """What is left for each of `rest` buckets."""
         start = count * taken
-        return Shares(start, *divmod(TWO_64 - start, rest))
+        return BucketWeights(start, *divmod(TWO_64 - start, rest))
 
     @property
     def least(self) -> int:

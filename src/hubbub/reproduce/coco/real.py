@@ -23,7 +23,7 @@ from hubbub.simulate.event_stream import RESAMPLED
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EPSILONS", "METHODS", "Population", "coco_movies", "coco_retail"]
+__all__ = ["EPSILONS", "METHODS", "RealPeople", "coco_movies", "coco_retail"]
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 METHODS = ("PrivKV", "KVUE", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "SUCCINCT", "Collision", "CoCo", "ExSub", "NetSub")
@@ -34,7 +34,7 @@ Runs = Mapping[Key, NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class Population:
+class RealPeople:
     """People, who they are, and how many entries each may report.
 
     Parameters
@@ -64,8 +64,8 @@ def coco_movies(context: Context) -> tuple[list[Cell], Figure]:
     people, many = movies(genre="Mystery"), context.size(RESAMPLED)
     resampled = people.resampled(many, context.rng.child("movies"))
     populations = [
-        Population("movie ratings as they are", people.ternary(), 16),
-        Population(f"movie ratings resampled to {many:,}", resampled.ternary(), 16),
+        RealPeople("movie ratings as they are", people.ternary(), 16),
+        RealPeople(f"movie ratings resampled to {many:,}", resampled.ternary(), 16),
     ]
     return _compare(context, populations)
 
@@ -80,10 +80,10 @@ def coco_retail(context: Context) -> tuple[list[Cell], Figure]:
     ours = (baskets.items < ITEMS) & (baskets.owners < n)
     items, owners = baskets.items[ours], baskets.owners[ours]
     people = Ternary.columns(items, np.ones(items.size), person=owners, n=n, dimension=ITEMS)
-    return _compare(context, [Population("shopping baskets", people, 8)])
+    return _compare(context, [RealPeople("shopping baskets", people, 8)])
 
 
-def _compare(context: Context, populations: Sequence[Population]) -> tuple[list[Cell], Figure]:
+def _compare(context: Context, populations: Sequence[RealPeople]) -> tuple[list[Cell], Figure]:
     runs = _sweep(context, populations)
     figure, panels = canvas(len(populations), len(PANELS))
     for row, who in enumerate(populations):
@@ -109,7 +109,7 @@ def _compare(context: Context, populations: Sequence[Population]) -> tuple[list[
     return cells + judged(lambda some: _claims(some, [who.title for who in populations]), runs), figure
 
 
-def _sweep(context: Context, populations: Sequence[Population]) -> dict[Key, NDArray[np.float64]]:
+def _sweep(context: Context, populations: Sequence[RealPeople]) -> dict[Key, NDArray[np.float64]]:
     plan = [
         (who, e, m, run) for who in populations for e in EPSILONS for m in METHODS for run in range(context.repeats)
     ]

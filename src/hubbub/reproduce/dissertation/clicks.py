@@ -18,7 +18,7 @@ from hubbub.mechanisms.frequency.rappor import Rappor
 from hubbub.reproduce.harness import Context
 from hubbub.simulate.collect import collect
 
-__all__ = ["EPSILONS", "METHODS", "OTHER_DATA", "Answer", "answer", "events", "measure"]
+__all__ = ["EPSILONS", "METHODS", "OTHER_DATA", "ItemCounts", "answer", "events", "measure"]
 
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 METHODS = ("RAP(8)", "RAP(16)", "BLH", "OLH")
@@ -26,7 +26,7 @@ ALPHA = 0.05
 OTHER_DATA = "other data: 908,576 items of Belgian retail baskets, 16,470 different, for Kosarak's 8 million clicks"
 
 
-class Answer(NamedTuple):
+class ItemCounts(NamedTuple):
     """One method's estimate of every item, in events."""
 
     truth: NDArray[np.int64]
@@ -48,7 +48,7 @@ def events(context: Context) -> NDArray[np.int64]:
     return items if n == items.size else items[context.rng.child("part of the events").permutation(items.size)[:n]]
 
 
-def answer(method: str, epsilon: float, values: NDArray[np.int64], rng: Random) -> Answer:
+def answer(method: str, epsilon: float, values: NDArray[np.int64], rng: Random) -> ItemCounts:
     """Collect the events by one method and estimate every item; RAPPOR with all items as candidates."""
     domain = int(_items().max()) + 1
     mechanism = _mechanism(method, epsilon, domain)
@@ -57,11 +57,11 @@ def answer(method: str, epsilon: float, values: NDArray[np.int64], rng: Random) 
         threshold = np.full(domain, mechanism.threshold(values.size, ALPHA))
     else:
         threshold = NormalDist().inv_cdf(1 - ALPHA / domain) * estimate.stderr
-    return Answer(np.bincount(values, minlength=domain), estimate.counts(), threshold * values.size)
+    return ItemCounts(np.bincount(values, minlength=domain), estimate.counts(), threshold * values.size)
 
 
 def measure(
-    context: Context, epsilons: tuple[float, ...], what: Callable[[Answer], object]
+    context: Context, epsilons: tuple[float, ...], what: Callable[[ItemCounts], object]
 ) -> dict[tuple[str, float], NDArray[np.float64]]:
     """`what` of the answers of each method at each epsilon, one row a run."""
     values = events(context)

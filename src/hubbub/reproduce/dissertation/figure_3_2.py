@@ -28,7 +28,7 @@ EPSILONS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0)
 PANELS = (("DE", "SHE", "THE", "BLH"), ("SUE", "OUE", "OLH", "BLH"))
 
 
-class Setting(NamedTuple):
+class FigurePoint(NamedTuple):
     """What one point of the figure is measured at."""
 
     name: str
@@ -36,7 +36,7 @@ class Setting(NamedTuple):
     epsilon: float
 
 
-Errors = dict[Setting, NDArray[np.float64]]
+Errors = dict[FigurePoint, NDArray[np.float64]]
 
 
 @reproduction(
@@ -46,8 +46,8 @@ Errors = dict[Setting, NDArray[np.float64]]
 )
 def figure_3_2(context: Context) -> tuple[list[Cell], Figure]:
     """The mean over the domain of the squared error of c(i), mean and standard deviation of the runs."""
-    by_domain = [Setting(name, 1 << bits, 4.0) for name in ORACLES for bits in BITS]
-    by_epsilon = [Setting(name, 1024, epsilon) for name in ORACLES for epsilon in EPSILONS]
+    by_domain = [FigurePoint(name, 1 << bits, 4.0) for name in ORACLES for bits in BITS]
+    by_epsilon = [FigurePoint(name, 1024, epsilon) for name in ORACLES for epsilon in EPSILONS]
     n = context.size(N)
     settings = list(dict.fromkeys(by_domain + by_epsilon))
     errors = {
@@ -74,7 +74,7 @@ def figure_3_2(context: Context) -> tuple[list[Cell], Figure]:
     return cells + judged(lambda runs: _claims(runs, n), errors), figure
 
 
-def _squared_error(setting: Setting, n: int, run: int, context: Context) -> float:
+def _squared_error(setting: FigurePoint, n: int, run: int, context: Context) -> float:
     rng = context.rng.child("figure 3.2", setting.name, setting.domain, str(setting.epsilon), run)
     values = zipf(n, setting.domain, EXPONENT, rng)
     mechanism = ORACLES[setting.name].deploy(setting.epsilon, setting.domain)
@@ -82,11 +82,11 @@ def _squared_error(setting: Setting, n: int, run: int, context: Context) -> floa
     return float(((counts - np.bincount(values, minlength=setting.domain)) ** 2).mean())
 
 
-def _analytical(setting: Setting, n: int) -> float:
+def _analytical(setting: FigurePoint, n: int) -> float:
     return n * ORACLES[setting.name].closed(setting.epsilon, setting.domain)
 
 
-def _exact(setting: Setting, n: int) -> float:
+def _exact(setting: FigurePoint, n: int) -> float:
     """Eq 3.2 of the deployed integers, averaged over the domain: shares of mean 1/d."""
     deployed = ORACLES[setting.name].deploy(setting.epsilon, setting.domain)
     return n * deployed.variance(1, 1 / setting.domain)
@@ -95,7 +95,7 @@ def _exact(setting: Setting, n: int) -> float:
 def _draw(
     panel: Axes,
     names: tuple[str, ...],
-    settings: list[Setting],
+    settings: list[FigurePoint],
     errors: Errors,
     n: int,
     along: str,
@@ -112,7 +112,7 @@ def _draw(
         finish(panel, "$\\epsilon$", "squared error of c(i)", "d = 1,024")
 
 
-def _claims(errors: Mapping[Setting, NDArray[np.float64]], n: int) -> list[Claim]:
+def _claims(errors: Mapping[FigurePoint, NDArray[np.float64]], n: int) -> list[Claim]:
     claims = []
     for name in ORACLES:
         large = {
@@ -125,7 +125,7 @@ def _claims(errors: Mapping[Setting, NDArray[np.float64]], n: int) -> list[Claim
         claims.append(Claim(f"{name}: measured to Eq 3.3", np.mean(plain), above=0.9, below=1.1, note=worst))
         claims.append(Claim(f"{name}: measured to Eq 3.2", np.mean(exact), above=0.9, below=1.1, note=note))
     for name in ("DE", "OUE", "OLH"):
-        setting = Setting(name, 4, 4.0)
+        setting = FigurePoint(name, 4, 4.0)
         note = "d = 4 and eps = 4; Eq 3.3 leaves out the term in f_i"
         claims.append(
             Claim(f"{name}: measured to Eq 3.3", errors[setting].mean() / _analytical(setting, n), above=1, note=note)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.reproduce.claims import Claim, judged, ratio
-from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, Answer, measure
+from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, ItemCounts, measure
 from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish
 from hubbub.reproduce.harness import Cell, Context, reproduction
 
@@ -21,7 +21,7 @@ __all__ = ["figure_3_3"]
 FREQUENT = 30
 
 
-def _squared_error(got: Answer) -> float:
+def _squared_error(got: ItemCounts) -> float:
     top = np.argsort(-got.truth, kind="stable")[:FREQUENT]
     return float(((got.counts - got.truth)[top] ** 2).mean())
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.reproduce.claims import Claim, judged, ratio
-from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, Answer, measure
+from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, ItemCounts, measure
 from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, look
 from hubbub.reproduce.harness import Cell, Context, reproduction
 
@@ -21,7 +21,7 @@ __all__ = ["figure_3_4"]
 PRINTED = {"RAP(8)": 75.0, "RAP(16)": 75.0, "BLH": 36.0, "OLH": 200.0}  # at eps = 4; OLH "nearly"
 
 
-def _positives(got: Answer) -> tuple[int, int]:
+def _positives(got: ItemCounts) -> tuple[int, int]:
     """True positives, and how many were identified in all."""
     identified = got.counts > got.threshold
     return int((identified & (got.truth > got.threshold)).sum()), int(identified.sum())

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.reproduce.claims import Claim, judged, ratio
-from hubbub.reproduce.dissertation.clicks import METHODS, OTHER_DATA, Answer, events, measure
+from hubbub.reproduce.dissertation.clicks import METHODS, OTHER_DATA, ItemCounts, events, measure
 from hubbub.reproduce.dissertation.style import canvas, finish, legend_below, look
 from hubbub.reproduce.harness import Cell, Context, reproduction
 
@@ -37,7 +37,7 @@ def figure_3_5(context: Context) -> tuple[list[Cell], Figure]:
     thresholds = printed * np.geomspace(1 / 8, 8, 25)
     middle = thresholds.size // 2  # the printed one
 
-    def both(got: Answer) -> NDArray[np.int64]:
+    def both(got: ItemCounts) -> NDArray[np.int64]:
         above = got.counts[None, :] > thresholds[:, None]
         truly = got.truth[None, :] > thresholds[:, None]
         return np.array([(above & truly).sum(axis=1), (above & ~truly).sum(axis=1)])

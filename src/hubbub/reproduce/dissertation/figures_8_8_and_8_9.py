@@ -17,7 +17,7 @@ from hubbub.reproduce.dissertation.postprocessing import (
     KEYS,
     LEFT,
     OTHER_DATA,
-    Population,
+    KnownPeople,
     answers,
     draw_rows,
     emoji_population,
@@ -37,12 +37,12 @@ NOTE = f"{OTHER_DATA}; {BLOCKS}"
 FITS = {"Norm-Sub": norm_sub, "PowerNS": power_ns}
 
 
-def _categories(people: Population) -> Floats:
+def _categories(people: KnownPeople) -> Floats:
     assert people.groups is not None
     return np.array([people.groups == group for group in np.unique(people.groups)], dtype=np.float64)
 
 
-def _true_errors(context: Context, people: Population, queries: Floats, epsilon: float, run: int) -> dict[str, float]:
+def _true_errors(context: Context, people: KnownPeople, queries: Floats, epsilon: float, run: int) -> dict[str, float]:
     estimate = estimated(people, epsilon, context.rng.child("figure 8.8", str(epsilon), run))
     truth = queries @ people.truth
     return {method: float(((got - truth) ** 2).mean()) for method, got in answers(estimate, queries).items()}

@@ -29,7 +29,7 @@ __all__ = [
     "LEFT",
     "OTHER_DATA",
     "RIGHT",
-    "Population",
+    "KnownPeople",
     "answers",
     "draw_rows",
     "emoji_population",
@@ -62,7 +62,7 @@ OTHER_DATA = "other data: 969 emoji, 156,941 uses in tweets, for the paper's 1,5
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class KnownPeople:
     """People whose values are known.
 
     Parameters
@@ -93,23 +93,23 @@ class Population:
         return np.argsort(-self.truth, kind="stable")
 
 
-def zipf_population(context: Context, n: int = 1_000_000) -> Population:
+def zipf_population(context: Context, n: int = 1_000_000) -> KnownPeople:
     """The chapter's synthetic data: s = 1.5, d = 1,024, a million people; drawn once, not once a run."""
     size = context.size(n, least=1000)
-    return Population("Zipf", zipf(size, 1024, 1.5, context.rng.child("Zipf population", n)), 1024)
+    return KnownPeople("Zipf", zipf(size, 1024, 1.5, context.rng.child("Zipf population", n)), 1024)
 
 
-def emoji_population(context: Context) -> Population:
+def emoji_population(context: Context) -> KnownPeople:
     """Our emoji in the place of the chapter's; scaled down, a sample of their uses."""
     uses = emoji()
     n = context.size(uses.n, least=1000)
     values = np.repeat(np.arange(len(uses)), uses.counts)
     if n < uses.n:
         values = values[context.rng.child("part of the emoji").permutation(uses.n)[:n]]
-    return Population("Emoji", values, len(uses), uses.groups)
+    return KnownPeople("Emoji", values, len(uses), uses.groups)
 
 
-def estimated(population: Population, epsilon: float, rng: Random) -> Estimate:
+def estimated(population: KnownPeople, epsilon: float, rng: Random) -> Estimate:
     """What one collection by OLH says of the population."""
     olh = OLH(epsilon=epsilon, domain=population.domain)
     return olh.estimate(collect(olh, population.values, rng))

@@ -10,7 +10,7 @@ from hubbub.reproduce.harness import Cell, Context, reproduction
 __all__ = ["COLUMNS", "table_3_2"]
 
 
-class Column(NamedTuple):
+class PrintedColumn(NamedTuple):
     """A column: the protocol, its domain size, and the entries as printed, at eps 0.5, 1, 2 and 4."""
 
     name: str
@@ -20,15 +20,15 @@ class Column(NamedTuple):
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 COLUMNS = {
-    "DE (d = 2)": Column("DE", 2, (3.92, 0.92, 0.18, 0.02)),
-    "DE (d = 32)": Column("DE", 32, (75.20, 11.08, 0.92, 0.03)),
-    "DE (d = 2^10)": Column("DE", 1024, (2432.40, 347.07, 25.22, 0.37)),
-    "SHE": Column("SHE", 1024, (32.00, 8.00, 2.00, 0.50)),
-    "THE (theta = 1)": Column("THE", 1024, (19.44, 5.46, 1.50, 0.34)),
-    "SUE": Column("SUE", 1024, (15.92, 3.92, 0.92, 0.18)),
-    "OUE": Column("OUE", 1024, (15.67, 3.68, 0.72, 0.08)),
-    "BLH": Column("BLH", 1024, (16.67, 4.68, 1.72, 1.08)),
-    "OLH": Column("OLH", 1024, (15.67, 3.68, 0.72, 0.08)),
+    "DE (d = 2)": PrintedColumn("DE", 2, (3.92, 0.92, 0.18, 0.02)),
+    "DE (d = 32)": PrintedColumn("DE", 32, (75.20, 11.08, 0.92, 0.03)),
+    "DE (d = 2^10)": PrintedColumn("DE", 1024, (2432.40, 347.07, 25.22, 0.37)),
+    "SHE": PrintedColumn("SHE", 1024, (32.00, 8.00, 2.00, 0.50)),
+    "THE (theta = 1)": PrintedColumn("THE", 1024, (19.44, 5.46, 1.50, 0.34)),
+    "SUE": PrintedColumn("SUE", 1024, (15.92, 3.92, 0.92, 0.18)),
+    "OUE": PrintedColumn("OUE", 1024, (15.67, 3.68, 0.72, 0.08)),
+    "BLH": PrintedColumn("BLH", 1024, (16.67, 4.68, 1.72, 1.08)),
+    "OLH": PrintedColumn("OLH", 1024, (15.67, 3.68, 0.72, 0.08)),
 }
 
 

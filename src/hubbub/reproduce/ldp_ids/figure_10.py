@@ -17,9 +17,9 @@ from hubbub.reproduce.ldp_ids.sweep import (
     MRE,
     MSE,
     PAIRS,
+    MethodSetting,
     Place,
     Runs,
-    Setting,
     mean,
     options_of,
     plain,
@@ -41,7 +41,7 @@ DEVIATIONS = (0.001, 0.002, 0.004, 0.008)
 SPEEDS = (0.005, 0.01, 0.02, 0.05)
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 WINDOWS = (10, 20, 30, 50)
-USUAL = Setting(1.0, 20)
+USUAL = MethodSetting(1.0, 20)
 BOUND, FLOOR = 20.0, 0.01
 Places = Mapping[str, Mapping[float, Place]]  # by panel, then by what changes
 
@@ -59,9 +59,9 @@ def figure_10(context: Context, steps: int = STEPS, real_steps: int = REAL_STEPS
     places: Places = {
         "LNS-Con": {q: (moving(f"LNS-Con, sqrt Q = {q:g}", linear(context, steps, q)), USUAL) for q in DEVIATIONS},
         "Sin-Con": {b: (moving(f"Sin-Con, b = {b:g}", sine(steps, b)), USUAL) for b in SPEEDS},
-        f"{late.title}, w = 20": {e: (late, Setting(e, 20)) for e in EPSILONS},
-        f"{late.title}, eps = 1": {float(w): (late, Setting(1.0, w)) for w in WINDOWS},
-        f"{rare.title}, w = 20": {e: (rare, Setting(e, 20)) for e in EPSILONS},
+        f"{late.title}, w = 20": {e: (late, MethodSetting(e, 20)) for e in EPSILONS},
+        f"{late.title}, eps = 1": {float(w): (late, MethodSetting(1.0, w)) for w in WINDOWS},
+        f"{rare.title}, w = 20": {e: (rare, MethodSetting(e, 20)) for e in EPSILONS},
     }
     axes = ("$\\sqrt{Q}$", "b", "$\\epsilon$", "w", "$\\epsilon$")
     unique = list(dict.fromkeys(place for values in places.values() for place in values.values()))
@@ -95,14 +95,14 @@ def figure_10(context: Context, steps: int = STEPS, real_steps: int = REAL_STEPS
     return cells + verdicts(lambda some: _claims(some, places), runs), finished(figure)
 
 
-def _begin(source: Source, method: str, setting: Setting) -> Protocol:
+def _begin(source: Source, method: str, setting: MethodSetting) -> Protocol:
     if source.name in numbers.FORMS:
         options = options_of(method, setting)
         return clipped_means(plain(method), epsilon=setting.epsilon, w=setting.w, most=numbers.MOST, **options)
     return start(source, method, setting)
 
 
-def _score(source: Source, method: str, setting: Setting, run: StreamRun) -> list[float]:
+def _score(source: Source, method: str, setting: MethodSetting, run: StreamRun) -> list[float]:
     searched = 2 * setting.w if source.name in numbers.FORMS else 0
     return scores(source, method, setting, numbers.after(run, searched))
 

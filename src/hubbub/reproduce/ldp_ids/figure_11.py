@@ -9,7 +9,7 @@ from hubbub.reproduce.dissertation.style import finish
 from hubbub.reproduce.harness import Cell, Context, reproduction
 from hubbub.reproduce.ldp_ids.sources import FLOOR, binary, length, linear, logistic, replay, sine
 from hubbub.reproduce.ldp_ids.style import finished, look, panels_of
-from hubbub.reproduce.ldp_ids.sweep import MRE, MSE, Runs, Setting, mean, sweep, verdicts
+from hubbub.reproduce.ldp_ids.sweep import MRE, MSE, MethodSetting, Runs, mean, sweep, verdicts
 from hubbub.simulate.event_stream import RESAMPLED
 from hubbub.simulate.real_streams import flights_stream, taxi_stream
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["figure_11"]
 
 STEPS = 400
-SETTING = Setting(1.0, 30)
+SETTING = MethodSetting(1.0, 30)
 ALGORITHMS = ("A", "DSAT", "RescueDP", "FAST", "PeGaSus")
 PAIRS = {name: ("LBA", "LPA") if name == "A" else (f"LB-{name}", f"LP-{name}") for name in ALGORITHMS}
 METHODS = tuple(method for pair in PAIRS.values() for method in pair)

@@ -12,7 +12,7 @@ from hubbub.reproduce.dissertation.style import finish
 from hubbub.reproduce.harness import Cell, Context, reproduction
 from hubbub.reproduce.ldp_ids.sources import NEEDS, STEPS, Source, binary, length, linear, logistic, real, sine
 from hubbub.reproduce.ldp_ids.style import finished, look, panels_of
-from hubbub.reproduce.ldp_ids.sweep import FILTERED, Runs, Setting, sweep, verdicts
+from hubbub.reproduce.ldp_ids.sweep import FILTERED, MethodSetting, Runs, sweep, verdicts
 from hubbub.simulate.conversation import StreamRun
 from hubbub.simulate.roc import auc, event_threshold, roc
 
@@ -25,7 +25,7 @@ SHORT = 400  # steps of the real streams with many devices
 METHODS = ("LBA", "LSP", "LPU", "LPD", "LPA")
 OURS = tuple(method + FILTERED for method in ("LPD", "LPA"))
 FAST = "Sin, b = 0.05"
-SETTING = Setting(1.0, 20)
+SETTING = MethodSetting(1.0, 20)
 WATCHED = "watched: the share of 1, or of the devices with any event (the mean of a histogram of shares is always 1/d)"
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -47,7 +47,7 @@ def figure_5(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
     ]
     curves: dict[tuple[str, str], Curve] = {}
 
-    def area(source: Source, method: str, setting: Setting, run: StreamRun) -> list[float]:
+    def area(source: Source, method: str, setting: MethodSetting, run: StreamRun) -> list[float]:
         watched, truth = (table @ np.array(source.events) for table in (run.values, run.truth))
         if truth.max() == truth.min():  # as may be in a population scaled down to very few: there are no events
             return [np.nan]

@@ -9,7 +9,7 @@ from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.harness import Cell, Context, reproduction
 from hubbub.reproduce.ldp_ids.sources import FLOOR, Source, binary, length, linear, sine
 from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
-from hubbub.reproduce.ldp_ids.sweep import FILTERED, METHODS, MRE, MSE, Runs, Setting, mean, sweep, verdicts
+from hubbub.reproduce.ldp_ids.sweep import FILTERED, METHODS, MRE, MSE, MethodSetting, Runs, mean, sweep, verdicts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ STEPS = 300
 SIZES = (25_000, 50_000, 100_000, 200_000)
 DEVIATIONS = (0.001, 0.002, 0.004, 0.008)
 SPEEDS = (0.005, 0.01, 0.02, 0.05)
-SETTING = Setting(1.0, 20)
+SETTING = MethodSetting(1.0, 20)
 OURS = tuple(method + FILTERED for method in ("LBD", "LBA", "LPD", "LPA"))
 MOVED = ("LSP", "LBD", "LBA", "LPD", "LPA")
 """Those whose squared error depends on how the stream moves."""

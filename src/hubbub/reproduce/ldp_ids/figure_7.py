@@ -9,7 +9,7 @@ from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.harness import Cell, Context, reproduction
 from hubbub.reproduce.ldp_ids.sources import binary, length, linear
 from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
-from hubbub.reproduce.ldp_ids.sweep import BITS, METHODS, Place, Runs, Setting, mean, sweep, verdicts
+from hubbub.reproduce.ldp_ids.sweep import BITS, METHODS, MethodSetting, Place, Runs, mean, sweep, verdicts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ SIZES = (25_000, 50_000, 100_000, 200_000)
 DEVIATIONS = (0.001, 0.002, 0.004, 0.008)
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 WINDOWS = (10, 20, 30, 50)
-USUAL = Setting(1.0, 20)
+USUAL = MethodSetting(1.0, 20)
 ADAPTIVE = ("LBD", "LBA", "LPD", "LPA")
 Places = Mapping[str, Mapping[float, Place]]  # by what changes, then by its value
 
@@ -33,8 +33,8 @@ def figure_7(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
     places: Places = {
         "n": {n: (binary(context, f"LNS, n = {n:,}", linear(context, steps), n), USUAL) for n in SIZES},
         "sqrt Q": {q: (binary(context, f"LNS, sqrt Q = {q:g}", linear(context, steps, q)), USUAL) for q in DEVIATIONS},
-        "eps": {epsilon: (usual, Setting(epsilon, 20)) for epsilon in EPSILONS},
-        "w": {float(w): (usual, Setting(1.0, w)) for w in WINDOWS},
+        "eps": {epsilon: (usual, MethodSetting(epsilon, 20)) for epsilon in EPSILONS},
+        "w": {float(w): (usual, MethodSetting(1.0, w)) for w in WINDOWS},
     }
     runs = sweep(context, list(dict.fromkeys(place for values in places.values() for place in values.values())))
     figure, axes = panels_of(list(places), columns=2)

@@ -8,7 +8,7 @@ from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.harness import Cell, Context, reproduction
 from hubbub.reproduce.ldp_ids.sources import FLOOR, binary, length, linear, replay, sine
 from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
-from hubbub.reproduce.ldp_ids.sweep import MRE, MSE, Runs, Setting, mean, sweep, verdicts
+from hubbub.reproduce.ldp_ids.sweep import MRE, MSE, MethodSetting, Runs, mean, sweep, verdicts
 from hubbub.simulate.event_stream import RESAMPLED
 from hubbub.simulate.real_streams import taxi_stream
 
@@ -21,7 +21,7 @@ STEPS = 300
 SHORT = 190
 BETAS = (0.1, 0.3, 0.5, 0.7, 0.9)
 METHODS = ("LBD", "LBA", "LPD", "LPA")
-SETTINGS = {beta: Setting(1.0, 20, beta) for beta in BETAS}
+SETTINGS = {beta: MethodSetting(1.0, 20, beta) for beta in BETAS}
 
 
 @reproduction(

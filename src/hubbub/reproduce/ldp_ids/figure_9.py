@@ -10,7 +10,7 @@ from hubbub.reproduce.harness import Cell, Context, reproduction
 from hubbub.reproduce.ldp_ids.numbers import FORMS, delays, percentile, source
 from hubbub.reproduce.ldp_ids.sources import OTHER
 from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
-from hubbub.reproduce.ldp_ids.sweep import MRE, Runs, Setting, mean, sweep, verdicts
+from hubbub.reproduce.ldp_ids.sweep import MRE, MethodSetting, Runs, mean, sweep, verdicts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ STEPS = 264
 PERCENTS = (100.0, 99.5, 98.0, 90.0, 75.0, 50.0)
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 METHODS = ("LSP", "LPU", "LPD", "LPA")
-SETTINGS = {epsilon: Setting(epsilon, 20) for epsilon in EPSILONS}
+SETTINGS = {epsilon: MethodSetting(epsilon, 20) for epsilon in EPSILONS}
 
 
 @reproduction("ldp-ids-figure-9", title="MRE of means by clipping threshold, w = 20", repeats=3, needs=("flights3m",))

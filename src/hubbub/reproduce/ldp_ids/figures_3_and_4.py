@@ -17,8 +17,8 @@ from hubbub.reproduce.ldp_ids.sweep import (
     MSE,
     PAIRS,
     SPREAD,
+    MethodSetting,
     Runs,
-    Setting,
     mean,
     sweep,
     theory,
@@ -34,7 +34,7 @@ STEPS = 400
 SHORT = 190  # steps of the real streams with many devices
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 WINDOWS = (10, 20, 30, 50)
-Settings = Mapping[float, Setting]  # by what the horizontal axis shows
+Settings = Mapping[float, MethodSetting]  # by what the horizontal axis shows
 Claims = Callable[[Runs, Sequence[Source], Settings], list[Claim]]
 
 
@@ -76,14 +76,14 @@ def _measure(context: Context, settings: Settings, axis: str, steps: int, claims
 @reproduction("ldp-ids-figure-3", title="MRE of all methods, eps 0.5 to 4, w = 20", repeats=1, needs=NEEDS)
 def figure_3(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
     """Every stream at the paper's window."""
-    settings = {epsilon: Setting(epsilon, 20) for epsilon in EPSILONS}
+    settings = {epsilon: MethodSetting(epsilon, 20) for epsilon in EPSILONS}
     return _measure(context, settings, "$\\epsilon$", steps, _claims_of_3)
 
 
 @reproduction("ldp-ids-figure-4", title="MRE of all methods, w 10 to 50, eps = 1", repeats=1, needs=NEEDS)
 def figure_4(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
     """Every stream at the paper's epsilon."""
-    return _measure(context, {float(w): Setting(1.0, w) for w in WINDOWS}, "w", steps, _claims_of_4)
+    return _measure(context, {float(w): MethodSetting(1.0, w) for w in WINDOWS}, "w", steps, _claims_of_4)
 
 
 def _claims_of_3(runs: Runs, sources: Sequence[Source], settings: Settings) -> list[Claim]:

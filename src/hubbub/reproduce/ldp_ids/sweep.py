@@ -29,9 +29,9 @@ __all__ = [
     "PAIRS",
     "SPREAD",
     "Key",
+    "MethodSetting",
     "Place",
     "Runs",
-    "Setting",
     "mean",
     "options_of",
     "plain",
@@ -52,11 +52,11 @@ MRE, MSE, BITS, SPREAD = range(4)
 
 
 @dataclass(frozen=True)
-class Setting:
+class MethodSetting:
     """What is promised, and the method's own options.
 
     Example:
-        >>> str(Setting(epsilon=2.0))
+        >>> str(MethodSetting(epsilon=2.0))
         'eps=2 w=20'
     """
 
@@ -73,10 +73,10 @@ class Setting:
         return f"eps={self.epsilon:g} w={self.w}" + ("" if self.beta is None else f" beta={self.beta:g}")
 
 
-Key = tuple[str, str, Setting]  # source, method, setting
-Place = tuple[Source, Setting]
+Key = tuple[str, str, MethodSetting]  # source, method, setting
+Place = tuple[Source, MethodSetting]
 Runs = Mapping[Key, NDArray[np.float64]]
-Start = Callable[[Source, str, Setting], Protocol]
+Start = Callable[[Source, str, MethodSetting], Protocol]
 
 
 class KnownTruth(Stream):
@@ -95,13 +95,13 @@ class KnownTruth(Stream):
         return self._known[step]
 
 
-def scores(source: Source, method: str, setting: Setting, run: StreamRun) -> list[float]:
+def scores(source: Source, method: str, setting: MethodSetting, run: StreamRun) -> list[float]:
     """The mean relative error, the mean squared error, the bits a device and step, and the spread f(1-f) of shares."""
     spread = float(np.mean(run.truth * (1 - run.truth)))
     return [run.mre(source.floor), run.mse, run.bits_per_device_and_step, spread]
 
 
-def start(source: Source, method: str, setting: Setting) -> Protocol:
+def start(source: Source, method: str, setting: MethodSetting) -> Protocol:
     """The method as the paper prints it, or filtered where its name says so."""
     options = options_of(method, setting)
     return window_stream(plain(method), source.question, epsilon=setting.epsilon, w=setting.w, **options)
@@ -117,12 +117,12 @@ def plain(method: str) -> str:
     return method.removesuffix(FILTERED)
 
 
-def options_of(method: str, setting: Setting) -> dict[str, Any]:
+def options_of(method: str, setting: MethodSetting) -> dict[str, Any]:
     """The setting's, and whether the method filters what it releases: the paper's do not.
 
     Example:
-        >>> options_of("LPA", Setting()), options_of("LPA, filtered", Setting()), options_of("LPU", Setting())
-        ({'filtered': False}, {'filtered': True}, {})
+        >>> [options_of(method, MethodSetting()) for method in ("LPA", "LPA, filtered", "LPU")]
+        [{'filtered': False}, {'filtered': True}, {}]
     """
     may = "filtered" in signature(WINDOW_METHODS[plain(method)].decide).parameters
     return {**setting.options, **({"filtered": method.endswith(FILTERED)} if may else {})}
@@ -133,14 +133,14 @@ def sweep(
     places: Sequence[Place],
     *,
     methods: Sequence[str] = METHODS,
-    score: Callable[[Source, str, Setting, StreamRun], ArrayLike] = scores,
+    score: Callable[[Source, str, MethodSetting, StreamRun], ArrayLike] = scores,
     begin: Start = start,
 ) -> dict[Key, NDArray[np.float64]]:
     """Run every method at every place, a source and a setting; for each, an array with one row a run.
 
     A run's stream is made once, and serves every method and setting.
     """
-    settings: dict[Source, list[Setting]] = {}
+    settings: dict[Source, list[MethodSetting]] = {}
     for source, setting in places:
         settings.setdefault(source, []).append(setting)
     runs = range(context.repeats)
@@ -162,7 +162,7 @@ def verdicts(claims_of: Callable[[Runs], Sequence[Claim]], runs: Runs) -> list[C
     """The verdicts on claims, as `judged` has them; from too few runs for a standard error they say so.
 
     Example:
-        >>> runs = {("LNS", "LPA", Setting()): np.array([[1.0]])}
+        >>> runs = {("LNS", "LPA", MethodSetting()): np.array([[1.0]])}
         >>> verdicts(lambda runs: [Claim("small", 1.0, below=2)], runs)[0].note
         'holds; without a standard error: runs: 1'
     """
@@ -172,19 +172,19 @@ def verdicts(claims_of: Callable[[Runs], Sequence[Claim]], runs: Runs) -> list[C
     return [replace(cell, note=f"{cell.note}; without a standard error: runs: {number}") for cell in cells]
 
 
-def mean(runs: Runs, source: str, method: str, setting: Setting, column: int) -> float:
+def mean(runs: Runs, source: str, method: str, setting: MethodSetting, column: int) -> float:
     """The mean over the runs of one measurement."""
     return float(runs[source, method, setting][:, column].mean())
 
 
-def theory(method: str, question: Statistic, setting: Setting, n: int, spread: float) -> float:
+def theory(method: str, question: Statistic, setting: MethodSetting, n: int, spread: float) -> float:
     """The MSE of LBU and LPU on paper: V(eps/w, n), and V(eps, n/w) with what the cohort, a sample, adds.
 
     Example:
         >>> from hubbub.protocols.window import Frequencies
-        >>> f"{theory('LBU', Frequencies(2), Setting(), 200_000, 0.0):.5g}"
+        >>> f"{theory('LBU', Frequencies(2), MethodSetting(), 200_000, 0.0):.5g}"
         '0.0019996'
-        >>> f"{theory('LPU', Frequencies(2), Setting(), 200_000, 0.0):.5g}"
+        >>> f"{theory('LPU', Frequencies(2), MethodSetting(), 200_000, 0.0):.5g}"
         '9.2067e-05'
     """
     units, anything = units_of(setting.epsilon), np.zeros(question.size)

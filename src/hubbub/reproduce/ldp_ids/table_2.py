@@ -5,15 +5,15 @@ from __future__ import annotations
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.harness import Cell, Context, reproduction
 from hubbub.reproduce.ldp_ids.sources import NEEDS, STEPS, binary, length, linear, logistic, real, replay, sine
-from hubbub.reproduce.ldp_ids.sweep import BITS, METHODS, Runs, Setting, mean, sweep, verdicts
+from hubbub.reproduce.ldp_ids.sweep import BITS, METHODS, MethodSetting, Runs, mean, sweep, verdicts
 from hubbub.simulate.real_streams import flights_stream
 
 __all__ = ["PRINTED", "table_2"]
 
 SHORT = 190  # steps of the real streams with many devices
-SETTINGS = (Setting(1.0, 20), Setting(2.0, 20), Setting(2.0, 40))
+SETTINGS = (MethodSetting(1.0, 20), MethodSetting(2.0, 20), MethodSetting(2.0, 40))
 
-PRINTED: dict[tuple[str, Setting], tuple[float, ...]] = {
+PRINTED: dict[tuple[str, MethodSetting], tuple[float, ...]] = {
     ("LNS", SETTINGS[0]): (1.0, 0.1, 1.5585, 1.3410, 0.1, 0.0912, 0.0804),
     ("Sin", SETTINGS[0]): (1.0, 0.1, 1.5516, 1.3380, 0.1, 0.0913, 0.0806),
     ("Log", SETTINGS[0]): (1.0, 0.1, 1.5572, 1.3284, 0.1, 0.0915, 0.0803),

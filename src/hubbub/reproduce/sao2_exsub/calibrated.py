@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMS", "KINDS", "SYNTHETIC", "Calibrated", "calibrated_portions", "figure_9", "figure_10"]
 
 
-class Setting(TypedDict):
+class StreamShape(TypedDict):
     """How long a stream is, how many entries its vectors have, and how many of their changes are told."""
 
     steps: int
@@ -38,7 +38,7 @@ KINDS: tuple[tuple[Queries, str], ...] = (("mean", "steps"), ("prefix", "sums of
 FORMS = ("ExSub-uniform", "ExSub-calibrated", "ExSub, best portions", OURS)
 N = 20_000
 CAPTION = "n = 20,000, not 100,000: errors are about 2.2 times as large; the caption's m = 20 is s"
-SYNTHETIC: Setting = {"steps": 128, "dimension": 8, "changes": 20}
+SYNTHETIC: StreamShape = {"steps": 128, "dimension": 8, "changes": 20}
 _LOOKS = {
     "ExSub-uniform": ("#000000", "d"),
     "ExSub-calibrated": ("#0072b2", "s"),
@@ -86,7 +86,7 @@ def figure_9(context: Context) -> tuple[list[Cell], Figure]:
     """Where aircraft went last, by epsilon."""
     streams = populations(context)
     labels = {who: f"{NOT_TRAJECTORY}: {stream.n:,} devices, {who}" for who, stream in streams.items()}
-    setting: Setting = {"dimension": len(streams["as it is"].labels), "steps": DAYS, "changes": S}
+    setting: StreamShape = {"dimension": len(streams["as it is"].labels), "steps": DAYS, "changes": S}
     return _compare(context, streams, labels, setting, (0.5, 1.0, 2.0), one=True)
 
 
@@ -101,7 +101,7 @@ def figure_10(context: Context) -> tuple[list[Cell], Figure]:
     return _compare(context, streams, {people: CAPTION}, SYNTHETIC, (0.5, 2.0), one=False)
 
 
-def plan_of(form: str, queries: Queries, epsilon: float, setting: Setting, *, one: bool) -> Sao2:
+def plan_of(form: str, queries: Queries, epsilon: float, setting: StreamShape, *, one: bool) -> Sao2:
     """The plan of a form for a kind of query."""
     kind = Calibrated if form == "ExSub-calibrated" else Sao2
     plan = as_printed("ExSub", epsilon=epsilon, kind=kind, **setting)
@@ -114,7 +114,7 @@ def _compare(
     context: Context,
     streams: Mapping[str, Stream],
     labels: Mapping[str, str],
-    setting: Setting,
+    setting: StreamShape,
     epsilons: Sequence[float],
     *,
     one: bool,

@@ -24,14 +24,14 @@ from hubbub.mechanisms.ternary.succinct import Succinct, published_clip
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.mechanisms.ternary.topl import ToPLClipped
 
-__all__ = ["METHODS", "Method", "look", "mechanism"]
+__all__ = ["METHODS", "NamedMechanism", "look", "mechanism"]
 
 Build = Callable[[float, int, int, int], TernaryMechanism]
 """From epsilon, the dimension, the sparsity, and how many people there are."""
 
 
 @dataclass(frozen=True)
-class Method:
+class NamedMechanism:
     """A mechanism under a paper's name.
 
     Parameters
@@ -65,24 +65,28 @@ def _succinct(epsilon: float, dimension: int, sparsity: int, n: int) -> Succinct
 _UNBIASED = "SUCCINCT: clipping undone, so that it is unbiased"
 # Okabe and Ito's colours, told apart by colour-blind readers too, and some of our own.
 _ALL = (
-    Method("PrivKV", _best(PrivKV), "#7f4f24", "v", "PrivKV spends all of eps, the published one less"),
-    Method("KVUE", _best(KVUE), "#b8a800", "<"),
-    Method("PCKV-GRR", _best(PCKVGRR), "#e69f00", "s"),
-    Method("PCKV-AGRR", _best(PCKVAGRR), "#56b4e9", "^"),
-    Method("PCKV-UE", _best(PCKVUE), "#cc79a7", "X"),
-    Method("SUCCINCT", _succinct, "#009e73", "P", _UNBIASED),
-    Method("SUCCINCT, best clip", _best(Succinct), "#6fc9a9", "P", f"{_UNBIASED}; clipped where it is best: ours"),
-    Method("FutureRand", _best(FutureRand.published), "#808080", "h", "FutureRand with its published constants"),
-    Method("FutureRand, best", _best(FutureRand), "#b0b0b0", "h", "FutureRand that spends all of eps: ours"),
-    Method("EFMRTT", _best(EFMRTT), "#332288", "*"),
-    Method("ToPL", _best(ToPLClipped), "#a05195", ">"),
-    Method("DDRM", _best(DDRM), "#2f4b7c", "p"),
-    Method("Collision", _best(Collision), "#0072b2", "o"),
-    Method("CoCo", _best(CoCo), "#d55e00", "D"),
-    Method("ExSub", _best(ExSub), "#000000", "d"),
-    Method("NetSub", _best(NetSub), "#e7298a", "8", "NetSub, the net rule: ours, in neither paper"),
+    NamedMechanism("PrivKV", _best(PrivKV), "#7f4f24", "v", "PrivKV spends all of eps, the published one less"),
+    NamedMechanism("KVUE", _best(KVUE), "#b8a800", "<"),
+    NamedMechanism("PCKV-GRR", _best(PCKVGRR), "#e69f00", "s"),
+    NamedMechanism("PCKV-AGRR", _best(PCKVAGRR), "#56b4e9", "^"),
+    NamedMechanism("PCKV-UE", _best(PCKVUE), "#cc79a7", "X"),
+    NamedMechanism("SUCCINCT", _succinct, "#009e73", "P", _UNBIASED),
+    NamedMechanism(
+        "SUCCINCT, best clip", _best(Succinct), "#6fc9a9", "P", f"{_UNBIASED}; clipped where it is best: ours"
+    ),
+    NamedMechanism(
+        "FutureRand", _best(FutureRand.published), "#808080", "h", "FutureRand with its published constants"
+    ),
+    NamedMechanism("FutureRand, best", _best(FutureRand), "#b0b0b0", "h", "FutureRand that spends all of eps: ours"),
+    NamedMechanism("EFMRTT", _best(EFMRTT), "#332288", "*"),
+    NamedMechanism("ToPL", _best(ToPLClipped), "#a05195", ">"),
+    NamedMechanism("DDRM", _best(DDRM), "#2f4b7c", "p"),
+    NamedMechanism("Collision", _best(Collision), "#0072b2", "o"),
+    NamedMechanism("CoCo", _best(CoCo), "#d55e00", "D"),
+    NamedMechanism("ExSub", _best(ExSub), "#000000", "d"),
+    NamedMechanism("NetSub", _best(NetSub), "#e7298a", "8", "NetSub, the net rule: ours, in neither paper"),
 )
-METHODS: dict[str, Method] = {method.name: method for method in _ALL}
+METHODS: dict[str, NamedMechanism] = {method.name: method for method in _ALL}
 """Every mechanism that the two papers compare, by the papers' names; and NetSub, which is ours."""
 
 
