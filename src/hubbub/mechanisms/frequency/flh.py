@@ -98,7 +98,8 @@ class FLH(OLH):
         confusion = 1 / (self.functions * (self.buckets - 1))
         noise = replace(noise, floor=noise.floor + confusion * squares, square=-confusion)
         p, q = (float(rate) for rate in self.rates)
-        known = TableNoise(noise, sketch.counts, self._cell_weights, (p, q), squares)
+        seen = sketch.counts / sketch.n
+        known = TableNoise(noise, sketch.n, self._cell_weights, lambda shares: seen, (p, q), squares)
         return replace(estimate, variance=np.maximum(known.variance(estimate.value), 0.0), noise=known)
 
     def _cell_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:

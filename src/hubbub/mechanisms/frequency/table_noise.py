@@ -1,4 +1,4 @@
-"""The second moments of oracles whose sketch keeps how often each hash function and bucket was reported."""
+"""The second moments of oracles with a short public list of hash functions, whose cells can all be looked at."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ Floats = NDArray[np.float64]
 
 
 class TableNoise(Noise):
-    """Variances of shares from a formula; variances of their sums from the reports themselves.
+    """Variances of shares from a formula; variances of their sums from the functions themselves.
 
     Under a short list of hash functions three values do not fall together as often as chance has it, even where any two
-    do. So a sum of shares is looked at report by report. With T the weight of all values in a report's bucket, and W
-    that of all values, Z = (T - q W)/(p - q) has the mean w_x for a holder of x. The estimated sum is the mean of Z
-    over all reports; its variance, given the population, is (mean of Z^2 - sum of f_x w_x^2)/n under any functions.
+    do. So a sum of shares is looked at cell by cell. With T the weight of all values in a report's bucket, and W that of
+    all values, Z = (T - q W)/(p - q) has the mean w_x for a holder of x. The estimated sum is the mean of Z over all
+    reports; its variance, given the population, is (mean of Z^2 - sum of f_x w_x^2)/n under any functions.
 
     Parameters
     ----------
     noise
         The formula.
-    counts
-        How often each function (row) and bucket (column) was reported.
+    n
+        How many reports there are.
     cells
-        From the weights of the values, the weight of all values in each cell of that table.
+        From the weights of the values, the weight of all values in each cell: of a function (row), a bucket (column).
+    likely
+        From the shares, how likely a report is of each cell.
     rates
         p and q.
     squares
@@ -37,41 +39,45 @@ class TableNoise(Noise):
         of a sum has the mean square -square times (sum of w^2)(sum of f^2) + (sum of w f)^2 - 2 (sum of w^2 f^2).
 
     Example:
-        >>> counts = np.array([[30, 10], [10, 30]])  # two functions, two buckets: value 0 falls in 0, then in 1
-        >>> noise = TableNoise(Noise(0.01, 0.0), counts, lambda w: np.array([w, w[::-1]]), (0.75, 0.5))
+        >>> seen = np.array([[30, 10], [10, 30]]) / 80  # two functions, two buckets: value 0 falls in 0, then in 1
+        >>> cells = lambda weights: np.array([weights, weights[::-1]])
+        >>> noise = TableNoise(Noise(0.01, 0.0), 80, cells, lambda shares: seen, (0.75, 0.5))
         >>> noise.cross_terms(np.array([1.0, 0.0]), np.array([[1.0, 1.0]])).round(4).tolist()  # the sum is certain
         [-0.02]
     """
 
-    counts: NDArray[np.int64]
+    n: int
     cells: Callable[[Floats], Floats]
+    likely: Callable[[Floats], Floats]
     rates: tuple[float, float]
     squares: float
 
     def __init__(
         self,
         noise: Noise,
-        counts: NDArray[np.int64],
+        n: int,
         cells: Callable[[Floats], Floats],
+        likely: Callable[[Floats], Floats],
         rates: tuple[float, float],
         squares: float = 0.0,
     ) -> None:
         super().__init__(noise.floor, noise.slope, sampling=noise.sampling, square=noise.square, pairs=False)
-        for name, value in (("counts", counts), ("cells", cells), ("rates", rates), ("squares", squares)):
+        own = {"n": n, "cells": cells, "likely": likely, "rates": rates, "squares": squares}
+        for name, value in own.items():
             object.__setattr__(self, name, value)
 
     @property
     def knows_pairs(self) -> bool:
-        """As long as the table is at hand: what is stored of this noise (`pairs`) does not."""
+        """As long as the functions are at hand: what is stored of this noise (`pairs`) does not."""
         return True
 
     def cross_terms(self, share: Floats, weights: Floats) -> Floats:
         """What the variance of each row's weighted sum exceeds the sum of variances by."""
-        n, (p, q) = int(self.counts.sum()), self.rates
+        (p, q), likely = self.rates, self.likely(share)
         found = np.empty(len(weights))
         for k, row in enumerate(weights):
             said = (self.cells(row) - q * row.sum()) / (p - q)
-            found[k] = max(float(np.vdot(self.counts, said**2)) / n - float(row**2 @ share), 0.0) / n
+            found[k] = max(float(np.vdot(likely, said**2)) - float(row**2 @ share), 0.0) / self.n
         squared = weights**2
         confused = self.squares * squared.sum(axis=1) + (weights @ share) ** 2 - 2 * squared @ share**2
         found += -self.square * np.maximum(confused, 0.0)
@@ -82,4 +88,4 @@ class TableNoise(Noise):
     def sampled(self, n: int, size: int) -> Noise:
         """The moments when the n who answered are a random part of `size` people."""
         plain = Noise(self.floor, self.slope, sampling=(1 - n / size) / max(n, 1), square=self.square)
-        return TableNoise(plain, self.counts, self.cells, self.rates, self.squares)
+        return TableNoise(plain, self.n, self.cells, self.likely, self.rates, self.squares)

@@ -163,8 +163,15 @@ class Loloha(FrequencyOracle, Memoised):
     def _known_from(self, sketch: Sketch, estimate: Estimate) -> Estimate:
         assert estimate.noise is not None
         p, q = (float(rate) for rate in self.rates)
+        own, other = (float(rate) for rate in self.bucket_rates)
         cells = partial(cell_weights, functions=self.functions, buckets=self.buckets)
-        return replace(estimate, noise=TableNoise(estimate.noise, sketch.counts, cells, (p, q)))
+
+        def likely(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+            # Of all functions, not of those that happened to be drawn: a rare one may put many values in one bucket.
+            found = np.maximum(other + (own - other) * cells(shares), 0.0)
+            return np.asarray(found / found.sum())
+
+        return replace(estimate, noise=TableNoise(estimate.noise, sketch.n, cells, likely, (p, q)))
 
     def ratio(self) -> Fraction:
         own, other = self.bucket_rates
