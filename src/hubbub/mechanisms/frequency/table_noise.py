@@ -18,8 +18,8 @@ class TableNoise(Noise):
     """Variances of shares from a formula; variances of their sums from the functions themselves.
 
     Under a short list of hash functions three values do not fall together as often as chance has it, even where any two
-    do. So a sum of shares is looked at cell by cell. With T the weight of all values in a report's bucket, and W that of
-    all values, Z = (T - q W)/(p - q) has the mean w_x for a holder of x. The estimated sum is the mean of Z over all
+    do. So a sum of shares is looked at cell by cell. With T the weight of all values in a report's bucket, and W that
+    of all values, Z = (T - q W)/(p - q) has the mean w_x for a holder of x. The estimated sum is the mean of Z over all
     reports; its variance, given the population, is (mean of Z^2 - sum of f_x w_x^2)/n under any functions.
 
     Parameters
