@@ -5,10 +5,10 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow bench lint docs clean
+.PHONY: help demo test test-slow test-papers bench lint docs clean
 
 help: ## what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hubbub needs Python 3.11 or newer")'
@@ -38,11 +38,21 @@ lint: $(VENV)/dev.stamp ## style, types, layers
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
 
-test: lint ## lint, doctests, tests
-	@$(PY) -m pytest --numprocesses auto --dist worksteal
+# Tests start hundreds of processes: without files of bytecode each of them would compile the package anew.
+test test-slow test-papers: export PYTHONDONTWRITEBYTECODE =
 
-test-slow: $(VENV)/dev.stamp ## the statistical sweeps
+test: $(VENV)/dev.stamp ## doctests and tests, with lint beside them; the slowest 20 are named at the end
+	@mkdir -p build
+	@$(MAKE) --no-print-directory lint > build/lint.txt 2>&1 & lint=$$!; \
+	$(PY) -m pytest --numprocesses auto --dist worksteal --durations 20; tests=$$?; \
+	wait $$lint; linted=$$?; cat build/lint.txt; exit $$((tests || linted))
+
+test-slow: $(VENV)/dev.stamp ## the statistical sweeps, the long forms of short tests, many examples of each property
 	@$(PY) -m pytest -m slow tests
+	@HUBBUB_EXAMPLES=long $(PY) -m pytest -m 'hypothesis and not slow' tests
+
+test-papers: $(VENV)/dev.stamp ## every figure and table of the papers, at a small size
+	@$(PY) -m pytest -m papers tests/reproduce
 
 bench: $(VENV)/dev.stamp ## speed, as ratios, against plain C and the best peers (needs a C compiler)
 	@$(PY) benchmarks/run.py

@@ -13,8 +13,8 @@ from stream import peak
 import hubbub as hb
 from hubbub.protocols.driver import converse
 from hubbub.protocols.window import Frequencies, window_stream
-from hubbub.simulate.conversation import Population
 from hubbub.simulate.devices import Stream
+from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
 
 D, W, BUFFER = 117, 20, 1 << 18
@@ -36,24 +36,24 @@ class Fixed(Stream):
         return np.bincount(self._values, minlength=D) / self.n
 
 
-def run(n: int, steps: int) -> Population:
-    people = Population(Fixed(n), hb.Random(), ledgers=Ledgers(n, epsilon=1.0, w=W))
-    for _ in converse(window_stream("LPA", Frequencies(D), epsilon=1.0, w=W), people.answer, steps=steps):
+def run(n: int, steps: int) -> Fleet:
+    fleet = Fleet(Fixed(n), hb.Random(), ledgers=Ledgers.of_window(n, epsilon=1.0, w=W, strict=True))
+    for _ in converse(window_stream("LPA", Frequencies(D), epsilon=1.0, w=W), fleet.answer, steps=steps):
         pass
-    return people
+    return fleet
 
 
 def main(n: int, steps: int) -> None:
     run(n, 3)  # compiles
     start = time.process_time()
-    people = run(n, steps)
+    fleet = run(n, steps)
     cpu = time.process_time() - start
     rng, buffer = hb.Random(), np.empty(BUFFER, dtype=np.uint8)
     start = time.process_time()
-    for _ in range(people.traffic.reports * D * 2 // BUFFER):  # 16 bits a value
+    for _ in range(fleet.traffic.reports * D * 2 // BUFFER):  # 16 bits a value
         rng.fill(buffer)
     drawing = time.process_time() - start
-    print(json.dumps({"cpu": cpu, "drawing": drawing, "peak": peak(), "reports": people.traffic.reports}))
+    print(json.dumps({"cpu": cpu, "drawing": drawing, "peak": peak(), "reports": fleet.traffic.reports}))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -66,3 +68,21 @@ def test_names_resolve_on_first_use():
     assert hubbub.Random(seed=1).secure is False
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = hubbub.Nothing
+
+
+def test_every_name_is_typed():
+    """The names that resolve on first use are all in the block that a type checker reads."""
+    import hubbub
+    from hubbub.mechanisms import MECHANISMS
+
+    tree = ast.parse(Path(hubbub.__file__).read_text())
+    typed = {
+        alias.asname
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for imported in node.body
+        if isinstance(imported, ast.ImportFrom)
+        for alias in imported.names
+    }
+    assert typed == {*hubbub._HOMES, *MECHANISMS}
+    assert Path(hubbub.__file__).with_name("py.typed").exists()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hubbub.core.domain import Sets as Sets
     from hubbub.core.domain import Strings as Strings
     from hubbub.core.estimate import Estimate as Estimate
+    from hubbub.core.keyvalue import KeyValue as KeyValue
     from hubbub.core.random import Random as Random
     from hubbub.core.reports import Reports as Reports
     from hubbub.core.sketch import Sketch as Sketch
@@ -47,23 +48,23 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.numeric.rounding import StochasticRounding as StochasticRounding
     from hubbub.mechanisms.ternary.coco import CoCo as CoCo
     from hubbub.mechanisms.ternary.collision import Collision as Collision
-    from hubbub.mechanisms.ternary.ddrm import DDRM as DDRM
-    from hubbub.mechanisms.ternary.efmrtt import EFMRTT as EFMRTT
     from hubbub.mechanisms.ternary.exsub import ExSub as ExSub
-    from hubbub.mechanisms.ternary.future_rand import FutureRand as FutureRand
     from hubbub.mechanisms.ternary.gradients import Gradients as Gradients
-    from hubbub.mechanisms.ternary.kvue import KVUE as KVUE
     from hubbub.mechanisms.ternary.net_seed import NetSeed as NetSeed
     from hubbub.mechanisms.ternary.net_sub import NetSub as NetSub
     from hubbub.mechanisms.ternary.online import OnlineExSub as OnlineExSub
-    from hubbub.mechanisms.ternary.pckv_agrr import PCKVAGRR as PCKVAGRR
-    from hubbub.mechanisms.ternary.pckv_grr import PCKVGRR as PCKVGRR
-    from hubbub.mechanisms.ternary.pckv_ue import PCKVUE as PCKVUE
-    from hubbub.mechanisms.ternary.priv_kv import PrivKV as PrivKV
-    from hubbub.mechanisms.ternary.succinct import Succinct as Succinct
-    from hubbub.mechanisms.ternary.topl import ToPLClipped as ToPLClipped
     from hubbub.privacy.audit import audit as audit
     from hubbub.privacy.plan import plan as plan
+    from hubbub.reproduce.baselines.ddrm import DDRM as DDRM
+    from hubbub.reproduce.baselines.efmrtt import EFMRTT as EFMRTT
+    from hubbub.reproduce.baselines.future_rand import FutureRand as FutureRand
+    from hubbub.reproduce.baselines.kvue import KVUE as KVUE
+    from hubbub.reproduce.baselines.pckv_agrr import PCKVAGRR as PCKVAGRR
+    from hubbub.reproduce.baselines.pckv_grr import PCKVGRR as PCKVGRR
+    from hubbub.reproduce.baselines.pckv_ue import PCKVUE as PCKVUE
+    from hubbub.reproduce.baselines.priv_kv import PrivKV as PrivKV
+    from hubbub.reproduce.baselines.succinct import Succinct as Succinct
+    from hubbub.reproduce.baselines.topl import ToPLClipped as ToPLClipped
 
 __version__ = "0.1.0"
 

@@ -11,7 +11,7 @@ from tests.collection.conftest import FIELDS, QUESTIONS, make
 import hubbub as hb
 from hubbub.authoring import Finding, check
 from hubbub.authoring.check import UnsafeCollection, refuse_unsafe
-from hubbub.collection import Collection, QuestionSpec
+from hubbub.collection import Collection
 from hubbub.collection.spending import Cost, cost_of, steps_a_year, total_of, worst_of
 from hubbub.core.domain import Ordinal
 from hubbub.core.event import units_of
@@ -19,9 +19,10 @@ from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.window import METHODS
+from hubbub.questions import Question
 
-THEME = QuestionSpec(kind="histogram", field="theme", epsilon=1.0)
-LEVEL = QuestionSpec(kind="histogram", field="level", epsilon=1.0)
+THEME = Question.make(kind="histogram", field="theme", epsilon=1.0)
+LEVEL = Question.make(kind="histogram", field="level", epsilon=1.0)
 KEPT = QUESTIONS["kept"]
 
 
@@ -94,8 +95,8 @@ def test_an_unsafe_collection_says_everything_at_once() -> None:
 # -- budgets -----------------------------------------------------------------------------------------------------------
 
 
-def stream(method: str, epsilon: float = 1.0, w: int = 4) -> QuestionSpec:
-    return QuestionSpec(kind="stream", field="theme", epsilon=epsilon, method=method, w=w)
+def stream(method: str, epsilon: float = 1.0, w: int = 4) -> Question:
+    return Question.make(kind="stream", field="theme", epsilon=epsilon, method=method, w=w)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def stream(method: str, epsilon: float = 1.0, w: int = 4) -> QuestionSpec:
         ({"q": replace(THEME, epsilon=0.1), "r": replace(THEME, epsilon=0.2)}, Budget.of(event=0.3), True),
     ],
 )
-def test_what_is_asked_fits_the_budget(questions: dict[str, QuestionSpec], budget: Budget, fits: bool) -> None:
+def test_what_is_asked_fits_the_budget(questions: dict[str, Question], budget: Budget, fits: bool) -> None:
     collection = make(questions=questions, budget=budget)
     errors = [finding for finding in check(collection) if finding.level == "error"]
     assert bool(errors) is not fits
@@ -192,8 +193,8 @@ def test_how_long_a_life_lasts() -> None:
 
 def test_a_stream_that_devices_would_refuse() -> None:
     tiny = small(questions={"q": stream("LPA", w=1000)})
-    assert "asks 0.05% of the devices" in found(tiny, "error", "questions.q.w").text
-    assert levels(replace(tiny, minimum_arc=1 << 20), "questions.q.w") == []
+    assert "asks 0.05% of the devices" in found(tiny, "error", "questions.q").text
+    assert levels(replace(tiny, minimum_arc=1 << 20), "questions.q") == []
     assert levels(small(questions={"q": stream("LPD", w=20)}), "questions.q.method") == ["note"]
 
 

@@ -10,14 +10,15 @@ from tests.collection.conftest import QUESTIONS, make
 
 from hubbub.authoring import check
 from hubbub.authoring.diff import wider
-from hubbub.collection import Collection, QuestionSpec
+from hubbub.collection import Collection
 from hubbub.core.domain import Categorical, Numeric, Ordinal
 from hubbub.privacy.budget import Budget
+from hubbub.questions import Question
 
 FIELDS = {"theme": Categorical(["light", "dark"]), "level": Ordinal(10), "seconds": Numeric(0.0, 20.0, cells=8)}
 ASKED = {
-    "q": QuestionSpec(kind="histogram", field="theme", epsilon=1.0),
-    "s": QuestionSpec(kind="stream", field="level", epsilon=1.0, method="LPA", w=4),
+    "q": Question.make(kind="histogram", field="theme", epsilon=1.0),
+    "s": Question.make(kind="stream", field="level", epsilon=1.0, method="LPA", w=4),
     "k": QUESTIONS["kept"],
 }
 OLD = make(fields=FIELDS, questions=ASKED, budget=Budget.of(event=6.0, window=(40.0, 7), user=100.0))
@@ -34,7 +35,7 @@ def against(old: Collection = OLD, **change: Any) -> dict[str, list[tuple[str, s
     return found
 
 
-def questions(**change: Any) -> dict[str, QuestionSpec]:
+def questions(**change: Any) -> dict[str, Question]:
     return {name: question for name, question in {**ASKED, **change}.items() if question is not None}
 
 

@@ -4,37 +4,39 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.collection.conftest import FIELDS, QUESTIONS, make
+from tests.questions.settings import setting
 
 import hubbub as hb
 from hubbub.authoring import forecast
-from hubbub.authoring.forecast import DEVICES, standard_error
-from hubbub.collection import Collection, QuestionSpec
+from hubbub.authoring.forecast import DEVICES
+from hubbub.collection import Collection
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.protocols.window import METHODS
+from hubbub.questions import Question
 
 QUICK = {
     "shares": QUESTIONS["levels"],
     "cells": QUESTIONS["times"],
     "memo": QUESTIONS["kept_level"],
-    "LBU": QuestionSpec(kind="stream", field="level", epsilon=2.0, method="LBU", w=4),
-    "LPU": QuestionSpec(kind="stream", field="level", epsilon=1.0, method="LPU", w=4),
-    "LSP": QuestionSpec(kind="stream", field="level", epsilon=1.0, method="LSP", w=1),
+    "LBU": Question.make(kind="stream", field="level", epsilon=2.0, method="LBU", w=4),
+    "LPU": Question.make(kind="stream", field="level", epsilon=1.0, method="LPU", w=4),
+    "LSP": Question.make(kind="stream", field="level", epsilon=1.0, method="LSP", w=1),
     "mean": QUESTIONS["time"],
-    "stream of means": QuestionSpec(kind="stream", field="seconds", epsilon=2.0, method="LPU", w=2),
+    "stream of means": Question.make(kind="stream", field="seconds", epsilon=2.0, method="LPU", w=2),
 }
 
 
-def measured(question: QuestionSpec, people: int, steps: int) -> float:
+def measured(question: Any, people: int, steps: int) -> float:
     """The mean squared error of so many releases, of a population in which all values are alike."""
     collection = make(questions={"q": question})
-    domain = FIELDS[question.field]
-    asked = question.question(domain)
+    asked = question.statistic(setting(question, FIELDS[question.field]))
     rng, mean = np.random.default_rng(7), asked.size == 1
     codes = np.full(people, 10.0) if mean else np.arange(people) % asked.size
     values = codes if mean or question.field != "seconds" else codes * 2.5 + 1.0
@@ -55,9 +57,9 @@ def test_the_expected_error_is_the_error(name: str) -> None:
     A standard error that is 30% off would be a ratio of 1.69 or 0.59.
     """
     question = QUICK[name]
-    asked = question.question(FIELDS[question.field])
-    people, steps = 880, 1200 // asked.size
-    expected = standard_error(question, FIELDS[question.field], people)
+    here = setting(question, FIELDS[question.field])
+    people, steps = 880, 1200 // question.shape(here).size
+    expected = question.forecast(here, people)
     assert expected is not None
     ratio = measured(question, people, steps) / expected**2
     assert 0.8 < ratio < 1.2
@@ -79,7 +81,7 @@ def test_every_question_has_a_row(everything: Collection) -> None:
             assert many is not None
             assert few / many == pytest.approx(10**0.5, rel=1e-6)
         assert row.unit == ("seconds" if name in ("time", "time_now") else "share")
-        assert row.report_bytes >= question.mechanism_for(FIELDS[question.field]).report_bytes
+        assert row.report_bytes >= question.mechanism_for(everything.setting(name)).report_bytes
         assert row.note
     assert rows["themes"].epsilon_a_year == pytest.approx(8760)
     assert rows["theme_now"].epsilon_a_year == pytest.approx(2190)
@@ -88,14 +90,14 @@ def test_every_question_has_a_row(everything: Collection) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_has_an_error(method: str) -> None:
-    question = QuestionSpec(kind="stream", field="theme", epsilon=1.0, method=method, w=20)
+    question = Question.make(kind="stream", field="theme", epsilon=1.0, method=method, w=20)
     (row,) = forecast(make(questions={"q": question}))
     assert row.note
     assert all(error is not None and 0 < error < 5 for error in row.errors.values())
     better = replace(question, epsilon=2.0)
-    assert standard_error(better, FIELDS["theme"], 10_000) < row.errors[10_000]  # type: ignore[operator]
+    assert better.forecast(setting(better, FIELDS["theme"]), 10_000) < row.errors[10_000]  # type: ignore[operator]
 
 
 def test_where_nobody_would_be_asked_there_is_no_error() -> None:
-    question = QuestionSpec(kind="stream", field="theme", epsilon=1.0, method="LPU", w=2000)
-    assert standard_error(question, FIELDS["theme"], 1000) is None
+    question = Question.make(kind="stream", field="theme", epsilon=1.0, method="LPU", w=2000)
+    assert question.forecast(setting(question, FIELDS["theme"]), 1000) is None

@@ -8,42 +8,47 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.questions.settings import setting
 
 from hubbub import GRR, Categorical, KeyValue, Numeric, Ordinal, Random, Strings
 from hubbub.authoring import check, load_collection
 from hubbub.authoring.poisoning import poisoning
 from hubbub.authoring.toml import EXAMPLE, read_collection
 from hubbub.checks.influence import accepted_reports
-from hubbub.collection.question import QuestionSpec
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
+from hubbub.questions import Question
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILMS = KeyValue(["alien", "brazil"], low=1, high=5, most=1)
 
 
+def moved(question, domain, *forged):
+    return poisoning(question, setting(question, domain), *forged)
+
+
 @pytest.mark.parametrize("of", ["mean", "frequency"])
 @pytest.mark.parametrize("mechanism", ["ExSub", "Collision", "CoCo"])
 def test_key_values_by_trying_every_report(of, mechanism):
-    spec = QuestionSpec(kind="keyvalue", field="films", epsilon=1.0, of=of, mechanism=mechanism)
-    asked = spec.question(FILMS)
+    spec = Question.make(kind="keyvalue", field="films", epsilon=1.0, of=of, mechanism=mechanism)
+    asked = spec.statistic(setting(spec, FILMS))
     made = asked.mechanism(10**12)
     listed, reports = accepted_reports(made, Random(seed=1))
     assert listed
     values = [asked.read(made, made.accumulate(reports[k : k + 1])).value for k in range(len(reports))]
     low, high = (0.0, 1.0) if of == "frequency" else (0.0, 5.0)  # who lacks a film has 0 of it
-    said = poisoning(spec, FILMS, forged=0.01)
+    said = poisoning(spec, setting(spec, FILMS), forged=0.01)
     assert said.up == pytest.approx(0.01 * (np.max(values) - low), rel=1e-9)
     assert said.down == pytest.approx(0.01 * (high - np.min(values)), rel=1e-9)
 
 
 def test_devices_that_take_turns_are_outnumbered_by_forged_ones_that_do_not():
     # LPU asks a fifth of 100,000 honest devices at a time; 1,000 forged devices answer every time.
-    spec = QuestionSpec(kind="stream", field="place", epsilon=1.0, method="LPU", w=5)
+    spec = Question.make(kind="stream", field="place", epsilon=1.0, method="LPU", w=5)
     domain, honest, forged = Categorical(["a", "b", "c", "d"]), 99_000, 1_000
-    said = poisoning(spec, domain, forged=0.01)
+    said = poisoning(spec, setting(spec, domain), forged=0.01)
     assert said.part == pytest.approx(forged / (honest / 5 + forged), rel=1e-9)
     collection = read_collection(
         EXAMPLE.replace('"histogram"', '"stream"\nmethod = "LPU"\nw = 5').replace(
@@ -58,20 +63,20 @@ def test_devices_that_take_turns_are_outnumbered_by_forged_ones_that_do_not():
         return ask.mechanism.accumulate(Reports.concat([real, fake]))
 
     shares = [release.estimate.value[3] for release in converse(collection.protocol("popular"), answer, steps=3)]
-    assert isinstance(spec.mechanism_for(domain), GRR)
-    noise = np.sqrt(spec.mechanism_for(domain).variance(honest // 5))
+    assert isinstance(spec.mechanism_for(setting(spec, domain)), GRR)
+    noise = np.sqrt(spec.mechanism_for(setting(spec, domain)).variance(honest // 5))
     assert shares == pytest.approx([said.up] * 3, abs=5.5 * noise)  # failure probability 1e-7
 
 
 def test_a_divided_budget_is_moved_further():
     domain = Numeric(0, 10, cells=4)
     every, part = (
-        poisoning(QuestionSpec(kind="stream", field="age", epsilon=1.0, method="LBU", w=w), domain) for w in (1, 10)
+        moved(Question.make(kind="stream", field="age", epsilon=1.0, method="LBU", w=w), domain) for w in (1, 10)
     )
     assert every.part == part.part == 0.01
     assert part.up == pytest.approx(0.01 * (5 + 5 * (math.exp(0.1) + 1) / (math.exp(0.1) - 1)), rel=1e-9)
     assert part.up > 4 * every.up
-    assert every.up == poisoning(QuestionSpec(kind="mean", field="age", epsilon=1.0), domain).up
+    assert every.up == moved(Question.make(kind="mean", field="age", epsilon=1.0), domain).up
     assert every.text().startswith("If 1% of the devices are forged, they can raise the mean of age by up to ")
 
 
@@ -79,31 +84,31 @@ def test_a_divided_budget_is_moved_further():
     ("spec", "domain", "why"),
     [
         (
-            QuestionSpec(kind="histogram", field="word", epsilon=1.0, candidates=("yes", "no")),
+            Question.make(kind="histogram", field="word", epsilon=1.0, candidates=("yes", "no")),
             Strings(8),
             "told apart by regression",
         ),
-        (QuestionSpec(kind="changes", field="on", epsilon=1.0, steps=4, changes=2), Ordinal(2), "without enrolling"),
-        (QuestionSpec(kind="keyvalue", field="films", epsilon=1.0, of="conditional"), FILMS, "a ratio"),
+        (Question.make(kind="changes", field="on", epsilon=1.0, steps=4, changes=2), Ordinal(2), "without enrolling"),
+        (Question.make(kind="keyvalue", field="films", epsilon=1.0, of="conditional"), FILMS, "a ratio"),
     ],
 )
 def test_what_is_not_bounded_says_why(spec, domain, why):
-    said = poisoning(spec, domain)
+    said = moved(spec, domain)
     assert (said.up, said.down, said.weight) == (None, None, None)
     assert "is not bounded here" in said.text()
     assert why in said.text()
 
 
 def test_a_stream_that_decides_says_that_it_can_be_swayed():
-    spec = QuestionSpec(kind="stream", field="place", epsilon=1.0, method="LPA", w=5)
-    assert "forged reports also sway" in poisoning(spec, Ordinal(4)).text()
+    spec = Question.make(kind="stream", field="place", epsilon=1.0, method="LPA", w=5)
+    assert "forged reports also sway" in moved(spec, Ordinal(4)).text()
 
 
 @pytest.mark.parametrize("name", ["emoji", "places", "ratings", "telemetry"])
 def test_every_question_of_the_examples_has_a_sentence(name):
     collection = load_collection(EXAMPLES / f"{name}.toml")
-    for question in collection.questions.values():
-        said = poisoning(question, collection.fields[question.field])
+    for name, question in collection.questions.items():
+        said = poisoning(question, collection.setting(name))
         assert said.text().startswith("If 1% of the devices are forged")
         assert (said.up is None) == ("not bounded here: " in said.text())
 
@@ -111,7 +116,7 @@ def test_every_question_of_the_examples_has_a_sentence(name):
 @pytest.mark.parametrize("forged", [0, 1, -0.1, 1.5, True, float("nan"), "1%"])
 def test_a_part_that_is_none_is_refused(forged):
     with pytest.raises(InvalidValue, match="forged"):
-        poisoning(QuestionSpec(kind="histogram", field="place", epsilon=1.0), Ordinal(4), forged)
+        moved(Question.make(kind="histogram", field="place", epsilon=1.0), Ordinal(4), forged)
 
 
 def _found(size: int, mechanism: str) -> list[str]:
@@ -132,5 +137,5 @@ def test_direct_encoding_over_many_values_warns():
 def test_a_mechanism_that_was_not_named_never_warns():
     collection = read_collection(EXAMPLE)
     tiny = replace(collection.questions["popular"], epsilon=0.01)
-    assert poisoning(tiny, Ordinal(4)).weight > 100  # nothing does better
+    assert moved(tiny, Ordinal(4)).weight > 100  # nothing does better
     assert not [found for found in check(collection) if found.where.endswith("mechanism")]

@@ -10,10 +10,10 @@ import pytest
 from tests.collection.conftest import FIELDS, QUESTIONS, make
 
 from hubbub.authoring import promise
-from hubbub.authoring.words import epsilon_text, rounded_up, sure_text, times_text
 from hubbub.collection import Collection
 from hubbub.core.domain import Ordinal
 from hubbub.privacy.budget import Budget
+from hubbub.questions.words import epsilon_text, rounded_up, sure_text, times_text
 
 
 def said_of(collection: Collection, start: str) -> str:

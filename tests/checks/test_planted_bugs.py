@@ -6,14 +6,14 @@ off that its own check misses it with a smaller probability than that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hubbub import GRR, OLH, OUE, SHE, SUE, Piecewise, Random
+from hubbub import FLH, GRR, OLH, OUE, SHE, SUE, Piecewise, Random, Rappor
 from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import Event
@@ -379,6 +379,28 @@ class UndeclaredHeuristic(GRR):
         return replace(super()._estimate(sketch, candidates), bias="none")
 
 
+class ForgetsCollisions(FLH):
+    """Declares OLH's variance, as if there were a hash function for every report."""
+
+    _pure = OLH._pure
+
+
+class Diffident(FLH):
+    """Declares an error ten times as large as it is."""
+
+    def _estimate(self, sketch, candidates=None):
+        estimate = super()._estimate(sketch, candidates)
+        return replace(estimate, variance=100 * estimate.variance)
+
+
+class OverconfidentRegression(Rappor):
+    """Declares an error a fifth as large as it is."""
+
+    def _estimate(self, sketch, candidates=None):
+        estimate = super()._estimate(sketch, candidates)
+        return replace(estimate, variance=estimate.variance / 25)
+
+
 class ForgetsItsCovariance(GRR):
     """Takes the supports of one report as independent, though it supports one value alone."""
 
@@ -492,6 +514,9 @@ PLANTED = [
     (TooSure(**SMALL), "check_variance"),
     (TooSure(**SMALL), "check_coverage"),
     (UndeclaredHeuristic(**SMALL), "check_bias_declared"),
+    (ForgetsCollisions(epsilon=1.0, domain=5, functions=64), "check_heuristic_error"),
+    (Diffident(**SMALL), "check_heuristic_error"),
+    (OverconfidentRegression(epsilon=2.0, domain=5, bits=8, cohorts=4), "check_heuristic_error"),
     (ForgetsItsCovariance(**SMALL), "check_linear"),
     (IgnoresWeights(**SMALL), "check_support"),
     (ForgetsSquares(**SMALL), "check_weights"),
@@ -518,9 +543,12 @@ def test_every_check_catches_something():
     assert {name for _, name in PLANTED} == set(BY_NAME)
 
 
+RIGHT = [OUE(**SMALL), OUE(epsilon=1.0, domain=131), OLH(**SMALL), SHE(epsilon=2.0, domain=2)]
+
+
 @pytest.mark.parametrize(
     "mechanism",
-    [GRR(**SMALL), OUE(**SMALL), OUE(epsilon=1.0, domain=131), OLH(**SMALL), SHE(epsilon=2.0, domain=2)],
+    [GRR(**SMALL), *(pytest.param(mechanism, marks=pytest.mark.slow) for mechanism in RIGHT)],
     ids=lambda mechanism: f"{type(mechanism).__name__}-{mechanism.size}",
 )
 def test_the_right_classes_pass(mechanism: Mechanism):

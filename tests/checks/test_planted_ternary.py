@@ -7,6 +7,7 @@ off that its own check misses it with a smaller probability than that.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -203,8 +204,17 @@ class LooksAtTheNumber(ExSub):
         return super()._randomize(codes, rng)
 
 
+class SureOfRatios(ExSub):
+    """Forgets that a mean among few is divided by their share."""
+
+    def _conditional(self, mean, frequency):
+        ratio = super()._conditional(mean, frequency)
+        return replace(ratio, variance=mean.variance)
+
+
 PLANTED = [
     (OneStubTooFew(m=2, **SMALL), "check_normalised"),
+    (SureOfRatios(epsilon=4.0, dimension=40, sparsity=2), "check_heuristic_error"),
     (NoStubs(m=2, **SMALL), "check_normalised"),
     (RoundedToZero(epsilon=800.0, dimension=4, sparsity=2, m=2), "check_exact_epsilon"),
     (NeverMisses(m=2, **SMALL), "check_sampler"),
@@ -245,7 +255,14 @@ def run_only(mechanism: Mechanism, name: str) -> None:
         raise CheckFailed(str(error)) from error
 
 
-@pytest.mark.parametrize("kind", [Collision, CoCo, ExSub, NetSub, NetSeed], ids=lambda kind: kind.__name__)
+RIGHT = [Collision, CoCo, ExSub, NetSub]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [NetSeed, *(pytest.param(kind, marks=pytest.mark.slow) for kind in RIGHT)],
+    ids=lambda kind: kind.__name__,
+)
 def test_the_right_classes_pass(kind: type[Mechanism]):
     mechanism = kind(**SMALL)
     assert run_checks(mechanism, rng_seed=2) == tuple(check.__name__ for check in checks_for(mechanism))

@@ -18,30 +18,32 @@ from typing import Any, NamedTuple
 from local_server import KEYS, LocalServer
 
 from hubbub.client import Client, NotReady, Response
-from hubbub.collection import Collection, ManualClock, QuestionSpec
+from hubbub.collection import Collection, ManualClock
 from hubbub.collection.wire import decode_upload
 from hubbub.core.domain import Ordinal
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.memo.memo import memos_in
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc
+from hubbub.questions import Question, read_collection
 
 QUESTIONS = {
     "a": (
-        QuestionSpec(kind="histogram", field="x", epsilon=1.0),
-        QuestionSpec(kind="histogram", field="x", epsilon=4.0),
-        QuestionSpec(kind="stream", field="x", epsilon=2.0, method="LPU", w=5),
-        QuestionSpec(kind="stream", field="x", epsilon=2.0, method="LBD", w=3),
+        Question.make(kind="histogram", field="x", epsilon=1.0),
+        Question.make(kind="histogram", field="x", epsilon=4.0),
+        Question.make(kind="stream", field="x", epsilon=2.0, method="LPU", w=5),
+        Question.make(kind="stream", field="x", epsilon=2.0, method="LBD", w=3),
     ),
     "b": (
-        QuestionSpec(kind="memo", field="x", epsilon=0.5, permanent=1.0),
-        QuestionSpec(kind="memo", field="x", epsilon=0.5, permanent=1.0, mechanism="Loloha"),
+        Question.make(kind="memo", field="x", epsilon=0.5, permanent=1.0),
+        Question.make(kind="memo", field="x", epsilon=0.5, permanent=1.0, mechanism="Loloha"),
     ),
     "c": (
-        QuestionSpec(kind="changes", field="y", epsilon=1.0, steps=4, changes=2),
-        QuestionSpec(kind="changes", field="y", epsilon=2.0, steps=2, changes=1),
+        Question.make(kind="changes", field="y", epsilon=1.0, steps=4, changes=2),
+        Question.make(kind="changes", field="y", epsilon=2.0, steps=2, changes=1),
     ),
 }
 BUDGETS = (
@@ -110,8 +112,15 @@ class Limit:
         return any(sum(e.spent for e in own if each.true <= e.true < each.true + span) > self.limit for each in own)
 
 
+@cache
+def with_kinds(found: Collection) -> Collection:
+    """The same collection, as its author reads it."""
+    return read_collection(found.spec())
+
+
 def limits_of(found: Collection, since: int) -> list[Limit]:
     """What people read in a collection."""
+    found = with_kinds(found)
     one, grid = UNITS_PER_EPSILON, (float(found.step_seconds), float(found.origin))
     budget = found.budget
     limits = [] if budget.event is None else [Limit(since, budget.event, 1, *grid, None)]
@@ -166,7 +175,7 @@ class Adversary:
                     self.wrong.append(f"{key} was answered twice")
                 self.names.add(key)
                 mechanism = self.asked[str(entry.name)]
-                if type(mechanism).__name__ not in ("BasicRappor", "Loloha", "Symbols"):
+                if type(mechanism).__name__ not in ("BasicRappor", "Loloha", "ChangeStream"):
                     self.spend(entry.question, mechanism.event().spent)
             return Response(200, {}, b'{"rejected": []}')
         return self.server.request(method, path, headers, None)
@@ -224,7 +233,8 @@ class Adversary:
         for name in found.questions:
             for round in range(1, self.draw.choice((1, 2, 2, 3)) + 1):
                 ask = self.some_ask(found, name, step)
-                spec = {"question": name, "run": 0, "round": round, "part": 0, "ask": ask.spec()}
+                place = {"question": name, "run": 0, "step": ask.step, "round": round, "part": 0}
+                spec = {**place, "closes": 0.0, "ask": ask.spec()}
                 asks[f"{name}:0:{ask.step}:{round}:0"] = ask.mechanism
                 listed.append(spec)
         self.server.publish_asks([], step, self.clock.now() + 1, {"asks": listed})
@@ -239,8 +249,8 @@ class Adversary:
 
     def some_ask(self, found: Collection, name: str, step: int) -> Ask:
         question = found.questions[name]
-        asked = question.question(found.fields[question.field])
-        mechanism: Any = question.mechanism_for(found.fields[question.field])
+        asked = question.statistic(found.setting(name))
+        mechanism: Any = question.mechanism_for(found.setting(name))
         if self.draw.random() < 0.4 and question.kind in ("histogram", "stream"):
             units = self.draw.choice((10**10, 10**11, 10**12 // 3, 10**12, 2 * 10**12, 4 * 10**12 + 1))
             with suppress(InvalidValue):
@@ -260,24 +270,27 @@ class Adversary:
             self.adopted = version
             found = self.client._current.collection
             assert found is not None
-            self.limits += limits_of(found, len(self.heard))
+            self.limits += limits_of(read_collection(found.spec()), len(self.heard))
         for field, values in (("x", 3), ("y", 2)):
             if self.draw.random() < 0.5:
                 self.client.record(field, self.draw.randrange(values))
 
     def states(self) -> None:
         """What memos and streams of changes have cost, by how many the device has."""
-        found = self.client._current.collection
-        if found is None:
+        device = self.client._current.collection
+        if device is None:
             return
+        found = read_collection(device.spec())
         with self.client._store.transaction():
-            rows = self.client._store._run("SELECT account, key FROM memos")
-            streams = self.client._store._run("SELECT question, stream FROM following")
-        self.memos = self.count("b", len(rows) - self.memos, 10**12 - 10**6) + self.memos
+            memos = self.client._store._run("SELECT state FROM states WHERE key LIKE 'memo:%'")
+            streams = self.client._store._run("SELECT key, stream FROM states WHERE key LIKE 'question:%'")
+        rows = sum(memos_in(state) for (state,) in memos)
+        streams = [(key.removeprefix("question:"), stream) for key, stream in streams]
+        self.memos = self.count("b", rows - self.memos, 10**12 - 10**6) + self.memos
         known = getattr(self, "known", set())
         for question, stream in streams:
             if (question, stream) not in known:
-                self.spend(question, round(found.questions[question].epsilon * UNITS_PER_EPSILON) - 10**6)
+                self.spend(question, round(with_kinds(found).questions[question].epsilon * UNITS_PER_EPSILON) - 10**6)
         self.known = known | set(streams)
 
     def count(self, question: str, more: int, cost: int) -> int:

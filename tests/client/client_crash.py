@@ -25,7 +25,7 @@ from local_server import KEYS, LocalServer, survey
 
 import hubbub.client
 from hubbub.client import Client, Response
-from hubbub.client.store import Store
+from hubbub.client.outbox import Outbox
 from hubbub.collection import ManualClock
 from hubbub.collection.wire import AnswerName, decode_upload
 from hubbub.privacy.book import Book
@@ -137,7 +137,7 @@ def spent_at_least(folder: Path, lines: list[dict[str, str]], costs: dict[str, t
     asks = {line["ask"] for line in lines}
     sent = sum(costs[ask][1] for ask in asks)
     memo_sent = any(costs[ask][0] == "page" for ask in asks)
-    mechanism = COLLECTION.questions["page"].mechanism_for(COLLECTION.fields["home"])
+    mechanism = COLLECTION.questions["page"].mechanism_for(COLLECTION.setting("page"))
     sent += mechanism.permanent_event().spent if memo_sent else 0  # type: ignore[attr-defined]
     spent = lifetime(folder / "client.sqlite")
     if spent < sent:
@@ -238,22 +238,23 @@ def points(folder: Path, count: int) -> tuple[int, list[str]]:
 
 def careless(folder: Path, count: int) -> tuple[int, list[str]]:
     """The planted bug: what the histogram costs is debited when its report was acknowledged, not before it is sent."""
-    spend, done = Book.spend, Store.done
+    spend, done, books = Book.spend, Outbox.done, []
     owed: list[Debit] = []
 
-    def late_spend(self: Book, step: int, account: str, question: str, units: int) -> None:
+    def late_spend(self: Book, step: int, account: str, question: str, units: int, *, until: int | None = None) -> None:
         if question != "popular":
-            return spend(self, step, account, question, units)
+            return spend(self, step, account, question, units, until=until)
+        books.append(self)
         owed.append(Debit(account, question, units, step, step))
         return None
 
-    def late_done(self: Store, answer_id: bytes) -> bool:
+    def late_done(self: Outbox, answer_id: bytes) -> bool:
         while owed:
-            self.book.rows.add_debit(owed.pop())
+            books[-1].rows.add_debit(owed.pop())
         return done(self, answer_id)
 
     Book.spend = late_spend  # type: ignore[method-assign]
-    Store.done = late_done  # type: ignore[method-assign]
+    Outbox.done = late_done  # type: ignore[method-assign]
     return points(folder, count)
 
 

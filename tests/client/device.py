@@ -6,12 +6,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
 from local_server import KEYS, LocalServer
 
 from hubbub.client import Client
 from hubbub.collection import ManualClock
 from hubbub.core.random import Random
-from hubbub.mechanisms.memo.memo import Memo
 
 HOUR = 3600
 SHELF = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -65,9 +66,16 @@ def answers(client: Client) -> dict[int, bytes]:
     collection = client._current.collection
     assert collection is not None
     with client._store.transaction():
-        accounts = {terms.account for terms in collection.terms.values() if terms.state == "memo"}
-        found = [Memo.from_bytes(memo) for account in accounts for memo in client._store.memos(account)]
-    return {memo.key: memo.answer for memo in found}
+        accounts = {terms.account for terms in collection.terms.values() if terms.account != "asks"}
+        found = [kept.state for account in accounts if (kept := client._store.state(account)) is not None]
+    memos: dict[int, bytes] = {}
+    for state in found:
+        columns = msgspec.msgpack.decode(state)[3]
+        (slots, width), answers = columns["answers"]
+        keys = np.frombuffer(columns["keys"][1], dtype="<i8")
+        memos |= {int(key) - 1: answers[at * width : (at + 1) * width] for at, key in enumerate(keys)}
+        assert len(keys) == slots
+    return memos
 
 
 def seeded(seed: int | str) -> Random:

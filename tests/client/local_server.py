@@ -92,8 +92,9 @@ class LocalServer:
         for question, ask in asks:
             round = 1 + sum(one["question"] == question for one in listed)
             round = max(round, self.rounds.get(question, 1))
-            self.names[AnswerName(question, 0, ask.step, round, 0)] = ask.ask_id
-            listed.append({"question": question, "run": 0, "round": round, "part": 0, "ask": ask.spec()})
+            name = AnswerName(question, 0, ask.step, round, 0)
+            self.names[name] = ask.ask_id
+            listed.append({**name._asdict(), "closes": closes, "ask": ask.spec()})
         spec = {
             "format": ASKS.version,
             "collection": self.collection.name,
@@ -110,14 +111,14 @@ class LocalServer:
         self.step, self.open, self.rounds = step, {}, {}
         for name, talk in self.talks.items():
             self._listen(name, talk)
-        half = any(question.adaptive for question in self.collection.questions.values())
+        half = any(terms.rounds > 1 for terms in self.collection.terms.values())
         self._publish(self.collection.opens(step) + self.collection.step_seconds / (2 if half else 1))
 
     def half(self) -> None:
         """Close the first asks of adaptive streams, and publish their second ones."""
         assert self.step is not None
         for name, talk in self.talks.items():
-            if self.collection.questions[name].adaptive:
+            if self.collection.terms[name].rounds > 1:
                 self._reply(name, talk)
                 self._listen(name, talk)
         self._publish(self.collection.closes(self.step))

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from device import device, seeded
 from local_server import survey
@@ -14,12 +15,14 @@ from test_client_collector import InProcess
 
 from hubbub.client import Client
 from hubbub.client.answer import Answerer, stream_of
-from hubbub.client.store import Followed
+from hubbub.client.store import Kept
 from hubbub.collection import Collection, ManualClock
 from hubbub.collection.wire import UPLOAD_TYPE, Entry, decode_upload, encode_upload
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
-from hubbub.protocols.symbols import Standing, Symbols
+from hubbub.mechanisms.stateful import States
+from hubbub.protocols.change_stream import ChangeStream
+from hubbub.questions import read_collection
 from hubbub.service.releases import shown
 
 STEPS = 8
@@ -87,9 +90,9 @@ class World:
         self.server.store.close()
 
     @property
-    def symbols(self) -> Symbols:
-        mechanism = self.collection.questions["places"].mechanism_for(self.collection.fields["place"])
-        assert isinstance(mechanism, Symbols)
+    def symbols(self) -> ChangeStream:
+        mechanism = self.collection.questions["places"].mechanism_for(self.collection.setting("places"))
+        assert isinstance(mechanism, ChangeStream)
         return mechanism
 
     def released(self) -> list[dict[str, Any]]:
@@ -110,15 +113,16 @@ def world(folder: Path) -> Any:
         one.close()
 
 
-def kept(client: Client, step: int) -> tuple[Standing, Followed]:
+def kept(client: Client, step: int) -> tuple[States, Kept]:
     collection = client._current.collection
     assert collection is not None
-    symbols = collection.questions["places"].mechanism_for(collection.fields["place"])
-    assert isinstance(symbols, Symbols)
+    collection = read_collection(collection.spec())
+    symbols = collection.questions["places"].mechanism_for(collection.setting("places"))
+    assert isinstance(symbols, ChangeStream)
     with client._store.transaction():
-        found = client._store.followed("places", stream_of(collection, symbols, step))
+        found = client._store.state("question:places", stream_of(collection, symbols, step))
     assert found is not None
-    return Standing.from_bytes(found.state), found
+    return States.from_bytes(symbols, found.state), found
 
 
 def test_a_horizon_is_paid_once_and_the_next_again(world: Any) -> None:
@@ -137,7 +141,7 @@ def test_a_horizon_is_paid_once_and_the_next_again(world: Any) -> None:
 def test_it_reports_when_it_enrols_and_whenever_a_node_of_its_level_ends(world: Any) -> None:
     here = world(devices=12)
     made = [here.live(FIRST + at, *["home"] * 12) for at in range(STEPS)]
-    levels = [kept(client, FIRST)[0].level for client in here.devices]
+    levels = [int(kept(client, FIRST)[0]["level"][0]) for client in here.devices]
     assert len(set(levels)) > 1
     for number, level in enumerate(levels):
         span = here.symbols.plan.tree.span(level)
@@ -195,7 +199,7 @@ def test_a_stream_that_lost_its_state_does_not_begin_again_in_its_horizon(world:
     cost = here.symbols.event().spent
     here.live(FIRST, "home")
     with client._store.transaction():
-        client._store._run("DELETE FROM following")
+        client._store._run("DELETE FROM states")
     for at in range(1, STEPS):
         assert here.live(FIRST + at, "home") == [0]
         assert client.status().spent == cost
@@ -216,13 +220,13 @@ def test_missed_steps_advance_the_state_and_are_counted_as_lost(world: Any) -> N
     here.go(FIRST + STEPS, late=600)
     for client in everyone:
         state, _ = kept(client, FIRST)
-        span = here.symbols.plan.tree.span(state.level)
-        assert state.following.node == STEPS // span
+        span = here.symbols.plan.tree.span(int(state["level"][0]))
+        assert state["node"][0] == STEPS // span
         # ExSub's entries, missed ones too, have all been decided: what is left are the stubs.
-        left = int(state.following.online.to_come[0])
-        assert left == here.symbols.plan.mechanisms[state.level].sparsity + 3 * (STEPS % span)
+        left = int(state["counters"][0, 3:].sum())
+        assert left == here.symbols.plan.mechanisms[int(state["level"][0])].sparsity + 3 * (STEPS % span)
     lost = [row["lost"]["due"] - row["lost"]["came"] for row in here.released()]
-    away = [kept(client, FIRST)[0].level for client in everyone[20:]]
+    away = [int(kept(client, FIRST)[0]["level"][0]) for client in everyone[20:]]
     spans = [here.symbols.plan.tree.span(level) for level in away]
     assert lost == [sum(at % span == 0 for span in spans) if 2 <= at <= 4 else 0 for at in range(1, STEPS + 1)]
     assert sum(lost) > 0
@@ -267,7 +271,7 @@ def test_a_device_that_joins_late_pays_the_same_and_tells_all_it_holds(world: An
         here.live(FIRST + at, "away")
     (client,) = here.devices
     state, _ = kept(client, FIRST)
-    assert state.following.held.tolist() in ([[0, 0, 1]], [[0, 0, 0]])  # nothing, where no node has ended since
+    assert state["held"].tolist() in ([[0, 0, 1]], [[0, 0, 0]])  # nothing, where no node has ended since
     assert client.status().spent == here.symbols.event().spent
     here.go(FIRST + STEPS, late=600)
     assert [row["step"] for row in here.released()] == list(range(FIRST + 5, FIRST + STEPS))
@@ -289,7 +293,7 @@ def test_more_changes_than_may_be_told_are_held_back(world: Any) -> None:
     for at in range(STEPS):
         here.live(FIRST + at, ["home", "work", "away"][at % 3])
     state, _ = kept(client, FIRST)
-    assert int(state.following.used[0]) <= here.symbols.changes
+    assert int(state["used"][0]) <= here.symbols.changes
 
 
 def test_reports_are_of_one_size_and_the_server_refuses_what_no_device_says(world: Any) -> None:
@@ -297,12 +301,13 @@ def test_reports_are_of_one_size_and_the_server_refuses_what_no_device_says(worl
     here.go(FIRST)
     symbols, collection = here.symbols, here.collection
     (window,) = here.server.collector.board.open(collection.collection_id, here.clock.now())
-    said = here.symbols.report(0, None, new=True)
-    good = said.to_bare()
+    good, new = b"", np.array([True])
     for number in range(9):
         rng = seeded(number)
-        state, signs = symbols.step(symbols.enroll(rng), FIRST, [number % 3], rng)
-        assert len(symbols.report(state.level, signs, new=True).to_bare()) == len(good)
+        states, *spoke = symbols.step(symbols.enroll(1, rng), FIRST, [number % 3], rng, new)
+        said, _ = symbols.with_enrolment(states, *spoke, new)
+        assert not good or len(said.to_bare()) == len(good)
+        good = said.to_bare()
     for column, value in (("level", len(symbols.lengths)), ("new", 2), ("sign", 3)):
         public, private = dict(said.public), dict(said.private)
         part = private if column == "sign" else public

@@ -125,7 +125,7 @@ def test_cover_changes_nothing_but_its_counter(folder: Path) -> None:
     collection = survey(SHORT)
     clock = ManualClock(collection.opens(7) + 60.0)
     server = InProcess(collection, clock, folder / "store.db")
-    (window,) = server.collector.board.windows.values()
+    (window,) = server.collector.board.asks.values()
     from hubbub.collection.wire import UPLOAD_TYPE, encode_upload
 
     frame = encode_upload(collection.name, collection.version, [], collection.frame_bytes)

@@ -31,7 +31,7 @@ def test_a_device_that_is_upgraded_goes_on_with_the_document_it_kept(
     spec = survey().spec()
     del spec["retention_days"]
     older = {**spec, "retention_weeks": 13}
-    monkeypatch.setattr(documents, "COLLECTION", DocumentFormat("collection", 3, {1: dict, 2: in_weeks}))
+    monkeypatch.setattr(documents, "COLLECTION", DocumentFormat("collection", 4, {1: dict, 2: dict, 3: in_weeks}))
     clock = ManualClock()
     server = LocalServer(Collection.from_spec(older))
     for step in (5, 6):  # once to fetch it, once with what it kept
@@ -50,9 +50,9 @@ def test_a_newer_format_is_refused_and_the_version_in_force_goes_on(folder: Path
         begin(server, clock, 5)
         client.record("theme", "dark")
         assert client.tick() == 1
-        newer = {**server.collection.spec(), "format": 3, "version": 2, "colour": 3}
+        newer = {**server.collection.spec(), "format": 4, "version": 2, "colour": 3}
         server.documents["/v1/collections/survey"] = seal(newer, server.keys.private)
-        with pytest.raises(Refused, match=r"format 3.*a newer one wrote it, and is needed to read it") as caught:
+        with pytest.raises(Refused, match=r"format 4.*a newer one wrote it, and is needed to read it") as caught:
             client._current._documents.fetch_collection()
         assert caught.value.reason == "format"
         begin(server, clock, 6)
@@ -68,8 +68,8 @@ def test_a_kept_document_of_a_newer_format_is_not_taken_for_none(folder: Path) -
         with client._store.transaction():
             kept = client._store.document("collection")
             assert kept is not None
-            newer = seal({**server.collection.spec(), "format": 3}, server.keys.private)
+            newer = seal({**server.collection.spec(), "format": 9}, server.keys.private)
 
             client._store.keep("collection", kept._replace(body=json.dumps(newer)))
-    with pytest.raises(Refused, match="format 3"):
+    with pytest.raises(Refused, match="format 9"):
         device(folder, server, clock)

@@ -1,12 +1,18 @@
-"""A device loads nothing it does not need."""
+"""A device loads nothing it does not need: no server, no analytics, no kinds of questions, few modules."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from pathlib import Path
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from device import MEMO
+from local_server import KEYS, LocalServer, survey
+
+from hubbub.authoring import load_collection
 
 HEAVY = {
     "numba",
@@ -21,36 +27,41 @@ HEAVY = {
     "duckdb",
     "pandas",
 }
-HERE = str(Path(__file__).parent)
-LIFE = f"""
-import sys, tempfile
-sys.path.insert(0, {HERE!r})
-from device import MEMO, device, live
-from local_server import LocalServer, survey
-from hubbub.collection import ManualClock
-from hubbub.client import read_status
-server, clock = LocalServer(survey(MEMO)), ManualClock()
-with tempfile.TemporaryDirectory() as folder:
-    from pathlib import Path
-    with device(Path(folder), server, clock) as client:
-        assert live(client, server, clock, 5, 3) == 1
-    assert read_status(folder, clock).memos == {{"page": 1}}
-"""
-STREAM = f"""
-import sys
-sys.path.insert(0, {HERE!r})
-from hubbub.client import Client
-from hubbub.authoring import load_collection
-from hubbub.core.random import Random
-text = '''
+NEVER = (
+    "hubbub.authoring",
+    "hubbub.questions",
+    "hubbub.consistency",
+    "hubbub.reproduce",
+    "hubbub.service",
+    "hubbub.simulate",
+    "hubbub.protocols.window",
+    "hubbub.protocols.sao2",
+)
+HEAD = """
 name = "survey"
 version = 1
-title = "Where people are"
+title = "A survey"
 [schedule]
 step = "1h"
 lateness = "10m"
 [privacy]
 user = 4.0
+"""
+PLAIN = (
+    HEAD
+    + """
+[fields.theme]
+kind = "categorical"
+names = ["light", "dark"]
+[questions.popular]
+kind = "histogram"
+field = "theme"
+epsilon = 0.5
+"""
+)
+CHANGES = (
+    HEAD
+    + """
 [fields.place]
 kind = "categorical"
 names = ["home", "away"]
@@ -60,28 +71,74 @@ field = "place"
 epsilon = 1.0
 steps = 8
 changes = 3
-'''
-collection, rng = load_collection(text), Random()
-symbols = collection.questions["places"].mechanism_for(collection.fields["place"])
-state, said = symbols.step(symbols.enroll(rng), 7, [1], rng)
+"""
+)
+LIFE = """
+import json, sys, tempfile
+from hubbub.client import Client, Response, read_status
+from hubbub.collection import ManualClock
+
+documents = json.loads(sys.argv[1])
+
+class Server:
+    def request(self, method, path, headers, body=None):
+        if method == "POST":
+            return Response(200, {}, b'{"accepted": 1, "rejected": []}')
+        return Response(200, {}, json.dumps(documents[path]).encode())
+
+clock = ManualClock(documents["now"])
+with tempfile.TemporaryDirectory() as folder:
+    key = bytes.fromhex(documents["key"])
+    with Client(folder, Server(), key, collection="survey", clock=clock, monotonic=clock.now, jitter=0) as client:
+        assert (client.tick(), client.upload()) == (1, 1), client._current.trouble
+        assert client.status().spent > 0
+print(" ".join(sys.modules))
 """
 
 
-def loaded(code: str) -> set[str]:
-    script = code + "\nimport sys\nprint(' '.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+def loaded(code: str, *given: str) -> set[str]:
+    script = code if "print" in code else code + "\nimport sys\nprint(' '.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *given], capture_output=True, text=True, check=True, timeout=120
+    )
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("code", ["import hubbub.client", LIFE, STREAM], ids=["import", "a step", "a stream"])
-def test_a_client_loads_no_analytics_and_no_server(code: str) -> None:
-    modules = loaded(code)
+def ours(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.partition(".")[0] == "hubbub"}
+
+
+def check_light(modules: set[str]) -> None:
     assert not {name.partition(".")[0] for name in modules} & HEAVY
-    parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("hubbub.")}
-    assert parts <= {
-        f"hubbub.{part}" for part in ("authoring", "client", "collection", "core", "mechanisms", "privacy", "protocols")
-    }
+    assert not [name for name in modules if name.startswith(NEVER)]
+
+
+def documents(text: str) -> str:
+    """What a server serves of a survey at the beginning of a step, with its asks."""
+    server = LocalServer(survey(MEMO) if text == MEMO else load_collection(text))
+    collection, step = server.collection, 8
+    asks = [(name, replace(next(collection.protocol(name)), step=step)) for name in collection.questions]
+    server.publish_asks(asks, step, collection.closes(step))
+    served: dict[str, Any] = server.documents
+    return json.dumps({**served, "now": collection.opens(step) + 1.0, "key": KEYS.public.hex()})
+
+
+def test_importing_the_client_loads_few_modules() -> None:
+    modules = loaded("import hubbub.client")
+    check_light(modules)
+    assert len(ours(modules)) <= 70, sorted(ours(modules))
+
+
+@pytest.mark.parametrize(
+    ("text", "most"), [(PLAIN, 80), (MEMO, 80), (CHANGES, 86)], ids=["histogram", "memo", "changes"]
+)
+def test_answering_an_ask_loads_its_mechanism_and_no_more(text: str, most: int) -> None:
+    """A stream of changes is told by ExSub, which is ten modules more than a simple oracle."""
+    modules = loaded(LIFE, documents(text))
+    check_light(modules)
+    assert len(ours(modules)) <= most, sorted(ours(modules))
 
 
 def test_the_probe_sees_what_is_loaded() -> None:
     assert "scipy" in loaded("import scipy.stats")
+    assert "hubbub.questions" in loaded("import hubbub.questions")

@@ -15,6 +15,7 @@ from test_client_collector import InProcess
 from hubbub.collection import Collection, ManualClock
 from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
 from hubbub.core.errors import InvalidValue
+from hubbub.questions import read_collection
 from hubbub.service.releases import shown
 
 TEXT = """
@@ -166,4 +167,4 @@ def test_uploads_are_of_one_size_whatever_is_held(folder: Path) -> None:
 
 def test_the_collection_survives_its_own_json() -> None:
     collection = keyed()
-    assert Collection.from_spec(json.loads(json.dumps(collection.spec()))) == collection
+    assert read_collection(json.loads(json.dumps(collection.spec()))) == collection

@@ -24,7 +24,7 @@ MIXED = MEMO.replace("user = 7.0", "user = 12.0") + (
 
 def memo_mechanism(server: LocalServer) -> Memoised:
     question = server.collection.questions["page"]
-    mechanism = question.mechanism_for(server.collection.fields["home"])
+    mechanism = question.mechanism_for(server.collection.setting("page"))
     assert isinstance(mechanism, Memoised)
     return mechanism
 

@@ -136,8 +136,8 @@ ODD: dict[str, tuple[str, Any]] = {
     "a memo": ("mechanism", lambda ask: replace(ask, mechanism=hb.BasicRappor(epsilon=1.0, domain=3))),
     "words": ("mechanism", lambda ask: replace(ask, mechanism=hb.Rappor(epsilon=1.0, domain=hb.Strings(9)))),
     "no epsilon to speak of": ("mechanism", lambda ask: replace(ask, mechanism=hb.GRR(epsilon=1e-15, domain=3))),
-    "a view that tells 0 from 1 and fails at 2": ("mechanism", lambda ask: replace(ask, view=Clipped(0.0, 1.0))),
-    "cells": ("mechanism", lambda ask: replace(ask, view=Binned(first=1.0, factor=2.0, cells=3))),
+    "a view that tells 0 from 1 and fails at 2": ("view", lambda ask: replace(ask, view=Clipped(0.0, 1.0))),
+    "cells": ("view", lambda ask: replace(ask, view=Binned(first=1.0, factor=2.0, cells=3))),
     "one place": ("arc", lambda ask: replace(ask, cohort=Arc(7, 1))),
     "nobody": ("arc", lambda ask: replace(ask, cohort=Arc(7, 0))),
     "a tiny arc": ("arc", lambda ask: replace(ask, cohort=Arc(7, CIRCLE // 1000 - 1))),
@@ -299,7 +299,7 @@ def test_a_name_has_one_answer_whatever_claims_it(folder: Path, clock: ManualClo
     server = LocalServer(survey(text, event="8.0", user="80.0"))
     begin(server, clock, 5)
     terms = server.collection.terms["popular"]
-    asked = server.collection.questions["popular"].question(server.collection.fields["theme"])
+    asked = server.collection.questions["popular"].statistic(server.collection.setting("popular"))
     several = {asked.mechanism(units).spec_id: asked.mechanism(units) for units in range(10**11, 10**12, 10**9)}
     allowed = [mechanism for spec_id, mechanism in several.items() if spec_id in terms.mechanisms]
     with device(folder, server, clock) as client:
@@ -317,7 +317,9 @@ def test_a_name_has_one_answer_whatever_claims_it(folder: Path, clock: ManualClo
         for number in (0, 3, 7):
             before = refused(client).get("round", 0)
             server.rounds["popular"] = number
-            spec = {"question": "popular", "run": 0, "round": number, "part": 0, "ask": popular(server).spec()}
+            ask = popular(server)
+            name = {"question": "popular", "run": 0, "step": ask.step, "round": number, "part": 0}
+            spec = {**name, "closes": 0.0, "ask": ask.spec()}
             server.publish_asks([], 5, clock.now() + 1, {"asks": [spec]})
             clock.advance(300)
             client.tick()
@@ -329,8 +331,7 @@ def test_a_question_promised_once_in_seven_days_is_answered_once_in_seven_days(
 ) -> None:
     week = TEXT.replace('kind = "histogram"', 'kind = "stream"\nmethod = "LPU"\nw = 168')
     server = LocalServer(survey(week, event="8.0", user="800.0"))
-    whole = server.collection.fields["theme"]
-    mechanism = server.collection.questions["popular"].mechanism_for(whole)
+    mechanism = server.collection.questions["popular"].mechanism_for(server.collection.setting("popular"))
     with device(folder, server, clock) as client:
         answered = []
         for step in range(5, 5 + 2 * 168, 7):

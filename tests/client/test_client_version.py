@@ -98,12 +98,12 @@ def test_a_stream_of_changes_goes_on_across_versions(folder: Path) -> None:
         days(client, server, clock, range(24, 26))
         spent = client.status().spent
         with client._store.transaction():
-            before = client._store._run("SELECT question, stream FROM following")
+            before = client._store._run("SELECT key, stream FROM states")
         serve(server, survey(moves.replace('"A survey"', '"Another title"'), version="2"))
         days(client, server, clock, range(26, 32))
         assert (client.status().version, client.status().spent) == (2, spent)
         with client._store.transaction():
-            assert client._store._run("SELECT question, stream FROM following") == before
+            assert client._store._run("SELECT key, stream FROM states") == before
         # Steps of another length for a moment: the same step is not told twice, and nothing breaks.
         for version, step in (("3", '"30m"'), ("4", '"1h"')):
             serve(server, survey(moves, version=version, step=step))

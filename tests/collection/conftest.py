@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from hubbub.collection import Collection, QuestionSpec
+from hubbub.collection import Collection
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
 from hubbub.privacy.budget import Budget
+from hubbub.questions import Question
 
 FIELDS: dict[str, Domain] = {
     "theme": Categorical(["light", "dark"]),
@@ -17,19 +18,19 @@ FIELDS: dict[str, Domain] = {
     "word": Strings(longest=16),
     "plugins": Sets(Categorical(["a", "b", "c", "d"]), most=3),
 }
-QUESTIONS: dict[str, QuestionSpec] = {
-    "themes": QuestionSpec(kind="histogram", field="theme", epsilon=1.0, title="Light or dark?"),
-    "levels": QuestionSpec(kind="histogram", field="level", epsilon=1.0, mechanism="OLH"),
-    "times": QuestionSpec(kind="histogram", field="seconds", epsilon=1.0),
-    "time": QuestionSpec(kind="mean", field="seconds", epsilon=1.0),
-    "times_now": QuestionSpec(kind="stream", field="seconds", epsilon=1.0, method="LPU", w=4, of="cells"),
-    "time_now": QuestionSpec(kind="stream", field="seconds", epsilon=1.0, method="LBA", w=4),
-    "theme_now": QuestionSpec(kind="stream", field="theme", epsilon=1.0, method="LPA", w=4),
-    "words": QuestionSpec(kind="histogram", field="word", epsilon=4.0, candidates=("yes", "no")),
-    "how_many": QuestionSpec(kind="histogram", field="plugins", epsilon=1.0, of="size"),
-    "kept": QuestionSpec(kind="memo", field="theme", epsilon=1.0, permanent=2.0),
-    "kept_level": QuestionSpec(kind="memo", field="level", epsilon=1.0, permanent=2.0, mechanism="Loloha"),
-    "kept_time": QuestionSpec(kind="memo", field="seconds", epsilon=1.0, permanent=2.0),
+QUESTIONS: dict[str, Question] = {
+    "themes": Question.make(kind="histogram", field="theme", epsilon=1.0, title="Light or dark?"),
+    "levels": Question.make(kind="histogram", field="level", epsilon=1.0, mechanism="OLH"),
+    "times": Question.make(kind="histogram", field="seconds", epsilon=1.0),
+    "time": Question.make(kind="mean", field="seconds", epsilon=1.0),
+    "times_now": Question.make(kind="stream", field="seconds", epsilon=1.0, method="LPU", w=4, of="cells"),
+    "time_now": Question.make(kind="stream", field="seconds", epsilon=1.0, method="LBA", w=4),
+    "theme_now": Question.make(kind="stream", field="theme", epsilon=1.0, method="LPA", w=4),
+    "words": Question.make(kind="histogram", field="word", epsilon=4.0, candidates=("yes", "no")),
+    "how_many": Question.make(kind="histogram", field="plugins", epsilon=1.0, of="size"),
+    "kept": Question.make(kind="memo", field="theme", epsilon=1.0, permanent=2.0),
+    "kept_level": Question.make(kind="memo", field="level", epsilon=1.0, permanent=2.0, mechanism="Loloha"),
+    "kept_time": Question.make(kind="memo", field="seconds", epsilon=1.0, permanent=2.0),
 }
 VALUES: dict[str, Any] = {"theme": "dark", "level": 3, "seconds": 7.5, "word": "yes", "plugins": {"b", "a"}}
 

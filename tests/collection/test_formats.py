@@ -60,14 +60,14 @@ def in_weeks(document: dict[str, Any]) -> dict[str, Any]:
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hubbub whose formats have gone on."""
     monkeypatch.setattr(rewrite, "TOML", TomlFormat("format", 2, {1: stepped}))
-    monkeypatch.setattr(documents, "COLLECTION", DocumentFormat("collection", 3, {1: dict, 2: in_weeks}))
+    monkeypatch.setattr(documents, "COLLECTION", DocumentFormat("collection", 4, {1: dict, 2: dict, 3: in_weeks}))
 
 
 def older_spec() -> dict[str, Any]:
-    """The example as format 2 would have had it."""
+    """The example as format 3 would have had it."""
     spec = load_collection("format = 2\n" + EXAMPLE).spec()
     del spec["retention_days"]
-    return {**spec, "format": 2, "retention_weeks": 13}
+    return {**spec, "format": 3, "retention_weeks": 13}
 
 
 # -- files --------------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_an_older_document_is_read_as_it_was_signed(later: None) -> None:
     again = pickle.loads(pickle.dumps(found))
     assert (again, again.collection_id) == (found, found.collection_id)
     today = replace(found, title="Another")
-    assert today.spec()["format"] == 3
+    assert today.spec()["format"] == 4
     assert today.spec()["retention_days"] == 91
 
 
@@ -143,8 +143,8 @@ def test_an_older_document_is_checked_like_any_other(later: None, spoilt: dict[s
 
 
 def test_a_newer_document_is_refused_by_its_number() -> None:
-    spec = {**load_collection(EXAMPLE).spec(), "format": 3, "colour": 3}
-    with pytest.raises(UnknownFormat, match=r"format 3.*at most format 2.*a newer one wrote it, and is needed"):
+    spec = {**load_collection(EXAMPLE).spec(), "format": 4, "colour": 3}
+    with pytest.raises(UnknownFormat, match=r"format 4.*at most format 3.*a newer one wrote it, and is needed"):
         open_collection(seal(spec, KEYS.private), KEYS.public)
 
 

@@ -35,5 +35,6 @@ def test_a_collection_is_light() -> None:
     assert not {name.partition(".")[0] for name in modules} & HEAVY
     parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("hubbub.")}
     assert parts == {
-        f"hubbub.{part}" for part in ("authoring", "collection", "core", "mechanisms", "privacy", "protocols")
+        f"hubbub.{part}"
+        for part in ("authoring", "collection", "core", "mechanisms", "privacy", "protocols", "questions")
     }

@@ -9,7 +9,7 @@ import pytest
 from tests.collection.conftest import QUESTIONS, make
 
 from hubbub.authoring import check
-from hubbub.collection import Collection, QuestionSpec
+from hubbub.collection import Collection
 from hubbub.collection.spending import cost_of
 from hubbub.core.domain import Ordinal
 from hubbub.core.errors import InvalidValue
@@ -17,13 +17,14 @@ from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation
+from hubbub.questions import Question, read_collection
 
 ONE = UNITS_PER_EPSILON
-MEMO = QuestionSpec(kind="memo", field="home", epsilon=1.0, permanent=2.0)
-SHARES = QuestionSpec(kind="histogram", field="home", epsilon=0.5, mechanism="GRR")
+MEMO = Question.make(kind="memo", field="home", epsilon=1.0, permanent=2.0)
+SHARES = Question.make(kind="histogram", field="home", epsilon=0.5, mechanism="GRR")
 
 
-def survey(budget: Budget, **questions: QuestionSpec) -> Collection:
+def survey(budget: Budget, **questions: Question) -> Collection:
     return make(fields={"home": Ordinal(6), "work": Ordinal(6)}, questions=questions, budget=budget)
 
 
@@ -48,9 +49,7 @@ def parts(collection: Collection) -> list[dict[str, float]]:
         (9.0, {"page": MEMO, "again": MEMO}, {"page": 9.0}),  # one account, one set of memos
     ],
 )
-def test_a_life_is_divided_beforehand(
-    user: float, questions: dict[str, QuestionSpec], wanted: dict[str, float]
-) -> None:
+def test_a_life_is_divided_beforehand(user: float, questions: dict[str, Question], wanted: dict[str, float]) -> None:
     collection = survey(Budget.of(user=user), **questions)
     assert parts(collection) == [pytest.approx(wanted, abs=1e-5)]
 
@@ -70,7 +69,7 @@ def test_steps_and_windows_are_divided_too() -> None:
 
 
 def test_every_kind_says_what_it_may_cost() -> None:
-    moves = QuestionSpec(kind="changes", field="theme", epsilon=1.0, steps=24, changes=2)
+    moves = Question.make(kind="changes", field="theme", epsilon=1.0, steps=24, changes=2)
     collection = make(questions={**QUESTIONS, "moves": moves})
     for name, terms in collection.terms.items():
         question, cost = collection.questions[name], cost_of(collection, name)
@@ -89,36 +88,45 @@ def test_every_kind_says_what_it_may_cost() -> None:
         said = Conversation(collection.protocol(name))._said
         assert isinstance(said, Ask)
         assert said.mechanism.spec_id in terms.mechanisms
-        assert said.view.spec() == terms.view
+        assert said.view.spec() in terms.views
+        assert terms.limit == cost.each
+        assert terms.fields == question.reads()
+        assert terms.report_bytes >= said.mechanism.report_bytes
 
 
 def test_other_terms_than_the_questions_compile_to_are_refused() -> None:
     collection = survey(Budget.of(user=12.0), page=MEMO, popular=SHARES)
     spec: dict[str, Any] = collection.spec()
-    assert Collection.from_spec(spec) == collection
+    assert read_collection(spec) == collection
     popular = spec["terms"]["popular"]
     forged: list[dict[str, Any]] = [
         {"promises": []},
         {"promises": [{**spec["promises"][0], "limit": 13 * ONE}]},
         {"promises": [{**spec["promises"][0], "parts": {"asks": 12 * ONE}}]},
         {"terms": {}},
+        {"frame_bytes": 2048},
         {"terms": {**spec["terms"], "popular": {**popular, "rounds": 2}}},
         {"terms": {**spec["terms"], "popular": {**popular, "mechanisms": ["0" * 32]}}},
         {"terms": {**spec["terms"], "popular": {**popular, "promises": []}}},
     ]
     for change in forged:
         with pytest.raises(InvalidValue, match="compile to"):
-            Collection.from_spec({**spec, **change})
-    for name in ("terms", "promises"):
+            read_collection({**spec, **change})
+    for name in ("terms", "promises", "frame_bytes"):
         with pytest.raises(InvalidValue, match="exactly the fields"):
             Collection.from_spec({key: value for key, value in spec.items() if key != name})
 
 
 def test_the_format_before_is_read_and_compiled() -> None:
     collection = survey(Budget.of(user=12.0), page=MEMO, popular=SHARES)
-    older = {key: value for key, value in collection.spec().items() if key not in ("terms", "promises")}
+    compiled = ("terms", "promises", "frame_bytes")
+    older = {key: value for key, value in collection.spec().items() if key not in compiled}
     assert Collection.from_spec({**older, "format": 1}) == collection
-    for wrong in (0, 3, True, "2", None):
+    second = {**older, "promises": collection.spec()["promises"], "terms": {}}  # whose form was another
+    assert Collection.from_spec({**second, "format": 2}) == collection
+    with pytest.raises(InvalidValue, match="compile to"):
+        Collection.from_spec({**second, "format": 2, "promises": []})
+    for wrong in (0, 4, True, "2", None):
         with pytest.raises(InvalidValue):
             Collection.from_spec({**collection.spec(), "format": wrong})
 

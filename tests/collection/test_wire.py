@@ -30,7 +30,7 @@ from hubbub.collection.wire import (
     json_size,
 )
 from hubbub.core.errors import DecodeError, InvalidValue
-from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms import randomizers
 from hubbub.protocols.ask import Ask
 
 COLLECTION, VERSION, NAME = "themes", 3, AnswerName("popular", 0, 1234, 1, 0)
@@ -52,7 +52,7 @@ versions = st.integers(1, 1 << 31)
 
 
 @given(slugs, versions, st.lists(entries, max_size=5), st.integers(0, 70_000))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples, deadline=None)
 def test_an_upload_comes_back_at_any_size(collection: str, version: int, sent: list[Entry], spare: int) -> None:
     size = frame_bytes(sum(entry_bytes(entry.question, len(entry.report)) for entry in sent)) + spare
     frame = encode_upload(collection, version, sent, size)
@@ -98,9 +98,9 @@ def test_a_text_that_is_no_name_is_refused(text: str) -> None:
         AnswerName.read(text)
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", randomizers())
 def test_every_mechanism_travels_and_its_size_is_known(name: str) -> None:
-    for mechanism in MECHANISMS[name].examples():
+    for mechanism in randomizers()[name].examples():
         values = mechanism.example_values(4)
         for value in values:
             report = mechanism.randomize([value], hb.Random(seed=1))
@@ -124,7 +124,7 @@ def test_all_answers_of_a_step_fit_the_frame(everything: Collection) -> None:
         ask = next(everything.protocol(name))
         assert isinstance(ask, Ask)
         report = ask.mechanism.randomize(ask.view([everything.missing(question.field)]), hb.Random(seed=1))
-        sent += [Entry(name, 0, ask.step, 1, 0, b"i" * 16, report.to_bare())] * (2 if question.adaptive else 1)
+        sent += [Entry(name, 0, ask.step, 1, 0, b"i" * 16, report.to_bare())] * everything.terms[name].rounds
     assert everything.frame_bytes % 1024 == 0
     size = everything.frame_bytes
     assert len(encode_upload(everything.name, everything.version, sent, size)) == size
@@ -357,7 +357,7 @@ def survive(decode: Callable[[bytes], Any], data: bytes) -> bool:
 
 @pytest.mark.parametrize("kind", DECODERS)
 @given(data=st.binary(max_size=600))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=8 * settings.default.max_examples, deadline=None)
 def test_any_bytes_are_taken_or_refused(kind: str, data: bytes) -> None:
     survive(DECODERS[kind][1], data)
 
@@ -377,7 +377,7 @@ tree = st.recursive(
 
 @pytest.mark.parametrize("kind", ["upload", "batch"])
 @given(value=tree)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples, deadline=None)
 def test_any_msgpack_is_taken_or_refused(kind: str, value: Any) -> None:
     survive(DECODERS[kind][1], pack(value))
 
@@ -422,7 +422,7 @@ def test_a_million_harmed_frames(kind: str) -> None:
 
 
 @given(st.integers(0, len(FRAME) - 1), st.integers(1, 255))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=8 * settings.default.max_examples, deadline=None)
 def test_a_changed_byte_is_seen_or_is_in_what_it_says(place: int, flip: int) -> None:
     """No byte of a frame is ignored: it is refused, or it decodes to something else."""
     harmed = bytearray(FRAME)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub import Random
 from hubbub.authoring import load_collection
@@ -17,8 +18,10 @@ from hubbub.collection.wire import BATCH_TYPE, encode_batch
 from hubbub.data import emoji
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Refused
+from hubbub.service.open_asks import OpenAsk
 from hubbub.service.store import open_store
-from hubbub.service.window import Window
+from hubbub.simulate.devices import Stream
+from hubbub.simulate.fleet import Fleet
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CHUNK = 5000
@@ -26,14 +29,35 @@ Values = Callable[[int], Mapping[str, Any]]
 """From a step to the devices' values, as codes, by field."""
 
 
-class Fleet:
-    """Devices that answer every ask of one collection once, as their places on the circle say."""
+class Held(Stream):
+    """What devices hold of one field."""
+
+    steps = None
+
+    def __init__(self, n: int, values: Values, field: str) -> None:
+        self.n, self._values, self._field = n, values, field
+
+    def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
+        held = self._values(step)[self._field]
+        if isinstance(held, list):  # of sets, texts or pairs, which numpy must not take apart
+            items, held = held, np.empty(len(held), dtype=object)
+            held[:] = items
+        return np.asarray(held[start:stop])
+
+    def truth(self, step: int) -> NDArray[np.float64]:
+        raise NotImplementedError("nobody asks for it")
+
+
+class PageFleet:
+    """Devices that answer every ask of one collection once: a simulated fleet for each question."""
 
     def __init__(self, collection: Collection, n: int, values: Values, seed: int) -> None:
         self.collection = collection
         self._rng = Random(seed=seed)
-        self._places = self._rng.uint32(n)
-        self._values = values
+        self._fleets = {
+            name: Fleet(Held(n, values, question.field), self._rng, first=1)
+            for name, question in collection.questions.items()
+        }
         self._answered: set[Any] = set()
 
     def answer(self, collector: Collector) -> None:
@@ -45,22 +69,18 @@ class Fleet:
             for body in self.bodies(window):
                 collector.ingest([collector.admit(BATCH_TYPE, body)])
 
-    def bodies(self, window: Window) -> list[bytes]:
+    def bodies(self, window: OpenAsk) -> list[bytes]:
         """What the devices on the ask's arc send."""
-        question, ask = window.question, window.ask
-        asked = np.flatnonzero(ask.cohort.holds(self._places))
-        held = self._values(ask.step)[self.collection.questions[question].field]
-        made = []
-        for start in range(0, asked.size, CHUNK):
-            part = asked[start : start + CHUNK]
-            inputs = ask.view([held[i] for i in part] if isinstance(held, list) else held[part])
-            reports = ask.mechanism.randomize(inputs, self._rng)
-            ids = self._rng.bytes(16 * len(reports))
-            made.append(encode_batch(self.collection.name, self.collection.version, window.name, ids, reports))
+        fleet, made = self._fleets[window.question], []
+        for who in fleet.on_arc(window.ask.cohort):
+            for start in range(who.start, who.stop, CHUNK):
+                for reports in fleet.reports(window.ask, slice(start, min(start + CHUNK, who.stop))):
+                    ids = self._rng.bytes(16 * len(reports))
+                    made.append(encode_batch(self.collection.name, self.collection.version, window.name, ids, reports))
         return made
 
 
-def serve(fleets: Sequence[Fleet], *, start: float, seconds: float, then: float = 0.0) -> Collector:
+def serve(fleets: Sequence[PageFleet], *, start: float, seconds: float, then: float = 0.0) -> Collector:
     """A collector whose devices have answered for so long, and again `then` seconds into a further step."""
     clock = ManualClock(start)
     collector = Collector(
@@ -81,7 +101,7 @@ def serve(fleets: Sequence[Fleet], *, start: float, seconds: float, then: float 
     return collector
 
 
-def emoji_fleet(n: int = 20_000, *, step_seconds: int | None = None, origin: int | None = None) -> Fleet:
+def emoji_fleet(n: int = 20_000, *, step_seconds: int | None = None, origin: int | None = None) -> PageFleet:
     """Which emoji people use, from real counts; a celebration comes and goes."""
     collection = load_collection(EXAMPLES / "emoji.toml")
     if step_seconds is not None and origin is not None:
@@ -99,10 +119,10 @@ def emoji_fleet(n: int = 20_000, *, step_seconds: int | None = None, origin: int
         codes = np.searchsorted(np.cumsum(lifted / lifted.sum()), draw()).clip(0, none - 1)
         return {"used": np.where(draw() < 0.06, none, codes)}
 
-    return Fleet(collection, n, values, seed=1)
+    return PageFleet(collection, n, values, seed=1)
 
 
-def telemetry_fleet(n: int = 6_000) -> Fleet:
+def telemetry_fleet(n: int = 6_000) -> PageFleet:
     """Every kind of field and question."""
     collection = load_collection(EXAMPLES / "telemetry.toml")
     words = (*collection.questions["help_wanted"].candidates, "printer", "fonts")
@@ -119,7 +139,7 @@ def telemetry_fleet(n: int = 6_000) -> Fleet:
             "plugins": [tuple(range(size)) for size in (draw() * 6).astype(int).tolist()],
         }
 
-    return Fleet(collection, n, values, seed=2)
+    return PageFleet(collection, n, values, seed=2)
 
 
 def three_weeks() -> Collector:

@@ -9,7 +9,7 @@ from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pages_fleet import Fleet, emoji_fleet, serve, three_weeks
+from pages_fleet import PageFleet, emoji_fleet, serve, three_weeks
 from pages_visit import TOKEN, Site
 
 from hubbub.collection import ManualClock
@@ -60,7 +60,7 @@ def site() -> Iterator[Site]:
     opened.close()
 
 
-def upload(site: Site, collector: Collector, fleet: Fleet) -> None:
+def upload(site: Site, collector: Collector, fleet: PageFleet) -> None:
     now, collection = collector.clock.now(), fleet.collection.collection_id
     (window,) = [one for one in collector.board.open(collection, now) if one.question == "popular"]
     for body in fleet.bodies(window):
@@ -176,7 +176,7 @@ def test_the_keyboard_reaches_everything(browser: Browser, site: Site):
 
 
 @pytest.fixture
-def living() -> Iterator[tuple[Site, Collector, Fleet]]:
+def living() -> Iterator[tuple[Site, Collector, PageFleet]]:
     """A collector that nobody has answered in this step yet; a token opens its results."""
     fleet = emoji_fleet(4000)
     collector = serve([fleet], start=fleet.collection.opens(100), seconds=2 * 86400, then=3 * 3600)
@@ -185,7 +185,7 @@ def living() -> Iterator[tuple[Site, Collector, Fleet]]:
     opened.close()
 
 
-def test_reports_and_releases_appear_as_they_come(browser: Browser, living: tuple[Site, Collector, Fleet]):
+def test_reports_and_releases_appear_as_they_come(browser: Browser, living: tuple[Site, Collector, PageFleet]):
     site, collector, fleet = living
     watched = Watched(browser, site)
     page = watched.page
@@ -211,7 +211,7 @@ def test_reports_and_releases_appear_as_they_come(browser: Browser, living: tupl
     assert watched.wrong == []
 
 
-def test_a_browser_asks_for_the_token_of_a_query_route(browser: Browser, living: tuple[Site, Collector, Fleet]):
+def test_a_browser_asks_for_the_token_of_a_query_route(browser: Browser, living: tuple[Site, Collector, PageFleet]):
     """It gives a password only where it understands that it is asked for one."""
     site, _, _ = living
     watched = Watched(browser, site, http_credentials={"username": "anyone", "password": TOKEN})
@@ -221,7 +221,7 @@ def test_a_browser_asks_for_the_token_of_a_query_route(browser: Browser, living:
     watched.context.close()
 
 
-def test_where_events_do_not_come_through_the_page_asks(browser: Browser, living: tuple[Site, Collector, Fleet]):
+def test_where_events_do_not_come_through_the_page_asks(browser: Browser, living: tuple[Site, Collector, PageFleet]):
     site, collector, fleet = living
     watched = Watched(browser, site, http_credentials={"username": "anyone", "password": TOKEN})
     page = watched.page
@@ -236,7 +236,7 @@ def test_where_events_do_not_come_through_the_page_asks(browser: Browser, living
     watched.context.close()
 
 
-def test_a_server_that_is_gone_is_said_to_be(browser: Browser, living: tuple[Site, Collector, Fleet]):
+def test_a_server_that_is_gone_is_said_to_be(browser: Browser, living: tuple[Site, Collector, PageFleet]):
     site, _, _ = living
     watched = Watched(browser, site, http_credentials={"username": "anyone", "password": TOKEN})
     page = watched.page

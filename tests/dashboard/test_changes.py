@@ -14,7 +14,7 @@ from hubbub.collection import Keys, ManualClock
 from hubbub.collection.wire import BATCH_TYPE, encode_batch
 from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.pages import routes
-from hubbub.protocols.symbols import Symbols
+from hubbub.protocols.change_stream import ChangeStream
 from hubbub.service.collector import Collector
 from hubbub.service.service import Service
 from hubbub.service.store import open_store
@@ -25,23 +25,21 @@ def day(n: int, steps: int) -> Collector:
     collection, rng = load_collection(EXAMPLES / "places.toml"), Random(seed=1)
     clock = ManualClock(collection.opens(2400) + 60.0)
     made = Collector([collection], open_store("sqlite:///:memory:"), clock=clock, keys=Keys.new(), rng=rng)
-    states = {}
+    states = None
     for step in range(2400, 2400 + steps):
         clock.set(collection.opens(step) + 60.0)
         made.tick()
         (window,) = made.board.open(collection.collection_id, clock.now())
         symbols = window.ask.mechanism
-        assert isinstance(symbols, Symbols)
-        for level, portion in enumerate(symbols.plan.portions):
-            device, many = symbols.device(level), int(n * portion)
-            state = device.enroll(many, rng) if step == 2400 else states[level]
-            states[level], said = device.step(state, symbols.place(step)[1], np.zeros(many, dtype=np.int64), rng)
-            rows = np.zeros((many, 6), dtype=np.int8) if said is None else said[many // 10 * (step > 2402) :]
-            if len(rows) and (said is not None or step == 2400):
-                reports = symbols.report(level, rows, new=step == 2400)
-                ids = rng.bytes(16 * len(reports))
-                body = encode_batch(collection.name, collection.version, window.name, ids, reports)
-                made.ingest([made.admit(BATCH_TYPE, body)])
+        assert isinstance(symbols, ChangeStream)
+        new = np.full(n, step == 2400)
+        states = symbols.enroll(n, rng) if step == 2400 else states
+        states, *said = symbols.step(states, step, np.zeros(n, dtype=np.int64), rng, new)
+        reports, _ = symbols.with_enrolment(states, *said, new)
+        reports = reports[len(reports) // 10 * (step > 2402) :]
+        ids = rng.bytes(16 * len(reports))
+        body = encode_batch(collection.name, collection.version, window.name, ids, reports)
+        made.ingest([made.admit(BATCH_TYPE, body)])
     clock.set(collection.opens(2400 + steps) + 1000.0)
     made.tick()
     return made

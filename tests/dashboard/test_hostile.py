@@ -8,17 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pages_fleet import Fleet, serve
+from pages_fleet import PageFleet, serve
 from pages_outline import Outline
 from pages_visit import ask
 from starlette.applications import Starlette
 
 from hubbub import Categorical
-from hubbub.collection import Collection, QuestionSpec
+from hubbub.collection import Collection
 from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.markup import el
 from hubbub.dashboard.pages import routes
 from hubbub.privacy.budget import Budget
+from hubbub.questions import Question
 from hubbub.service.service import Service
 
 HOSTILE = (
@@ -46,14 +47,14 @@ def app() -> Starlette:
         title=title,
         fields={"f": Categorical(HOSTILE)},
         questions={
-            "q": QuestionSpec(kind="histogram", field="f", epsilon=4.0, title=title),
-            "s": QuestionSpec(kind="stream", field="f", epsilon=4.0, method="LPU", w=2, title=title),
+            "q": Question.make(kind="histogram", field="f", epsilon=4.0, title=title),
+            "s": Question.make(kind="stream", field="f", epsilon=4.0, method="LPU", w=2, title=title),
         },
         budget=Budget.of(event=8.0),
         step_seconds=3600,
         overrides={"epsilon_above_8": title},
     )
-    fleet = Fleet(collection, 3000, lambda step: {"f": np.arange(3000) % len(HOSTILE)}, seed=3)
+    fleet = PageFleet(collection, 3000, lambda step: {"f": np.arange(3000) % len(HOSTILE)}, seed=3)
     collector = serve([fleet], start=36000.0, seconds=4 * 3600)
     return Starlette(routes=routes(ServiceReader(Service(collector))))
 

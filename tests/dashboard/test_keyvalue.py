@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pages_fleet import EXAMPLES, Fleet, serve
+from pages_fleet import EXAMPLES, PageFleet, serve
 from pages_outline import Element, Outline
 from pages_visit import ask
 from starlette.applications import Starlette
@@ -25,7 +25,7 @@ PEOPLE = [((0, 5.0), (1, 2.0)), ((0, 4.0),), ((1, 3.0), (2, 3.0)), ((5, 4.5),)]
 @pytest.fixture(scope="module")
 def get() -> Get:
     collection = load_collection(EXAMPLES / "ratings.toml")
-    fleet = Fleet(collection, 8000, lambda step: {"films": PEOPLE * 2000}, seed=1)
+    fleet = PageFleet(collection, 8000, lambda step: {"films": PEOPLE * 2000}, seed=1)
     collector = serve([fleet], start=collection.opens(400) + 600, seconds=3 * DAY)
     app = Starlette(routes=routes(ServiceReader(Service(collector))))
     return lambda path: ask(app, path)
@@ -54,7 +54,7 @@ def test_the_overview_says_which_is_the_highest(get: Get):
     assert "is the highest" in text
     assert "is the most common" in text  # of how many hold each
     assert "The mean of their shares" in text
-    assert "numbers from 1 to 5 for at most 3 of: " in get("/collections/ratings").text
+    assert "numbers from 1 to 5 for at most 3 of 8 keys: " in get("/collections/ratings").text
 
 
 def test_a_quantity_may_be_below_zero():

@@ -212,8 +212,7 @@ def test_what_forged_reports_can_do_is_said_of_every_question(get: Get, collecto
     ]
     said = {row.below[0].text: row.below[1].text for row in rows}
     assert said == {
-        asked: poisoning(question, collection.fields[question.field]).text()
-        for asked, question in collection.questions.items()
+        asked: poisoning(question, collection.setting(asked)).text() for asked, question in collection.questions.items()
     }
 
 

@@ -18,12 +18,11 @@ import pytest
 
 from hubbub import Random
 from hubbub.core.errors import InvalidValue
-from hubbub.core.event import Event
-from hubbub.demo.changes import Owners, Streams
-from hubbub.demo.devices import People, Purses
 from hubbub.demo.live import Live, Stopped
+from hubbub.demo.people import Owners, People
 from hubbub.demo.scenes import AWAY, HOURS, PUNCTUAL, aircraft_scene, flights_scene, scenes
-from hubbub.privacy.ledger import Budget, BudgetExceeded, Ledger, StepClock
+from hubbub.simulate.fleet import Fleet
+from hubbub.simulate.ledgers import Ledgers
 
 pytest.importorskip("uvicorn")
 
@@ -60,9 +59,10 @@ def test_a_headless_run() -> None:
     assert [row["value"] for row in aircraft["estimates"]] == list(AWAY)
     # Of four intervals of 95%, one at least holds the truth but for once in 160,000 times.
     assert aircraft["covered"] >= 1
-    assert "For each 48 seconds the device draws one of 5 rhythms" in aircraft["promise"]
+    assert "For each 48 seconds the device picks one of 5 levels at random" in aircraft["promise"]
 
 
+@pytest.mark.slow  # the headless run above, told to end before there is a result
 def test_a_result_is_waited_for() -> None:
     done = subprocess.run(
         [*COMMAND, *SMALL, "--headless", "--json", "--seconds", "1"],
@@ -78,6 +78,7 @@ def test_a_result_is_waited_for() -> None:
     assert found["aircraft"]["steps"] >= 1
 
 
+@pytest.mark.slow  # the headless run above, as text
 def test_without_a_terminal_it_ends_by_itself() -> None:
     done = subprocess.run(
         [*COMMAND, *SMALL, "--seconds", "10"],
@@ -159,7 +160,7 @@ def _is_alive(pid: int) -> bool:
     return bool(listed.strip()) and "Z" not in listed  # one that nobody has waited for has ended all the same
 
 
-@pytest.mark.parametrize("moment", ["reports accepted", "Ctrl-C"])
+@pytest.mark.parametrize("moment", ["reports accepted", pytest.param("Ctrl-C", marks=pytest.mark.slow)])
 def test_ctrl_c_stops_everything_and_leaves_the_result(terminal: Terminal, moment: str) -> None:
     terminal.read_until(moment)
     children = _children(terminal.process.pid)
@@ -171,7 +172,9 @@ def test_ctrl_c_stops_everything_and_leaves_the_result(terminal: Terminal, momen
     assert not any(map(_is_alive, children))
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 130)]
+)
 def test_a_headless_run_that_is_stopped(number: signal.Signals, code: int) -> None:
     process = subprocess.Popen([*COMMAND, *SMALL], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -273,10 +276,11 @@ def test_owners_keep_their_histories_and_streams_are_paid_once_a_horizon() -> No
     assert isinstance(owners, Owners)
     assert owners.symbols == 5
     ask = next(scene.collection.protocol("went"))
-    purses, streams = Purses(500, Budget.of(user=5.0)), Streams(500, Random(seed=1))
+    fleet = Fleet(owners, Random(seed=1), ledgers=Ledgers.of_window(500, epsilon=5.0, w=0), first=1)
     enrolled = []
     for step in range(3 * len(HOURS)):
-        made = streams.turn(replace(ask, step=step), 1.0, owners.values(step), purses)
+        half = [np.arange(start, 500, 2) for start in (0, 1)]  # they answer in parts, as their time comes
+        made = [reports for who in half for reports in fleet.reports(replace(ask, step=step), who)]
         enrolled.append(sum(int(reports.public["new"].sum()) for reports in made))
     # Epsilon 4 for the first day; of the 5 for life the second cannot be paid, and all fall silent.
     assert enrolled == [500] + [0] * (3 * len(HOURS) - 1)
@@ -292,39 +296,14 @@ def test_without_the_data_the_scenes_are_invented(tmp_path: Path, monkeypatch: p
         assert scene.when(500) or scene.pooled
 
 
-def test_purses_pay_as_ledgers_do() -> None:
-    budget = Budget.of(event=1.0, window=(2.0, 3), user=9.0)
-    rng, n = Random(seed=1), 4
-    clock = StepClock()
-    ledgers = [Ledger(":memory:", budget, clock=clock) for _ in range(n)]
-    purses = Purses(n, budget)
-    step = 0
-    for number in range(120):
-        step += int(rng.below(3, 1)[0])
-        clock.step = step
-        units = (int(rng.below(5, 1)[0]) + 1) * 2 * 10**11
-        who = rng.below(2, n).astype(bool)
-        paid = []
-        for ledger, asked in zip(ledgers, who, strict=True):
-            try:
-                if asked:
-                    ledger.answer(f"ask {number}", step, Event("GRR", "0" * 32, units, step), lambda: b"")
-                paid.append(bool(asked))
-            except BudgetExceeded:
-                paid.append(False)
-        assert purses.pay(step, units, who).tolist() == paid, number
-    for ledger in ledgers:
-        assert ledger.status().lifetime > 8 * 10**12
-        ledger.close()
-
-
 def test_people_are_the_same_for_whoever_asks_and_differ_by_step() -> None:
-    people = People([[3.0, 2.0, 1.0], [0.0, 0.0, 5.0], [0.0, 0.0, 0.0]], silent=0.06, n=5000, seed=1, group=0)
-    assert np.array_equal(people.values(3), people.values(3))
-    assert not np.array_equal(people.values(0), people.values(3))
-    assert not np.array_equal(people.values(0), people._replace(group=1).values(0))
+    weights = [[3.0, 2.0, 1.0], [0.0, 0.0, 5.0], [0.0, 0.0, 0.0]]
+    people = People(weights=weights, silent=0.06, n=5000, seed=1, group=0)
+    assert np.array_equal(people.codes(3), people.codes(3))
+    assert not np.array_equal(people.codes(0), people.codes(3))
+    assert not np.array_equal(people.codes(0), replace(people, group=1).codes(0))
     # 47%, 31%, 16% and 6% of 5,000, with standard errors below 0.71%: six of them are exceeded in one run of 10^8.
-    shares = np.bincount(people.values(0), minlength=4) / people.n
+    shares = np.bincount(people.codes(0), minlength=4) / people.n
     assert np.abs(shares - [0.47, 0.3133, 0.1567, 0.06]).max() < 0.0425
-    assert set(people.values(1).tolist()) == {2, 3}
-    assert set(people.values(2).tolist()) == {3}
+    assert set(people.codes(1).tolist()) == {2, 3}
+    assert set(people.codes(2).tolist()) == {3}

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.event import UNITS_PER_EPSILON, units_of
+from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.random import Random
 from hubbub.demo.stream_file import file_scene
 from hubbub.demo.watch import Watch
@@ -22,6 +23,7 @@ from hubbub.demo.watch_scenes import Scene, demo_scene
 from hubbub.privacy.budget import BudgetExceeded
 from hubbub.protocols.window import Frequencies
 from hubbub.simulate.devices import ArrayStream
+from hubbub.simulate.ledgers import Ledgers
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "watch_stream.py"
 Row = tuple[object, object, object]
@@ -84,11 +86,16 @@ def test_what_a_moment_says(demo: Watch) -> None:
 
 
 @pytest.mark.parametrize("method", ["LPA", "LBA", "LSP", "LBD", "LPD"])
-def test_the_most_that_any_device_spent(method: str) -> None:
-    run = watched(demo_scene(Random(seed=1), steps=40, n=300), method=method, w=7)
+def test_the_most_that_any_device_spent(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spent = np.zeros((40, 300), dtype=np.int64)
-    for step, start, stop, units in run.ledgers.log:
-        spent[step - 1, start:stop] += units
+    real = Ledgers.spend
+
+    def noted(self: Ledgers, now: int, units: int, who: slice, **more: str) -> NDArray[np.bool_]:
+        spent[now - 1, who] += units
+        return real(self, now, units, who, **more)
+
+    monkeypatch.setattr(Ledgers, "spend", noted)
+    run = watched(demo_scene(Random(seed=1), steps=40, n=300), method=method, w=7)
     windows = np.lib.stride_tricks.sliding_window_view(
         np.vstack([np.zeros((6, 300), dtype=np.int64), spent]), 7, axis=0
     )
@@ -101,7 +108,8 @@ def test_the_most_that_any_device_spent(method: str) -> None:
 
 def test_a_device_that_cannot_pay_stops_the_run() -> None:
     run = Watch(demo_scene(Random(seed=1), n=1000), method="LPA", epsilon=1.0, w=20, rng=Random(seed=1))
-    run.ledgers.limit = units_of(1.0) - 2_000  # of 10^12: less than one report
+    less = 1.0 - 2e-9  # less than one report
+    run.fleet.ledgers = Ledgers.of_window(1000, epsilon=less, w=20, strict=True)
     with pytest.raises(BudgetExceeded):
         next(iter(run))
     assert run.moments == []

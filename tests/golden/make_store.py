@@ -16,6 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.collection.wire import BATCH_TYPE, encode_batch
@@ -145,13 +147,13 @@ class World:
         if question == "places":
             said = []
             for person in range(50 if step % 4 == 3 else 60):  # some are away
-                state, new = self.states.get(person), person not in self.states or step % 8 == 0
-                state, signs = ask.mechanism.step(
-                    ask.mechanism.enroll(rng) if new else state, step, [values[person]], rng
-                )
-                self.states[person] = state
-                if new or signs is not None:
-                    said.append(ask.mechanism.report(state.level, signs, new=new))
+                new = np.array([person not in self.states or step % 8 == 0])
+                states = ask.mechanism.enroll(1, rng) if new[0] else self.states[person]
+                states, *spoke = ask.mechanism.step(states, step, [values[person]], rng, new)
+                self.states[person] = states
+                told, sends = ask.mechanism.with_enrolment(states, *spoke, new)
+                if sends[0]:
+                    said.append(told)
             return Reports.concat(said)
         share = ask.cohort.length / 2**32
         return ask.mechanism.randomize(ask.view(values[: round(PEOPLE * share)]), rng)

@@ -18,10 +18,11 @@ from hubbub.authoring.toml import read_collection
 from hubbub.collection.spec import Collection
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import Mechanism
 from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.symbols import Symbols
 from hubbub.protocols.window import METHODS
 from hubbub.service.releases import row_of
 
@@ -171,7 +172,7 @@ class Crowd:
         dark = 2 if ask.step < 6 else 7
         share = ask.cohort.length / 2**32
         people = range(round(PEOPLE * share))
-        if isinstance(mechanism, Symbols):
+        if isinstance(mechanism, ChangeStream):
             return self.symbols(mechanism, ask.step, [int(person % 10 < dark) for person in range(60)], rng)
         name = type(mechanism).__name__
         if name == "Rappor":
@@ -182,18 +183,18 @@ class Crowd:
             values = [((0, 0.5), (1 + person % 3, -0.5)) if person % 10 < dark else ((2, 1.0),) for person in people]
         else:
             values = [int(person % 10 < dark) for person in people]
+        assert isinstance(mechanism, Mechanism)
         return mechanism.accumulate(mechanism.randomize(ask.view(values), rng))
 
-    def symbols(self, symbols: Symbols, step: int, values: list[int], rng: Random) -> Sketch:
+    def symbols(self, symbols: ChangeStream, step: int, values: list[int], rng: Random) -> Sketch:
         """Sixty devices, of which ten are away in every fourth step."""
         counted = symbols.empty()
         at = FIRST + step - 1
         for person in range(50 if step % 4 == 3 else 60):
             new = person not in self.states or symbols.place(at)[1] == 1
-            state = symbols.enroll(rng) if new else self.states[person]
-            self.states[person], said = symbols.step(state, at, [values[person]], rng)
-            if new or said is not None:
-                counted = counted + symbols.accumulate(symbols.report(state.level, said, new=new))
+            state, paid = symbols.enroll(1, rng) if new else self.states[person], np.array([new])
+            self.states[person], *said = symbols.step(state, at, [values[person]], rng, paid)
+            counted = counted + symbols.accumulate(symbols.with_enrolment(self.states[person], *said, paid)[0])
         return counted
 
 

@@ -55,10 +55,10 @@ export async function play({ keys, events }, open, state) {
     const json = (value) => ({ ok: true, json: async () => value });
     if (!options.body) return json(world.documents[address.endsWith("/asks") ? "asks" : "collection"]);
     const { version, entries } = JSON.parse(options.body);
-    for (const { question, step, round, id, report } of entries) {
+    for (const { id, report, ...name } of entries) {
       const bytes = hex(unbase64(report));
       heard.push([id, bytes]);
-      if (!state) answered(id, { version, question, step, round, report: bytes });
+      if (!state) answered(id, { version, ...name, report: bytes });
     }
     if (world.losing) throw new Error("nobody heard the answer");
     return json({ rejected: [] });
@@ -98,8 +98,8 @@ export async function play({ keys, events }, open, state) {
     if (state) state.failing = what === "failing" ? state.failing : -1;
     for (const [key, value] of state?.committed.splice(0) ?? []) {
       if (key[0] !== "entry" || !value?.report) continue;
-      const { version, question, step, round, cover } = value;
-      answered(hex(value.id), { version, question, step, round, cover, report: hex(value.report) });
+      const { version, question, run, step, round, part, cover } = value;
+      answered(hex(value.id), { version, question, run, step, round, part, cover, report: hex(value.report) });
     }
     const known = clients.map((client) => client?.collection ?? { version: 0, id: "" });
     inForce.push(known.reduce((a, b) => (b.version > a.version ? b : a)).id);

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub import OUE, BasicRappor
 from hubbub.collection import Keys
+from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.cohort import CIRCLE
 
 EPSILON = 10**12
@@ -32,6 +33,8 @@ def plain(spec: Any) -> Any:
     """A spec whose whole numbers are integers."""
     if isinstance(spec, dict):
         return {name: plain(value) for name, value in spec.items()}
+    if isinstance(spec, list):
+        return [plain(value) for value in spec]
     return int(spec) if isinstance(spec, float) and spec.is_integer() else spec
 
 
@@ -63,11 +66,22 @@ def _memo(at: int, epsilon: float) -> Known:
     return Known({**plain(mechanism.spec()), "keep": top, "lift": 1}, mechanism.permanent_event().spent, size // 8)
 
 
+def _stream(at: int, epsilon: float) -> Known:
+    mechanism = ChangeStream(epsilon=epsilon, dimension=40 + at, steps=HORIZON, changes=3, one=True)
+    return Known(plain(mechanism.spec()), mechanism.event().spent, 42 + at)
+
+
+HORIZON = 6
 PLAIN = [_plain(at, epsilon) for at, epsilon in enumerate((0.25, 0.5, 1.0, 2.0, 4.0, 9.0))]
 MEMOS = [_memo(at, epsilon) for at, epsilon in enumerate((1.0, 2.5))]
-BY_SIZE = {known.size: known for known in (*PLAIN, *MEMOS)}
-BY_ID = {known.id: known for known in (*PLAIN, *MEMOS)}
+STREAMS = [_stream(at, epsilon) for at, epsilon in enumerate((0.5, 2.0))]
+BY_SIZE = {known.size: known for known in (*PLAIN, *MEMOS, *STREAMS)}
+BY_ID = {known.id: known for known in (*PLAIN, *MEMOS, *STREAMS)}
 FIELDS = {"f": {"kind": "ordinal", "size": 4}, "g": {"kind": "ordinal", "size": 3}}
+QUESTIONS = (
+    *(("p", "f", "plain"), ("q", "g", "plain"), ("m", "f", "memo"), ("n", "g", "memo")),
+    *(("s", "f", "study"), ("t", "g", "study"), ("z", "f", "stream")),
+)
 STEPS = (1, 60, 3600, 86400, 604800)
 WHOLE_VIEW = {"kind": "whole"}
 SIZE_VIEW = {"kind": "binned", "first": 1, "factor": 2, "cells": 4}
@@ -90,6 +104,8 @@ class Adversary:
         """Whatever was signed, by its id: there may be several of a version."""
         self.times: list[tuple[int, int]] = []
         """By event: true time and the device's wall clock, in milliseconds."""
+        self.asked: dict[tuple[Any, ...], list[tuple[int, list[Any]]]] = {}
+        """What was asked, by version, question, run, step and round: from which event on, and the asks of the round."""
 
     def history(self) -> dict[str, Any]:
         rng = self.rng
@@ -102,8 +118,14 @@ class Adversary:
             self.times.append((time, wall))
 
         def serve() -> None:
-            step = (wall // 1000 - served["origin"]) // served["step_seconds"]
-            add("serve", self._seal(served), self._seal(self._asks(served, step)))
+            asks = self._asks(served, wall)
+            for ask in asks["asks"]:
+                # A standing ask is asked in every step.
+                step = None if ask["ask"]["standing"] else ask["step"]
+                name = (asks["version"], ask["question"], ask["run"], step, ask["round"])
+                same = [other for other in asks["asks"] if _round(other) == _round(ask)]
+                self.asked.setdefault(name, []).append((len(self.times), same))
+            add("serve", self._seal(served), self._seal(asks))
 
         wall = time
         add("time", time, wall)
@@ -153,14 +175,15 @@ class Adversary:
         rng = self.rng
         origin, seconds = rng.choice((0, 0, 17, 3600)), rng.choice(STEPS)
         terms = {
-            name: self._terms(field, memo, origin, seconds)
-            for name, field, memo in (("p", "f", False), ("q", "g", False), ("m", "f", True), ("n", "g", True))
-            if rng.random() < (0.4 if self.focused else 0.7)
+            name: self._terms(field, what, origin, seconds)
+            for name, field, what in QUESTIONS
+            if rng.random() < (0.4 if self.focused else 0.6)
         }
         accounts = sorted({each["account"] for each in terms.values()})
         document = {
             "name": "c",
-            "format": 2,
+            "format": 3,
+            "frame_bytes": 1024,
             "version": version,
             "trust": "local",
             "fields": FIELDS,
@@ -176,12 +199,16 @@ class Adversary:
         return self._signed(document)
 
     def _signed(self, document: dict[str, Any]) -> dict[str, Any]:
-        # A device refuses a document with a question that could never be answered.
-        own = (document["step_seconds"], document["origin"])
+        # A device refuses a document with a question that could never be answered, or that costs again and again.
+        for whole in document["promises"]:
+            for terms in document["terms"].values():
+                account = terms["account"]
+                whole["parts"][account] = max(whole["parts"].get(account, 0), terms["limit"])
+            whole["limit"] = max(whole["limit"], sum(whole["parts"].values()))
+        lasting = any(not whole["steps"] for whole in document["promises"])
         for terms in document["terms"].values():
-            parts = [whole["parts"].get(terms["account"], 0) for whole in document["promises"] if _grid(whole) == own]
             terms["promises"] = [
-                {**promise, "limit": min(promise["limit"], *parts, 10**18)} if _grid(promise) == own else promise
+                promise if lasting or promise["steps"] else {**promise, "limit": min(promise["limit"], terms["limit"])}
                 for promise in terms["promises"]
             ]
         self.documents[hashlib.sha256(spell(document).encode()).hexdigest()[:32]] = document
@@ -201,25 +228,42 @@ class Adversary:
         ]
         return self._signed(document)
 
-    def _terms(self, field: str, memo: bool, origin: int, seconds: int) -> dict[str, Any]:
+    def _terms(self, field: str, what: str, origin: int, seconds: int) -> dict[str, Any]:
         rng = self.rng
-        if memo:
+        if what == "memo":
             known = [rng.choice(MEMOS)]
+        elif what == "stream":
+            known = [rng.choice(STREAMS)]
         elif self.focused:
             known = [rng.choice(PLAIN[:2])]
         else:
             known = rng.sample(PLAIN, rng.randrange(1, 4))
         ids = sorted(each.id for each in known)
+        rounds = 1 if what in ("memo", "stream") else rng.choice((1, 2, 3, 5) if what == "study" else (1, 1, 2, 3))
+        largest = max(each.spent for each in known)
+        limit = min(round(largest * rng.choice((1, 1.5, 2, 3)) + rounds), 8 * EPSILON)
         return {
-            "field": field,
-            "frozen": "last" if memo else "step",
-            "view": WHOLE_VIEW,
+            "fields": [field],
+            "frozen": {"memo": "last", "stream": "last", "study": "study"}.get(what, "step"),
+            "views": [WHOLE_VIEW],
             "mechanisms": ids,
-            "rounds": rng.choice((1, 1, 2)),
-            "account": f"memo:{field}:{ids[0]}" if memo else "asks",
-            "state": "memo" if memo else "none",
-            "promises": [self._promise(origin, seconds) for _ in range(rng.choice((0, 1, 1, 2)))],
+            "families": [],
+            "rounds": rounds,
+            "parts": rng.choice((1, 1, 2, 3)) if what in ("plain", "study") else 1,
+            "account": f"memo:{field}:{ids[0]}" if what == "memo" else "asks",
+            "state": {"memo": "BasicRappor", "stream": "ChangeStream"}.get(what, ""),
+            "limit": limit if what == "study" else max(limit, min(largest, 8 * EPSILON)),
+            "report_bytes": max(each.size for each in known),
+            "promises": [self._promise(origin, seconds) for _ in range(rng.choice((1, 1, 2)))],
+            "study": self._schedule(rounds) if what == "study" else None,
         }
+
+    def _schedule(self, rounds: int) -> dict[str, int]:
+        rng = self.rng
+        seconds = rng.choice((1, 60, 1800, 3600, 86400))
+        start = (self.times[-1][1] if self.times else 10**12) // 1000 - rng.randrange(3) * seconds
+        every = rng.choice((0, rounds * seconds, rounds * seconds, (rounds + 2) * seconds))
+        return {"start": max(0, start), "round_seconds": seconds, "every": every}
 
     def _promise(self, origin: int, seconds: int) -> dict[str, Any]:
         rng = self.rng
@@ -249,59 +293,99 @@ class Adversary:
 
     # -- asks -------------------------------------------------------------------------------------------------
 
-    def _asks(self, served: dict[str, Any], step: int) -> dict[str, Any]:
+    def _asks(self, served: dict[str, Any], wall: int) -> dict[str, Any]:
         rng = self.rng
+        step = (wall // 1000 - served["origin"]) // served["step_seconds"]
         step += rng.choice((0,) * 18 + (1, -1))
         version = served["version"] if rng.random() < 0.95 else rng.choice(self._versions())
-        asks = [self._ask(served, step) for _ in range(rng.randrange(1, 6))]
         if self.focused:
-            asks = [self._right_ask(name, terms, step) for name, terms in served["terms"].items()]
+            asks = [ask for name in served["terms"] for ask in self._right_asks(served, name, step, wall)]
+        else:
+            asks = [ask for _ in range(rng.randrange(1, 5)) for ask in self._some_asks(served, step, wall)]
         closes = served["origin"] + (step + 1) * served["step_seconds"]
-        return {"format": 2, "collection": "c", "version": version, "step": step, "asks": asks, "closes": closes}
+        return {"format": 3, "collection": "c", "version": version, "step": step, "asks": asks, "closes": closes}
 
-    def _right_ask(self, name: str, terms: dict[str, Any], step: int) -> dict[str, Any]:
-        ask = {"mechanism": BY_ID[self.rng.choice(terms["mechanisms"])].spec, "step": step, "view": WHOLE_VIEW}
-        everyone = {"start": 0, "length": CIRCLE}
-        number = self.rng.randrange(terms["rounds"]) + 1
-        published = {"question": name, "run": 0, "round": number, "part": 0}
-        return {**published, "ask": {**ask, "cohort": everyone, "standing": self.rng.random() < 0.8}}
+    def _right_asks(self, served: dict[str, Any], name: str, step: int, wall: int) -> list[dict[str, Any]]:
+        """The asks of the round that it is, in as many parts as there may be."""
+        terms = served["terms"][name]
+        run, number, closes = _present(served, terms, wall)
+        parts = self.rng.randrange(terms["parts"]) + 1
+        starts = [at * (CIRCLE // parts) for at in range(parts)]
+        return [
+            {
+                "question": name,
+                "run": run,
+                "round": number,
+                "part": part,
+                "closes": closes,
+                "step": 0 if terms["study"] else step,
+                "ask": {
+                    "mechanism": BY_ID[self.rng.choice(terms["mechanisms"])].spec,
+                    "step": 0 if terms["study"] else step,
+                    "view": WHOLE_VIEW,
+                    "cohort": {"start": start, "length": CIRCLE // parts},
+                    "standing": terms["rounds"] == 1 and terms["study"] is None and self.rng.random() < 0.8,
+                },
+            }
+            for part, start in enumerate(starts)
+        ]
 
-    def _ask(self, served: dict[str, Any], step: int) -> dict[str, Any]:
+    def _some_asks(self, served: dict[str, Any], step: int, wall: int) -> list[dict[str, Any]]:
+        """Asks that are right but for something, now and then."""
         rng = self.rng
-        name = rng.choice(list(served["terms"]) if served["terms"] and rng.random() < 0.95 else "pqmn")
-        terms = served["terms"].get(name)
-        known = rng.choice((*PLAIN, *MEMOS))
-        if terms is not None and rng.random() < 0.9:
-            known = BY_ID[rng.choice(terms["mechanisms"])]
-        start, length = rng.choice([(0, CIRCLE)] * 12 + [(0, CIRCLE // 2), (CIRCLE // 2, CIRCLE // 2), (5, 6)])
-        return {
-            "question": name,
-            "run": int(rng.random() < 0.03),
-            "round": rng.choice((1,) * 12 + (2, 2, 2, 3, 0)),
-            "part": 0,
-            "ask": {
-                "mechanism": known.spec,
-                "step": step + int(rng.random() < 0.05),
-                "view": WHOLE_VIEW if rng.random() < 0.95 else SIZE_VIEW,
-                "cohort": {"start": start, "length": length},
-                "standing": rng.random() < 0.6,
-            },
-        }
+        name = rng.choice(list(served["terms"]) if served["terms"] and rng.random() < 0.95 else "pqmnstz")
+        if name not in served["terms"]:
+            others = [each for each in self.documents.values() if name in each["terms"]]
+            return self._right_asks(rng.choice(others), name, step, wall) if others else []
+        asks = self._right_asks(served, name, step, wall)
+        for ask in asks:
+            inner = ask["ask"]
+            if rng.random() < 0.1:
+                inner["mechanism"] = rng.choice((*PLAIN, *MEMOS, *STREAMS)).spec
+            if rng.random() < 0.3:
+                start, length = rng.choice([(0, CIRCLE), (0, CIRCLE // 2), (CIRCLE // 2, CIRCLE // 2), (5, 6)])
+                inner["cohort"] = {"start": start, "length": length}
+            if rng.random() < 0.05:
+                inner["view"] = SIZE_VIEW
+            ask["run"] += rng.choice((0,) * 18 + (1, 2))
+            ask["round"] = max(0, ask["round"] + rng.choice((0,) * 14 + (1, 1, -1)))
+            ask["part"] += rng.choice((0,) * 14 + (1, 2))
+            ask["step"] += int(rng.random() < 0.05)
+            ask["closes"] += rng.choice((0, 0, 0, 10**6))
+        return asks
 
 
-def _grid(promise: dict[str, Any]) -> tuple[int, int]:
-    return promise["interval"], promise["origin"]
+def _round(ask: dict[str, Any]) -> tuple[Any, ...]:
+    return (ask["question"], ask["run"], None if ask["ask"]["standing"] else ask["step"], ask["round"])
+
+
+def _present(document: dict[str, Any], terms: dict[str, Any], wall: int) -> tuple[int, int, float]:
+    """The run and the round that it is, and when that closes, in seconds."""
+    study, rounds = terms["study"], terms["rounds"]
+    if study is None:
+        seconds = document["step_seconds"]
+        begin, run, each = wall // 1000 - (wall // 1000 - document["origin"]) % seconds, 0, seconds / rounds
+    else:
+        run = max(0, wall // 1000 - study["start"]) // study["every"] if study["every"] else 0
+        begin, each = study["start"] + run * study["every"], study["round_seconds"]
+    number = min(max(int((wall / 1000 - begin) // each), 0), rounds - 1) + 1
+    closes = begin + number * each
+    return run, number, int(closes) if closes == int(closes) else closes
 
 
 @dataclass(frozen=True)
 class Paid:
-    """What a report told for the first time: when, by true time and the latest wall time, of what, and how much."""
+    """What a report told for the first time: when, by true time and the latest wall time, of what, and how much.
+
+    `ahead` is how much later it counts as told: what a study may tell is paid for as of the end of its run.
+    """
 
     event: int
     time: int
     wall: int
     question: str
     spent: int
+    ahead: int = 0
 
 
 def judge(adversary: Adversary, told: dict[str, Any]) -> list[str]:
@@ -309,6 +393,8 @@ def judge(adversary: Adversary, told: dict[str, Any]) -> list[str]:
     wrong = []
     paid, names, latest = [], set(), -(10**18)
     memos: dict[tuple[str, int], list[int]] = {}
+    runs: dict[str, tuple[int, int, int]] = {}
+    streams: dict[str, tuple[Any, ...]] = {}
     kept = {answer["id"]: answer["report"] for answer in told["answers"]}
     for report_id, report in told["heard"]:
         if kept.get(report_id) != report:
@@ -321,28 +407,78 @@ def judge(adversary: Adversary, told: dict[str, Any]) -> list[str]:
             continue
         document = adversary.documents[told["in_force"][event]]
         terms, known = document["terms"][question], BY_SIZE[len(answer["report"]) // 2]
+        study, run, number = terms["study"], answer["run"], answer["round"]
         if answer["version"] != document["version"]:
             wrong.append(f"event {event}: an answer to version {answer['version']}, which was not in force")
-        if known.id not in terms["mechanisms"] or not 1 <= answer["round"] <= terms["rounds"]:
+        if known.id not in terms["mechanisms"] or not 1 <= number <= terms["rounds"]:
             wrong.append(f"event {event}: {question} was answered otherwise than it promised")
-        if answer["step"] != (wall - 1000 * document["origin"]) // (1000 * document["step_seconds"]):
+        grid = 1000 * document["step_seconds"]
+        step = 0 if study else (wall - 1000 * document["origin"]) // grid
+        if answer["step"] != step:
             wrong.append(f"event {event}: {question} was answered for step {answer['step']}")
-        name = (answer["version"], question, answer["step"], answer["round"])
+        begin = 1000 * (study["start"] + run * study["every"]) if study else 1000 * document["origin"] + step * grid
+        each = 1000 * study["round_seconds"] if study else grid / terms["rounds"]
+        if not begin + (number - 1) * each <= wall < begin + number * each:
+            wrong.append(f"event {event}: {question} was answered out of round {number}")
+        name = (answer["version"], question, run, step, number)
         if name in names:
             wrong.append(f"event {event}: {name} was answered twice")
         names.add(name)
-        spent = known.spent
-        if terms["state"] == "memo":
+        if not _asked_apart(adversary, answer, terms):
+            wrong.append(f"event {event}: {name} was asked in parts that are not apart")
+        spent, ahead = known.spent, 0
+        if terms["state"] == "BasicRappor":
             bits, seen = int(answer["report"], 16), memos.setdefault((terms["account"], known.size), [])
             # Two permanent answers agree in all but 12 of 96 bits with probability below 1e-8.
             if any((bits ^ other).bit_count() <= 12 for other in seen):
                 spent = 0
             else:
                 seen.append(bits)
+        elif terms["state"]:
+            stream = (step // HORIZON, known.size, grid, document["origin"])
+            spent = 0 if streams.get(question) == stream else known.spent
+            streams[question] = stream
+        elif study:
+            last, left, before = runs.get(question, (-1, 0, 0))
+            if run < last or (run == last and number <= before):
+                wrong.append(f"event {event}: {question} went back to run {run}, round {number}")
+            if run != last:
+                left, spent, ahead = terms["limit"], terms["limit"], int(begin + terms["rounds"] * each - 1 - latest)
+            else:
+                spent = 0
+            runs[question] = (run, left - known.spent, number)
+            if left < known.spent:
+                wrong.append(f"event {event}: {question} told more in a run than was signed")
         if spent:
-            paid.append(Paid(event, time, latest, question, spent))
+            paid.append(Paid(event, time, latest, question, spent, max(0, ahead)))
     wrong.extend(_broken(adversary, told["in_force"], paid))
     return wrong
+
+
+def _asked_apart(adversary: Adversary, answer: dict[str, Any], terms: dict[str, Any]) -> bool:
+    """Whether some document asked for it, in parts that no two of which could ask one device."""
+    name = (answer["version"], answer["question"], answer["run"])
+    rounds = [(*name, step, answer["round"]) for step in (answer["step"], None)]
+    for since, asks in (asked for each in rounds for asked in adversary.asked.get(each, [])):
+        parts = [ask["part"] for ask in asks]
+        arcs = sorted((ask["ask"]["cohort"]["start"], ask["ask"]["cohort"]["length"]) for ask in asks)
+        ends = [start for start, _ in arcs[1:]] + [arcs[0][0] + CIRCLE]
+        # What is over is not among the parts that a device looks at; what it does not admit spoils all of them.
+        wall = adversary.times[answer["event"]][1]
+        over = any(ask["closes"] * 1000 <= wall for ask in asks)
+        right = not any(_strange(ask, terms) for ask in asks)
+        apart = all(start + length <= end for (start, length), end in zip(arcs, ends, strict=True))
+        fits = right and apart and len(set(parts)) == len(parts) <= terms["parts"]
+        if since <= answer["event"] and answer["part"] in parts and (fits or over):
+            return True
+    return False
+
+
+def _strange(ask: dict[str, Any], terms: dict[str, Any]) -> bool:
+    inner = ask["ask"]
+    known = [BY_ID[each] for each in terms["mechanisms"] if BY_ID[each].spec == inner["mechanism"]]
+    right = known and known[0].spent <= terms["limit"] and inner["view"] == WHOLE_VIEW and ask["part"] < terms["parts"]
+    return not right or inner["cohort"]["length"] < CIRCLE // 10
 
 
 def _broken(adversary: Adversary, in_force: list[str], paid: list[Paid]) -> Iterator[str]:
@@ -358,9 +494,12 @@ def _broken(adversary: Adversary, in_force: list[str], paid: list[Paid]) -> Iter
             for at, last in enumerate(mine):
                 before = mine[: at + 1]
                 if steps:
-                    step = (last.wall - origin) // grid
-                    by_step = sum(debit.spent for debit in before if (debit.wall - origin) // grid > step - steps)
-                    by_time = sum(debit.spent for debit in before if debit.time > last.time - (steps - 1) * grid)
+                    first = (last.wall - origin) // grid - steps + 1
+                    by_step = sum(
+                        debit.spent for debit in before if (debit.wall + debit.ahead - origin) // grid >= first
+                    )
+                    edge = last.time - (steps - 1) * grid
+                    by_time = sum(debit.spent for debit in before if debit.time + debit.ahead > edge)
                     spent = max(by_step, by_time)
                 else:
                     spent = sum(debit.spent for debit in before)

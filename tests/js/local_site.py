@@ -35,6 +35,10 @@ class Site:
         self.clock = ManualClock(1e9)
         self.asks: list[tuple[str, Ask]] | None = None
         """What is asked, where a test wants to ask something of its own."""
+        self.published_asks: list[Json] | None = None
+        """The same, as it is published, letter for letter."""
+        self.changed: dict[str, Json] = {}
+        """What of the signed document is other than the collection's."""
         self.round = 1
         self.status = 200
         """What uploads are answered with; 0 takes them in and hangs up."""
@@ -81,13 +85,16 @@ class Site:
             found.append((question, replace(ask, step=self.step)))
         return found
 
+    def document(self) -> Json:
+        """The document of the collection, before it is signed."""
+        return {**self.collection.spec(), **self.changed}
+
     def published(self) -> Json:
-        asks: list[Json] = [
-            {"question": name, "run": 0, "round": self.round, "part": 0, "ask": ask.spec()}
-            for name, ask in self.current()
-        ]
+        asks = self.published_asks
+        if asks is None:
+            asks = [self.as_published(name, ask) for name, ask in self.current()]
         return {
-            "format": 2,
+            "format": 3,
             "collection": self.collection.name,
             "version": self.collection.version,
             "step": self.step,
@@ -95,9 +102,16 @@ class Site:
             "closes": self.collection.opens(self.step + 1),
         }
 
+    def as_published(self, name: str, ask: Ask) -> Json:
+        """An ask of the present round, in one part."""
+        known = name in self.collection.questions
+        closes = self.collection.round_times(name, 0, self.step, self.round)[1] if known else 1e12
+        named: dict[str, Json] = {"question": name, "run": 0, "step": ask.step, "round": self.round, "part": 0}
+        return {**named, "closes": closes, "ask": ask.spec()}
+
     def take(self, body: bytes) -> dict[str, Any]:
         """Count an upload, each id once."""
-        assert len(body) == 2048 <= json_size(self.collection.frame_bytes)
+        assert len(body) == json_size(self.document()["frame_bytes"])  # type: ignore[call-overload, arg-type, index]
         upload = decode_upload_json(body)
         assert upload.collection == self.collection.name
         with self._lock:
@@ -136,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
             site.tags_back.append(path)
         home = f"/v1/collections/{site.collection.name}"
         if path == home:
-            return self._json(site.sealed(site.collection.spec()))
+            return self._json(site.sealed(site.document()))
         if path == f"{home}/asks":
             return self._json(site.sealed(site.published()))
         if path == "/page":

@@ -11,20 +11,21 @@ from typing import Any
 
 import pytest
 
-from hubbub.collection import Collection, Keys, QuestionSpec, seal
+from hubbub.collection import Collection, Keys, seal
 from hubbub.core.domain import Ordinal
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
+from hubbub.questions import Question
 
 HERE = Path(__file__).parent
 DAY = 86400
 START = 20_000 * DAY
-MEMO = QuestionSpec(kind="memo", field="f", epsilon=0.5, permanent=1.0)
+MEMO = Question.make(kind="memo", field="f", epsilon=0.5, permanent=1.0)
 FIRST = Collection(
     name="c",
     title="Two questions about one field",
     fields={"f": Ordinal(3), "g": Ordinal(3)},
-    questions={"shares": QuestionSpec(kind="histogram", field="f", epsilon=1.0), "memo": MEMO},
+    questions={"shares": Question.make(kind="histogram", field="f", epsilon=1.0), "memo": MEMO},
     budget=Budget.of(user=6.0),
     step_seconds=DAY,
 )
@@ -54,9 +55,10 @@ def served(second: Collection, keys: Keys) -> list[list[Any]]:
             ask = next(collection.protocol(name))
             assert isinstance(ask, Ask)
             spec = replace(ask, step=step).spec()
-            asks.append({"question": name, "run": 0, "round": 1, "part": 0, "ask": spec})
+            named = {"question": name, "run": 0, "round": 1, "part": 0, "step": step}
+            asks.append({**named, "closes": collection.opens(step + 1), "ask": spec})
         closes = collection.opens(step + 1)
-        named = {"format": 2, "collection": "c", "version": collection.version}
+        named = {"format": 3, "collection": "c", "version": collection.version}
         published = {**named, "step": step, "asks": asks, "closes": closes}
         documents = seal(collection.spec(), keys.private), seal(published, keys.private)
         found.append([["time", 1000 * now, 1000 * now], ["serve", *documents]])

@@ -1,32 +1,18 @@
 """The contract, on every registered mechanism: add a class to the registry and this file finds it.
 
-Each statistical check states its chance of a false alarm (1e-6; coverage 1e-4); the seed is fixed.
+Each statistical check states its chance of a false alarm (1e-6; coverage 1e-4); the seed is fixed. Those checks see the
+first example of each class here, the others in `make test-slow`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
-from hubbub.checks import Check, checks_for
+from hubbub.checks import checks_for, contract_tests
 from hubbub.checks.influence import check_influence
-from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms import MECHANISMS, randomizers
 
-
-def _cases() -> Iterator[Any]:
-    for name, kind in MECHANISMS.items():
-        for number, mechanism in enumerate(kind.examples()):
-            for check in checks_for(mechanism):
-                short = check.__name__.removeprefix("check_")
-                yield pytest.param(check, mechanism, id=f"{name}-example{number}-{short}")
-
-
-@pytest.mark.parametrize(("check", "mechanism"), list(_cases()))
-def test_contract(check: Check, mechanism: Mechanism):
-    check(mechanism)
+test_contract = contract_tests(*MECHANISMS.values(), slow=pytest.mark.slow)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -43,7 +29,7 @@ def test_what_is_skipped_says_why(name: str):
         assert len(reason.split()) >= 3
 
 
-@pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "Rappor"])  # whose estimate is no mean
+@pytest.mark.parametrize("name", [name for name in randomizers() if name != "Rappor"])  # whose estimate is no mean
 def test_no_forged_report_does_more_than_is_said(name: str):
     examples = list(MECHANISMS[name].examples())
     assert all(check_influence in checks_for(mechanism) for mechanism in examples)

@@ -56,7 +56,7 @@ def test_a_chance_that_is_off_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> 
     assert deviations(hb.Gradients(scale=2.0, sparsity=1)).max() > 8
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(
     rows=st.lists(st.lists(st.floats(-1e6, 1e6), min_size=4, max_size=4), min_size=1, max_size=5),
     scale=st.floats(1e-6, 1e6),

@@ -18,7 +18,8 @@ from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
 from hubbub.core.exact import log_upper
 from hubbub.core.reports import Reports
 from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.memo.memo import Memo, Memoised
+from hubbub.mechanisms.memo.memo import Memoised
+from hubbub.mechanisms.stateful import States
 
 RAPPOR = hb.BasicRappor(epsilon=2.0, domain=3)
 LOLOHA = hb.Loloha(epsilon=2.0, domain=["a", "b", "c", "d", "e"], buckets=4, report_epsilon=0.8)
@@ -27,7 +28,7 @@ BOTH = pytest.mark.parametrize("mechanism", [RAPPOR, LOLOHA], ids=["BasicRappor"
 
 def permanent_answers(mechanism: Any, value: Any, public: int) -> list[tuple[bytes, Fraction]]:
     """Every permanent answer with its probability, from the stored integers."""
-    key = mechanism.memo_key(value, public)
+    key = int(mechanism.memo_keys([value], np.array([public]))[0])
     if isinstance(mechanism, hb.Loloha):
         other = Fraction(mechanism.other, 1 << 64)
         truth = 1 - (mechanism.buckets - 1) * other
@@ -64,6 +65,17 @@ def outputs(mechanism: Any, public: int) -> list[Reports]:
 
 
 PUBLIC = {RAPPOR: 0, LOLOHA: 11}  # under function 11 the five values fall in four buckets
+YES = np.array([True])
+
+
+def remembered(mechanism: Any, value: Any, rng: hb.Random, public: int | None = None) -> tuple[States, Reports]:
+    """The state of a device with one memo, and the first report from it."""
+    states = mechanism.enroll(1, rng)
+    if public is not None:
+        states = States(states.spec_id, {**states.columns, "public": np.array([public])})
+    states, reports, speaks = mechanism.step(states, 0, [value], rng, YES)
+    assert speaks.all()
+    return states, reports
 
 
 @BOTH
@@ -158,18 +170,18 @@ def fits(mechanism: Any, draw: Callable[[Any, hb.Random], Reports], seed: int = 
 @BOTH
 def test_a_report_from_a_fresh_memo_falls_as_randomize_does(mechanism: Any) -> None:
     # The failure probability is FALSE_ALARM = 1e-6, and fixed by the seed.
-    assert fits(mechanism, lambda value, rng: mechanism.report_from(mechanism.remember(value, rng), rng)) > FALSE_ALARM
+    assert fits(mechanism, lambda value, rng: remembered(mechanism, value, rng)[1]) > FALSE_ALARM
 
 
 @BOTH
 def test_a_second_layer_that_is_left_out_is_noticed(mechanism: Any) -> None:
     def bare(value: Any, rng: hb.Random) -> Reports:
-        memo = mechanism.remember(value, rng)
+        states, _ = remembered(mechanism, value, rng)
+        answer = states["answers"][0]
         if isinstance(mechanism, hb.Loloha):
-            public = {"function": np.array([memo.public], dtype=np.uint8)}
-            return Reports(mechanism.spec_id, public=public, private={"bucket": np.frombuffer(memo.answer, np.uint8)})
-        bits = np.frombuffer(memo.answer, np.uint8)[None, :]
-        return Reports(mechanism.spec_id, private={"bits": bits})
+            public = {"function": states["public"].astype(np.uint8)}
+            return Reports(mechanism.spec_id, public=public, private={"bucket": answer[0]})
+        return Reports(mechanism.spec_id, private={"bits": answer})
 
     assert fits(mechanism, bare) < FALSE_ALARM
 
@@ -177,14 +189,14 @@ def test_a_second_layer_that_is_left_out_is_noticed(mechanism: Any) -> None:
 @BOTH
 def test_reports_from_one_memo_differ_and_memos_of_one_value_differ(mechanism: Any) -> None:
     rng = hb.Random(seed=4)
-    value = mechanism.example_values(9)[0]
-    memo = mechanism.remember(value, rng, PUBLIC[mechanism])
-    again = Memo.from_bytes(memo.to_bytes())
-    assert again == memo
-    reports = {mechanism.report_from(again, rng).to_bytes() for _ in range(60)}
-    assert 1 < len(reports) <= len(outputs(mechanism, memo.public))
-    assert len({mechanism.remember(value, rng, memo.public).answer for _ in range(60)}) > 1
-    mechanism.accumulate(mechanism.report_from(memo, rng))
+    value, public = mechanism.example_values(9)[0], PUBLIC[mechanism]
+    states, _ = remembered(mechanism, value, rng, public)
+    again = States.from_bytes(mechanism, states.to_bytes())
+    assert again.to_bytes() == states.to_bytes()
+    reports = {mechanism.step(again, 1, [value], rng, ~YES)[1].to_bytes() for _ in range(60)}
+    assert 1 < len(reports) <= len(outputs(mechanism, public))
+    made = [remembered(mechanism, value, rng, public)[0]["answers"].tobytes() for _ in range(60)]
+    assert len(set(made)) > 1
 
 
 @BOTH
@@ -194,32 +206,48 @@ def test_what_is_drawn_does_not_depend_on_the_value(mechanism: Any) -> None:
     drawn = set()
     for value in mechanism.example_values(9):
         rng = CountingRandom(seed=1)
-        memo = mechanism.remember(value, rng, PUBLIC[mechanism])
+        states, _ = remembered(mechanism, value, rng, PUBLIC[mechanism])
         made = rng.drawn
-        mechanism.report_from(memo, rng)
+        mechanism.step(states, 1, [value], rng, ~YES)
         drawn.add((made, rng.drawn))
     assert len(drawn) == 1
 
 
 @BOTH
-def test_memos_of_another_mechanism_or_shape_are_refused(mechanism: Any) -> None:
+def test_states_of_another_mechanism_or_shape_are_refused(mechanism: Any) -> None:
     rng = hb.Random(seed=1)
-    memo = mechanism.remember(mechanism.example_values(9)[0], rng)
+    value = mechanism.example_values(9)[0]
+    states, _ = remembered(mechanism, value, rng)
     with pytest.raises(SpecMismatch):
-        mechanism.report_from(Memo("f" * 32, memo.public, memo.key, memo.answer), rng)
-    for answer in (b"", memo.answer + b"\x00"):
-        with pytest.raises(InvalidValue, match="memo"):
-            mechanism.report_from(Memo(memo.spec_id, memo.public, memo.key, answer), rng)
+        mechanism.step(States("f" * 32, states.columns), 1, [value], rng, YES)
+    for change in (
+        {"answers": np.zeros((1, 1, 9), np.uint8)},
+        {"answers": np.full_like(states["answers"], 255)},
+        {"keys": np.array([[99]])},
+        {"keys": np.array([[-1]])},
+        {"current": np.array([2])},
+        {"public": np.array([1 << 40])},
+    ):
+        with pytest.raises(DecodeError, match="state"):
+            States.from_bytes(mechanism, States(states.spec_id, {**states.columns, **change}).to_bytes())
     with pytest.raises(InvalidValue):
-        mechanism.remember("no such value", rng)
+        mechanism.step(states, 1, ["no such value"], rng, YES)
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"memo", b"\x95", bytes(40), b"\xc1", b"\x95\xa5other\xa0\x00\x00\xc4\x00", b"\x91\xa4memo"]
-)
-def test_hostile_memos_are_refused(data: bytes) -> None:
-    with pytest.raises(DecodeError):
-        Memo.from_bytes(data)
+@BOTH
+def test_a_device_that_cannot_pay_goes_on_from_its_last_memo_or_says_nothing(mechanism: Any) -> None:
+    rng = hb.Random(seed=3)
+    first, second = mechanism.example_values(9)[:2]
+    fresh = mechanism.enroll(1, rng)
+    states, reports, speaks = mechanism.step(fresh, 0, [first], rng, ~YES)
+    assert not len(reports)
+    assert not speaks.any()
+    assert states.to_bytes() == fresh.to_bytes()
+    states, _ = remembered(mechanism, first, rng, PUBLIC[mechanism])
+    after, reports, speaks = mechanism.step(states, 1, [second], rng, ~YES)
+    assert len(reports) == 1
+    assert speaks.all()
+    assert after.to_bytes() == states.to_bytes()
 
 
 @pytest.mark.parametrize("name", [name for name, kind in MECHANISMS.items() if issubclass(kind, Memoised)])

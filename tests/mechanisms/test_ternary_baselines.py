@@ -16,12 +16,12 @@ from hubbub.core.laplace import at_least, discrete_laplace, geometric
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.subset import subsets
-from hubbub.mechanisms.ternary import MECHANISMS
-from hubbub.mechanisms.ternary.ddrm import best_selection
-from hubbub.mechanisms.ternary.future_rand import published_annulus
-from hubbub.mechanisms.ternary.succinct import published_clip
+from hubbub.mechanisms.ternary import BASELINES, MECHANISMS
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.privacy.compare_ternary import compare_ternary
+from hubbub.reproduce.baselines.ddrm import best_selection
+from hubbub.reproduce.baselines.future_rand import published_annulus
+from hubbub.reproduce.baselines.succinct import published_clip
 
 KINDS = (
     hb.PrivKV,
@@ -88,7 +88,7 @@ class TestExactly:
         # In place of hash functions, all patterns of signs of the positions and the stubs: the seed is the pattern.
         d = 4
         monkeypatch.setattr(
-            "hubbub.mechanisms.ternary.succinct.hash32",
+            "hubbub.reproduce.baselines.succinct.hash32",
             lambda seeds, places: (seeds >> places.astype(np.uint64) & np.uint64(1)) << np.uint64(31),
         )
         mechanism = hb.Succinct(epsilon=1.3, dimension=d, sparsity=sparsity, clip=clip)
@@ -204,7 +204,7 @@ def _error(true: float, false: float, reverse: float, d: int = 128, s: int = 8) 
 class TestComparison:
     def test_every_mechanism_has_a_row(self):
         rows = compare_ternary(epsilon=1.0, n=1000, **PAPER)
-        assert {row.mechanism for row in rows} == set(MECHANISMS)
+        assert {row.mechanism for row in rows} == {*MECHANISMS, *BASELINES}
         errors = [row.error for row in rows]
         assert errors == sorted(errors)
         assert [(row.mechanism, round(row.error, 6)) for row in rows[:3]] == [

@@ -56,7 +56,7 @@ MOVES = st.lists(
 )
 
 
-@settings(deadline=None, database=None, max_examples=300)
+@settings(deadline=None, database=None, max_examples=4 * settings.default.max_examples)
 @given(MOVES)
 def test_trusted_time_is_at_most_true_time(moves: list[tuple[str, int]]) -> None:
     clocks = Clocks()

@@ -15,7 +15,7 @@ from hubbub.core.event import Event
 from hubbub.privacy.budget import Budget, BudgetExceeded, Window
 from hubbub.privacy.clock import Clock, Observation, StepClock, StepRefused
 from hubbub.privacy.device_clock import DeviceClock
-from hubbub.privacy.ledger import LedgerEntry, Ledger
+from hubbub.privacy.ledger import Ledger, LedgerEntry
 
 # Nothing here is about the disk: where there is one in memory, syncing costs nothing.
 SHELF = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -24,7 +24,11 @@ EVENT, WINDOW, USER = 8, 10, 50
 BUDGET = Budget(event=EVENT, window=Window(WINDOW, WIDTH), user=USER)
 TEN_YEARS = 10 * 365 * 86400
 SETTINGS = settings(
-    deadline=None, database=None, derandomize=True, max_examples=200, suppress_health_check=list(HealthCheck)
+    deadline=None,
+    database=None,
+    derandomize=True,
+    max_examples=2 * settings.default.max_examples,
+    suppress_health_check=list(HealthCheck),
 )
 
 Move = tuple[str, int]
@@ -183,7 +187,7 @@ class Uptime(DeviceClock):
 
 @pytest.mark.parametrize("kind", [WallOnly, Uptime])
 def test_a_clock_that_trusts_the_wall_is_caught(kind: type[DeviceClock]) -> None:
-    @settings(SETTINGS, phases=[Phase.generate])
+    @settings(SETTINGS, max_examples=200, phases=[Phase.generate])
     @given(HOSTILE_LIVES)
     def holds(moves: list[Move]) -> None:
         live(moves, kind)
@@ -201,7 +205,7 @@ def allowed(debits: list[tuple[int, int, int]], step: int, asked: int) -> bool:
     )
 
 
-@settings(SETTINGS, max_examples=100)
+@settings(SETTINGS, max_examples=settings.default.max_examples)
 @given(HONEST_LIVES)
 def test_an_honest_clock_is_refused_nothing_that_the_budget_allows(moves: list[Move]) -> None:
     with tempfile.TemporaryDirectory(dir=SHELF) as folder:

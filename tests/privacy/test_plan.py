@@ -111,7 +111,7 @@ class TestPicked:
         assert oracle.domain == Categorical(["tea", "coffee"])
 
     def test_an_oracle_may_state_its_own_server_cost(self, monkeypatch):
-        monkeypatch.setattr(GRR, "server_cost", lambda self, n: 2.5, raising=False)
+        monkeypatch.setattr(GRR, "server_operations", lambda self, n: 2.5)
         assert row(plan(domain=16, n=100, epsilon=1.0), "GRR").server == 2.5
 
 

@@ -19,7 +19,11 @@ from hubbub.privacy.ledger_store import TABLES, all_spent
 from hubbub.privacy.promise import Promise, of_question
 
 SETTINGS = settings(
-    deadline=None, database=None, derandomize=True, max_examples=100, suppress_health_check=list(HealthCheck)
+    deadline=None,
+    database=None,
+    derandomize=True,
+    max_examples=settings.default.max_examples,
+    suppress_health_check=list(HealthCheck),
 )
 GRIDS = st.sampled_from([(10, 0), (10, 3), (1, 0), (25, 7), (100, 0)])
 ACCOUNTS = ["asks", "memo:home:1"]

@@ -7,8 +7,9 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
+from hubbub.core.event import units_of
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.window.clipping import clipped_means
+from hubbub.protocols.window.clipping import clipped_means, clippings
 from hubbub.simulate.conversation import run_stream
 from hubbub.simulate.devices import ArrayStream
 
@@ -43,6 +44,37 @@ def test_the_threshold_goes_where_the_numbers_go(method: str) -> None:
 def test_intervals_admit_what_clipping_may_have_taken() -> None:
     run = run_stream(clipped_means("LPU", epsilon=1.0, w=5, most=5000.0), stream_of([300.0] * 60), hb.Random(seed=1))
     assert run.coverage() > 0.93
+
+
+@pytest.mark.parametrize("method", ["LPU", "LPA", "LBU", "LBA", "LSP"])
+def test_all_that_is_asked_is_of_the_family(method: str) -> None:
+    family = clippings(method, epsilon=4.0, w=5, most=5000.0)
+    searched, clipped = family.views
+    name, units = family.means
+    asked: dict[int, int] = {}
+    thresholds = set()
+
+    def listening():
+        talk = clipped_means(method, epsilon=4.0, w=5, most=5000.0)
+        said = next(talk)
+        while True:
+            if isinstance(said, Ask):
+                asked[said.step] = asked.get(said.step, 0) + 1
+                if said.view.spec() == searched:
+                    assert said.mechanism.spec_id in family.mechanisms
+                else:
+                    view = said.view.spec()
+                    assert clipped["high"]["from"] <= view["high"] <= clipped["high"]["to"]
+                    assert view == {**clipped, "high": view["high"]}
+                    assert type(said.mechanism).__name__ == name
+                    assert units_of(said.mechanism.epsilon) in units
+                    assert (said.mechanism.low, said.mechanism.high) == (view["low"], view["high"])
+                    thresholds.add(view["high"])
+            said = talk.send((yield said))
+
+    run_stream(listening(), stream_of([10.0] * 30 + [400.0] * 30, n=5000), hb.Random(seed=1))
+    assert max(asked.values()) <= family.rounds
+    assert len(thresholds) > 1
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,11 +11,13 @@ import hubbub as hb
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.estimate import Estimate
 from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask, Release
-from hubbub.protocols.driver import Conversation, OutOfOrder, Protocol, converse
+from hubbub.protocols.ask import Ask, Count, Counted, Release
+from hubbub.protocols.cohort import Arc
+from hubbub.protocols.driver import Conversation, OutOfOrder, Protocol, ask_all, ask_once, converse, count
 from hubbub.protocols.window import METHODS, Frequencies, Means, window_stream
 
 RNG = hb.Random(seed=5)
+GRR = hb.GRR(epsilon=1.0, domain=2)
 
 
 def answer(ask: Ask, people: int = 200) -> Sketch:
@@ -48,7 +52,8 @@ def test_a_sketch_of_another_ask_changes_nothing() -> None:
 def test_a_protocol_that_skips_or_repeats_a_step_is_stopped(steps: list[int]) -> None:
     def broken() -> Protocol:
         for step in steps:
-            yield Release(step=step, estimate=Estimate(np.zeros(1), np.zeros(1), 1), published=True, spent=0.0, n=1.0)
+            estimates = {"share": Estimate(np.zeros(1), np.zeros(1), 1)}
+            yield Release(step=step, estimates=estimates, published=True, spent=0.0, n=1.0)
 
     talk = Conversation(broken())
     with pytest.raises(OutOfOrder, match="step"):
@@ -91,3 +96,87 @@ def test_bad_settings_are_refused_before_anything_is_asked(change: dict[str, obj
 def test_converse_needs_a_step() -> None:
     with pytest.raises(InvalidValue, match="steps"):
         next(converse(window_stream("LBU", Frequencies(2), epsilon=1.0, w=2), answer, steps=0))
+
+
+def _release(step: int, **given: object) -> Release:
+    estimates = {"shares": Estimate(np.array([0.5]), np.array([0.1]), 1), "all": Estimate(np.zeros(7), np.ones(7), 9)}
+    return Release(step=step, **{"estimates": estimates, "published": True, "spent": 0.0, "n": 1.0, **given})  # type: ignore[arg-type]
+
+
+def test_a_protocol_that_returns_ends_the_conversation() -> None:
+    def finite() -> Protocol:
+        for step in (1, 2, 3):
+            yield Ask(mechanism=GRR, step=step)
+            yield _release(step)
+
+    assert [release.step for release in converse(finite(), answer, steps=2)] == [1, 2]
+    assert [release.step for release in converse(finite(), answer)] == [1, 2, 3]
+    assert [release.step for release in converse(finite(), answer, steps=9)] == [1, 2, 3]
+    talk = Conversation(finite())
+    while (said := talk.said) is not None:
+        _ = talk.reply_all([answer(ask) for ask in talk.asks]) if talk.asks else talk.listen()
+    assert talk.listen() is None
+    with pytest.raises(OutOfOrder, match="ended"):
+        talk.reply("0" * 32, GRR.empty())
+    assert said is None
+
+
+def test_parts_counts_and_releases_of_many_estimates() -> None:
+    kept: dict[str, hb.Reports] = {}
+
+    def keeping(ask: Ask) -> Sketch:
+        kept[ask.ask_id] = ask.mechanism.randomize(ask.view(np.array([0, 1, 1] * 100)), RNG)
+        return ask.mechanism.accumulate(kept[ask.ask_id])
+
+    def counting(count: Count) -> Counted:
+        sketch = count.oracle.support(kept[count.of.ask_id], count.candidates)
+        return Counted(sketch.n, sketch.counts)
+
+    def study() -> Protocol:
+        halves = [Ask(mechanism=GRR, step=0, cohort=Arc(at << 31, 1 << 31), kept=True) for at in (0, 1)]
+        first, second = yield from ask_all(halves)
+        counted = yield from count(halves[1], [1])
+        assert (first.n, counted.n, counted.support.tolist()) == (300, 300, [second.counts[1]])
+        yield _release(0)
+        sketch = yield from ask_once(Ask(mechanism=GRR, step=0))
+        yield _release(0, estimates={"rest": GRR.estimate(sketch)})
+
+    first, second = converse(study(), keeping, count=counting, rounds=2, parts=2)
+    assert (len(first.estimate), len(first.estimates["all"]), second.main) == (1, 7, "rest")
+    with pytest.raises(OutOfOrder, match="round 2, and 1 are signed"):
+        list(converse(study(), keeping, count=counting, rounds=1))
+    with pytest.raises(OutOfOrder, match="2 parts"):
+        list(converse(study(), keeping, count=counting, parts=1))
+    with pytest.raises(InvalidValue, match="count"):
+        list(converse(study(), keeping))
+
+
+def test_what_a_protocol_may_not_say() -> None:
+    half, more = Arc(0, 1 << 31), Arc((1 << 31) - 1, 10)
+
+    def meeting() -> Protocol:
+        yield [Ask(mechanism=GRR, step=1, cohort=half), Ask(mechanism=GRR, step=1, cohort=more)]
+
+    with pytest.raises(OutOfOrder, match="arcs meet"):
+        Conversation(meeting())
+    with pytest.raises(OutOfOrder, match="0 parts"):
+        Conversation(protocol for protocol in [[]])  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match="kept"):
+        Count(Ask(mechanism=GRR, step=1), (1,))
+    with pytest.raises(InvalidValue, match="differ"):
+        Count(Ask(mechanism=GRR, step=1, kept=True), (1, 1))
+    with pytest.raises(InvalidValue, match="frequency oracle"):
+        Count(Ask(mechanism=hb.Hybrid(epsilon=1.0, low=0.0, high=1.0), step=1, kept=True), (1,))
+    with pytest.raises(InvalidValue, match="estimates"):
+        _release(1, estimates={})
+    assert len(_release(1, estimates={}, stopped="nobody came").estimate) == 0
+
+
+def test_an_ask_that_keeps_reports_says_so_and_others_are_as_they_were() -> None:
+    ask = Ask(mechanism=GRR, step=3)
+    assert "kept" not in ask.spec()
+    keeping = replace(ask, kept=True)
+    assert Ask.from_spec(keeping.spec()) == keeping
+    assert keeping.ask_id != ask.ask_id
+    with pytest.raises(InvalidValue, match="kept"):
+        Ask.from_spec({**ask.spec(), "kept": False})

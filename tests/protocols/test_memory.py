@@ -65,18 +65,19 @@ def run(make: Make, state: dict[str, Any] | None, steps: int) -> tuple[list[list
     return said[:steps], states
 
 
-def check(make: Make) -> None:
+def check(make: Make, every: int = 1) -> None:
     whole, states = run(make, None, STEPS)
-    for step in range(1, STEPS):
+    for step in range(1, STEPS, every):
         rest, later = run(make, json.loads(states[step - 1]), STEPS - step)
         assert rest == whole[step:], f"stopped after step {step}"
         assert later == states[step:], f"stopped after step {step}, and remembered otherwise"
 
 
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_goes_on_after_any_step(method: str, question: str):
-    check(stream(method, question))
+def test_every_method_goes_on_after_any_step(method: str, question: str, every: int):
+    check(stream(method, question), every)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -8,13 +8,13 @@ import pytest
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.protocols.ask import Release
+from hubbub.protocols.ask import MAIN, Release
 from hubbub.protocols.monitor import Monitor
 
 
 def release(step: int, share: float, error: float = 0.01) -> Release:
     estimate = Estimate(np.array([1 - share, share]), np.full(2, error**2), 100)
-    return Release(step=step, estimate=estimate, published=True, spent=0.0, n=100.0)
+    return Release(step=step, estimates={MAIN: estimate}, published=True, spent=0.0, n=100.0)
 
 
 def test_hysteresis() -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 import hubbub as hb
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask, Release
-from hubbub.protocols.cohort import CIRCLE
-from hubbub.protocols.driver import Conversation, converse
-from hubbub.protocols.memory import Memory
-from hubbub.protocols.sao2 import RIVALS, Answers, Changes, Sao2, Split, rival, sao2_stream
+from hubbub.protocols.sao2 import Answers, Sao2
+from hubbub.reproduce.sao2_exsub.rivals import RIVALS, rival
+from hubbub.reproduce.sao2_exsub.split import Split
 
 MANY = 10**12
 PLANS = [
@@ -103,78 +99,6 @@ def test_the_optimum_minimises_the_stated_variance() -> None:
     assert 0.70 < stated("optimum") / stated("uniform") < 0.90
 
 
-# -- the conversation -----------------------------------------------------------------------------------------
-
-
-def test_the_arcs_of_the_levels_share_out_everyone_once() -> None:
-    for plan in PLANS:
-        places = hb.Random(seed=1).uint32(2000)
-        held = np.stack([arc.holds(places) for arc in plan.arcs])
-        assert (held.sum(axis=0) == 1).all()
-        assert sum(arc.length for arc in plan.arcs) == CIRCLE
-
-
-def test_every_node_is_asked_for_once_when_it_ends() -> None:
-    plan = Sao2(epsilon=1.0, dimension=1, steps=13, changes=2)
-    asked = [(plan.part_of(ask), ask.step) for step in range(1, 14) for ask in plan.asks(step)]
-    wanted = [
-        (h, node * plan.tree.span(h)) for h in range(plan.tree.levels) for node in range(1, plan.tree.nodes[h] + 1)
-    ]
-    assert sorted(asked) == sorted(wanted)
-    assert all(ask.standing for step in range(1, 14) for ask in plan.asks(step))
-
-
-def silent(ask: Ask) -> Sketch:
-    return ask.mechanism.empty()
-
-
-def test_nothing_heard_is_nothing_known() -> None:
-    plan = Sao2(epsilon=1.0, dimension=2, steps=3, changes=2)
-    releases = list(converse(sao2_stream(plan), silent, steps=5))
-    assert all(np.isinf(release.estimate.variance).all() for release in releases)
-    assert [release.published for release in releases] == [False] * 5
-    assert [release.step for release in releases] == [1, 2, 3, 4, 5]
-
-
-def some(ask: Ask) -> Sketch:
-    """What 500 devices could have said, and in the first ask of a level that they enrolled."""
-    view = ask.view
-    assert isinstance(view, Changes)
-    rng, m = hb.Random(seed=str(ask.ask_id)), ask.mechanism
-    reports = m.accumulate(m.randomize(hb.Ternary(np.empty((500, 0), dtype=np.int64), view.entries), rng))
-    counts, node = np.zeros_like(reports.counts), ask.step // view.span
-    now = slice((node - 1) * view.dimension, node * view.dimension)
-    counts[:, now] = reports.counts[:, now]
-    return Sketch(m.spec_id, 500 if node == 1 else 0, counts)
-
-
-def test_a_stream_stops_and_goes_on() -> None:
-    plan = Sao2(epsilon=1.0, dimension=2, steps=9, changes=2)
-    for stop in (1, 4, 8, 9, 10):
-        memory = Memory()
-        whole = converse(sao2_stream(plan, memory=memory), some, steps=12)
-        for _ in range(stop):
-            next(whole)
-        rest = converse(sao2_stream(plan, memory=Memory(json.loads(json.dumps(memory.state())))), some, steps=12 - stop)
-        for a, b in zip(whole, rest, strict=True):
-            assert (a.step, a.published, a.n) == (b.step, b.published, b.n)
-            assert np.array_equal(a.estimate.value, b.estimate.value)
-            assert np.array_equal(a.estimate.variance, b.estimate.variance)
-
-
-def test_epsilon_is_spent_in_the_first_step_and_never_again() -> None:
-    plan = Sao2(epsilon=1.0, dimension=1, steps=6, changes=2)
-    assert [release.spent for release in converse(sao2_stream(plan), some, steps=8)] == [1.0] + [0.0] * 7
-    split = Split(epsilon=1.0, dimension=1, steps=6, changes=2)
-    assert sum(split.spent(step) for step in range(1, 7)) == pytest.approx(1.0)
-
-
-def test_the_population_is_known_from_the_first_step_on() -> None:
-    plan = Sao2(epsilon=1.0, dimension=1, steps=6, changes=2, choice="uniform")
-    releases = list(converse(sao2_stream(plan), some, steps=6))
-    assert [round(release.n) for release in releases] == [1500] * 6
-
-
 def test_who_says_nothing_is_estimated_without_knowing_who_it_is() -> None:
     plan = Sao2(epsilon=1.0, dimension=4, steps=4, changes=2, choice="uniform")
     answers, rng = Answers(plan), hb.Random(seed=1)
@@ -193,26 +117,11 @@ def test_who_says_nothing_is_estimated_without_knowing_who_it_is() -> None:
 def test_rivals_are_under_the_same_promise(name: str) -> None:
     plan = rival(name, epsilon=1.0, dimension=2, steps=8, changes=3)
     if isinstance(plan, Split):
-        assert sum(plan.asks(step)[0].mechanism.effective_epsilon for step in range(1, 9)) <= 1.0
+        assert sum(mechanism.effective_epsilon for mechanism in plan.mechanisms) <= 1.0
     else:
         assert all(m.effective_epsilon <= 1.0 for m in plan.mechanisms)
         assert plan.online == (name != "Collision")
         assert np.allclose(plan.portions, 1 / 4)
-
-
-def test_an_offline_rival_answers_everything_at_the_end() -> None:
-    plan = rival("Collision", epsilon=4.0, dimension=1, steps=4, changes=4)
-    answers, rng = Answers(plan), hb.Random(seed=1)
-    histories = np.tile([[0, 0, 1, 1], [0, 1, 1, 0]], (20_000, 1))
-
-    def answer(ask: Ask) -> Sketch:
-        return ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(histories), rng))
-
-    releases = list(converse(sao2_stream(plan, answers=answers), answer, steps=4))
-    assert [bool(np.isfinite(release.estimate.variance).all()) for release in releases] == [False] * 3 + [True]
-    for step, truth in enumerate([0.0, 0.5, 1.0, 0.5], start=1):
-        found = answers.mean(step)
-        assert abs(found.value[0] - truth) < 5 * found.stderr[0] < 0.5  # each fails once in two million seeds
 
 
 def test_foreign_sketches_are_refused_and_change_nothing() -> None:
@@ -223,12 +132,6 @@ def test_foreign_sketches_are_refused_and_change_nothing() -> None:
     with pytest.raises(SpecMismatch):
         answers.hear(0, Sketch(plan.mechanisms[0].spec_id, 1, np.zeros((2, 3), dtype=np.int64)))
     assert not answers.n.any()
-    talk = Conversation(sao2_stream(plan))
-    ask = talk.said
-    assert isinstance(ask, Ask)
-    with pytest.raises(SpecMismatch):
-        talk.reply(ask.ask_id, plan.mechanisms[1].empty())
-    assert not isinstance(talk.said, Release)
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 1), (1, 4), (3, 2), (True, 2), (1.0, 2)])
@@ -239,9 +142,6 @@ def test_steps_that_are_not_known_are_refused(first: object, last: object) -> No
         answers.range(first, last)  # type: ignore[arg-type]
 
 
-def test_other_asks_are_refused() -> None:
-    other = Sao2(epsilon=1.0, dimension=2, steps=9, changes=20).asks(1)[0]
-    with pytest.raises(InvalidValue):
-        PLANS[0].part_of(other)
+def test_other_rivals_are_refused() -> None:
     with pytest.raises(InvalidValue):
         rival("other", epsilon=1.0, dimension=2, steps=8, changes=3)

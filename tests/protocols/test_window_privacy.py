@@ -76,7 +76,7 @@ def run_cases(method: str, cases: int, seed: int) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_no_window_spends_more_than_epsilon(method: str) -> None:
-    run_cases(method, 70, seed=11)
+    run_cases(method, 30, seed=11)
 
 
 @pytest.mark.slow
@@ -88,8 +88,7 @@ def test_no_window_spends_more_than_epsilon_in_ten_thousand_cases(method: str) -
 @pytest.mark.parametrize("method", METHODS)
 def test_clipping_keeps_the_promise_while_it_searches(method: str) -> None:
     pick = np.random.default_rng(3)
-    for case in range(10):
-        w = 1 + case % 5
+    for w in range(1, 6):
         stream = clipped_means(method, epsilon=1.0, w=w, most=1000.0, search=float(pick.choice([0.05, 0.2, 0.9])))
         assert most_in_a_window(spending(stream, 5 * w, str(pick.choice(Moods)), pick), w) <= units_of(1.0)
 
@@ -116,4 +115,9 @@ def test_the_ledgers_stop_a_greedy_schedule_whatever_the_server_asks() -> None:
     table = np.zeros((12, 400), dtype=np.uint8)
     stream = greedy(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))
     with pytest.raises(BudgetExceeded, match="window"):
-        run_stream(stream, ArrayStream(table, domain=2), hb.Random(seed=1), ledgers=Ledgers(400, epsilon=1.0, w=4))
+        run_stream(
+            stream,
+            ArrayStream(table, domain=2),
+            hb.Random(seed=1),
+            ledgers=Ledgers.of_window(400, epsilon=1.0, w=4, strict=True),
+        )

@@ -68,7 +68,7 @@ def test_deployed_integers_are_close_to_the_paper(name: str, epsilon: float):
     assert oracle.deploy(epsilon, 64).variance(1) == pytest.approx(oracle.closed(epsilon, 64), rel=0.011)
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", [FIGURES[0], *(pytest.param(name, marks=pytest.mark.papers) for name in FIGURES[1:])])
 def test_every_figure_runs_and_saves(name: str, tmp_path: Path):
     told: list[tuple[int, int, str]] = []
     result = reproduce(name, repeats=1, scale=0.002, progress=lambda *step: told.append(step))

@@ -16,7 +16,7 @@ from hubbub.reproduce.sao2_exsub import calibrated, destinations, table_3
 from hubbub.reproduce.sao2_exsub.calibrated import calibrated_portions, plan_of
 from hubbub.reproduce.sao2_exsub.on_paper import exact_gain, expected_tve
 from hubbub.reproduce.sao2_exsub.online import NET, OURS, Toggling, as_printed, look, scores, toggling
-from hubbub.simulate.changing import run_changing
+from hubbub.reproduce.sao2_exsub.told import run_plan
 
 FIGURES = [f"sao2-figure-{number}" for number in (7, 8, 13, 14, 9, 10)]
 # The table as it is printed, typed from the text a second time.
@@ -69,6 +69,7 @@ def test_table_3_agrees_with_its_theory() -> None:
     assert all(abs(cell.ours - 1) < 0.1 for cell in claims), [(cell.row, cell.ours) for cell in claims]
 
 
+@pytest.mark.papers  # test_sao2_exsub.py has a figure of this paper
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_runs_and_saves(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(destinations, "EPSILONS", (1.0,))
@@ -94,7 +95,7 @@ def test_portions_as_printed() -> None:
     assert calibrated_portions(Tree(steps=4)).tolist() == pytest.approx([3 / 5.5, 2.5 / 5.5, 0.0])
     plan = plan_of("ExSub-calibrated", "prefix", 1.0, calibrated.SYNTHETIC, one=False)
     assert plan.portions.tolist() == calibrated_portions(plan.tree).tolist()
-    assert plan.arcs[-1].share == 0
+    assert plan.portions[-1] == 0
 
 
 def test_the_best_portions_save_what_they_should() -> None:
@@ -111,7 +112,7 @@ def test_the_theory_of_sums(pooled: bool) -> None:
     """12 entries of 40 runs: a standard error of about 3% for sums, and four of them; half the people would be 41%."""
     stream = toggling(3000, 8, 12, 6, hb.Random(seed=1))
     plan = Sao2(epsilon=1.0, dimension=12, steps=8, changes=6, pooled=pooled)
-    found = np.mean([scores(run_changing(plan, stream, hb.Random(seed=seed)), 7) for seed in range(40)], axis=0)
+    found = np.mean([scores(run_plan(plan, stream, hb.Random(seed=seed)), 7) for seed in range(40)], axis=0)
     for at, queries in ((0, "mean"), (2, "prefix"), (4, "range")):
         assert found[at] / expected_tve(plan, queries, 3000, 7) == pytest.approx(1.0, abs=0.12)
 
@@ -128,7 +129,7 @@ def test_scores_against_sums_one_by_one() -> None:
         Sao2(epsilon=2.0, dimension=2, steps=8, changes=3),
         as_printed("DDRM", epsilon=2.0, dimension=2, steps=8, changes=3),
     ):
-        run = run_changing(plan, stream, rng)
+        run = run_plan(plan, stream, rng)
         found = scores(run, last=8)
         ranges = [(first, last) for first in range(1, 9) for last in range(first, 9)]
         sums, prefixes = (np.abs(run.range_errors(some)) for some in (ranges, ranges[:8]))
@@ -143,8 +144,8 @@ def test_scores_against_sums_one_by_one() -> None:
 def test_a_tenth_pays_for_a_report_told_with_a_tenth(method: str, epsilon: float) -> None:
     # As a float 0.1 is more than a tenth; told with it, a report costs more than the device may spend.
     plan = as_printed(method, epsilon=epsilon, dimension=2, steps=4, changes=2)
-    assert all(ask.event().spent <= units_of(epsilon) for ask in plan.asks(4))
-    run = run_changing(plan, Toggling(np.ones((4, 50, 2), dtype=np.int8)), hb.Random(seed=1))
+    assert all(mechanism.event().spent <= units_of(epsilon) for mechanism in plan.mechanisms)
+    run = run_plan(plan, Toggling(np.ones((4, 50, 2), dtype=np.int8)), hb.Random(seed=1))
     assert run.spent <= units_of(epsilon)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms import randomizers
 
 all_mechanisms = pytest.mark.parametrize(
     "mechanism",
     [
         pytest.param(mechanism, id=f"{name}-{number}")
-        for name, kind in MECHANISMS.items()
+        for name, kind in randomizers().items()
         for number, mechanism in enumerate(kind.examples())
     ],
 )

@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub import Categorical, Estimate, Random, Reports, Sketch
-from hubbub.collection import Collection, QuestionSpec
+from hubbub.collection import Collection
 from hubbub.collection.wire import AnswerName, Batch, Entry
 from hubbub.mechanisms.base import ColumnSpec, Mechanism
 from hubbub.privacy.ledger import Budget
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import MAIN, Ask, Release
 from hubbub.protocols.cohort import EVERYONE, Arc
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
+from hubbub.questions import Question
 from hubbub.service.frames import Frame
 
 
@@ -88,21 +89,21 @@ class ExactCollection(Collection):
             first = yield Ask(mechanism=EXACT, step=step, standing=True)
             assert first is not None
             heard = first
-            if self.questions[question].adaptive and step % 2:
+            if self.terms[question].rounds > 1 and step % 2:
                 second = yield Ask(mechanism=EXACT, step=step, cohort=Arc(0, 1 << 31))
                 assert second is not None
                 heard = heard + second
             estimate = Estimate(heard.counts / max(heard.n, 1), np.zeros(SIZE), heard.n)
             place.step += 1
-            yield Release(step=step, estimate=estimate, published=heard.n > 0, spent=1.0, n=float(heard.n))
+            yield Release(step=step, estimates={MAIN: estimate}, published=heard.n > 0, spent=1.0, n=float(heard.n))
 
 
 def exact_collection(
     *, adaptive: bool = False, step: int = 100, lateness: int = 10, version: int = 1, keep: bool = False
 ) -> Collection:
-    question = QuestionSpec(kind="histogram", field="theme", epsilon=1.0, keep_reports=keep)
+    question = Question.make(kind="histogram", field="theme", epsilon=1.0, keep_reports=keep)
     if adaptive:
-        question = QuestionSpec(kind="stream", field="theme", epsilon=1.0, method="LPA", w=2)
+        question = Question.make(kind="stream", field="theme", epsilon=1.0, method="LPA", w=2)
     return ExactCollection(
         name="exact",
         version=version,

@@ -31,7 +31,7 @@ class Guarded:
     def __init__(self, service: Service, port: int) -> None:
         self.service, self.port = service, port
         self.guard = service.guard
-        (window,) = service.collector.board.windows.values()
+        (window,) = service.collector.board.asks.values()
         self.window = window
         self._open: list[socket.socket] = []
 

@@ -27,7 +27,7 @@ from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.mechanisms import MECHANISMS
 from hubbub.service.archive import Archive
 from hubbub.service.collector import Collector
-from hubbub.service.kept import kept_reports
+from hubbub.service.raw_reports import kept_reports
 from hubbub.service.store import open_store
 from hubbub.service.store.sql import SqlStore
 

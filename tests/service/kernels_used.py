@@ -12,7 +12,7 @@ from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
-from hubbub.service.template import Template
+from hubbub.service.report_opener import ReportOpener
 from hubbub.service.warm_up import warm_up
 
 
@@ -39,7 +39,7 @@ def main() -> None:
             def answer(ask: Ask) -> Any:
                 mechanism = ask.mechanism
                 reports = mechanism.randomize(mechanism.example_values(2) * 200, Random(seed=1))
-                read, good = Template(mechanism).read([reports[row : row + 1].to_bare() for row in range(50)])
+                read, good = ReportOpener(mechanism).open_each([reports[row : row + 1].to_bare() for row in range(50)])
                 assert good.all()
                 return mechanism.accumulate(reports) + mechanism.accumulate(read)
 

@@ -18,11 +18,12 @@ from exact_world import SIZE, batch_frame, exact_collection, upload_frame
 
 from hubbub import Random, Sketch
 from hubbub.collection import Collection, Keys, ManualClock
+from hubbub.core.spec import canonical
 from hubbub.protocols.ask import Ask
-from hubbub.service import id_filter, rounds, seen
+from hubbub.service import id_filter, report_ids, rounds
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
-from hubbub.service.kept import unpack
+from hubbub.service.raw_reports import unpack
 from hubbub.service.receipt import Receipt
 from hubbub.service.store.base import AskKey, Changes, Store
 from hubbub.service.store.sqlite import SqliteStore
@@ -148,7 +149,7 @@ class World:
     def _some_ask(self) -> Ask:
         asks = [window.ask for window in self.collector.board.open(self.collection.collection_id, self.clock.now())]
         asks += [report.ask for report in self.draw.sample(self.reports, min(len(self.reports), 2))]
-        return self.draw.choice(asks or [window.ask for window in self.collector.board.windows.values()])
+        return self.draw.choice(asks or [window.ask for window in self.collector.board.asks.values()])
 
     def _report(self, ask: Ask, report_id: bytes) -> Report:
         value = self.cells.get(ask.ask_id, 0)
@@ -187,7 +188,7 @@ class World:
         era = self.store.era(self.collection.collection_id, "all")
         assert era is not None
         rows = list(self.store.asks(era))
-        return {row.ask: (row.key, row.final, Sketch.from_bytes(row.sketch)) for row in rows}
+        return {row.spec: (row.key, row.final, Sketch.from_bytes(row.sketch)) for row in rows}
 
     def _remember_finals(self) -> None:
         for key, final, sketch in self._stored().values():
@@ -201,10 +202,10 @@ class World:
         for _, _, sketch in stored.values():
             assert sketch.counts.max() <= 1, "counted twice"
             assert sketch.n == sketch.counts.sum(), "counts that do not add up"
-        if self.collection.questions["all"].keep_reports:
-            self._reckon_kept({ask: sketch for ask, (_, final, sketch) in stored.items() if final})
+        if self.collection.questions["all"].keeps:
+            self._reckon_kept({key: sketch for key, final, sketch in stored.values() if final})
         for report in self.reports:
-            _, _, sketch = stored[report.ask.ask_id]
+            _, _, sketch = stored[canonical(report.ask.spec())]
             cell = int(sketch.counts[report.value])
             if "counted" in report.told:
                 assert cell == 1, "acknowledged, and lost"
@@ -217,10 +218,10 @@ class World:
         assert total == len(counted), "counted, and nobody's"
         assert self.store.counts()[self.collection.collection_id, "accepted"] == total, "counters that are wrong"
 
-    def _reckon_kept(self, closed: dict[str, Sketch]) -> None:
+    def _reckon_kept(self, closed: dict[AskKey, Sketch]) -> None:
         """The single reports that are kept add up to the sketches."""
-        for ask, sketch in closed.items():
-            segments = self.store.kept_segments(AskKey(self.collection.collection_id, ask))
+        for key, sketch in closed.items():
+            segments = self.store.kept_segments(key)
             kept = [value for segment in segments for value in unpack(segment).private["value"].tolist()]
             assert np.bincount(kept, minlength=SIZE).tolist() == sketch.counts.tolist(), "kept otherwise than counted"
 
@@ -229,7 +230,7 @@ class World:
 def small_pages() -> Iterator[None]:
     """Pages of three ids, of which two are deleted at a time, and small tables: a world has few reports."""
     with (
-        patch.object(seen, "PAGE", 3),
+        patch.object(report_ids, "PAGE", 3),
         patch.object(id_filter, "_SMALLEST", 1),
         patch.object(rounds, "FORGET_PAGES", 2),
     ):

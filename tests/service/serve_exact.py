@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +47,9 @@ def main() -> int:
     folder = KeyFolder(Path(sys.argv[2]))
     listening = bind("127.0.0.1", 0)
     set_up()
-    begun = time.monotonic()
     collection = exact_collection(step=86400, lateness=3600)  # one window for the whole test
     store = open_store(sys.argv[1])
     collector = Collector([collection], store, clock=TrustedClock(store.clock()), keys=folder.keys())
-    assert time.monotonic() - begun < 60
 
     def ready() -> None:
         print(listening.getsockname()[1], flush=True)

@@ -24,10 +24,10 @@ from hubbub.service.frames import Frame
 from hubbub.service.ids import Ids
 from hubbub.service.limits import Ceilings
 from hubbub.service.metrics import metrics_text
+from hubbub.service.open_asks import OpenAsk
 from hubbub.service.service import Service
 from hubbub.service.store.base import Changes, Store
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.window import Window
 
 COLLECTION = exact_collection()
 
@@ -37,8 +37,8 @@ def opened(store: Store, now: float = 1000.0, **ceilings: int) -> Collector:
     return Collector([COLLECTION], store, clock=ManualClock(now), keys=KEYS, limits=limits)
 
 
-def only(collector: Collector) -> Window:
-    return next(iter(collector.board.windows.values()))
+def only(collector: Collector) -> OpenAsk:
+    return next(iter(collector.board.asks.values()))
 
 
 def numbered(collector: Collector, numbers: range, *, alone: bool = False) -> Frame:
@@ -55,7 +55,7 @@ def test_beyond_the_ceiling_nothing_is_counted_and_everyone_is_told(alone: bool)
     assert [receipt.accepted for receipt in told] == [400, 400, 200, 0]
     assert told[3].duplicates == 400
     assert Counter(reason for _, reason in told[2].rejected) == {"over_ceiling": 200}
-    assert only(one).sketch.n == len(only(one).seen) == 1000
+    assert only(one).sketch.n == len(only(one).ids) == 1000
     assert [receipt.duplicates for receipt in one.ingest([second, third])] == [400, 200]
     assert one.counts()[COLLECTION.collection_id, "over_ceiling"] == 400
     assert 'outcome="over_ceiling"} 400' in metrics_text(Service(one))
@@ -77,12 +77,12 @@ def test_all_asks_together_have_a_ceiling():
     assert isinstance(one.clock, ManualClock)
     one.clock.set(1100.0)
     one.tick()
-    first, second = one.board.windows.values()
+    first, second = one.board.asks.values()
     frame = batch_frame(COLLECTION, second.ask, [bytes(15) + bytes([row]) for row in range(60)], [1] * 60)
     assert one.ingest([frame])[0].accepted == 50
     one.clock.set(1110.0 + rounds.MARGIN)
     one.tick()  # the ids of the first are gone
-    assert first.key not in one.board.windows
+    assert first.key not in one.board.asks
     told = one.ingest([frame])[0]
     assert (told.accepted, told.duplicates) == (10, 50)
     assert one.board.room(second) == 40

@@ -225,7 +225,7 @@ def any_history(events: list[tuple[str, float]], adaptive: bool) -> None:
     world.goes_on(within=STEP)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2, deadline=None)
 @given(events=st.lists(EVENT, max_size=10), adaptive=st.booleans())
 def test_after_any_history_collection_goes_on(events: list[tuple[str, float]], adaptive: bool):
     any_history(events, adaptive)

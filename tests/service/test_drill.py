@@ -124,7 +124,7 @@ def run(folder: Path, *command: str, store: str) -> str:
     return done.stderr
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def test_the_drill(tmp_path: Path, kind: str, postgres: Callable[[], str]):
     store, again = ("sqlite:///hubbub.db", "sqlite:///again.db") if kind == "sqlite" else (postgres(), postgres())
     serving = Serving(tmp_path, store, tmp_path / "reports")

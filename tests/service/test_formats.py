@@ -9,10 +9,11 @@ import pytest
 
 from hubbub.authoring import load_collection
 from hubbub.authoring.toml import EXAMPLE
-from hubbub.collection import Collection, Keys, ManualClock, open_sealed
+from hubbub.collection import Keys, ManualClock, open_sealed
 from hubbub.collection import formats as documents
 from hubbub.collection.formats import DocumentFormat
 from hubbub.core.errors import InvalidValue
+from hubbub.questions import read_collection
 from hubbub.service.collector import Collector
 from hubbub.service.store.sqlite import SqliteStore
 
@@ -29,9 +30,9 @@ def test_a_version_stays_as_it_was_signed_and_the_next_has_the_new_format(monkey
     text = EXAMPLE.replace("[schedule]", '[schedule]\nretention = "14d"')
     spec = load_collection(text).spec()
     del spec["retention_days"]
-    monkeypatch.setattr(documents, "COLLECTION", DocumentFormat("collection", 3, {1: dict, 2: in_weeks}))
+    monkeypatch.setattr(documents, "COLLECTION", DocumentFormat("collection", 4, {1: dict, 2: dict, 3: in_weeks}))
     store, clock = SqliteStore(":memory:"), ManualClock(7200.0)
-    older = Collector([Collection.from_spec({**spec, "retention_weeks": 2})], store, clock=clock, keys=KEYS)
+    older = Collector([read_collection({**spec, "retention_weeks": 2})], store, clock=clock, keys=KEYS)
     newer = Collector([load_collection(text)], store, clock=clock, keys=KEYS)
     signed = older.served.current["themes"].collection_id
     assert load_collection(text).collection_id != signed
@@ -43,7 +44,7 @@ def test_a_version_stays_as_it_was_signed_and_the_next_has_the_new_format(monkey
         Collector([load_collection(text.replace("14d", "21d"))], store, clock=clock, keys=KEYS)
     later = Collector([load_collection(text.replace("version = 1", "version = 2"))], store, clock=clock, keys=KEYS)
     assert later.served.outdated == {("themes", 1): signed}
-    assert open_sealed(json.loads(later.specs["themes"].body), KEYS.public)["format"] == 3
+    assert open_sealed(json.loads(later.specs["themes"].body), KEYS.public)["format"] == 4
     clock.set(7200.0 + 20 * 86400)
     later.tick()  # and what is promised of the older version's retention is read in weeks
     assert store.era(signed, "popular") is None

@@ -43,7 +43,7 @@ QUICK, ALL = 100_000, 1_000_000
 def seeds(collection: Collection, collector: Collector, rng: Random) -> list[tuple[str, bytes]]:
     """Honest frames of every kind."""
     made = []
-    for window in collector.board.windows.values():
+    for window in collector.board.asks.values():
         mechanism, values = window.ask.mechanism, window.ask.mechanism.example_values(3)
         reports = mechanism.randomize(values, rng)
         entries = [Entry(*window.name, rng.bytes(16), reports[row : row + 1].to_bare()) for row in range(len(values))][
@@ -107,17 +107,17 @@ def fuzz(count: int, seed: int) -> None:
             waiting = []
     assert refused > count / 4
     assert accepted > count / 1000
-    assert sum(window.sketch.n for window in collector.board.windows.values()) == accepted
-    for window in collector.board.windows.values():
-        assert len(window.seen) == window.sketch.n
+    assert sum(window.sketch.n for window in collector.board.asks.values()) == accepted
+    for window in collector.board.asks.values():
+        assert len(window.ids) == window.sketch.n
         if window.sketch.n:
             assert np.isfinite(window.ask.mechanism.estimate(window.sketch).value).all()
     counts = collector.counts()
     assert counts[collection.collection_id, "accepted"] == accepted
     again = Collector([collection], store, clock=ManualClock(1000.0), keys=KEYS)
-    for key, window in collector.board.windows.items():
-        assert again.board.windows[key].sketch == window.sketch
-        assert len(again.board.windows[key].seen) == len(window.seen)
+    for key, window in collector.board.asks.items():
+        assert again.board.asks[key].sketch == window.sketch
+        assert len(again.board.asks[key].ids) == len(window.ids)
 
 
 def test_a_hundred_thousand_frames():

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
 from make_store import HOUR, World
 
 from hubbub.service.archive import Archive
-from hubbub.service.kept import kept_reports
+from hubbub.service.raw_reports import kept_reports
 from hubbub.service.store.base import Store
 from hubbub.service.store.migrations import VERSION
 from hubbub.service.store.postgres import PostgresStore
@@ -85,7 +85,7 @@ def check(
         if question in ended:
             assert first == (32 if question == "places" else now + 1)
     held = {key for key, _ in world.store.held()}
-    assert held == set(world.collector.board.windows)  # what the ended eras left open is closed and forgotten
+    assert held == set(world.collector.board.asks)  # what the ended eras left open is closed and forgotten
     for step in range(now + 1, now + 6):
         world.step(step)
     for question in world.collection.questions:
@@ -168,7 +168,7 @@ def test_kept_reports_are_read_from_their_files(tmp_path: Path, name: str) -> No
     assert set(told) <= set(found)
     assert len(told) >= 5
     question = world.collection.questions["kept"]
-    mechanism = question.mechanism_for(world.collection.fields["theme"])
+    mechanism = question.mechanism_for(world.collection.setting("kept"))
     for step, payload in told.items():
         estimate = mechanism.estimate(mechanism.accumulate(found[step]))
         assert estimate.value.tolist() == pytest.approx(payload["value"])
@@ -213,7 +213,8 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path, monke
     path = folder / "store.sqlite"
     before = dump(path)
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "_MIGRATIONS", {1: (*migrations._TO_2, "INSERT INTO nowhere VALUES (1)")})
+        broken = {**migrations._MIGRATIONS, 2: (*migrations._TO_3, "INSERT INTO nowhere VALUES (1)")}
+        patch.setattr(migrations, "_MIGRATIONS", broken)
         with pytest.raises(StoreFailed, match="nowhere"):
             SqliteStore(path)
     assert dump(path) == before

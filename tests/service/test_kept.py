@@ -27,9 +27,10 @@ from hubbub.service.auth import Tokens
 from hubbub.service.candidates import ask_kept
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
-from hubbub.service.kept import kept_reports, pack, unpack
+from hubbub.service.raw_reports import kept_reports, pack, unpack
 from hubbub.service.service import Service
 from hubbub.service.store.base import Store
+from hubbub.service.store.sqlite import SqliteStore
 
 KEEPING = """
 name = "words"
@@ -140,6 +141,27 @@ def test_candidates_are_asked_for_later(reopen: Callable[[], Store], tmp_path: P
     assert [key for key, _, _ in one.store.to_archive()] == []
 
 
+def test_candidates_of_a_categorical_field_are_its_names():
+    themes = load_collection(
+        KEEPING.replace('kind = "ordinal"\nsize = 100', 'kind = "categorical"\nnames = ["light", "dark", "dim"]')
+    )
+    clock = ManualClock(1000.0)
+    one = Collector([themes], SqliteStore(":memory:"), clock=clock, keys=KEYS, rng=Random(seed=1))
+    window = next(window for window in one.board.asks.values() if window.question == "ages")
+    rng = Random(seed=1)
+    values = [themes.encode("age", name) for name in ["dark"] * 1500 + ["dim"] * 500]
+    reports = window.ask.mechanism.randomize(values, rng)
+    batch = Batch(themes.name, themes.version, window.name, rng.bytes(16 * CROWD), reports.to_bare())
+    one.ingest([Frame(themes.collection_id, batch=batch)])
+    clock.advance(200)
+    one.tick()
+    told = ask_kept(one.store, None, themes, "ages", ["dim", "dark"], first=0, last=99)
+    assert (told["n"], told["labels"]) == (CROWD, ["dim", "dark"])
+    assert np.allclose(told["value"], [0.25, 0.75], atol=6 * max(told["variance"]) ** 0.5)
+    with pytest.raises(InvalidValue, match="light, dark, dim"):
+        ask_kept(one.store, None, themes, "ages", ["1"], first=0, last=99)
+
+
 def test_without_a_folder_they_stay_in_the_store(reopen: Callable[[], Store]):
     clock = ManualClock(1000.0)
     one = collector(reopen(), clock, None)
@@ -159,7 +181,7 @@ def test_only_fresh_reports_are_kept_and_only_where_it_is_said(reopen: Callable[
     clock = ManualClock(1000.0)
     one = collector(reopen(), clock, None)
     fill(one, 1)
-    windows = {window.question: window for window in one.board.windows.values()}
+    windows = {window.question: window for window in one.board.asks.values()}
     ages, sums = windows["ages"], windows["sums"]
     assert len(one.store.kept_segments(sums.key)) == 0
     rng = Random(seed=1)
@@ -172,8 +194,6 @@ def test_only_fresh_reports_are_kept_and_only_where_it_is_said(reopen: Callable[
 
 
 def test_the_route(tmp_path: Path):
-    from hubbub.service.store.sqlite import SqliteStore
-
     clock = ManualClock(1000.0)
     one = collector(SqliteStore(":memory:"), clock, Archive(tmp_path / "reports"))
     fill(one, 1)

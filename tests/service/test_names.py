@@ -24,8 +24,8 @@ from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
 from hubbub.service.bulletin import asks_bulletin
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Refused
+from hubbub.service.open_asks import Board, OpenAsk
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.window import Board, Window
 
 KEYS = Keys(b"k" * 32)
 ID = b"i" * 16
@@ -44,14 +44,14 @@ def entry(step: int = 10, report_id: bytes = ID, **changed: Any) -> Entry:
 
 def counted(collector: Collector, collection: Collection) -> int:
     return sum(
-        window.sketch.n for key, window in collector.board.windows.items() if key.collection == collection.collection_id
+        window.sketch.n for key, window in collector.board.asks.items() if key.collection == collection.collection_id
     )
 
 
 def test_a_report_for_one_collection_is_not_accepted_by_another():
     """The two have the very same asks: nothing but the name that the report says tells them apart."""
     collector, (first, second) = two_collections()
-    keys = [window.key for window in collector.board.windows.values()]
+    keys = [window.key for window in collector.board.asks.values()]
     assert len(keys) == 2
     assert len({key.ask for key in keys}) == 1
     frame = collector.admit(UPLOAD_TYPE, encode_upload("exact", 1, [entry()], first.frame_bytes))
@@ -118,14 +118,14 @@ def test_each_round_of_a_step_has_its_own_name():
 
 def test_two_asks_of_one_name_cannot_be_open():
     collector, _ = two_collections()
-    board, (window, _) = Board(), collector.board.windows.values()
+    board, (window, _) = Board(), collector.board.asks.values()
     board.add(window)
-    other = Window(**{**vars(window), "key": window.key._replace(ask="f" * 32)})
+    other = OpenAsk(**{**vars(window), "key": window.key._replace(ask="f" * 32)})
     with pytest.raises(InvalidValue, match="a name that no other ask has"):
         board.add(other)
-    assert list(board.windows) == [window.key]
+    assert list(board.asks) == [window.key]
     board.drop(window.key)
-    assert (board.windows, board.find(window.place)) == ({}, None)
+    assert (board.asks, board.find(window.place)) == ({}, None)
 
 
 # -- what a server could vary from device to device ----------------------------------------------------------------
@@ -140,7 +140,9 @@ class Varied:
         ask = replace(next(protocol), step=10, **change)  # type: ignore[type-var]
         assert isinstance(ask, Ask)
         self.ask = ask
-        window = Window(None, "popular", ask, 0.0, 1100.0, 1110.0, ask.mechanism.empty(), None)  # type: ignore[arg-type]
+        window = OpenAsk(
+            None, AnswerName("popular", 0, ask.step, 1, 0), ask, 0.0, 1100.0, 1110.0, ask.mechanism.empty(), None
+        )  # type: ignore[arg-type]
         self.asks = asks_bulletin(collection, [window], step=10, until=1100.0, private=KEYS.private).body
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:

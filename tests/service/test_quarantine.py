@@ -107,7 +107,7 @@ def test_a_file_with_more_reports_than_an_older_database_knows_is_not_written_ov
 
 
 def more(one: Collector, question: str, number: int) -> None:
-    (window,) = [window for window in one.board.windows.values() if window.question == question]
+    (window,) = [window for window in one.board.asks.values() if window.question == question]
     rng = Random(seed=99)
     reports = window.ask.mechanism.randomize([7] * number, rng)
     batch = Batch(WORDS.name, WORDS.version, window.name, rng.bytes(16 * number), reports.to_bare())

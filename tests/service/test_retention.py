@@ -15,12 +15,12 @@ from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.service import retention
 from hubbub.service.collector import Collector
 from hubbub.service.metrics import metrics_text
+from hubbub.service.question_run import ReplayMismatch
 from hubbub.service.releases import shown
 from hubbub.service.rounds import MARGIN, SWEEP
 from hubbub.service.service import Service
 from hubbub.service.store.base import Store
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.talk import ReplayMismatch
 
 KEYS = Keys(b"k" * 32)
 DAY, HOUR = 86400, 3600.0
@@ -148,7 +148,7 @@ def test_steps_longer_than_the_retention(reopen: Reopen):
     one.tick()
     assert steps_of(store, collection) == [13]
     assert sorted(released(store, collection)) == [10, 11, 12]
-    assert collector(collection, clock, reopen()).board.windows.keys() == one.board.windows.keys()
+    assert collector(collection, clock, reopen()).board.asks.keys() == one.board.asks.keys()
 
 
 def test_earlier_versions_and_collections_that_nobody_serves_are_deleted_too(reopen: Reopen):
@@ -204,7 +204,7 @@ def test_a_crash_while_deleting_deletes_all_or_nothing():
         seen.add(kept)
         one = collector(collection, clock, store)
         assert min(steps_of(store, collection)) == min(released(store, collection)) == 2404
-        assert len(one.board.windows) == 1
+        assert len(one.board.asks) == 1
         if len(seen) == 2:
             break
     assert fuse > 20

@@ -20,14 +20,14 @@ from hubbub.protocols.window import METHODS
 from hubbub.service import retention
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
+from hubbub.service.open_asks import OpenAsk
+from hubbub.service.question_run import ReplayMismatch
 from hubbub.service.receipt import Receipt
 from hubbub.service.releases import shown
 from hubbub.service.rounds import LONGEST_GAP, MARGIN
 from hubbub.service.store import open_store
 from hubbub.service.store.base import Changes, EraRow, Store
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.talk import ReplayMismatch
-from hubbub.service.window import Window
 
 KEYS = Keys(b"k" * 32)
 
@@ -41,11 +41,11 @@ def published(one: Collector, name: str = "exact") -> list[tuple[str, int]]:
     return [(item["question"], item["ask"]["step"]) for item in document["asks"]]
 
 
-def open_now(one: Collector) -> list[Window]:
+def open_now(one: Collector) -> list[OpenAsk]:
     return one.board.open(next(iter(one.collections.values())).collection_id, one.clock.now())
 
 
-def send(one: Collector, window: Window, values: list[int], seed: int = 0) -> Receipt:
+def send(one: Collector, window: OpenAsk, values: list[int], seed: int = 0) -> Receipt:
     collection = next(iter(one.collections.values()))
     ids = [Random(seed=1000 * seed + value).bytes(16) for value in values]
     return one.ingest([batch_frame(collection, window.ask, ids, values)])[0]
@@ -89,11 +89,11 @@ def test_a_steady_question_is_open_for_the_whole_step_and_late_reports_count():
 def test_a_report_to_an_ask_that_is_not_open_yet_is_too_early():
     one = collector(exact_collection(), ManualClock(1000.0))
     (first,) = open_now(one)
-    guessed = Window(**{**vars(first), "ask": replace(first.ask, step=11)})
+    guessed = OpenAsk(**{**vars(first), "ask": replace(first.ask, step=11)})
     assert send(one, guessed, [1]).rejected[0][1] == "too_early"
-    beyond = Window(**{**vars(first), "ask": replace(first.ask, step=12)})
+    beyond = OpenAsk(**{**vars(first), "ask": replace(first.ask, step=12)})
     assert send(one, beyond, [1]).rejected[0][1] == "unknown_ask"
-    assert one.board.windows[first.key].sketch.n == 0
+    assert one.board.asks[first.key].sketch.n == 0
 
 
 def test_an_adaptive_step_has_two_phases():
@@ -130,7 +130,7 @@ def test_ids_are_held_for_the_margin_and_then_deleted():
     at(one, 1110.0 + MARGIN)
     assert list(store.id_pages(first.key)) == []
     assert send(one, first, [1]).rejected[0][1] == "late"
-    assert first.key not in one.board.windows
+    assert first.key not in one.board.asks
 
 
 def test_a_small_release_is_withheld_but_stored():
@@ -162,7 +162,7 @@ def test_a_restart_finds_the_windows_as_they_were():
     send(one, second, [4])
     at(one, 1100.0)
     one = collector(exact_collection(adaptive=True), clock, store)  # with one ask that waits and one ahead
-    assert {window.ask.step for window in one.board.windows.values() if not window.final} == {10, 11}
+    assert {window.ask.step for window in one.board.asks.values() if not window.final} == {10, 11}
     at(one, 1110.0)
     assert [(release["step"], release["n"]) for release in released(one)] == [(10, 4)]
 
@@ -182,7 +182,7 @@ def test_devices_that_answered_a_standing_ask_meanwhile_are_heard_if_not_too_lat
     ask = replace(open_now(one)[0].ask, step=11)
     clock.set(1205.0)  # step 11 went by, and is not over for those who are late
     one = collector(exact_collection(), clock, store)
-    window = next(window for window in one.board.windows.values() if window.ask == ask)
+    window = next(window for window in one.board.asks.values() if window.ask == ask)
     assert send(one, window, [5]).accepted == 1
 
 
@@ -245,8 +245,7 @@ def test_a_sketch_that_was_tampered_with_stops_everything():
 def test_an_ask_that_is_not_reproduced_stops_everything():
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     one = collector(exact_collection(), clock, store)
-    store._write("UPDATE asks SET ask = ?", "f" * 32)
-    store._write("UPDATE sketches SET ask = ?", "f" * 32)
+    store._write("UPDATE asks SET spec = '{}'")
     with pytest.raises(ReplayMismatch, match="the ask of step 10 is not reproduced"):
         collector(exact_collection(), clock, store)
     assert one.collections
@@ -261,7 +260,7 @@ def test_a_changed_collection_needs_a_new_version_which_ends_the_old_one():
         collector(exact_collection(lateness=5), clock, store)
     newer = collector(exact_collection(lateness=5, version=2), clock, store)
     assert newer.served.outdated == {("exact", 1): one.collections["exact"].collection_id}
-    assert first.key not in newer.board.windows
+    assert first.key not in newer.board.asks
     assert list(store.id_pages(first.key)) == []
     with pytest.raises(InvalidValue, match="a change is a new version"):
         collector(exact_collection(), clock, store)
@@ -376,13 +375,13 @@ def test_a_collection_that_is_not_served_for_a_while_goes_on_later():
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     first, second = exact_collection(), replace(exact_collection(), name="other")
     one = Collector([first, second], store, clock=clock, keys=KEYS)
-    window = next(window for key, window in one.board.windows.items() if key.collection == second.collection_id)
+    window = next(window for key, window in one.board.asks.items() if key.collection == second.collection_id)
     frame = batch_frame(second, window.ask, [bytes(16)], [5])
     assert one.ingest([frame])[0].accepted == 1
     Collector([first], store, clock=clock, keys=KEYS)
     again = Collector([first, second], store, clock=clock, keys=KEYS)
     assert again.ingest([frame])[0].duplicates == 1
-    assert again.board.windows[window.key].sketch.n == 1
+    assert again.board.asks[window.key].sketch.n == 1
 
 
 def test_a_listener_that_fails_costs_nothing():
@@ -400,7 +399,7 @@ def test_the_documents_say_what_is_open():
     assert (document["step"], document["closes"]) == (10, 1100)
     (asked,) = document["asks"]
     assert asked.pop("ask")["step"] == 10
-    assert asked == {"question": "all", "run": 0, "round": 1, "part": 0}
+    assert asked == {"question": "all", "run": 0, "step": 10, "round": 1, "part": 0, "closes": 1100}
     first = one.asks["exact"]
     at(one, 1040.0)
     assert one.asks["exact"] is first
@@ -433,7 +432,7 @@ def test_what_does_not_depend_on_late_answers_is_asked_on_time(method: str):
         opened = open_now(one)
         if clock.now() % 100 == 0:
             assert [window.ask.step for window in opened] == [clock.now() // 100]
-            waited += any(not window.final and window.closes == clock.now() for window in one.board.windows.values())
+            waited += any(not window.final and window.closes == clock.now() for window in one.board.asks.values())
         for window in opened:
             if not window.sketch.n:
                 ask, seed = window.ask, int(window.ask.ask_id[:12], 16)
@@ -453,12 +452,12 @@ def test_the_board_may_be_read_while_it_changes():
     class Restless:
         """A window that opens another while it is looked at."""
 
-        question, final, closes = "all", False, 2000.0
+        name, final, closes = window.name, False, 2000.0
 
         @property
         def opens(self) -> float:
-            one.board.windows[window.key._replace(ask="e" * 32)] = window
+            one.board.asks[window.key._replace(ask="e" * 32)] = window
             return 0.0
 
-    one.board.windows[window.key._replace(ask="f" * 32)] = Restless()  # type: ignore[assignment]
+    one.board.asks[window.key._replace(ask="f" * 32)] = Restless()  # type: ignore[assignment]
     assert len(open_now(one)) == 2

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 import pytest
 from web import AUTHORIZED, KEYS, TOKEN, Web, problem, website
 
-from hubbub.collection import Collection, open_sealed
+from hubbub.collection import open_sealed
 from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, encode_batch
 from hubbub.protocols.ask import Ask
+from hubbub.questions import read_collection
 from hubbub.service.metrics import metrics_app, metrics_text
 from hubbub.service.openapi import openapi
 from hubbub.service.queries import Queries
@@ -52,7 +53,7 @@ def test_what_is_served(web: Web):
 
 def test_a_collection_is_sealed_and_may_be_kept(web: Web):
     answer = web.client.get("/v1/collections/themes")
-    assert Collection.from_spec(open_sealed(answer.json(), KEYS.public)) == web.collection
+    assert read_collection(open_sealed(answer.json(), KEYS.public)) == web.collection
     assert answer.headers["cache-control"] == "public, max-age=3600"
     tag = answer.headers["etag"]
     for known in (tag, f"W/{tag}", f'"other", {tag}', "*"):
@@ -106,7 +107,9 @@ def test_a_browser_may_give_the_token_as_a_password(web: Web):
 
 def test_releases_have_intervals(web: Web):
     base = "/v1/collections/themes/questions/popular/releases"
-    assert web.client.get(base, headers=AUTHORIZED).json() == {"question": "popular", "releases": []}
+    nothing = web.client.get(base, headers=AUTHORIZED).json()
+    assert (nothing["question"], nothing["releases"]) == ("popular", [])
+    assert (nothing["shape"]["form"], nothing["shape"]["unit"]) == ("shares", "share")
     missing = web.client.get(f"{base}/latest", headers=AUTHORIZED)
     assert (missing.status_code, problem(missing)) == (404, "not_found")
     fill(web)

@@ -17,7 +17,7 @@ IDS, REPORT, SKETCH, LATER = (word * 50 for word in (b"--ids--", b"--report--", 
 
 
 def filled(store: SqliteStore) -> AskKey:
-    ask = AskRow("c" * 32, "a" * 32, "q", 5, 5, 1, "{}", 1.5, 2.5, False, False, SKETCH)
+    ask = AskRow("c" * 32, "a" * 32, "q", 5, 5, 1, 0, "{}", 1.5, 2.5, False, False, SKETCH)
     store.commit(
         Changes(eras=[ERA], asks=[ask], id_pages=[IdPage(*ask.key, 0, 0, IDS)], reports=[(ask.key, 1, REPORT)])
     )

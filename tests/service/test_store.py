@@ -21,7 +21,7 @@ ERA = EraRow("c" * 32, "q", 5)
 
 def ask(step: int, phase: int = 1, *, final: bool = False) -> AskRow:
     name = f"{step:030d}{phase:02d}"
-    return AskRow(*ERA[:1], name, "q", 5, step, phase, "{}", 1.5, 2.5, final, final, b"sketch")
+    return AskRow(*ERA[:1], name, "q", 5, step, phase, 0, "{}", 1.5, 2.5, final, final, b"sketch")
 
 
 def page(step: int, number: int, ids: bytes, part: int = 0) -> IdPage:

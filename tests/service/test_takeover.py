@@ -20,15 +20,15 @@ from hubbub.collection.wire import Batch
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.protocols.ask import Ask
+from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import converse
-from hubbub.protocols.symbols import Symbols
 from hubbub.protocols.window import METHODS
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
+from hubbub.service.open_asks import OpenAsk
 from hubbub.service.releases import shown
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.window import Window
 
 KEYS = Keys(b"k" * 32)
 W = 4
@@ -101,7 +101,7 @@ def values_of(ask: Ask) -> list[int]:
     return [1] * dark + [0] * (size - dark)
 
 
-def crowd(one: Collector, collection: Collection, window: Window) -> Sketch:
+def crowd(one: Collector, collection: Collection, window: OpenAsk) -> Sketch:
     """Everyone who is asked answers; the same to the same ask."""
     ask, seed = window.ask, int(window.ask.ask_id[:12], 16)
     reports = ask.mechanism.randomize(values_of(ask), Random(seed=seed))
@@ -114,7 +114,7 @@ def crowd(one: Collector, collection: Collection, window: Window) -> Sketch:
 
 def all_asks(store: SqliteStore) -> list[Ask]:
     """Every ask of every version, by step and round."""
-    rows = store._read("SELECT spec FROM asks ORDER BY step, phase")
+    rows = store._read("SELECT spec FROM asks ORDER BY step, round")
     return [Ask.from_spec(json.loads(spec)) for (spec,) in rows]
 
 
@@ -173,7 +173,7 @@ def test_no_window_is_asked_for_more_than_was_promised_whenever_versions_come(me
         within = [ask for ask in asks if last - W < ask.step <= last]
         spent = sum((ask.cohort.holds(places) * ask.mechanism.event().spent for ask in within), np.zeros(64, np.int64))
         assert spent.max() <= units_of(1.0)
-    names = Counter((step, phase) for step, phase in store._read("SELECT step, phase FROM asks"))
+    names = Counter((step, phase) for step, phase in store._read("SELECT step, round FROM asks"))
     assert max(names.values()) == 1, "one name was asked for in two versions"
 
 
@@ -218,26 +218,21 @@ def test_devices_of_a_stream_of_changes_need_not_enrol_again():
     store, rng = SqliteStore(":memory:"), Random(seed=1)
     collection = load_collection(CHANGES)
     clock = ManualClock(collection.opens(16))
-    states, n = {}, 4000
+    states, n = None, 4000
     for step in range(16, 24):
         clock.set(collection.opens(step))
         collection = replace(collection, version=1 + (step >= 19), title=f"At {step >= 19}")
         one = collector(collection, clock, store)
         (window,) = one.board.open(collection.collection_id, clock.now())
         symbols = window.ask.mechanism
-        assert isinstance(symbols, Symbols)
-        for level, portion in enumerate(symbols.plan.portions):
-            device, many = symbols.device(level), int(n * portion)
-            state = device.enroll(many, rng) if step == 16 else states[level]
-            held = np.full(many, int(step >= 20), dtype=np.int64)
-            states[level], spoke = device.step(state, symbols.place(step)[1], held, rng)
-            if spoke is None and step > 16:
-                continue
-            rows = np.zeros((many, symbols.columns[-1].shape[0]), dtype=np.int8) if spoke is None else spoke
-            reports = symbols.report(level, rows, new=step == 16)
-            ids = rng.bytes(16 * len(reports))
-            batch = Batch(collection.name, collection.version, window.name, ids, reports.to_bare())
-            assert one.ingest([Frame(collection.collection_id, batch=batch)])[0].accepted == len(reports)
+        assert isinstance(symbols, ChangeStream)
+        new = np.full(n, step == 16)
+        states = symbols.enroll(n, rng) if step == 16 else states
+        states, *spoke = symbols.step(states, step, np.full(n, int(step >= 20)), rng, new)
+        reports, _ = symbols.with_enrolment(states, *spoke, new)
+        ids = rng.bytes(16 * len(reports))
+        batch = Batch(collection.name, collection.version, window.name, ids, reports.to_bare())
+        assert one.ingest([Frame(collection.collection_id, batch=batch)])[0].accepted == len(reports)
         clock.set(collection.opens(step + 1) - 1.0)
         one.tick()
     clock.set(collection.opens(24) + 50.0)

@@ -9,7 +9,7 @@ from hubbub import Random, Reports
 from hubbub.collection.wire import Entry
 from hubbub.core.errors import HubbubError
 from hubbub.mechanisms.base import Mechanism
-from hubbub.service.template import Template
+from hubbub.service.report_opener import ReportOpener
 
 
 def slow(mechanism: Mechanism, data: bytes) -> Reports | None:
@@ -24,7 +24,7 @@ def slow(mechanism: Mechanism, data: bytes) -> Reports | None:
 @all_mechanisms
 def test_what_clients_send_is_read_as_they_meant_it(mechanism: Mechanism):
     reports = mechanism.randomize((mechanism.example_values(4) * 10)[:20], Random(seed=1))
-    read, good = Template(mechanism).read([reports[row : row + 1].to_bare() for row in range(20)])
+    read, good = ReportOpener(mechanism).open_each([reports[row : row + 1].to_bare() for row in range(20)])
     assert good.all()
     assert read == reports
 
@@ -32,7 +32,7 @@ def test_what_clients_send_is_read_as_they_meant_it(mechanism: Mechanism):
 def test_nothing_at_all_is_read():
     from hubbub import OLH
 
-    read, good = Template(OLH(epsilon=1.0, domain=8)).read([])
+    read, good = ReportOpener(OLH(epsilon=1.0, domain=8)).open_each([])
     assert (len(read), len(good)) == (0, 0)
 
 
@@ -50,7 +50,7 @@ def test_spoilt_reports_are_refused_by_both_readers(mechanism: Mechanism):
         elif rng.integers(4) == 0:
             data += rng.bytes(rng.integers(1, 9))
         tried.append(bytes(data))
-    read, good = Template(mechanism).read(tried)
+    read, good = ReportOpener(mechanism).open_each(tried)
     expected = [slow(mechanism, data) for data in tried]
     for one, accepted in zip(expected, good, strict=True):
         assert (one is not None) or not accepted  # it accepts nothing that the slow reader refuses
@@ -69,7 +69,7 @@ def test_one_bad_report_does_not_cost_its_neighbours(mechanism: Mechanism):
     good = [reports[row : row + 1].to_bare() for row in range(3)]
     other = bytearray(good[1])
     other[-1] ^= 255
-    read, kept = Template(mechanism).read([good[0], bytes(other), b"", good[2]])
+    read, kept = ReportOpener(mechanism).open_each([good[0], bytes(other), b"", good[2]])
     allowed = slow(mechanism, bytes(other)) is not None
     assert kept.tolist() == [True, allowed, False, True]
     assert read[:1] == reports[:1]

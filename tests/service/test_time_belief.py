@@ -182,7 +182,7 @@ def history(events: list[tuple[str, float]]) -> tuple[Machine, Belief]:
     return machine, beliefs[-1]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(events=st.lists(EVENT, max_size=20))
 def test_whatever_happened_a_clock_that_is_right_is_believed_after_the_hold(events: list[tuple[str, float]]):
     machine, belief = history(events)
@@ -191,7 +191,7 @@ def test_whatever_happened_a_clock_that_is_right_is_believed_after_the_hold(even
     assert (belief.trusted, belief.doubt, belief.tied) == (machine.true, None, True)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(events=st.lists(EVENT.filter(lambda event: event[0] != "reboot"), max_size=20))
 def test_in_one_boot_a_clock_that_is_right_again_within_a_day_is_believed_at_once(events: list[tuple[str, float]]):
     machine, belief = history([event for event in events if event[0] != "sleep"])
@@ -207,7 +207,7 @@ def test_in_one_boot_a_clock_that_is_right_again_within_a_day_is_believed_at_onc
     assert belief.trusted == machine.true
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(events=st.lists(EVENT.filter(lambda event: event[0] in ("wait", "off", "restart")), max_size=20))
 def test_nothing_is_deleted_by_a_time_that_is_wrong_for_less_than_a_day(events: list[tuple[str, float]]):
     machine, belief = history(events)

@@ -51,7 +51,7 @@ class Working:
         self.failures: list[BaseException] = []
         self.collector = Collector([COLLECTION], self.store, clock=ManualClock(1000.0), keys=Keys(b"k" * 32))
         self.service = Service(self.collector, self.failures.append)
-        self.ask = next(iter(self.collector.board.windows.values())).ask
+        self.ask = next(iter(self.collector.board.asks.values())).ask
 
     def frame(self, number: int, *, size: int = 1) -> Frame:
         ids = [(1000 * number + row).to_bytes(16, "big") for row in range(size)]
@@ -165,7 +165,7 @@ def test_a_store_that_fails_ends_everything_and_acknowledges_nothing():
         await asyncio.sleep(0.05)
         assert [type(error) for error in working.failures] == [StoreFailed]
         assert not working.service.ready
-        (window,) = working.collector.board.windows.values()
+        (window,) = working.collector.board.asks.values()
         assert window.sketch.n == 1
 
     scenario(act)

@@ -112,9 +112,9 @@ class Web:
     def state(self) -> Any:
         """All that a bad client must not change."""
         store = self.collector.store
-        windows = self.collector.board.windows
+        windows = self.collector.board.asks
         return (
-            {key: (window.sketch.to_bytes(), len(window.seen), window.final) for key, window in windows.items()},
+            {key: (window.sketch.to_bytes(), len(window.ids), window.final) for key, window in windows.items()},
             {key: list(store.id_pages(key)) for key in windows},
             sorted(store.held()),
         )

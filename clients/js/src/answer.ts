@@ -1,60 +1,143 @@
 import type { Ask } from "./ask";
 import type { Book, Watch } from "./book";
 import type { Bytes } from "./bytes";
-import { type Collection, fieldOf, opens, stepAt } from "./collection";
+import { type Collection, fieldOf, opens, roundTimes, stepAt } from "./collection";
 import { type Refused, check } from "./errors";
 import { type Code, missing } from "./fields";
+import { type Stateful, type State, remembers } from "./mechanisms";
 import { charge } from "./promises";
 import { systemRandom } from "./random";
-import type { Access, Key } from "./store";
+import type { Access, Key, StateRow, StudyState } from "./store";
 import { type Entry, entryKey } from "./upload";
 
+/** What an answer is made with: the book as it is by now, and what of it was decided so far. */
+interface Making {
+  kept: Access;
+  collection: Collection;
+  ask: Ask;
+  book: Book;
+  id: Bytes;
+  /** The state whose enrolment the answer tells of. */
+  enrols?: string;
+}
+
 /**
- * Answer an ask, its name once: the debit and the randomised bytes are kept in one transaction, before anything is sent.
- * Where it is not this device's turn, or the budget is spent, cover may stand for it; what was refused is returned.
+ * Answer an ask, its name once: the frozen value, the state, the debit and the randomised bytes are kept in one transaction,
+ * before anything is sent. Where it is not this device's turn, or the budget is spent, cover may stand for it; what was
+ * refused is returned.
  */
 export async function answer(kept: Access, collection: Collection, ask: Ask, watch: Watch): Promise<unknown> {
   if (await kept.get(entryKey(ask))) return;
-  let book = watch.open((await kept.get<Book>(["book"]))!);
+  const book = watch.open((await kept.get<Book>(["book"]))!);
   const { wall } = book;
-  const step = stepAt(collection, wall);
+  const { question, run, step, round, part, terms } = ask;
   check(book.version === collection.version, "version", "the one in force");
-  check(ask.step === step && step >= 0, "step", "the one that the device is in");
-  check(step >= stepAt(collection, book.latest), "step", "the clock was set back: a later step was answered");
-  const { mechanism, terms } = ask;
-  const pay = (cost: bigint) => {
-    book = { ...book, ...charge(book, terms.account, ask.question, cost, book) };
-  };
-  const code = mechanism.domain.encode(ask.view(await frozen(kept, collection, ask, wall)));
-  // Whatever is seen has a symbol: silence would tell something.
-  const symbol = code ?? BigInt(mechanism.domain.size - 1);
-  const { remember } = mechanism;
+  check(terms.study || step === stepAt(collection, wall), "step", "the one that the device is in");
+  check(ask.opens <= wall && wall < ask.closes, "round", "the one that the device is in");
+  const back = stepAt(collection, wall) < stepAt(collection, book.latest);
+  check(!back && wall >= collection.origin, "step", "the clock was set back: a later step was answered");
+  const making: Making = { kept, collection, ask, book, id: systemRandom(16) };
   let cover = !ask.asked;
   let refused: unknown;
-  let seen: bigint | Bytes = remember?.(0n, systemRandom) ?? 0n; // cover is as long as an answer
+  let report: Bytes | null = null;
   try {
-    if (!cover) seen = remember ? await permanent(kept, ask, symbol, pay) : (pay(mechanism.spent), symbol);
+    if (!cover) report = await (remembers(ask.mechanism) ? fromState(making, ask.mechanism) : fresh(making));
   } catch (error) {
     if (!collection.cover || (error as Refused).field !== "budget") throw error;
-    cover = !!(refused = error);
+    refused = error;
   }
+  cover = !report && collection.cover; // of whoever has nothing to say, too
   for (const old of await kept.all<Entry>(["entry"])) {
     if (!old.report && old.until <= wall) kept.drop(entryKey(old));
   }
   kept.put(entryKey(ask), {
-    collection: collection.name,
-    version: collection.version,
-    question: ask.question,
-    step,
-    round: ask.round,
-    id: systemRandom(16),
-    report: mechanism.answer(seen, systemRandom),
+    ...{ collection: collection.name, version: collection.version, question, run, step, round, part },
+    id: making.id,
+    report: cover ? new Uint8Array() : report,
     cover,
-    until: opens(collection, step + 1),
+    until: terms.study ? ask.closes : opens(collection, step + 1),
+    size: collection.uploadBytes,
+    enrols: making.enrols,
   } satisfies Entry);
   const latest = Math.max(wall, book.latest);
-  kept.put(["book"], { ...book, latest, answers: book.answers + 1, page: watch.page } satisfies Book);
+  const { answers } = book;
+  kept.put(["book"], { ...making.book, latest, answers: answers + 1, page: watch.page } satisfies Book);
   return refused;
+}
+
+/** Charge an answer, as of a later moment where it is paid for beforehand. */
+function pay(making: Making, cost: bigint, until?: number): void {
+  const { book, ask } = making;
+  making.book = { ...book, ...charge(book, ask.terms.account, ask.question, cost, book, until) };
+}
+
+/** A fresh report. */
+async function fresh(making: Making): Promise<Bytes> {
+  const { ask } = making;
+  const { mechanism } = ask;
+  if (remembers(mechanism)) throw new TypeError("its state is needed");
+  const seen = ask.terms.study ? await inStudy(making) : await frozen(making);
+  if (!ask.terms.study) pay(making, mechanism.spent);
+  return mechanism.randomize(seen, systemRandom);
+}
+
+/**
+ * What a study's ask sees. With the first answer of a run the values are frozen for all of it, and its whole limit is
+ * charged, as of its end: nobody who hears nothing more can tell what a round would have cost. Later rounds cost nothing
+ * more, and together declare no more than was paid. Rounds go forward: one that was missed stays unanswered.
+ */
+async function inStudy(making: Making): Promise<unknown> {
+  const { kept, collection, ask } = making;
+  const { run, round, terms, mechanism } = ask;
+  const key: Key = ["state", `study:${ask.question}`];
+  const row = await kept.get<StateRow>(key);
+  check(!row || +row.stream <= run, "run", "no earlier one than was answered");
+  const domains = terms.fields.map((field) => collection.domains[field]!);
+  let study = row?.stream === `${run}` ? (row.state as StudyState) : null;
+  if (!study) {
+    const codes = await Promise.all(terms.fields.map((field) => recorded(making, field)));
+    study = { codes, domains, left: terms.limit, round: 0 };
+    pay(making, terms.limit, roundTimes(collection, terms, run, 0, terms.rounds)[1] - 1);
+  }
+  check(`${study.domains}` === `${domains}`, "fields", "what they were when the run began");
+  check(round > study.round, "round", "a later one than was answered");
+  const left = study.left - mechanism.declared;
+  check(left >= 0n, "limit", "no more in all rounds than was signed");
+  const state: StudyState = { ...study, left, round };
+  kept.put(key, { stream: `${run}`, state, told: false, enrolment: null } satisfies StateRow);
+  return seenBy(ask, study.codes);
+}
+
+/**
+ * A report from what the device remembers, which is paid for when the mechanism says so. A state that goes on under another
+ * stream begins anew; memos are kept by account, so that two fields do not share their noise.
+ */
+async function fromState(making: Making, mechanism: Stateful): Promise<Bytes | null> {
+  const { kept, collection, ask, id } = making;
+  const { account } = ask.terms;
+  const name = account === "asks" ? ask.question : account;
+  const [key, part]: [Key, string] = [["state", name], mechanism.stateKey(ask.step)];
+  const stream = part ? JSON.stringify([part, mechanism.specId, collection.interval, collection.origin]) : mechanism.specId;
+  let row = await kept.get<StateRow>(key);
+  if (row?.stream !== stream) row = { stream, state: mechanism.enroll(systemRandom), told: false, enrolment: null };
+  const before = row.state as State;
+  check(mechanism.fits(before), "state", "one that the mechanism can go on from");
+  const seen = await frozen(making);
+  let unpaid: unknown = null;
+  try {
+    pay(making, mechanism.price(before, ask.step, seen));
+  } catch (error) {
+    unpaid = error; // it may go on without
+  }
+  let [state, report] = mechanism.step(before, ask.step, seen, systemRandom, !unpaid);
+  if (unpaid && !report) throw unpaid;
+  const enrols = mechanism.enrolment && !row.told && !row.enrolment;
+  if (enrols) {
+    report = mechanism.enrolment!(state, report);
+    making.enrols = name;
+  }
+  kept.put(key, { ...row, state, enrolment: enrols ? id : row.enrolment } satisfies StateRow);
+  return report;
 }
 
 /** A value of a field: its code, and when it was recorded. */
@@ -63,40 +146,36 @@ export interface Recorded {
   code: Code;
 }
 
+/** What all asks of a step see of some fields. `code` is of a single one, as it was once kept. */
+interface Frozen {
+  wall: number;
+  codes?: Code[];
+  code?: Code;
+}
+
 /** Where a field's values are kept. */
-export const valueKey = (kind: string, { domains }: Collection, field: string): Key => [kind, field, domains[field]!];
+export const valueKey = ({ domains }: Collection, field: string): Key => ["value", field, domains[field]!];
 
-/** What all asks of a step see: what was recorded in it before the first of them, or what was last recorded. */
-async function frozen(kept: Access, collection: Collection, { terms, step }: Ask, wall: number): Promise<Code> {
-  const { field } = terms;
-  const key = valueKey(terms.frozen, collection, field);
-  const within = (at?: Recorded) => at && stepAt(collection, at.wall) === step;
-  const before = await kept.get<Recorded>(key);
-  if (within(before)) return before!.code;
-  const recorded = await kept.get<Recorded>(valueKey("value", collection, field));
-  const known = recorded && (terms.frozen === "last" || within(recorded));
-  const code = known ? recorded.code : missing(fieldOf(collection, field));
-  kept.put(key, { wall, code } satisfies Recorded);
-  return code;
+/** What was recorded of a field: in the step that it is, or ever. */
+async function recorded({ kept, collection, ask, book }: Making, field: string): Promise<Code> {
+  const found = await kept.get<Recorded>(valueKey(collection, field));
+  const step = stepAt(collection, book.wall);
+  const known = found && (ask.terms.frozen !== "step" || stepAt(collection, found.wall) === step);
+  return known ? found.code : missing(fieldOf(collection, field));
 }
 
-/** The permanent answer to a code: a new one is paid for, for life, and kept; repeats cost nothing. */
-async function permanent(kept: Access, ask: Ask, code: bigint, pay: (cost: bigint) => void): Promise<Bytes> {
-  const last: Key = ["memo", ask.terms.account]; // by field: two fields must not share their noise
-  const key: Key = [...last, `${code}`];
-  let memo = await kept.get<Bytes>(key);
-  if (!memo) {
-    const before = await kept.get<Bytes>(last);
-    try {
-      pay(ask.mechanism.spent);
-      memo = ask.mechanism.remember!(code, systemRandom);
-      kept.put(key, memo);
-    } catch (error) {
-      // The budget is gone: to fall silent now would tell that the value changed.
-      if (!before) throw error;
-      memo = before;
-    }
-  }
-  kept.put(last, memo);
-  return memo;
+/** What all asks of a step see: what was recorded before the first of them, all fields of a question together. */
+async function frozen(making: Making): Promise<unknown> {
+  const { kept, collection, ask, book } = making;
+  const { fields, frozen: how } = ask.terms;
+  const key: Key = [how, ...fields, ...fields.map((field) => collection.domains[field]!)];
+  const before = await kept.get<Frozen>(key);
+  if (before && stepAt(collection, before.wall) === ask.step) return seenBy(ask, before.codes ?? [before.code!]);
+  const codes = await Promise.all(fields.map((field) => recorded(making, field)));
+  kept.put(key, { wall: book.wall, codes } satisfies Frozen);
+  return seenBy(ask, codes);
 }
+
+/** What the view sees of one field, or of several by their names. */
+const seenBy = ({ view, terms: { fields } }: Ask, codes: Code[]): unknown =>
+  view.see(fields.length === 1 ? codes[0]! : Object.fromEntries(fields.map((field, at) => [field, codes[at]!])));

@@ -1,44 +1,47 @@
+import { type Asked, admits } from "./admits";
 import { holds, readArc } from "./cohort";
-import type { Collection } from "./collection";
-import { check } from "./errors";
+import { type Collection, roundTimes } from "./collection";
+import { Refused, check } from "./errors";
 import { type Mechanism, readMechanism } from "./mechanisms";
-import { canonical, exactly, integer } from "./spec";
+import { type Spec, exactly, integer } from "./spec";
 import type { Terms } from "./terms";
-import { type View, readView } from "./views";
+import { readView } from "./views";
 
-/** What the server asks (`protocols/ask.py`), checked against what the collection promised. */
-export interface Ask {
+/** What the server asks (`protocols/ask.py`), of which step and round, and when that is by the device's own grid. */
+export interface Ask extends Asked {
   question: string;
-  round: number;
   step: number;
   terms: Terms;
-  mechanism: Mechanism;
-  view: View;
+  /** Milliseconds. */
+  opens: number;
+  closes: number;
   /** Whether this device is in the cohort. */
   asked: boolean;
 }
 
-/** Read an ask, published for a step: it may only name what the signed terms of its question allow. */
-export async function admits(collection: Collection, published: unknown, step: number): Promise<Ask> {
-  const { ask, part, question, round, run } = exactly("ask", published, "ask part question round run");
-  const spec = exactly("ask", ask, "cohort mechanism standing step view");
+/** Read an ask that was published: it may only name what the signed terms of its question allow. */
+export async function readAsk(collection: Collection, published: unknown): Promise<Ask> {
+  const { ask, question, step, ...named } = exactly("ask", published, "ask closes part question round run step");
+  const { kept, step: _, ...spec } = (ask ?? {}) as Spec;
+  exactly("ask", spec, "cohort mechanism standing view");
+  check(kept === undefined || kept === true, "kept", "true, or left out");
   check(Object.hasOwn(collection.terms, question as string), "question", "one of the collection's");
   const terms = collection.terms[question as string]!;
-  check(run === 0 && part === 0, "run", "0, and part 0");
-  check(spec.step === step || spec.standing === true, "step", "the one that the device is in");
-  const mechanism = await readMechanism(spec.mechanism);
-  const known = terms.mechanisms.includes(mechanism.specId) && terms.memo === !!mechanism.remember;
-  check(known && collection.safe(mechanism.spent), "mechanism", "one that the question promised");
-  check(canonical(spec.view!) === terms.view, "view", "the one that the question promised");
-  const arc = readArc(spec.cohort);
-  check(arc.length >= collection.minimumArc, "cohort", "no shorter arc than the collection's minimum");
-  return {
-    question: question as string,
-    round: Number(integer("round", round, 1, terms.rounds)),
-    step,
-    terms,
-    mechanism,
+  const whole = (field: string) => Number(integer(field, named[field], 0, 2 ** 31));
+  const asked: Asked = {
+    run: whole("run"),
+    round: whole("round"),
+    part: whole("part"),
+    mechanism: (await readMechanism(spec.mechanism)) as Mechanism,
     view: readView(spec.view),
-    asked: holds(arc, collection.place),
+    looks: spec.view!,
+    cohort: readArc(spec.cohort),
   };
+  const why = admits(terms, asked, collection.minimumArc);
+  if (why) throw new Refused(why, "what the question's terms allow");
+  const at = terms.study ? 0 : Number(integer("step", step, 0, 2 ** 53 - 1));
+  check(at === step, "step", "0 in a study");
+  const [opens, closes] = roundTimes(collection, terms, asked.run, at, asked.round);
+  const mine = holds(asked.cohort, collection.place);
+  return { ...asked, question: question as string, step: at, terms, opens, closes, asked: mine };
 }

@@ -1,12 +1,13 @@
+import { admitsParts } from "./admits";
 import { type Recorded, answer, valueKey } from "./answer";
-import { admits } from "./ask";
+import { type Ask, readAsk } from "./ask";
 import { type Book, Watch, newBook } from "./book";
-import { type Collection, fieldOf, opens, readCollection, stepAt } from "./collection";
-import { check } from "./errors";
+import { type Collection, fieldOf, readCollection, stepAt } from "./collection";
+import { Refused, check } from "./errors";
 import { codeOf } from "./fields";
 import { addPromises, ofQuestion, spending } from "./promises";
 import { Queue } from "./queue";
-import { type Json, type Spec, exactly } from "./spec";
+import { type Spec, exactly } from "./spec";
 import { type Store, openStore } from "./store";
 import { fetchSealed } from "./transport";
 import type { Entry } from "./upload";
@@ -27,6 +28,16 @@ export interface Options {
   database?: string;
   /** Milliseconds since 1970, for tests. */
   now?: () => number;
+}
+
+/** An ask as it is published, before anything of it is believed. */
+interface Published {
+  question: string;
+  run: number;
+  step: number;
+  round: number;
+  closes: number;
+  ask: { standing?: boolean } | null;
 }
 
 /** What the device has spent, in units of 1e-12 epsilon, what waits to be sent, and what it refused to answer, and why. */
@@ -83,9 +94,9 @@ export class Client {
    */
   async record(field: string, value: unknown): Promise<void> {
     const { collection } = this;
-    const code = codeOf(field, fieldOf(collection, field), value);
-    const recorded: Recorded = { wall: this.#watch.now(), code };
-    await this.#store(async (kept) => kept.put(valueKey("value", collection, field), recorded));
+    const wall = this.#watch.now();
+    const recorded: Recorded = { wall, code: await codeOf(field, fieldOf(collection, field), value) };
+    await this.#store(async (kept) => kept.put(valueKey(collection, field), recorded));
   }
 
   /**
@@ -166,23 +177,33 @@ export class Client {
     if (!current()) {
       const asks = await fetchSealed(this.#store, this.#address("/asks"), this.#options.keys);
       exactly("asks", asks, "asks closes collection format step version");
-      check(asks.format === 2, "format", "2: all that this client reads");
+      check(asks.format === 3, "format", "3: all that this client reads");
       if (asks.version !== this.collection.version) await this.load(); // there is a new version
       const { name, version } = this.collection;
       check(asks.collection === name && asks.version === version, "version", "asks of the collection in force");
       this.asks = asks;
     }
-    const { asks, closes } = this.asks as { asks: { question: string; ask: Spec & Json }[]; closes: number };
     const step = stepAt(this.collection, at);
-    const [opened, fresh] = [opens(this.collection, step), current()];
-    const closed = fresh ? closes * 1000 : opened + this.collection.interval;
-    if (at < opened + wait * (closed - opened)) return;
-    for (const published of asks) {
-      if (!fresh && !published.ask.standing) continue;
-      await this.#attempt(published.question, async () => {
-        const read = await admits(this.collection, published, step);
-        if (!read.asked && !this.collection.cover) return;
-        const refused = await this.#store((kept) => answer(kept, this.collection, read, this.#watch));
+    const rounds = new Map<string, Published[]>();
+    for (const given of this.asks!.asks as unknown as Published[]) {
+      const standing = given.ask?.standing;
+      if (!standing && at >= given.closes * 1000) continue; // of a round that is over
+      const published = standing ? { ...given, step } : given; // a standing ask is the same in every step
+      const name = `${[given.question, given.run, published.step, given.round]}`;
+      rounds.set(name, [...(rounds.get(name) ?? []), published]);
+    }
+    for (const published of rounds.values()) {
+      await this.#attempt(published[0]!.question, async () => {
+        const parts: Ask[] = [];
+        for (const part of published) parts.push(await readAsk(this.collection, part));
+        const { terms, opens, closes } = parts[0]!;
+        const why = admitsParts(terms, parts, this.collection.minimumArc);
+        if (why) throw new Refused(why, "what the question's terms allow, on arcs apart from each other");
+        if (at >= opens && at < opens + wait * (closes - opens)) return; // more may yet be recorded
+        // One answer a round: of the part that asks this device, if one does.
+        const ask = parts.find(({ asked }) => asked) ?? parts[0]!;
+        if (!ask.asked && !this.collection.cover) return;
+        const refused = await this.#store((kept) => answer(kept, this.collection, ask, this.#watch));
         if (refused) throw refused;
       });
     }

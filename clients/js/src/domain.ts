@@ -13,7 +13,10 @@ export function readDomain(spec: unknown): Domain {
   const kind = kindOf(spec);
   if (kind === "ordinal") {
     const size = Number(integer("size", exactly("domain", spec, "kind size").size, 2, 2 ** 32));
-    return { size, encode: (value) => (Number.isInteger(value) && inside(value, 0, size - 1) ? BigInt(value as number) : null) };
+    return {
+      size,
+      encode: (value) => (Number.isInteger(value) && inside(value, 0, size - 1) ? BigInt(value as number) : null),
+    };
   }
   if (kind === "categorical") {
     const names = exactly("domain", spec, "kind names").names;

@@ -39,9 +39,15 @@ export const UNITS_PER_EPSILON = 10n ** 12n;
 
 /** What a ratio spends: ln of it in units of 1e-12 epsilon, rounded up. */
 export function spentBy(ratio: Ratio): bigint {
-  // A float is near enough to begin at: ratios stay below 2^300, and the logarithm is right to a hundredth of a unit.
-  const near = BigInt(Math.floor(Math.log(Number(ratio[0]) / Number(ratio[1])) * 1e12)) - 2n;
+  // A float is near enough to begin at: the logarithm is right to a unit.
+  const near = BigInt(Math.floor((ln(ratio[0]) - ln(ratio[1])) * 1e12)) - 2n;
   let units = near > 0n ? near : 0n;
   while (!within(ratio, units, UNITS_PER_EPSILON)) units++;
   return units;
+}
+
+/** The logarithm of an integer of any size. */
+function ln(value: bigint): number {
+  const above = Math.max(0, value.toString(16).length - 64); // hexadecimal digits that a double has no room for
+  return Math.log(Number(value >> BigInt(4 * above))) + 4 * above * Math.LN2;
 }

@@ -1,36 +1,57 @@
 import { utf8 } from "./bytes";
 import { kindOf, readDomain } from "./domain";
 import { check } from "./errors";
+import { fingerprint } from "./hash";
 import type { Spec } from "./spec";
+import type { Pairs } from "./ternary";
 
-/** What a question reads of a field: a code, a number, a text, or the codes of a set. */
-export type Code = number | string | number[];
+/** A text, and its fingerprint: that is made when it is recorded, since a browser hashes only while no transaction waits. */
+export interface Text {
+  text: string;
+  print: bigint;
+}
 
-/** The code of a value to record (`collection/fields.py`); one that the field does not have is refused. */
-export function codeOf(field: string, domain: Spec, value: unknown): Code {
+/** What a question reads of a field: a code, a number, a text, the codes of a set, or keys and numbers. */
+export type Code = number | Text | number[] | Pairs;
+
+export const EMPTY_TEXT: Text = { text: "", print: 0x141cfc9942c4b0e3n };
+
+/** The code of a value to record (`core/domain.py`); one that the field does not have is refused. */
+export function codeOf(field: string, domain: Spec, value: unknown): Code | Promise<Code> {
   const kind = kindOf(domain);
+  const most = domain.most as number;
   if (kind === "numeric") {
     check(Number.isFinite(value), field, "a finite number");
     return value as number;
   }
   if (kind === "strings") {
-    check(typeof value === "string" && utf8(value).length <= (domain.longest as number), field, `at most ${domain.longest} bytes`);
-    return value;
+    const short = typeof value === "string" && !/\p{Cs}/u.test(value) && utf8(value).length <= (domain.longest as number);
+    check(short, field, `a text of at most ${domain.longest} bytes`);
+    return fingerprint(value).then((print) => ({ text: value, print }));
   }
   if (kind === "sets") {
     const codes = Array.from(value as Iterable<unknown>, (item) => codeOf(field, domain.items as Spec, item) as number);
     const apart = new Set(codes).size === codes.length;
-    check(apart && codes.length <= (domain.most as number), field, `at most ${domain.most} different items`);
+    check(apart && codes.length <= most, field, `at most ${most} different items`);
     return codes.sort((a, b) => a - b);
+  }
+  if (kind === "keyvalue") {
+    const given = value instanceof Map || Array.isArray(value) ? [...value] : Object.entries(value ?? [NaN]);
+    const pairs = given.map(([key, held]) => [(domain.keys as unknown[]).indexOf(key), held] as [number, number]);
+    const right = pairs.every(([key, held]) => key >= 0 && Number.isFinite(held));
+    const apart = new Set(pairs.map(([key]) => key)).size === pairs.length;
+    check(right && apart && pairs.length <= most, field, `at most ${most} different keys, with a finite number each`);
+    return pairs.sort(([a], [b]) => a - b);
   }
   const code = readDomain(domain).encode(value);
   check(code !== null, field, "one of the field's values");
   return Number(code);
 }
 
-/** The code of a field that nothing was recorded for: "(none)", the lower end, the empty text or set. */
+/** The code of a field that nothing was recorded for: "(none)", the lower end, the empty text, set or mapping. */
 export function missing(domain: Spec): Code {
   const kind = kindOf(domain);
   if (kind === "numeric") return domain.low as number;
-  return kind === "strings" ? "" : kind === "sets" ? [] : readDomain(domain).size;
+  if (kind === "strings") return EMPTY_TEXT;
+  return kind === "sets" || kind === "keyvalue" ? [] : readDomain(domain).size;
 }

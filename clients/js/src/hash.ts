@@ -26,6 +26,15 @@ export function product32(lowSeed: number, highSeed: number, value: bigint): num
   return Math.imul((lowSeed + first) | 0, (highSeed + second) | 0) >>> 0;
 }
 
+/** The functions by the names that specs know. */
+export const HASHES: Record<string, Hash> = { mix32, product32 };
+
+/** The words of the seed of a function of a public list, from its number: they look random. */
+export const spreadSeed = (number: number): [low: number, high: number] => [
+  mix32(0x68756262, 0, BigInt(number)),
+  mix32(0x75620000, 0, BigInt(number)),
+];
+
 /** Which of 2 to 65536 buckets a hash falls in: at most 48 bits, exact in a double. */
 export const bucket = (hash: number, buckets: number): number => Math.floor((hash * buckets) / 2 ** 32);
 

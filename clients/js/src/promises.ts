@@ -96,8 +96,18 @@ export function spending(ledger: Ledger, promise: Promised, account: string, now
   return { spent, limit };
 }
 
-/** Take a debit that every promise allows; else refuse it. */
-export function charge(ledger: Ledger, account: string, question: string, cost: bigint, now: Moment): Partial<Ledger> {
+/**
+ * Take a debit that every promise allows; else refuse it. What is paid for beforehand counts as of a later moment, `until`
+ * by the wall clock: no promise gives it back before that and its own stretch of time are past.
+ */
+export function charge(
+  ledger: Ledger,
+  account: string,
+  question: string,
+  cost: bigint,
+  now: Moment,
+  until = -Infinity,
+): Partial<Ledger> {
   if (!cost) return {};
   for (const promise of ledger.promises) {
     if (promise.question !== null && promise.question !== question) continue;
@@ -105,7 +115,8 @@ export function charge(ledger: Ledger, account: string, question: string, cost: 
     if (cost > limit - spent) throw new Refused("budget", `${promise.question ?? account} has spent what was promised`);
   }
   const at = used(ledger, now);
-  const debits = [...ledger.debits, { account, question, spent: cost, ...at }];
+  const dated: Moment = { wall: Math.max(at.wall, until), trusted: now.trusted + Math.max(0, until - now.wall) };
+  const debits = [...ledger.debits, { account, question, spent: cost, ...dated }];
   const totals = { ...ledger.totals };
   for (const name of [account, ofQuestion(question)]) totals[name] = (totals[name] ?? 0n) + cost;
   // What no promise will count again is forgotten; what belongs to this moment may be counted by one that is yet to come.

@@ -1,7 +1,7 @@
 import { hex } from "./bytes";
 import { check } from "./errors";
 import { systemRandom } from "./random";
-import type { Store } from "./store";
+import type { Key, StateRow, Store } from "./store";
 import { leave, post } from "./transport";
 import { type Entry, entryKey, frame } from "./upload";
 
@@ -62,7 +62,13 @@ export class Queue {
     const reason = said.rejected.find(({ id }) => id === hex(entry.id))?.reason;
     check(reason !== "too_early" && reason !== "over_quota", "server", "more time");
     // Acknowledged, or refused for good: the bytes go, the debit stays.
-    await this.#store(async (kept) => kept.put(entryKey(entry), { ...entry, report: null }));
+    await this.#store(async (kept) => {
+      kept.put(entryKey(entry), { ...entry, report: null });
+      const key: Key = ["state", entry.enrols ?? ""];
+      const row = entry.enrols ? await kept.get<StateRow>(key) : undefined;
+      // That a device takes part is told once it was heard, and said again where it was not.
+      if (row?.enrolment && hex(row.enrolment) === hex(entry.id)) kept.put(key, { ...row, told: !reason, enrolment: null });
+    });
     this.#entries = this.#entries.filter((other) => other !== entry);
   }
 }

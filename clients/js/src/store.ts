@@ -1,3 +1,8 @@
+import type { Bytes } from "./bytes";
+import type { Code } from "./fields";
+import type { State } from "./mechanisms";
+import { upgrade } from "./upgrade";
+
 /** What is kept in IndexedDB for one collection, by keys that are lists of names. In all tabs one transaction at a time writes. */
 export type Key = [kind: string, ...rest: string[]];
 
@@ -9,30 +14,54 @@ export interface Access {
   drop(key: Key): void;
 }
 
+/** What a device remembers from answer to answer, by ["state", name]: in an object store of its own. */
+export interface StateRow {
+  /** What the state goes on under; under another the device begins anew. */
+  stream: string;
+  state: State | StudyState;
+  /** Whether the server has heard that the device takes part, and the id of the report that is to tell it. */
+  told: boolean;
+  enrolment: Bytes | null;
+}
+
+/** What is kept of a run of a study. */
+export interface StudyState {
+  /** The values that the whole run is about, and the domains that they are of. */
+  codes: Code[];
+  domains: string[];
+  /** What the run's asks may still declare, and the last round that was answered. */
+  left: bigint;
+  round: number;
+}
+
 /** Do some work in one transaction: all of it is on the disk when this resolves, or none of it. Await nothing else in it. */
 export type Store = <T>(work: (access: Access) => Promise<T>) => Promise<T>;
 
-const NAME = "kept";
+const STORES = ["kept", "states"];
 
 export async function openStore(database: string, scope: string): Promise<Store> {
-  const opening = indexedDB.open(database, 1);
-  opening.onupgradeneeded = () => opening.result.createObjectStore(NAME);
+  const opening = indexedDB.open(database, 2);
+  opening.onupgradeneeded = ({ oldVersion }) => {
+    if (oldVersion < 1) opening.result.createObjectStore("kept");
+    opening.result.createObjectStore("states");
+    if (oldVersion === 1) upgrade(opening.transaction!);
+  };
   const db = await settled(opening);
   db.onversionchange = () => db.close();
   return async (work) => {
-    const transaction = db.transaction(NAME, "readwrite", { durability: "strict" });
+    const transaction = db.transaction(STORES, "readwrite", { durability: "strict" });
     const done = new Promise<void>((resolve, reject) => {
       transaction.oncomplete = () => resolve();
       transaction.onabort = () => reject(transaction.error);
     });
-    const kept = transaction.objectStore(NAME);
+    const of = ([kind]: Key) => transaction.objectStore(STORES[Number(kind === "state")]!);
     try {
       const result = await work({
-        get: (key) => settled(kept.get([scope, ...key])),
+        get: (key) => settled(of(key).get([scope, ...key])),
         // A list is above any text: this is all that goes on after the prefix.
-        all: (prefix) => settled(kept.getAll(IDBKeyRange.bound([scope, ...prefix], [scope, ...prefix, []]))),
-        put: (key, value) => kept.put(value, [scope, ...key]),
-        drop: (key) => kept.delete([scope, ...key]),
+        all: (prefix) => settled(of(prefix).getAll(IDBKeyRange.bound([scope, ...prefix], [scope, ...prefix, []]))),
+        put: (key, value) => of(key).put(value, [scope, ...key]),
+        drop: (key) => of(key).delete([scope, ...key]),
       });
       await done;
       return result;

@@ -1,43 +1,61 @@
 import { check } from "./errors";
 import { UNITS_PER_EPSILON } from "./exact";
-import { type Promised } from "./promises";
-import { type Json, type Spec, canonical, exactly, integer } from "./spec";
+import type { Promised } from "./promises";
+import { type Json, type Spec, exactly, integer } from "./spec";
 
-/** A question as a device knows it (`collection/terms.py`): signed, so that nothing is derived here. */
+/** A question as a device knows it (`collection/terms.py`): signed, so that nothing is derived here, and no kind is known. */
 export interface Terms {
-  field: string;
-  /** What an answer is about: what was recorded in the step, or what was last recorded. */
-  frozen: "step" | "last";
-  /** The canonical spelling of the one view. */
-  view: string;
-  /** The ids of the mechanisms that an ask may name. */
+  /** What it reads; all of it is frozen together. */
+  fields: string[];
+  /** What an answer is about: what was recorded in the step, what was last recorded, or what was so when a study began. */
+  frozen: "step" | "last" | "study";
+  /** Patterns of the views that an ask may name. */
+  views: Json[];
+  /** The ids of the mechanisms that an ask may name, and names with the epsilons that they may declare. */
   mechanisms: string[];
-  /** How often it may be asked in a step. */
+  families: { mechanism: string; units: bigint[] }[];
+  /** How often it may be asked in a step or in a run of a study, and in how many parts at a time. */
   rounds: number;
+  parts: number;
   /** What its answers are charged to. */
   account: string;
-  memo: boolean;
+  /** The mechanism whose state the device keeps; empty where every report is fresh. */
+  state: string;
+  /** The most that a step, or a run of a study, may cost. */
+  limit: bigint;
   promises: Promised[];
+  /** The largest report. */
+  reportBytes: number;
+  /** When a study's runs begin and how long its rounds are, in milliseconds; `every` is 0 where there is one run. */
+  study: { start: number; round: number; every: number } | null;
 }
 
 const LARGEST_EPSILON = 8n * UNITS_PER_EPSILON;
 const SMALLEST_BATCH = 20;
+const MEMOS = ["BasicRappor", "Loloha"];
 
 const list = (field: string, value: unknown): Json[] => {
   check(Array.isArray(value), field, "a list");
   return value;
 };
 
-function readPromise(given: Spec, question: string | null): Promised {
-  const whole = (field: string, low: number, high: number) => Number(integer(field, given[field], low, high));
-  const steps = whole("steps", 0, 1e9);
-  const some = steps ? 1 : 0;
-  const [interval, origin] = [1000 * whole("interval", some, some * 2 ** 40), 1000 * whole("origin", 0, some * 2 ** 40)];
-  check(Number.isSafeInteger(steps * interval), "steps", "a stretch of time that can be counted");
-  return { question, limit: limitOf(given.limit), steps, interval, origin, parts: {} };
-}
+const some = (field: string, value: unknown): Json[] => {
+  const found = list(field, value);
+  check(found.length, field, "at least one");
+  return found;
+};
 
-const limitOf = (value: unknown) => integer("limit", value, 0, 10n ** 24n);
+const number = (given: Spec, field: string, low: number, high: number) => Number(integer(field, given[field], low, high));
+
+const unitsOf = (field: string, value: unknown, low = 0) => integer(field, value, low, 10n ** 24n);
+
+function readPromise(given: Spec, question: string | null): Promised {
+  const steps = number(given, "steps", 0, 1e9);
+  const grid = steps ? 1 : 0;
+  const [interval, origin] = [1000 * number(given, "interval", grid, grid * 2 ** 40), 1000 * number(given, "origin", 0, grid * 2 ** 40)];
+  check(Number.isSafeInteger(steps * interval), "steps", "a stretch of time that can be counted");
+  return { question, limit: unitsOf("limit", given.limit), steps, interval, origin, parts: {} };
+}
 
 /** What is promised of the whole collection: the parts of the accounts are never more than all of it. */
 export function readPromises(spec: Spec): Promised[] {
@@ -45,59 +63,74 @@ export function readPromises(spec: Spec): Promised[] {
     const promise = readPromise(exactly("promise", given, "interval limit origin parts steps"), null);
     let left = promise.limit;
     for (const [account, part] of Object.entries((given as Spec).parts as Spec)) {
-      left -= promise.parts[account] = limitOf(part);
+      left -= promise.parts[account] = unitsOf("limit", part);
     }
     check(left >= 0n, "parts", "no more than the limit together");
     return promise;
   });
 }
 
+function readStudy(spec: Json | undefined, rounds: number): Terms["study"] {
+  if (spec === null) return null;
+  const given = exactly("study", spec, "every round_seconds start");
+  const seconds = (field: string, low: number) => 1000 * number(given, field, low, 2 ** 40);
+  const study = { start: seconds("start", 0), round: seconds("round_seconds", 1), every: seconds("every", 0) };
+  check(!study.every || study.every >= rounds * study.round, "every", "0, or at least the length of a run");
+  return study;
+}
+
 export function readTerms(spec: Spec): Record<string, Terms> {
   const found: Record<string, Terms> = {};
-  for (const [name, given] of Object.entries(spec.terms as Spec)) {
-    const { field, frozen, view, mechanisms, rounds, account, state, promises } = exactly(
-      "terms",
-      given,
-      "account field frozen mechanisms promises rounds state view",
-    );
-    const ids = list("mechanisms", mechanisms) as string[];
-    const memo = state === "memo";
+  const names = "account families fields frozen limit mechanisms parts promises report_bytes rounds state study views";
+  for (const [name, value] of Object.entries(spec.terms as Spec)) {
+    const given = exactly("terms", value, names);
+    const { account, frozen, state } = given as Record<string, string>;
+    const fields = some("fields", given.fields) as string[];
+    const mechanisms = list("mechanisms", given.mechanisms) as string[];
     // What memos cost depends on values: charged to the others' account, it would show in their silence.
-    check(account === (memo ? `memo:${field}:${ids}` : "asks"), "account", "the question's own");
-    check(Object.hasOwn(spec.fields as Spec, field as string), "field", "one of the collection's");
-    check(frozen === "step" || frozen === "last", "frozen", "step or last");
+    const own = `memo:${fields}:${mechanisms}`;
+    check(account === "asks" ? !MEMOS.includes(state!) : account === own && state, "account", "the question's own");
+    for (const field of fields) check(Object.hasOwn(spec.fields as Spec, field), "fields", "the collection's");
+    const rounds = number(given, "rounds", 1, 1024);
+    const study = readStudy(given.study, rounds);
+    check(study ? frozen === "study" && !state : frozen === "step" || frozen === "last", "frozen", "step, last, or study for studies");
     found[name] = {
-      field: field as string,
+      fields,
       frozen,
-      view: canonical(view!),
-      mechanisms: ids,
-      rounds: Number(integer("rounds", rounds, 1, 2)),
-      account: account as string,
-      memo,
-      promises: list("promises", promises).map((promise) =>
+      views: some("views", given.views),
+      mechanisms,
+      families: list("families", given.families).map((family) => {
+        const { mechanism, units } = exactly("families", family, "mechanism units");
+        return { mechanism: mechanism as string, units: list("units", units).map((each) => unitsOf("units", each, 1)) };
+      }),
+      rounds,
+      parts: number(given, "parts", 1, 1024),
+      account: account!,
+      state: state!,
+      limit: unitsOf("limit", given.limit, 1),
+      promises: some("promises", given.promises).map((promise) =>
         readPromise(exactly("promise", promise, "interval limit origin steps"), name),
       ),
-    };
+      reportBytes: number(given, "report_bytes", 1, 2 ** 24),
+      study,
+    } as Terms;
   }
   return found;
 }
 
-/** Whether one step may tell so much: at most epsilon 8, unless the author gave a reason. */
-export const safeCost = (spec: Spec, cost: bigint): boolean =>
-  cost <= LARGEST_EPSILON || Object.hasOwn(spec.overrides as Spec, "epsilon_above_8");
-
-/** The rules that a device does not leave to the author. */
+/** The rules that a device does not leave to the author (`collection/safety.py`). */
 export function checkSafe(spec: Spec, promises: Promised[], terms: Record<string, Terms>): void {
-  const onGrid = ({ interval, origin }: Promised) => interval === 1000 * +spec.step_seconds! && origin === 1000 * +spec.origin!;
+  const reason = (name: string) => Object.hasOwn(spec.overrides as Spec, name);
   const batch = integer("minimum_batch", spec.minimum_batch, 1, 2 ** 32);
-  const small = Object.hasOwn(spec.overrides as Spec, "minimum_batch_below_20");
-  check(small || batch >= SMALLEST_BATCH, "minimum_batch", `at least ${SMALLEST_BATCH}, or a reason`);
+  check(reason("minimum_batch_below_20") || batch >= SMALLEST_BATCH, "minimum_batch", `at least ${SMALLEST_BATCH}, or a reason`);
   check(promises.length, "promises", "at least one of the whole");
-  for (const { promises: own, account } of Object.values(terms)) {
-    for (const mine of own.filter(({ steps }) => steps)) {
-      check(safeCost(spec, mine.limit), "epsilon", "at most 8, or a reason");
-      const fits = (whole: Promised) => !onGrid(whole) || mine.limit <= (whole.parts[account] ?? 0n);
-      check(!onGrid(mine) || promises.every(fits), "promises", `room for what ${mine.question} may cost`);
-    }
+  for (const [name, { promises: own, account, limit }] of Object.entries(terms)) {
+    const large = (most: bigint) => most > LARGEST_EPSILON;
+    const told = large(limit) || own.some((mine) => mine.steps && large(mine.limit));
+    check(!told || reason("epsilon_above_8"), "epsilon", "at most 8, or a reason");
+    const again = own.some((mine) => !mine.steps && mine.limit > limit);
+    check(!again || promises.some(({ steps }) => !steps), "promises", `one for life: ${name} costs again for every new value`);
+    const room = promises.every(({ parts }) => (parts[account] ?? 0n) >= limit);
+    check(room, "promises", `room for what ${name} may cost, which else is never answered`);
   }
 }

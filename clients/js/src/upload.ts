@@ -6,8 +6,10 @@ export interface Entry {
   collection: string;
   version: number;
   question: string;
+  run: number;
   step: number;
   round: number;
+  part: number;
   id: Bytes;
   /** Null once it was acknowledged. */
   report: Bytes | null;
@@ -15,24 +17,27 @@ export interface Entry {
   cover: boolean;
   /** The wall time at which its step ends: until then its name is not answered again. */
   until: number;
+  /** How long the upload is. */
+  size: number;
+  /** The state whose enrolment it tells the server of. */
+  enrols?: string;
 }
 
-/** Where the answer of a name is kept. */
-export const entryKey = ({ question, step, round }: Pick<Entry, "question" | "step" | "round">): Key => [
+/** Where the answer of a name is kept: one, whatever part of the round it is to. */
+export const entryKey = ({ question, run, step, round }: Pick<Entry, "question" | "run" | "step" | "round">): Key => [
   "entry",
   question,
+  `${run}`,
   `${step}`,
   `${round}`,
 ];
 
 /**
- * The readable upload of one entry, as `collection/wire.py` reads it, padded to whole kilobytes and at least two. It names
+ * The readable upload of one entry, as `collection/wire.py` reads it, padded to the collection's signed size. It names
  * the answer by the signed collection and the clock: no hash of an ask or a mechanism, which could tag a device.
  */
-export function frame({ collection, version, question, step, round, id, report, cover }: Entry): string {
+export function frame({ collection, version, question, run, step, round, part, id, report, cover, size }: Entry): string {
   const spell = (...entries: unknown[]) => JSON.stringify({ collection, version, entries, pad: "" });
-  const whole = spell({ question, run: 0, step, round, part: 0, id: hex(id), report: base64(report!) });
-  const size = Math.max(2048, Math.ceil(whole.length / 1024) * 1024);
-  const text = cover ? spell() : whole;
+  const text = cover ? spell() : spell({ question, run, step, round, part, id: hex(id), report: base64(report!) });
   return `${text.slice(0, -2)}${"0".repeat(size - text.length)}"}`;
 }

@@ -1,49 +1,107 @@
 import { kindOf } from "./domain";
 import { check } from "./errors";
 import type { Code } from "./fields";
-import { exactly, integer } from "./spec";
+import { type Spec, exactly, integer } from "./spec";
+import type { Pairs } from "./ternary";
 
-export type View = (code: Code) => unknown;
+/** What of a value a question looks at. */
+export interface View {
+  /** What a mechanism of a family must read to fit it: so many codes, or numbers of a range; empty where none can. */
+  gives: string;
+  see(code: Code | Record<string, Code>): unknown;
+}
 
 const finite = (field: string, value: unknown): number => {
   check(Number.isFinite(value), field, "a finite number");
   return value as number;
 };
 
-/**
- * What of a value a question looks at (`protocols/view.py`). Total: no number at all counts as the lower end or the
- * first cell, never as an error or as silence, which would tell something.
- */
-export function readView(spec: unknown): View {
-  const kind = kindOf(spec);
-  if (kind === "whole") {
-    exactly("view", spec, "kind");
-    return (code) => code;
-  }
-  if (kind === "size") {
-    const most = Number(integer("most", exactly("view", spec, "kind most").most, 0, 2 ** 32));
-    return (code) => Math.min((code as number[]).length, most);
-  }
-  if (kind === "clipped") {
-    const given = exactly("view", spec, "high kind low");
-    const low = finite("low", given.low);
-    const high = finite("high", given.high);
-    check(low < high, "high", "a number above low");
-    return (code) => Math.min(Math.max(number(code, low), low), high);
-  }
-  check(kind === "binned", "view", "whole, size, clipped or binned");
-  const given = exactly("view", spec, "cells factor first kind");
-  const first = finite("first", given.first);
-  const factor = finite("factor", given.factor);
-  const cells = Number(integer("cells", given.cells, 2, 65536));
-  check(first > 0 && factor > 1, "view", "borders that grow");
-  return (code) => {
-    const seen = number(code, 0);
-    let cell = 0;
-    while (cell < cells - 1 && seen >= first * factor ** cell) cell++;
-    return cell;
-  };
-}
+const range = (given: Spec): [low: number, high: number] => {
+  const [low, high] = [finite("low", given.low), finite("high", given.high)];
+  check(low < high, "high", "a number above low");
+  return [low, high];
+};
 
-const number = (code: Code, otherwise: number): number =>
+const whole = (given: Spec, field: string, low: number, high: number) => Number(integer(field, given[field], low, high));
+
+const number = (code: unknown, otherwise: number): number =>
   typeof code === "number" && !Number.isNaN(code) ? code : otherwise;
+
+const list = (code: unknown): unknown[] => (Array.isArray(code) ? code : []);
+
+const clip = (code: unknown, low: number, high: number) => Math.min(Math.max(number(code, low), low), high);
+
+/**
+ * The views (`protocols/view.py`, `collection/views.py`): the fields of their specs, and how they look. Total: no number at
+ * all counts as the lower end or the first cell, never as an error or as silence, which would tell something.
+ */
+const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
+  whole: ["kind", () => ({ gives: "", see: (code) => code })],
+  field: ["kind name", ({ name }) => ({ gives: "", see: (codes) => (codes as Record<string, Code>)[name as string] })],
+  size: [
+    "kind most",
+    (given) => {
+      const most = whole(given, "most", 0, 2 ** 32);
+      return { gives: "", see: (code) => Math.min(list(code).length, most) };
+    },
+  ],
+  clipped: [
+    "high kind low",
+    (given) => {
+      const [low, high] = range(given);
+      return { gives: `${low} to ${high}`, see: (code) => clip(code, low, high) };
+    },
+  ],
+  binned: [
+    "cells factor first kind",
+    (given) => {
+      const [first, factor, cells] = [finite("first", given.first), finite("factor", given.factor), whole(given, "cells", 2, 65536)];
+      check(first > 0 && factor > 1, "view", "borders that grow");
+      return {
+        gives: `${cells}`,
+        see: (code) => {
+          const seen = number(code, 0);
+          let cell = 0;
+          while (cell < cells - 1 && seen >= first * factor ** cell) cell++;
+          return cell;
+        },
+      };
+    },
+  ],
+  among: [
+    "codes kind",
+    (given) => {
+      const codes = list(given.codes);
+      const rises = codes.every((code, at) => Number.isSafeInteger(code) && (code as number) > (at ? (codes[at - 1] as number) : -1));
+      check(codes.length && rises, "codes", "different integers of at least 0, in order");
+      return { gives: `${codes.length + 1}`, see: (code) => (codes.includes(code) ? codes.indexOf(code) : codes.length) };
+    },
+  ],
+  held: [
+    "high keys kind low",
+    (given) => {
+      const [low, high] = range(given);
+      const keys = whole(given, "keys", 1, 65536);
+      const scaled = (value: number) => clip(((clip(value, low, high) - low) / (high - low)) * 2 - 1, -1, 1);
+      return {
+        gives: "",
+        see: (code) => (list(code) as Pairs).filter(([key]) => key < keys).map(([key, value]) => [key, scaled(value)]),
+      };
+    },
+  ],
+  members: [
+    "items kind",
+    (given) => {
+      const items = whole(given, "items", 1, 2 ** 24);
+      return { gives: "", see: (code) => Array.from({ length: items }, (_, item) => Number(list(code).includes(item))) };
+    },
+  ],
+  on: ["kind", () => ({ gives: "", see: (code) => [Number(code === 1)] })],
+};
+
+export function readView(spec: unknown): View {
+  const kind = kindOf(spec) as string;
+  check(Object.hasOwn(VIEWS, kind), "view", `one of ${Object.keys(VIEWS)}`);
+  const [fields, read] = VIEWS[kind]!;
+  return read(exactly("view", spec, fields));
+}

@@ -1,10 +1,10 @@
 """Writing a collection: its file, what is checked, forecast and promised, and what a change of it breaks."""
 
-from hubbub.authoring.check import UnsafeCollection, check, open_collection
-from hubbub.authoring.finding import Finding
+from hubbub.authoring.check import check, open_collection
 from hubbub.authoring.forecast import forecast
 from hubbub.authoring.promise import promise
 from hubbub.authoring.toml import load_collection, read_collection
+from hubbub.collection.finding import Finding, UnsafeCollection
 
 __all__ = [
     "Finding",

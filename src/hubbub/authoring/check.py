@@ -5,26 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from hubbub.authoring.diff import changes
-from hubbub.authoring.finding import Finding
 from hubbub.authoring.rules import RULES
+from hubbub.collection.finding import Finding, UnsafeCollection
+from hubbub.collection.safety import unsafe_terms
 from hubbub.collection.sealing import open_sealed
 from hubbub.collection.spec import Collection
-from hubbub.core.errors import HubbubError
+from hubbub.questions import read_collection
 
-__all__ = ["UnsafeCollection", "check", "open_collection", "refuse_unsafe"]
+__all__ = ["check", "open_collection", "refuse_unsafe"]
 
 _ORDER = ("error", "warning", "note")
-
-
-class UnsafeCollection(HubbubError):
-    """A collection that is refused, with everything that is wrong with it."""
-
-    def __init__(self, findings: list[Finding]) -> None:
-        self.findings = findings
-        super().__init__("; ".join(f"{found.where}: {found.text}" for found in findings))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.findings,)
 
 
 def check(collection: Collection, against: Collection | None = None) -> list[Finding]:
@@ -38,6 +28,11 @@ def check(collection: Collection, against: Collection | None = None) -> list[Fin
         reports and not a year of them
     """
     found = [finding for rule in RULES for finding in rule(collection)]
+    known = [finding.where for finding in found if finding.level == "error"]
+    # What devices refuse, where no rule said it better.
+    found += [
+        finding for finding in unsafe_terms(collection) if not any(where.startswith(finding.where) for where in known)
+    ]
     if against is not None:
         found += changes(collection, against)
     return sorted(found, key=lambda finding: _ORDER.index(finding.level))
@@ -51,7 +46,7 @@ def refuse_unsafe(collection: Collection) -> Collection:
         >>> refuse_unsafe(read_collection(EXAMPLE.replace("= 1.0", "= 9.0")))
         Traceback (most recent call last):
             ...
-        hubbub.authoring.check.UnsafeCollection: questions.popular.epsilon: epsilon 9 can make an observer 99.99% ...
+        hubbub.collection.finding.UnsafeCollection: questions.popular.epsilon: epsilon 9 can make an observer 99.99% ...
     """
     errors = [finding for finding in check(collection) if finding.level == "error"]
     if errors:
@@ -60,13 +55,15 @@ def refuse_unsafe(collection: Collection) -> Collection:
 
 
 def open_collection(document: object, public: bytes | Any) -> Collection:
-    """The collection of a sealed document, as a device takes it: signed by a trusted key, well formed and safe.
+    """The collection of a sealed document with the kinds of its questions: signed, what they compile to, and safe.
+
+    A device opens it by `hubbub.collection.safety.open_collection`, which knows no kinds.
 
     Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> from hubbub.collection.sealing import Keys, seal
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> keys = Keys.new()
-        >>> open_collection(seal(read_collection(EXAMPLE).spec(), keys.private), keys.public).name
-        'themes'
+        >>> keys, collection = Keys.new(), load_collection(EXAMPLE)
+        >>> open_collection(seal(collection.spec(), keys.private), keys.public) == collection
+        True
     """
-    return refuse_unsafe(Collection.from_spec(open_sealed(document, public)))
+    return refuse_unsafe(read_collection(open_sealed(document, public)))

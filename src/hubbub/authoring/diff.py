@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hubbub.authoring.finding import Finding
-from hubbub.authoring.words import epsilon_text, listed
 from hubbub.collection.duration import shown
-from hubbub.collection.question import QuestionSpec
+from hubbub.collection.finding import Finding
+from hubbub.collection.safety import privacy_key
 from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, total_of
-from hubbub.core.domain import Categorical, Domain
-from hubbub.core.keyvalue import KeyValue
+from hubbub.core.domain import Domain
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.promise import Promise
+from hubbub.questions.base import Question
+from hubbub.questions.words import epsilon_text, listed
 
 __all__ = ["changes", "wider"]
 
@@ -41,7 +41,7 @@ def changes(new: Collection, old: Collection) -> Iterator[Finding]:
         *wider(new, old),
         *_fields(new, old),
         *_questions(new, old),
-        *_memos(new, old),
+        *_states(new, old),
         *_privacy(new, old),
         *_schedule(new, old),
         *_texts(new, old),
@@ -63,8 +63,7 @@ def wider(new: Collection, old: Collection) -> Iterator[Finding]:
         error: privacy.event: was promised at most epsilon 1 in 1 hour, and no longer is: people agreed to that; a wider
         promise is a new collection, under a new name
     """
-    units = {0: "user", 1: "event"}
-    pairs = [(f"privacy.{units.get(was.steps, 'window')}", was, new.promises) for was in old.promises]
+    pairs = [(privacy_key(was), was, new.promises) for was in old.promises]
     for name in sorted(new.questions.keys() & old.questions.keys()):
         now = new.terms[name].promises
         pairs += [(f"questions.{name}", was, now) for was in old.terms[name].promises]
@@ -122,8 +121,8 @@ def _fields(new: Collection, old: Collection) -> Iterator[Finding]:
 
 def _domain(before: Domain, after: Domain) -> str:
     breaks = "the releases of its questions cannot be joined with the earlier ones"
-    was, now = _names(before), _names(after)
-    if was is not None and now is not None and (was != now):
+    was, now = before.listed, after.listed
+    if was and now and was != now:
         gone = [name for name in was if name not in now]
         more = [name for name in now if name not in was]
         said = [f"no longer {listed(gone[:5])}"] if gone else []
@@ -131,12 +130,6 @@ def _domain(before: Domain, after: Domain) -> str:
         lost = "; programs that still record what is gone get an error" if gone else ""
         return f"{', '.join(said) or 'the names in another order'}: {breaks}{lost}"
     return f"from {_shown(before)} to {_shown(after)}: {breaks}"
-
-
-def _names(domain: Domain) -> tuple[str, ...] | None:
-    if isinstance(domain, Categorical):
-        return domain.names
-    return domain.keys if isinstance(domain, KeyValue) else None
 
 
 def _shown(domain: Domain) -> str:
@@ -163,7 +156,7 @@ def _questions(new: Collection, old: Collection) -> Iterator[Finding]:
             yield from _question(where, before, after)
 
 
-def _question(where: str, before: QuestionSpec, after: QuestionSpec) -> Iterator[Finding]:
+def _question(where: str, before: Question, after: Question) -> Iterator[Finding]:
     one, other = before.spec(), after.spec()
     for key in sorted(one.keys() | other.keys()):
         was, now = one.get(key), other.get(key)
@@ -171,7 +164,7 @@ def _question(where: str, before: QuestionSpec, after: QuestionSpec) -> Iterator
             continue
         if key == "title":
             yield Finding("note", f"{where}.title", "another text: nothing else breaks")
-        elif key in ("epsilon", "permanent") and isinstance(was, float) and isinstance(now, float):
+        elif key in before.limits() and isinstance(was, float) and isinstance(now, float):
             if now > was:
                 text = f"from {was:g} to {now:g}: a device that knows the older version does not go along"
                 yield Finding("warning", f"{where}.{key}", text)
@@ -186,35 +179,27 @@ def _question(where: str, before: QuestionSpec, after: QuestionSpec) -> Iterator
             )
 
 
-def _memos(new: Collection, old: Collection) -> Iterator[Finding]:
-    """Permanent answers are kept by field and mechanism: another of either needs new ones."""
+def _states(new: Collection, old: Collection) -> Iterator[Finding]:
+    """What devices keep from step to step goes on by mechanism and grid, and permanent answers by their account."""
     same_grid = (new.step_seconds, new.origin) == (old.step_seconds, old.origin)
-    for name, question in new.questions.items():
-        if question.kind != "changes" or name not in old.questions:
+    accounts = {terms.account for terms in old.terms.values()}
+    for name, terms in new.terms.items():
+        if not terms.state or name not in old.terms:
             continue
-        if not same_grid or new.terms[name].mechanisms != old.terms[name].mechanisms:
+        if cost_of(new, name).memo:
+            if terms.account not in accounts:
+                yield Finding(
+                    "warning",
+                    f"questions.{name}",
+                    f"needs new permanent answers, of epsilon {epsilon_text(terms.limit)} each, for which the older "
+                    "version kept nothing apart: only new devices answer it",
+                )
+        elif not same_grid or terms.mechanisms != old.terms[name].mechanisms:
             yield Finding(
                 "warning",
                 f"questions.{name}",
                 "devices that follow it are silent until a horizon of the older version is over, and then enrol anew",
             )
-    kept = {_memo(old, name) for name in old.questions}
-    for name, question in new.questions.items():
-        if question.kind == "memo" and name in old.questions and _memo(new, name) not in kept:
-            cost = epsilon_text(cost_of(new, name).each)
-            yield Finding(
-                "warning",
-                f"questions.{name}",
-                f"needs new permanent answers, of epsilon {cost} each, for which the older version kept nothing apart: "
-                "only new devices answer it",
-            )
-
-
-def _memo(collection: Collection, name: str) -> tuple[str, str] | None:
-    question = collection.questions[name]
-    if question.kind != "memo":
-        return None
-    return question.field, question.mechanism_for(collection.fields[question.field]).spec_id
 
 
 def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:

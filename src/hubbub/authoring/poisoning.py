@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
-from fractions import Fraction
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from hubbub.authoring.finding import Finding
-from hubbub.authoring.forecast import window_part
-from hubbub.authoring.words import rounded_up
-from hubbub.collection.asked import Words
-from hubbub.collection.keyed import Keyed
-from hubbub.collection.moving import Moves
-from hubbub.collection.question import QuestionSpec
+from hubbub.collection.finding import Finding
+from hubbub.collection.setting import Setting
 from hubbub.collection.spec import Collection
-from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue
-from hubbub.core.event import units_of
-from hubbub.core.influence import Influence
-from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.privacy.poisoning import FORGED, part_text, warns
-from hubbub.protocols.window import METHODS, Statistic
+from hubbub.questions.base import Question
+from hubbub.questions.words import rounded_up
 
 __all__ = ["Poisoning", "moved_far", "poisoning"]
 
@@ -85,7 +76,7 @@ class Poisoning:
         return f"{forged}{turns}, they can {moved} ({self.note})."
 
 
-def poisoning(question: QuestionSpec, domain: Domain, forged: float = FORGED) -> Poisoning:
+def poisoning(question: Question, setting: Setting, forged: float = FORGED) -> Poisoning:
     """How far the answers to a question can be moved, if that part of all devices is forged.
 
     A forged device sends whatever the format check accepts, in every step and to every ask. The numbers are exact for
@@ -93,23 +84,22 @@ def poisoning(question: QuestionSpec, domain: Domain, forged: float = FORGED) ->
 
     Example:
         >>> from hubbub import Ordinal
-        >>> spec = QuestionSpec(kind="histogram", field="theme", epsilon=1.0, mechanism="GRR")
-        >>> round(poisoning(spec, Ordinal(128)).up, 3)  # 128 values, and nothing recorded
+        >>> question = Question.make("histogram", field="theme", epsilon=1.0, mechanism="GRR")
+        >>> setting = Setting("popular", {"theme": Ordinal(128)}, 3600)  # 128 values, and nothing recorded
+        >>> round(poisoning(question, setting).up, 3)
         0.755
     """
     if isinstance(forged, bool) or not isinstance(forged, int | float) or not 0 < forged < 1:
         raise InvalidValue("forged", forged, "a part of all devices, between 0 and 1")
-    asked, units, share = question.question(domain), units_of(question.epsilon), window_part(question)
-    answer, unit = "any share", "share"
-    if asked.kind == "quantity":
-        answer, unit = f"{'the' if asked.size == 1 else 'any'} mean of {question.field}", question.field
-    influence = _influence(asked, int(units * share) if question.everyone else units)
+    shape, influence, answering = question.shape(setting), question.influence(setting), question.answering(setting)
+    answer = "any share"
+    if shape.unit != "share":
+        answer = f"{'the' if shape.size == 1 else 'any'} mean of {shape.unit}"
     if isinstance(influence, str):
-        return Poisoning(forged, forged, None, None, None, answer, unit, influence)
-    answering = 1.0 if question.everyone else share  # of the honest; forged devices answer whoever is asked
+        return Poisoning(forged, forged, None, None, None, answer, shape.unit, influence)
     part = forged if answering == 1 else forged / (forged + (1 - forged) * answering)
     up, down = influence.shift(part)
-    return Poisoning(forged, part, up, down, influence.weight, answer, unit, _note(question))
+    return Poisoning(forged, part, up, down, influence.weight, answer, shape.unit, question.influence_of(setting))
 
 
 def moved_far(collection: Collection) -> Iterator[Finding]:
@@ -121,51 +111,14 @@ def moved_far(collection: Collection) -> Iterator[Finding]:
         []
     """
     for name, question in collection.questions.items():
-        if question.mechanism is None:
+        setting, free = collection.setting(name), question.chosen_freely()
+        if free is None:
             continue
-        domain, free = collection.fields[question.field], replace(question, mechanism=None)
-        own, other = poisoning(question, domain).weight, poisoning(free, domain).weight
+        own, other = poisoning(question, setting).weight, poisoning(free, setting).weight
         if own is not None and other is not None and warns(own, other):
             yield Finding(
                 "warning",
                 f"questions.{name}.mechanism",
-                f"one forged report counts for {own:,.0f} people with {question.mechanism}, and for {other:,.1f} with "
-                f"{type(free.mechanism_for(domain)).__name__}, which is chosen where none is named",
+                f"one forged report counts for {own:,.0f} people with {question.made_by(setting)}, and for "
+                f"{other:,.1f} with {free.made_by(setting)}, which is chosen where none is named",
             )
-
-
-def _influence(asked: Statistic, units: int) -> Influence | str:
-    """What one forged report can say of any answer, for every kind of question; or why that is not known."""
-    if isinstance(asked, Words):
-        return "candidates share bits, and are told apart by regression, which is no mean over reports"
-    if isinstance(asked, Moves):
-        return "a forger chooses the level that fewest devices tell of, and can send signs without enrolling"
-    if isinstance(asked, Keyed):
-        if asked.of == "conditional":
-            return "the mean among holders is a ratio, and forged reports can bring what it is divided by near 0"
-        return _keyed_influence(asked, asked.mechanism(units))
-    influence = asked.mechanism(units).influence()
-    return "the estimate is no mean over reports" if influence is None else influence
-
-
-def _keyed_influence(asked: Keyed, mechanism: TernaryMechanism) -> Influence:
-    """Of a key's share, or of c share + h mean, which is what people have of the key on average."""
-    low, high = Fraction(asked.domain.low), Fraction(asked.domain.high)
-    middle, half = (low + high) / 2, (high - low) / 2
-    if asked.of == "frequency":
-        middle, half, low, high = Fraction(1), Fraction(0), Fraction(0), Fraction(1)
-    numbers = [
-        (middle and middle * mechanism.stands_for(plus, minus, "frequency"))
-        + (half and half * mechanism.stands_for(plus, minus, "mean"))
-        for plus, minus in mechanism.supports()
-    ]
-    # Somebody without the key counts as 0.
-    return Influence(min(numbers), max(numbers), min(low, Fraction(0)), max(high, Fraction(0)))
-
-
-def _note(question: QuestionSpec) -> str:
-    if question.kind != "stream":
-        return "every step"
-    if METHODS[str(question.method)].decide.__name__ in ("uniform", "sampling"):
-        return "every publication"
-    return "a publication; forged reports also sway when there is one and how it is smoothed, which is not bounded here"

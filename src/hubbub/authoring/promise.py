@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from textwrap import fill
 
-from hubbub.authoring.words import epsilon_text, listed, odds_text, sure_text
-from hubbub.collection.duration import every, shown, span
-from hubbub.collection.question import QuestionSpec
+from hubbub.collection.duration import shown, span
 from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
 from hubbub.collection.wire import json_size
-from hubbub.core.domain import Numeric, Sets, Strings
 from hubbub.core.event import UNITS_PER_EPSILON
-from hubbub.core.keyvalue import KeyValue
-from hubbub.mechanisms.memo.loloha import Loloha
-from hubbub.mechanisms.memo.memo import Memoised
-from hubbub.protocols.symbols import Symbols
+from hubbub.questions.words import epsilon_text, listed, sure_text
 
 __all__ = ["promise"]
 
@@ -43,7 +37,7 @@ def promise(collection: Collection, *, width: int | None = None) -> str:
 
 
 def _sent(collection: Collection) -> str:
-    names = listed(sorted({question.field for question in collection.questions.values()}))
+    names = listed(sorted({field for question in collection.questions.values() for field in question.reads()}))
     size = collection.frame_bytes
     return (
         f"Programs on this device record {names}. What they record stays on the device. What is sent are randomised "
@@ -64,63 +58,8 @@ def _cover(collection: Collection) -> str:
 
 
 def _question(collection: Collection, name: str) -> str:
-    question = collection.questions[name]
-    domain = collection.fields[question.field]
-    mechanism = question.mechanism_for(domain)
-    asks = f"{name}. {question.title or _default_title(question, domain)}"
-    step = every(collection.step_seconds)
-    if isinstance(mechanism, Memoised):
-        one, all_of_one = odds_text(mechanism.effective_epsilon), sure_text(mechanism.permanent_epsilon)
-        return (
-            f"{asks} One report {step}. The device draws a random answer for each value once, keeps it for good, and "
-            f"makes every report from it. One report is {one}. All reports of a value that does not change, together, "
-            f"over any time: {all_of_one} at most. Every new value costs as much again, until the limit for life; then "
-            "the device goes on with the last answer it has, because silence would tell that something changed. That a "
-            "value changed, and when, is not hidden: reports made from one answer can in time be told from those made "
-            "from another."
-        )
-    if isinstance(mechanism, Symbols):
-        return f"{asks} {_horizon(collection, mechanism)}"
-    if question.kind != "stream":
-        keyed = " It covers all keys together: which are held, and with what numbers."
-        covers = keyed if question.kind == "keyvalue" else ""
-        return f"{asks} One report {step}.{covers} It is {odds_text(mechanism.effective_epsilon)}."
-    assert question.w is not None
-    odds, window = odds_text(question.epsilon), span(question.w * collection.step_seconds)
-    if question.everyone:
-        return f"{asks} Reports {step}, each of which tells a part. Those of any {window}, together, are {odds}."
-    return (
-        f"{asks} At most one report in any {window}: devices take turns. When a device's turn comes follows from a "
-        f"secret of its own; whoever sees it answer knows that it was its turn. The report is {odds}."
-    )
-
-
-def _horizon(collection: Collection, symbols: Symbols) -> str:
-    steps, levels = symbols.steps, len(symbols.lengths)
-    lasts = span(steps * collection.step_seconds)
-    return (
-        f"For each {lasts} the device draws one of {levels} rhythms, without looking at its value, and reports in it, "
-        f"at most once {every(collection.step_seconds)}. What it tells are changes, at most {symbols.changes} of them; "
-        f"a value that changes more often is told as if it stayed where it was. All reports of one {lasts} together, "
-        f"on all that happened in it taken as one value, are {odds_text(symbols.effective_epsilon)}. After that it "
-        "begins anew, and spends as much again."
-    )
-
-
-_KEYED = {
-    "mean": "how much of each key have people on average",
-    "frequency": "how many have each key",
-    "conditional": "what is the mean of each key among those who have it",
-}
-
-
-def _default_title(question: QuestionSpec, domain: object) -> str:
-    what = {Numeric: "what is its mean", Sets: "how many items has it", Strings: "which texts are common"}
-    if question.kind in ("histogram", "memo") and isinstance(domain, Numeric):
-        return f"Of {question.field}: how is it spread?"
-    if isinstance(domain, KeyValue):
-        return f"Of {question.field}: {_KEYED[question.of or 'mean']}?"
-    return f"Of {question.field}: {what.get(type(domain), 'how common is each value')}?"
+    question, setting = collection.questions[name], collection.setting(name)
+    return f"{name}. {question.title or question.default_title(setting)} {question.sentence(setting)}"
 
 
 def _together(collection: Collection) -> str:
@@ -143,7 +82,7 @@ def _together(collection: Collection) -> str:
     )
     if budget.user is None:
         text += " There is no limit for life: a habit that lasts can be learned, of a single moment no more than this."
-    if any(question.kind == "memo" for question in collection.questions.values()):
+    if any(cost_of(collection, name).memo for name in collection.questions):
         text += " Of kept answers this counts which values they are of, not when one took the place of another."
     return text
 
@@ -153,33 +92,19 @@ def _sure(units: int) -> str:
 
 
 def _linked(collection: Collection) -> list[str]:
-    said: list[str] = []
-    rhythms: list[str] = []
-    for name, question in collection.questions.items():
-        mechanism = question.mechanism_for(collection.fields[question.field])
-        if isinstance(mechanism, Loloha):
-            said.append(
-                f"The reports of {name} carry the number of the device's hash function, one of "
-                f"{mechanism.functions:,}, which stays the same"
-            )
-        elif isinstance(mechanism, Symbols):
-            rhythms.append(
-                f"The reports of {name} carry their rhythm, one of {len(mechanism.lengths)}, the same for a whole "
-                "horizon: it was drawn without looking at any value, and tells of none."
-            )
-        elif isinstance(mechanism, Memoised):
-            said.append(f"The reports of {name} are made from one kept answer, and look alike under their noise")
-    rhythm = [f"Rhythms. {' '.join(rhythms)}"] if rhythms else []
-    if not said:
-        return rhythm
+    told = [question.linked(collection.setting(name)) for name, question in collection.questions.items()]
+    sentences = [sentence for sentence in told if sentence is not None]
+    if not sentences:
+        return []
     most = max(cost_of(collection, name).most for name in collection.questions)
-    return [
-        *rhythm,
-        f"Linked reports. {'. '.join(said)}: someone who collects many of them can tell that they may come from one "
-        f"device, and with enough of them that its value changed, and when. Which values those are, they tell by at "
-        f"most epsilon {epsilon_text(min(most, collection.budget.user or most))}, however often it changes; that it "
-        "changed has no such limit.",
-    ]
+    if most:
+        sentences.append(
+            "Someone who collects many reports made from kept answers can tell that they may come from one device, and "
+            "with enough of them that its value changed, and when. Which values those are, they tell by at most "
+            f"epsilon {epsilon_text(min(most, collection.budget.user or most))}, however often it changes; that it "
+            "changed has no such limit."
+        )
+    return [f"Linked reports. {' '.join(sentences)}"]
 
 
 def _who(collection: Collection) -> str:
@@ -192,7 +117,7 @@ def _who(collection: Collection) -> str:
 
 
 def _kept(collection: Collection) -> str:
-    names = [name for name, question in collection.questions.items() if question.keep_reports]
+    names = [name for name, question in collection.questions.items() if question.keeps]
     single = f"Reports of {listed(names)} are kept one by one, of other questions" if names else "Of reports"
     lasts = shown(collection.retention_days * 86400)
     return f"{single} only sums are kept; all of it is deleted {lasts} after its step. Published statistics stay."

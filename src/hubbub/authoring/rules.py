@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from hubbub.authoring.finding import Finding
 from hubbub.authoring.poisoning import moved_far
-from hubbub.authoring.words import epsilon_text, listed, sure_text
 from hubbub.collection.duration import every, shown
+from hubbub.collection.finding import Finding
+from hubbub.collection.safety import LARGEST_EPSILON, SMALLEST_BATCH, privacy_key
 from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, steps_a_year, total_of
-from hubbub.core.keyvalue import KeyValue
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE
+from hubbub.questions.words import epsilon_text, listed, sure_text
 
-__all__ = ["LARGEST_EPSILON", "RULES", "SMALLEST_BATCH"]
+__all__ = ["RULES"]
 
-LARGEST_EPSILON = 8.0
-SMALLEST_BATCH = 20
 _FINE_SECONDS = 60
 _LONG_DAYS = 365
 
@@ -33,9 +31,8 @@ def large_epsilon(collection: Collection) -> Iterator[Finding]:
     reason = collection.overrides.get("epsilon_above_8")
     above = False
     for name, question in collection.questions.items():
-        for key in ("epsilon", "permanent"):
-            epsilon = getattr(question, key)
-            if epsilon is None or epsilon <= LARGEST_EPSILON:
+        for key, epsilon in question.limits().items():
+            if epsilon <= LARGEST_EPSILON:
                 continue
             above = True
             where = f"questions.{name}.{key}"
@@ -97,18 +94,16 @@ def never_answered(collection: Collection) -> Iterator[Finding]:
         >>> list(never_answered(read_collection(EXAMPLE)))
         []
     """
-    units = {0: "user", 1: "event"}
     for name, terms in collection.terms.items():
-        cost = cost_of(collection, name).each
         for promise in collection.promises:
             part = promise.parts.get(terms.account, 0)
             # Where even all of the limit is too little, `fits_the_budget` says so.
-            if part < cost <= promise.limit and total_of(collection, promise.steps or 1) <= promise.limit:
+            if part < terms.limit <= promise.limit and total_of(collection, promise.steps or 1) <= promise.limit:
                 yield Finding(
                     "error",
-                    f"privacy.{units.get(promise.steps, 'window')}",
+                    privacy_key(promise),
                     f"of epsilon {epsilon_text(promise.limit)}, {epsilon_text(part)} is kept for {name}, which costs "
-                    f"{epsilon_text(cost)}: it would never be answered; raise the limit",
+                    f"{epsilon_text(terms.limit)}: it would never be answered; raise the limit",
                 )
 
 
@@ -151,25 +146,18 @@ def lifetime(collection: Collection) -> Iterator[Finding]:
 
 
 def small_arcs(collection: Collection) -> Iterator[Finding]:
-    """Devices must accept the arcs that a stream asks."""
-    for name, question in collection.questions.items():
-        if question.everyone:
-            continue
-        ask = next(collection.protocol(name))
-        if isinstance(ask, Ask) and ask.cohort.length < collection.minimum_arc:
-            yield Finding(
-                "error",
-                f"questions.{name}.w",
-                f"{question.method} asks {100 * ask.cohort.share:.3g}% of the devices at a time, and they refuse less "
-                f"than {100 * collection.minimum_arc / CIRCLE:.3g}%: shorten the window, or lower privacy.minimum_arc",
-            )
-        elif question.method == "LPD":
-            yield Finding(
-                "note",
-                f"questions.{name}.method",
-                "every publication of a window asks half of those left: one that falls below privacy.minimum_arc goes "
-                "unanswered, and an earlier release stands in; LPA does not shrink",
-            )
+    """Devices must accept the arcs that a question asks first."""
+    for name in collection.questions:
+        first = next(collection.protocol(name))
+        for ask in first if isinstance(first, list) else [first]:
+            if isinstance(ask, Ask) and ask.cohort.length < collection.minimum_arc:
+                yield Finding(
+                    "error",
+                    f"questions.{name}",
+                    f"asks {100 * ask.cohort.share:.3g}% of the devices at a time, and they refuse less than "
+                    f"{100 * collection.minimum_arc / CIRCLE:.3g}%: ask more at once (a stream by a shorter window), "
+                    "or lower privacy.minimum_arc",
+                )
 
 
 def unread_fields(collection: Collection) -> Iterator[Finding]:
@@ -181,7 +169,7 @@ def unread_fields(collection: Collection) -> Iterator[Finding]:
         >>> [found.where for found in unread_fields(read_collection(more))]
         ['fields.age']
     """
-    read = {question.field for question in collection.questions.values()}
+    read = {field for question in collection.questions.values() for field in question.reads()}
     for name in collection.fields:
         if name not in read:
             yield Finding("warning", f"fields.{name}", "no question reads it: it never leaves the device")
@@ -190,7 +178,7 @@ def unread_fields(collection: Collection) -> Iterator[Finding]:
 def one_field_twice(collection: Collection) -> Iterator[Finding]:
     """Several questions of one field add up."""
     for field in collection.fields:
-        names = [name for name, question in collection.questions.items() if question.field == field]
+        names = [name for name, question in collection.questions.items() if field in question.reads()]
         if len(names) > 1:
             yield Finding(
                 "note", f"fields.{field}", f"{listed(names)} read it: what they tell about it adds up, as budgeted"
@@ -213,74 +201,17 @@ def timing(collection: Collection) -> Iterator[Finding]:
         yield Finding("warning", "schedule.retention", "reports are kept for more than a year: is it needed?")
 
 
-def linkable(collection: Collection) -> Iterator[Finding]:
-    """Memoised reports can be told to come from one device."""
-    for name, question in collection.questions.items():
-        if question.kind == "memo":
-            yield Finding(
-                "note",
-                f"questions.{name}",
-                "its reports can be linked: a device's permanent answer is the same in all of them, under the noise",
-            )
-
-
-def kept_reports(collection: Collection) -> Iterator[Finding]:
-    """Single reports that are kept are said to be.
+def of_the_kinds(collection: Collection) -> Iterator[Finding]:
+    """What the kinds of the questions have to say.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> [found.where for found in kept_reports(read_collection(EXAMPLE + "keep_reports = true"))]
-        ['questions.popular.keep_reports']
-    """
-    for name, question in collection.questions.items():
-        if question.keep_reports:
-            lasts = shown(collection.retention_days * 86400)
-            yield Finding(
-                "note",
-                f"questions.{name}.keep_reports",
-                f"its reports are kept one by one for {lasts} after their step, and people are told so; without it "
-                "only their sum is kept",
-            )
-
-
-def few_keys(collection: Collection) -> Iterator[Finding]:
-    """Where people may hold more keys than a report tells of, some are drawn: that is biased, and said to be.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> list(few_keys(read_collection(EXAMPLE)))
+        >>> list(of_the_kinds(read_collection(EXAMPLE)))
         []
     """
     for name, question in collection.questions.items():
-        domain = collection.fields[question.field]
-        if isinstance(domain, KeyValue) and question.sparsity is not None and question.sparsity < domain.most:
-            yield Finding(
-                "warning",
-                f"questions.{name}.sparsity",
-                f"a device may hold {domain.most:,} keys, and tells of {question.sparsity:,}: of more, as many are "
-                "drawn, so that what is told of keys held beside many others is too small",
-            )
-
-
-def few_changes(collection: Collection) -> Iterator[Finding]:
-    """Of a value that changes more often than is told, the rest is not told.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> list(few_changes(read_collection(EXAMPLE)))
-        []
-    """
-    for name, question in collection.questions.items():
-        if question.kind != "changes":
-            continue
-        assert question.steps is not None
-        lasts = shown(question.steps * collection.step_seconds)
-        yield Finding(
-            "note",
-            f"questions.{name}.changes",
-            f"a device tells of {question.changes} changes in {lasts}, and then as if its value stayed: more of them "
-            "cost accuracy, fewer hide what moves",
-        )
+        for finding in question.findings(collection.setting(name)):
+            yield finding._replace(where=f"questions.{name}.{finding.where}".rstrip("."))
 
 
 def cover(collection: Collection) -> Iterator[Finding]:
@@ -293,7 +224,9 @@ def cover(collection: Collection) -> Iterator[Finding]:
         ...     print(found.text)
         every device sends 1,024 bytes for every ask, whether it answers or not
     """
-    turns = [name for name, question in collection.questions.items() if not question.everyone]
+    turns = [
+        name for name, question in collection.questions.items() if not question.shape(collection.setting(name)).everyone
+    ]
     if collection.cover:
         size = f"{collection.frame_bytes:,}"
         yield Finding(
@@ -322,10 +255,7 @@ RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     unread_fields,
     one_field_twice,
     timing,
-    linkable,
-    few_keys,
-    few_changes,
+    of_the_kinds,
     cover,
-    kept_reports,
     moved_far,
 )

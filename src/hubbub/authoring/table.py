@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from hubbub.core.errors import InvalidValue
+from hubbub.questions.keys import NOTHING
 
 __all__ = ["Table"]
 
@@ -50,7 +51,7 @@ class Table:
                 return default
             close = get_close_matches(key, [name for name in self._given if name not in self._read], n=1)
             hint = f" (is {close[0]} meant for it?)" if close else ""
-            raise InvalidValue(self.at(key), _Nothing(), _WORDS[kind] + hint)
+            raise InvalidValue(self.at(key), NOTHING, _WORDS[kind] + hint)
         value: Any = self._given[key]
         if kind is float and type(value) is int:
             value = float(value)
@@ -93,8 +94,3 @@ class Table:
                 close = get_close_matches(key, self._read, n=1)
                 hint = f" (did you mean {close[0]}?)" if close else ""
                 raise InvalidValue(self.at(key), value, f"nothing: there is no such key here{hint}")
-
-
-class _Nothing:
-    def __repr__(self) -> str:
-        return "nothing"

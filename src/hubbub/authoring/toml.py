@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin, get_type_hints
 
 from hubbub.authoring import rewrite
 from hubbub.authoring.check import refuse_unsafe
 from hubbub.authoring.table import Table
 from hubbub.collection.duration import seconds_of
 from hubbub.collection.locate import at
-from hubbub.collection.question import QuestionSpec
 from hubbub.collection.spec import Collection
-from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
+from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue
-from hubbub.core.keyvalue import KeyValue
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.cohort import CIRCLE
+from hubbub.questions import Question
 
 __all__ = ["EXAMPLE", "load_collection", "read_collection"]
 
@@ -44,14 +44,6 @@ field = "theme"
 epsilon = 1.0
 """
 """The smallest collection there is."""
-
-_KINDS: dict[str, tuple[type[Domain], dict[str, type]]] = {
-    "categorical": (Categorical, {"names": list}),
-    "ordinal": (Ordinal, {"size": int}),
-    "numeric": (Numeric, {"low": float, "high": float, "cells": int}),
-    "strings": (Strings, {"longest": int}),
-    "keyvalue": (KeyValue, {"keys": list, "low": float, "high": float, "most": int}),
-}
 
 
 def load_collection(source: str | Path) -> Collection:
@@ -174,37 +166,24 @@ def _budget(privacy: Table) -> Budget:
 
 
 def _field(table: Table) -> Domain:
+    """A field: its keys are those of the domain's class."""
     kind = table.take("kind", str)
-    if kind == "sets":
-        build: type[Domain] = Sets
-        given: dict[str, Any] = {"items": _field(table.table("items")), "most": table.take("most", int)}
-    elif kind in _KINDS:
-        build, keys = _KINDS[kind]
-        given = {key: table.take(key, wanted) for key, wanted in keys.items()}
-    else:
-        raise InvalidValue(table.at("kind"), kind, f"one of {', '.join(_KINDS)}, sets")
+    if kind not in Domain.kinds:
+        raise InvalidValue(table.at("kind"), kind, f"one of {', '.join(sorted(Domain.kinds))}")
+    build = Domain.kinds[kind]
+    given = {part.name: _value(table, part.name, get_type_hints(build)[part.name]) for part in fields(build)}  # type: ignore[arg-type]
     table.finish()
-    with at(table.place, domain="names" if kind == "categorical" else "size"):
+    with at(table.place, domain="names" if "names" in given else "size"):
         return build(**given)
 
 
-def _question(table: Table) -> QuestionSpec:
-    given: dict[str, Any] = {
-        "kind": table.take("kind", str),
-        "field": table.take("field", str),
-        "epsilon": table.take("epsilon", float),
-        "title": table.take("title", str, ""),
-        "method": table.take("method", str, None),
-        "w": table.take("w", int, None),
-        "permanent": table.take("permanent", float, None),
-        "steps": table.take("steps", int, None),
-        "changes": table.take("changes", int, None),
-        "mechanism": table.take("mechanism", str, None),
-        "of": table.take("of", str, None),
-        "sparsity": table.take("sparsity", int, None),
-        "candidates": table.take("candidates", list, []),
-        "keep_reports": table.take("keep_reports", bool, False),
-    }
-    table.finish()
+def _value(table: Table, key: str, hint: Any) -> Any:
+    if hint is Domain:
+        return _field(table.table(key))
+    return table.take(key, list if get_origin(hint) is tuple else hint)
+
+
+def _question(table: Table) -> Question:
+    kind = table.take("kind", str)
     with at(table.place):
-        return QuestionSpec(**given)
+        return Question.make(kind, **table.rest())

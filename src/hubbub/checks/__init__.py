@@ -1,6 +1,7 @@
 """The public contract suite: given any mechanism, it verifies that the contract holds.
 
-It is applied to every registered mechanism, and to yours with `run_checks(mechanism)`. The exact checks leave no
+It is applied to every registered mechanism, and to yours with `run_checks(mechanism)`, or in pytest with one line,
+`test_contract = contract_tests(YourMechanism)`. The exact checks leave no
 doubt; a statistical one gives a false alarm once in a million (the interval's coverage: once in ten thousand).
 
 Example:
@@ -11,8 +12,9 @@ Example:
     True
 """
 
+from hubbub.checks.contract_tests import contract_tests
 from hubbub.checks.failure import CheckFailed
-from hubbub.checks.suite import CHECKS, Check, checks_for, run_checks
+from hubbub.checks.suite import CHECKS, STATISTICAL, Check, checks_for, run_checks
 from hubbub.checks.values import some_values
 
-__all__ = ["CHECKS", "Check", "CheckFailed", "checks_for", "run_checks", "some_values"]
+__all__ = ["CHECKS", "STATISTICAL", "Check", "CheckFailed", "checks_for", "contract_tests", "run_checks", "some_values"]

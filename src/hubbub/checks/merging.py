@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from hubbub.checks.failure import require, require_refusal
-from hubbub.checks.values import candidates_for, some_values
+from hubbub.checks.values import candidates_for, some_reports
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Mechanism, Reporting
 
 __all__ = ["check_empty", "check_merge_laws", "check_round_trip"]
 
 
-def check_merge_laws(mechanism: Mechanism, rng_seed: int = 1) -> None:
+def check_merge_laws(mechanism: Reporting, rng_seed: int = 1) -> None:
     """Sketches merge in any order to the same bytes, those of the sketch of all reports; `empty()` adds nothing.
 
     Example:
@@ -21,7 +21,7 @@ def check_merge_laws(mechanism: Mechanism, rng_seed: int = 1) -> None:
         >>> check_merge_laws(GRR(epsilon=1.0, domain=3))
     """
     rng = Random(seed=rng_seed)
-    reports = mechanism.randomize(some_values(mechanism, 60, rng), rng)
+    reports = some_reports(mechanism, 60, rng)
     batches = reports[:10], reports[10:27], reports[27:]
     a, b, c = (mechanism.accumulate(batch) for batch in batches)
     whole = mechanism.accumulate(reports)
@@ -42,7 +42,7 @@ def check_merge_laws(mechanism: Mechanism, rng_seed: int = 1) -> None:
         )
 
 
-def check_round_trip(mechanism: Mechanism, rng_seed: int = 1) -> None:
+def check_round_trip(mechanism: Reporting, rng_seed: int = 1) -> None:
     """Reports and sketches come back from their bytes; a report is as large as `report_bytes` says.
 
     Example:
@@ -50,7 +50,7 @@ def check_round_trip(mechanism: Mechanism, rng_seed: int = 1) -> None:
         >>> check_round_trip(GRR(epsilon=1.0, domain=3))
     """
     rng = Random(seed=rng_seed)
-    reports = mechanism.randomize(some_values(mechanism, 20, rng), rng)
+    reports = some_reports(mechanism, 20, rng)
     back = Reports.from_bytes(reports.to_bytes())
     require(back == reports and back.to_bytes() == reports.to_bytes(), "reports do not come back from their bytes")
     sketch = mechanism.accumulate(reports)

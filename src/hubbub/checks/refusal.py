@@ -9,26 +9,26 @@ import numpy as np
 
 from hubbub.checks.draws import CountingRandom
 from hubbub.checks.failure import require, require_refusal
-from hubbub.checks.values import bad_batches, candidates_for, some_values
+from hubbub.checks.values import bad_batches, candidates_for, some_reports, some_values
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Mechanism, Reporting
 
 __all__ = ["check_bad_values", "check_foreign", "check_hostile_columns"]
 
 _FOREIGN = "f" * 32
 
 
-def check_foreign(mechanism: Mechanism, rng_seed: int = 1) -> None:
+def check_foreign(mechanism: Reporting, rng_seed: int = 1) -> None:
     """Reports and sketches of another spec are refused with SpecMismatch, and so is merging with them.
 
     Example:
         >>> from hubbub import GRR
         >>> check_foreign(GRR(epsilon=1.0, domain=3))
     """
-    reports = _reports(mechanism, 12, Random(seed=rng_seed))
+    reports = some_reports(mechanism, 12, Random(seed=rng_seed))
     sketch = mechanism.accumulate(reports)
     foreign = Reports(_FOREIGN, public=reports.public, private=reports.private)
     stranger = Sketch(_FOREIGN, sketch.n, sketch.counts)
@@ -60,14 +60,14 @@ def check_bad_values(mechanism: Mechanism, rng_seed: int = 1) -> None:
     require(mechanism.randomize(values, rng) == wanted, "after a refusal the same bytes give other reports")
 
 
-def check_hostile_columns(mechanism: Mechanism, rng_seed: int = 1) -> None:
+def check_hostile_columns(mechanism: Reporting, rng_seed: int = 1) -> None:
     """Reports that no client can have made are refused: columns of another type, shape, name or range.
 
     Example:
         >>> from hubbub import GRR
         >>> check_hostile_columns(GRR(epsilon=1.0, domain=3))
     """
-    reports = _reports(mechanism, 12, Random(seed=rng_seed))
+    reports = some_reports(mechanism, 12, Random(seed=rng_seed))
     sketch = mechanism.accumulate(reports)
     for what, columns in _hostile(mechanism, reports):
         hostile = Reports(mechanism.spec_id, **columns)
@@ -75,11 +75,7 @@ def check_hostile_columns(mechanism: Mechanism, rng_seed: int = 1) -> None:
     require(mechanism.accumulate(reports) == sketch, "after a refusal the same reports give another sketch")
 
 
-def _reports(mechanism: Mechanism, n: int, rng: Random) -> Reports:
-    return mechanism.randomize(some_values(mechanism, n, rng), rng)
-
-
-def _hostile(mechanism: Mechanism, reports: Reports) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
+def _hostile(mechanism: Reporting, reports: Reports) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
     good = {"public": dict(reports.public), "private": dict(reports.private)}
     other = {"public": "private", "private": "public"}
     surplus = np.zeros(len(reports), dtype=np.uint8)

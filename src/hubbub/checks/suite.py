@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from hubbub.checks.aliasing import check_no_aliasing
 from hubbub.checks.draws import check_batch_is_singles, check_draws, check_public_part
 from hubbub.checks.enumeration import covers_every_value, public_rows
 from hubbub.checks.estimator import check_bias_declared, check_coverage, check_linear, check_unbiased, check_variance
 from hubbub.checks.failure import CheckFailed
+from hubbub.checks.heuristic import check_heuristic_error, heuristics
 from hubbub.checks.influence import check_influence, influences
 from hubbub.checks.merging import check_empty, check_merge_laws, check_round_trip
 from hubbub.checks.probability import (
@@ -30,12 +31,22 @@ from hubbub.checks.spec import (
     check_spec_fields,
     check_spec_round_trip,
 )
+from hubbub.checks.stateful import (
+    check_state_batches,
+    check_state_bytes,
+    check_state_price,
+    check_state_silence,
+    check_transcript_epsilon,
+    check_transcripts,
+    transcribed,
+)
 from hubbub.checks.values import truth_of
 from hubbub.core.random import Random
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Mechanism, Reporting
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.mechanisms.stateful import Stateful
 
-__all__ = ["CHECKS", "Check", "checks_for", "run_checks"]
+__all__ = ["CHECKS", "STATISTICAL", "Check", "checks_for", "run_checks"]
 
 
 class Check(Protocol):
@@ -43,7 +54,7 @@ class Check(Protocol):
 
     __name__: str
 
-    def __call__(self, mechanism: Mechanism, rng_seed: int = 1) -> None: ...
+    def __call__(self, mechanism: Any, rng_seed: int = 1) -> None: ...
 
 
 CHECKS: tuple[Check, ...] = (
@@ -77,15 +88,40 @@ CHECKS: tuple[Check, ...] = (
     check_support,
     check_weights,
     check_of_population,
+    check_transcript_epsilon,
+    check_transcripts,
+    check_state_batches,
+    check_state_price,
+    check_state_silence,
+    check_state_bytes,
+    check_heuristic_error,
 )
 """Every check, the exact ones first."""
 
+STATISTICAL: frozenset[Check] = frozenset(
+    {
+        check_sampler,
+        check_public_part,
+        check_unbiased,
+        check_variance,
+        check_coverage,
+        check_linear,
+        check_support,
+        check_weights,
+        check_of_population,
+        check_heuristic_error,
+    }
+)
+"""Those that look at many random reports, and take the longest."""
 
-def checks_for(mechanism: Mechanism) -> tuple[Check, ...]:
+
+def checks_for(mechanism: Reporting) -> tuple[Check, ...]:
     """The checks that apply to a mechanism.
 
     Those that enumerate outputs need outputs that can be listed, and those of the estimator a mechanism whose bias
-    is "none". A class opts out of any other by name and with a reason, in `skip_checks: ClassVar[dict[str, str]]`.
+    is "none". Those of states are for mechanisms that remember; one whose reports are never made afresh has these, and
+    those of specs and reports. A class opts out of any other by name and with a reason, in
+    `skip_checks: ClassVar[dict[str, str]]`.
 
     Example:
         >>> from hubbub import GRR
@@ -96,12 +132,10 @@ def checks_for(mechanism: Mechanism) -> tuple[Check, ...]:
     unknown = set(skipped) - {check.__name__ for check in CHECKS}
     if unknown:
         raise CheckFailed(f"{type(mechanism).__name__}.skip_checks names no check: {', '.join(sorted(unknown))}")
-    return tuple(
-        check for check in CHECKS if check.__name__ not in skipped and _WHERE.get(check.__name__, _always)(mechanism)
-    )
+    return tuple(check for check in CHECKS if check.__name__ not in skipped and _applies(check, mechanism))
 
 
-def run_checks(mechanism: Mechanism, rng_seed: int = 1) -> tuple[str, ...]:
+def run_checks(mechanism: Reporting, rng_seed: int = 1) -> tuple[str, ...]:
     """Run every check that applies, and return their names; the first that fails raises CheckFailed.
 
     Example:
@@ -120,8 +154,13 @@ def run_checks(mechanism: Mechanism, rng_seed: int = 1) -> tuple[str, ...]:
     return tuple(check.__name__ for check in checks)
 
 
-def _always(mechanism: Mechanism) -> bool:
-    return True
+def _applies(check: Check, mechanism: Reporting) -> bool:
+    if check in _OF_STATES:
+        return isinstance(mechanism, Stateful) and (check not in _OF_TRANSCRIPTS or transcribed(mechanism) > 0)
+    if not isinstance(mechanism, Mechanism):
+        return check in _OF_REPORTS
+    where = _WHERE.get(check.__name__)
+    return where is None or where(mechanism)
 
 
 def _enumerable(mechanism: Mechanism) -> bool:
@@ -136,6 +175,22 @@ def _unbiased(mechanism: Mechanism) -> bool:
     return mechanism.bias == "none" and truth_of(mechanism, mechanism.example_values(1)) is not None
 
 
+_OF_REPORTS = frozenset(
+    {
+        check_spec_round_trip,
+        check_spec_fields,
+        check_frozen,
+        check_effective_epsilon,
+        check_hostile_spec,
+        check_merge_laws,
+        check_round_trip,
+        check_foreign,
+        check_hostile_columns,
+        check_event,
+    }
+)
+_OF_TRANSCRIPTS = frozenset({check_transcript_epsilon, check_transcripts})
+_OF_STATES = _OF_TRANSCRIPTS | {check_state_batches, check_state_price, check_state_silence, check_state_bytes}
 _WHERE: dict[str, Callable[[Mechanism], bool]] = {
     "check_normalised": _enumerable,
     "check_exact_epsilon": _enumerable,
@@ -149,4 +204,5 @@ _WHERE: dict[str, Callable[[Mechanism], bool]] = {
     "check_support": _is_oracle,
     "check_weights": lambda mechanism: _is_oracle(mechanism) and mechanism.bias == "none",
     "check_of_population": _unbiased,
+    "check_heuristic_error": lambda mechanism: any(heuristics(mechanism)),
 }

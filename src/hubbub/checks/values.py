@@ -11,15 +11,26 @@ from numpy.typing import NDArray
 from hubbub.core.domain import WORDS, Categorical, Domain, Numeric, Ordinal, Sets, Strings
 from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
+from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.ternary import as_ternary
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Mechanism, Reporting
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.numeric.mean import MeanMechanism
+from hubbub.mechanisms.stateful import Stateful
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.privacy.probes import domain_of
 
-__all__ = ["bad_batches", "candidates_for", "estimated", "range_of", "some_values", "take", "truth_of"]
+__all__ = [
+    "bad_batches",
+    "candidates_for",
+    "estimated",
+    "range_of",
+    "some_reports",
+    "some_values",
+    "take",
+    "truth_of",
+]
 
 
 def range_of(mechanism: Mechanism) -> tuple[float, float] | None:
@@ -34,7 +45,7 @@ def range_of(mechanism: Mechanism) -> tuple[float, float] | None:
     return (low, high) if isinstance(low, float) and isinstance(high, float) else None
 
 
-def some_values(mechanism: Mechanism, n: int, rng: Random) -> Any:
+def some_values(mechanism: Reporting, n: int, rng: Random) -> Any:
     """A population of n, in random order: common values, rare ones, and about half that nobody holds.
 
     Example:
@@ -48,6 +59,23 @@ def some_values(mechanism: Mechanism, n: int, rng: Random) -> Any:
     borders = np.round(np.cumsum(weights) / weights.sum() * n).astype(np.int64)
     index = np.searchsorted(borders, np.arange(n), side="right")[rng.permutation(n)]
     return take(held, index)
+
+
+def some_reports(mechanism: Reporting, n: int, rng: Random) -> Reports:
+    """Reports of such a population: each made afresh, or the first that a device makes from its state.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> len(some_reports(GRR(epsilon=1.0, domain=4), 6, Random(seed=1)))
+        6
+    """
+    values = some_values(mechanism, n, rng)
+    if isinstance(mechanism, Mechanism):
+        return mechanism.randomize(values, rng)
+    assert isinstance(mechanism, Stateful)
+    everyone = np.ones(n, dtype=bool)
+    states, reports, speaks = mechanism.step(mechanism.enroll(n, rng), 0, values, rng, everyone)
+    return mechanism.with_enrolment(states, reports, speaks, everyone)[0]
 
 
 def take(values: list[Any], index: NDArray[Any]) -> Any:
@@ -85,7 +113,7 @@ def truth_of(mechanism: Mechanism, values: Any) -> NDArray[np.float64] | None:
     return np.bincount(codes, minlength=mechanism.size) / len(codes)
 
 
-def candidates_for(mechanism: Mechanism) -> list[Any] | None:
+def candidates_for(mechanism: Reporting) -> list[Any] | None:
     """What to ask `estimate` about: words where the domain is open, nothing elsewhere.
 
     Example:

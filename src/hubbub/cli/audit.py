@@ -73,7 +73,7 @@ def _named(name: str, epsilon: float | None, domain: int | None, montecarlo: int
 def _all(epsilon: float | None, domain: int | None, montecarlo: int) -> list[Audit]:
     """Every mechanism at every setting; the samplers are tested at one setting each, which takes longer."""
     from hubbub.cli.output import progress
-    from hubbub.mechanisms import MECHANISMS
+    from hubbub.mechanisms import randomizers
     from hubbub.privacy.audit_all import audit_all
 
     settings: dict[str, Any] = {}
@@ -85,9 +85,9 @@ def _all(epsilon: float | None, domain: int | None, montecarlo: int) -> list[Aud
         found = list(audit_all(**settings, progress=follow))
     if montecarlo:
         with progress("sampling") as follow:
-            for done, name in enumerate(MECHANISMS, start=1):
+            for done, name in enumerate(randomizers(), start=1):
                 found.append(_named(name, epsilon, None, montecarlo, default=_DOMAIN if domain is None else domain))
-                follow(done, len(MECHANISMS))
+                follow(done, len(randomizers()))
     return found
 
 

@@ -12,7 +12,7 @@ from hubbub.cli.options import AsJson
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hubbub.authoring.finding import Finding
+    from hubbub.collection.finding import Finding
 
 __all__ = ["check"]
 
@@ -41,8 +41,7 @@ def check(
     found = examine(collection, against=None if against is None else read_collection(against))
     part = FORGED if forged is None else forged
     moved = {
-        name: poisoning(question, collection.fields[question.field], part)
-        for name, question in collection.questions.items()
+        name: poisoning(question, collection.setting(name), part) for name, question in collection.questions.items()
     }
     refused = any(finding.level == "error" for finding in found)
     if as_json:

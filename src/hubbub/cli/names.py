@@ -54,14 +54,14 @@ def mechanism_of(name: str, *, epsilon: float, domain: int | None, default: int)
         'GRR'
     """
     from hubbub.core.domain import Strings, as_domain
-    from hubbub.mechanisms import MECHANISMS
+    from hubbub.mechanisms import randomizers
     from hubbub.mechanisms.frequency.adaptive import adaptive
 
-    name = named("mechanism", name, [*MECHANISMS, ADAPTIVE])
+    name = named("mechanism", name, [*randomizers(), ADAPTIVE])
     size = default if domain is None else domain
     if name == ADAPTIVE:
         return adaptive(epsilon=epsilon, domain=size)
-    kind: type[Any] = MECHANISMS[name]
+    kind: type[Any] = randomizers()[name]
     required = [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
     given = {field: getattr(next(kind.examples()), field) for field in required if field != "epsilon"}
     if domain is not None and not any(field.name == "domain" for field in fields(kind)):

@@ -27,8 +27,7 @@ def plan_file(path: Path, *, forged: float, as_json: bool) -> None:
     collection = read_collection(path)
     rows = forecast(collection)
     moved = {
-        name: poisoning(question, collection.fields[question.field], forged)
-        for name, question in collection.questions.items()
+        name: poisoning(question, collection.setting(name), forged) for name, question in collection.questions.items()
     }
     year = total_of(collection, steps_a_year(collection)) / UNITS_PER_EPSILON
     user = None if collection.budget.user is None else collection.budget.user / UNITS_PER_EPSILON

@@ -67,10 +67,10 @@ def serve(
     from hubbub.service.exposure import open_secrets, public_address
     from hubbub.service.limits import Ceilings, ConnectionLimits, Limits, SenderLimits
     from hubbub.service.logs import log, set_up
+    from hubbub.service.question_run import ReplayMismatch
     from hubbub.service.senders import read_secret
     from hubbub.service.server import KeyFolder, bind, run
     from hubbub.service.store import open_store
-    from hubbub.service.talk import ReplayMismatch
     from hubbub.service.trusted_clock import TrustedClock, hold_for
 
     set_up()
@@ -90,7 +90,7 @@ def serve(
     if metrics_port is not None:
         sockets.append(bind(host, metrics_port))
     files = reports or beside(store)
-    keeps = any(question.keep_reports for one in loaded for question in one.questions.values())
+    keeps = any(question.keeps for one in loaded for question in one.questions.values())
     archive = Archive(files) if keeps or files.exists() else None
     kept = open_store(store)
     clock = TrustedClock(kept.clock(), hold=hold_for(loaded) if clock_hold is None else clock_hold)

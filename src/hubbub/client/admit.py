@@ -1,33 +1,20 @@
-"""Which asks a client goes along with. Nothing here looks at a value: what is refused tells nothing about one."""
+"""Which asks a client goes along with, and when. Nothing here looks at a value, so nothing here tells of one."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from hubbub.client.documents import Published, Refused
 from hubbub.collection import Collection
+from hubbub.collection.admits import admits, admits_parts
 
-__all__ = ["admit", "on_arc", "phase_of"]
-
-
-def phase_of(collection: Collection, question: str, step: int, now: float) -> tuple[float, float]:
-    """When the present phase of a question's step began, and when it closes; an adaptive stream's steps have two.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> phase_of(load_collection(EXAMPLE), "popular", 1, 4000.0)
-        (3600.0, 7200.0)
-    """
-    opens, half = float(collection.opens(step)), float(collection.closes(step, question=question, phase=1))
-    closes = float(collection.closes(step, question=question))
-    return (opens, half) if now < half else (half if half < closes else opens, closes)
+__all__ = ["admit", "admit_round", "open_studies", "part_of", "run_ends"]
 
 
 def admit(collection: Collection, published: Published, step: int) -> None:
-    """Refuse an ask that the signed terms of its question do not allow.
-
-    The view must be the one that is signed, and the mechanism one of those: then every value that can be recorded has
-    an answer, no value is betrayed by an error, and no epsilon of its own tags a device. The ledger says what is spent.
+    """Refuse an ask that the signed terms of its question do not allow, or not in this step.
 
     Example:
         >>> from dataclasses import replace
@@ -39,27 +26,79 @@ def admit(collection: Collection, published: Published, step: int) -> None:
         >>> admit(collection, Published("popular", replace(ask, cohort=Arc(5, 1))), 7)
         Traceback (most recent call last):
             ...
-        hubbub.client.documents.Refused: arc: 1 of 2^32 places, below 4294967
+        hubbub.client.documents.Refused: arc: not what popular asks
     """
-    terms, ask = collection.terms.get(published.question), published.ask
+    terms = collection.terms.get(published.question)
     if terms is None:
         raise Refused("question", f"there is no question {published.question}")
-    if ask.step != step:
-        raise Refused("step", f"{ask.step} is not {step}")
-    if not 1 <= published.round <= terms.rounds:
-        raise Refused("round", f"{published.round} is not one of {terms.rounds}")
-    if ask.cohort.length < collection.minimum_arc:
-        raise Refused("arc", f"{ask.cohort.length} of 2^32 places, below {collection.minimum_arc}")
-    if ask.view.spec() != terms.view or ask.mechanism.spec_id not in terms.mechanisms:
-        raise Refused("mechanism", f"not what {published.question} asks")
+    if published.ask.step != (step if terms.study is None else 0):
+        raise Refused("step", f"{published.ask.step} is not {step if terms.study is None else 0}")
+    place = {"run": published.run, "round": published.round, "part": published.part}
+    reason = admits(terms, published.ask, **place, minimum_arc=collection.minimum_arc)
+    if reason is not None:
+        raise Refused(reason, f"not what {published.question} asks")
 
 
-def on_arc(published: Published, place: int) -> bool:
-    """Whether a place on the circle is asked.
+def admit_round(collection: Collection, parts: Sequence[Published], step: int) -> None:
+    """Refuse the asks of one round, all of them, if one of them is not allowed or they do not go together.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> collection = load_collection(EXAMPLE)
+        >>> published = Published("popular", replace(next(collection.protocol("popular")), step=7))
+        >>> admit_round(collection, [published, published], 7)
+        Traceback (most recent call last):
+            ...
+        hubbub.client.documents.Refused: parts: 2 asks of popular at once
+    """
+    for published in parts:
+        admit(collection, published, step)
+    question = parts[0].question
+    asks = [published.ask for published in parts]
+    reason = admits_parts(collection.terms[question], asks, minimum_arc=collection.minimum_arc)
+    if len({published.part for published in parts}) < len(parts):
+        reason = "parts"
+    if reason is not None:
+        raise Refused(reason, f"{len(asks)} asks of {question} at once")
+
+
+def part_of(parts: Sequence[Published], place: int) -> Published | None:
+    """The part whose arc a place on the circle is on: no two of an admitted round share one.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> on_arc(Published("popular", next(load_collection(EXAMPLE).protocol("popular"))), 17)
-        True
+        >>> part_of([Published("popular", next(load_collection(EXAMPLE).protocol("popular")))], 17).part
+        0
     """
-    return bool(published.ask.cohort.holds(np.array([place]))[0])
+    return next((each for each in parts if bool(each.ask.cohort.holds(np.array([place]))[0])), None)
+
+
+def run_ends(collection: Collection, question: str, run: int) -> float:
+    """When the last round of a study's run closes.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> run_ends(load_collection(EXAMPLE), "popular", 0)
+        3600.0
+    """
+    return collection.round_times(question, run, 0, collection.terms[question].rounds)[1]
+
+
+def open_studies(collection: Collection, now: float) -> Iterator[tuple[str, int, int]]:
+    """The question, run and round of every study that has a round now; the first is asked at once, others when late
+    answers to the one before have come.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> list(open_studies(load_collection(EXAMPLE), 7200.0))
+        []
+    """
+    for question, terms in collection.terms.items():
+        if terms.study is None or now < terms.study.start:
+            continue
+        run = int((now - terms.study.start) // terms.study.every) if terms.study.every else 0
+        round = int((now - terms.study.start - run * terms.study.every) // terms.study.round_seconds) + 1
+        opens, _ = collection.round_times(question, run, 0, round)
+        if round <= terms.rounds and now >= opens + (collection.lateness_seconds if round > 1 else 0):
+            yield question, run, round

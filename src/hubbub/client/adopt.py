@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from hubbub.client.documents import Refused
-from hubbub.client.store import Document, Store
+from hubbub.client.store import IN_FORCE, Document, Store
 from hubbub.collection import Collection
 from hubbub.privacy.book import TooManyPromises
 from hubbub.privacy.device_clock import TICKS
@@ -51,14 +53,15 @@ def adopt(store: Store, offered: Collection, document: Document, old: Collection
         in_force = store.in_force()
         if in_force is not None and in_force != (offered.version, offered.collection_id):
             grids = [(each.step_seconds, each.origin) for each in (offered, old) if each is not None]
-            unsent = store.drop_answers(names=grids != [grids[0]] * 2)  # steps of another grid mean other times
+            unsent = store.outbox.drop(names=grids != [grids[0]] * 2)  # steps of another grid mean other times
+            for answer in unsent:
+                store.enrolled_by(answer.id, told=False)
             if unsent:
-                store.count("outdated", unsent)
-            fields = store.recorded_fields() if old is None else set(old.fields)
-            stay = set() if old is None else {name for name in fields if offered.fields.get(name) == old.fields[name]}
-            store.forget(fields - stay)
+                store.outbox.count("outdated", len(unsent))
+            kept = {} if old is None else old.fields
+            store.forget_all_but(name for name, domain in kept.items() if offered.fields.get(name) == domain)
         store.keep("collection", document)
-        store.put_in_force(offered.version, offered.collection_id)
+        store.set_note(IN_FORCE, json.dumps([offered.version, offered.collection_id]))
 
 
 def check_version(in_force: tuple[int, str] | None, offered: Collection) -> None:

@@ -1,19 +1,28 @@
-"""Answering an ask: freeze the value, pay, look at it, and randomise it."""
+"""Answering an ask: freeze the values, say what it costs, pay, and make the report."""
 
 from __future__ import annotations
 
 import json
+import math
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from hubbub.client.admit import run_ends
 from hubbub.client.documents import Published, Refused
-from hubbub.client.store import Followed, Store, code_bytes, read_code
+from hubbub.client.store import Kept, Store, frozen_key, read_values, value_bytes
 from hubbub.collection import Collection
-from hubbub.collection.fields import Code
+from hubbub.collection.terms import ASKS, Terms
+from hubbub.core.errors import DecodeError
+from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.random import Random
-from hubbub.mechanisms.memo.memo import Memo, Memoised
+from hubbub.core.spec import spec_id
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.stateful import Stateful, States
 from hubbub.privacy.budget import BudgetExceeded
 from hubbub.privacy.clock import StepRefused
-from hubbub.protocols.symbols import Standing, Symbols
+from hubbub.privacy.device_clock import TICKS
 
 __all__ = ["Answerer", "stream_of"]
 
@@ -51,101 +60,116 @@ class Answerer:
         self._collection, self._store, self._rng = collection, store, rng
 
     def answer(self, published: Published, step: int, report_id: bytes) -> bytes | None:
-        """The report, paid for; None where the device has nothing to say at this step."""
-        state = self._collection.terms[published.question].state
-        make = {"none": self._fresh, "memo": self._from_memo, "changes": self._from_state}[state]
+        """The report, paid for; None where the device has nothing to say. `step` is the one that the device is in."""
+        terms = self._collection.terms[published.question]
         try:
-            return make(published, step, report_id)
+            if terms.study is not None:
+                return self._in_study(published, terms, step)
+            values = published.ask.view([self._frozen(terms, step)])
+            if terms.state:
+                return self._from_state(published, step, values, report_id)
+            mechanism = _randomizer(published)
+            self._spend(published.question, step, mechanism.event().spent)
+            return mechanism.randomize(values, self._rng).to_bare()
         except BudgetExceeded as error:
             raise Refused("budget", str(error)) from error
         except StepRefused as error:
             raise Refused("step", str(error)) from error
+        except DecodeError as error:
+            raise Refused("state", str(error)) from error
 
-    def _fresh(self, published: Published, step: int, _: bytes) -> bytes:
-        ask, code = published.ask, self._frozen(published.question, step)
-        self._spend(published.question, step, ask.event().spent)
-        return ask.mechanism.randomize(ask.view([code]), self._rng).to_bare()
+    def _from_state(self, published: Published, step: int, values: Any, report_id: bytes) -> bytes | None:
+        """One step of a device that remembers, from the state that it keeps; the first is drawn here.
 
-    def _from_memo(self, published: Published, step: int, _: bytes) -> bytes:
-        question, mechanism = published.question, published.ask.mechanism
-        assert isinstance(mechanism, Memoised)
-        account = self._collection.terms[question].account
-        public, current = self._store.enrolled(account) or (mechanism.enroll(self._rng), None)
-        value = published.ask.view([self._frozen(question, step)])[0]
-        memo = self._memo(question, mechanism, value, public, step)
-        if memo is None and current is not None:  # to refuse, or to answer otherwise, would tell that a value changed
-            memo = self._known(account, current)
-        self._store.enroll(account, public, current if memo is None else memo.key)
-        if memo is None:
-            raise Refused("budget", "nothing is left for a first memo")
-        return mechanism.report_from(memo, self._rng).to_bare()
-
-    def _memo(self, question: str, mechanism: Any, value: Any, public: int, step: int) -> Memo | None:
-        """The memo of a value: the one there is, or a new one, paid for; None if it cannot be."""
-        account, key = self._collection.terms[question].account, mechanism.memo_key(value, public)
-        known = self._known(account, key)
-        if known is not None:
-            return known
-        try:
-            self._spend(question, step, mechanism.permanent_event().spent)
-        except BudgetExceeded:
-            return None
-        memo: Memo = mechanism.remember(value, self._rng, public)
-        self._store.add_memo(account, key, memo.to_bytes())
-        return memo
-
-    def _known(self, account: str, key: int) -> Memo | None:
-        kept = self._store.memo(account, key)
-        return None if kept is None else Memo.from_bytes(kept)
-
-    def _from_state(self, published: Published, step: int, report_id: bytes) -> bytes | None:
-        """One step of a stream of changes. The first state of a horizon is drawn and paid for as one.
-
-        A report also says that the device is there, until the server is known to have heard it.
+        Where the server must know who takes part, a report says so until it is known to have come. A device that cannot
+        pay goes on from what it has: to refuse an ask, or to answer it otherwise, might tell of its value.
         """
-        question, ask, symbols = published.question, published.ask, published.ask.mechanism
-        assert isinstance(symbols, Symbols)
-        values = ask.view([self._frozen(question, step)])
-        stream = stream_of(self._collection, symbols, step)
-        kept = self._store.followed(question, stream)
+        question, mechanism = published.question, published.ask.mechanism
+        assert isinstance(mechanism, Stateful)  # terms.state names it
+        account = self._collection.terms[question].account
+        key = f"question:{question}" if account == ASKS else account  # what an account paid for, its questions share
+        stream = stream_of(self._collection, mechanism, step)
+        kept = self._store.state(key, stream) or Kept(b"")
+        states = States.from_bytes(mechanism, kept.state) if kept.state else mechanism.enroll(1, self._rng)
+        price, refusal = int(mechanism.price(states, step, values)[0]), None
+        if price:
+            try:
+                self._spend(question, step, price)
+            except BudgetExceeded as error:
+                refusal = error
+        states, reports, speaks = mechanism.step(states, step, values, self._rng, np.array([refusal is None]))
+        new = mechanism.enrols and not kept.told and kept.enrolment is None
+        reports, speaks = mechanism.with_enrolment(states, reports, speaks, np.array([new]))
+        if refusal is not None and not speaks[0]:
+            raise refusal
+        enrolment = report_id if new and speaks[0] else kept.enrolment
+        self._store.keep_state(key, stream, Kept(states.to_bytes(), kept.told, enrolment))
+        return reports.to_bare() if speaks[0] else None
+
+    def _in_study(self, published: Published, terms: Terms, step: int) -> bytes:
+        """One round of a study. With the first answer of a run all of it is paid, until its last round has closed."""
+        question, run, key = published.question, published.run, f"study:{published.question}"
+        at = self._store.stream(key)
+        if at is not None and int(at) > run:
+            raise Refused("run", f"{run} is over: {at} has begun")
+        kept, mechanism = self._store.state(key, str(run)), _randomizer(published)
+        fields = spec_id({field: self._collection.fields[field].spec() for field in terms.fields})
+        told: dict[str, Any] = {"fields": fields, "values": None, "declared": 0, "round": 0}
+        if kept is not None:
+            told = json.loads(kept.state)
+        declared = told["declared"] + math.ceil(Fraction(mechanism.epsilon) * UNITS_PER_EPSILON)
+        if told["fields"] != fields:
+            raise Refused("fields", f"those of {question} are not what they were when it began")
+        if published.round <= told["round"]:
+            raise Refused("round", f"{published.round} is over: {told['round']} was answered")
+        if declared > terms.limit:
+            raise Refused("limit", f"the asks of this run sum to {declared} units, above {terms.limit}")
         if kept is None:
-            self._spend(question, step, symbols.event().spent)
-            kept = Followed(symbols.enroll(self._rng).to_bytes(), told=False, enrolment=None)
-        new = not kept.told and kept.enrolment is None
-        state = Standing.from_bytes(kept.state)
-        told = state.following.node * symbols.plan.tree.span(state.level)
-        if symbols.place(step)[1] <= told:  # under a version before, whose steps were others for a while
-            return None
-        state, said = symbols.step(state, step, values, self._rng)
-        enrolment = report_id if new else kept.enrolment
-        self._store.follow(question, stream, Followed(state.to_bytes(), kept.told, enrolment))
-        if said is None and not new:
-            return None
-        return symbols.report(state.level, said, new=new).to_bare()
+            ends = int(run_ends(self._collection, question, run) * TICKS) - 1
+            self._spend(question, step, terms.limit, until=ends)
+            told["values"] = value_bytes(self._held(terms, None)).decode()
+        told |= {"declared": declared, "round": published.round}
+        self._store.keep_state(key, str(run), Kept(json.dumps(told).encode()))
+        values = published.ask.view([read_values(told["values"].encode())])
+        return mechanism.randomize(values, self._rng).to_bare()
 
-    def _spend(self, question: str, step: int, units: int) -> None:
-        self._store.book.spend(step, self._collection.terms[question].account, question, units)
+    def _spend(self, question: str, step: int, units: int, until: int | None = None) -> None:
+        self._store.book.spend(step, self._collection.terms[question].account, question, units, until=until)
 
-    def _frozen(self, question: str, step: int) -> Code:
-        """The value that all asks of a step see: what was recorded in it; of memos and streams, the last one."""
-        terms = self._collection.terms[question]
-        recorded, last = self._store.recorded(terms.field), terms.frozen == "last"
-        if recorded is not None and (last or self._collection.step_at(recorded[0]) == step):
-            code = recorded[1]
-        else:
-            code = self._collection.missing(terms.field)
-        kept = self._store.book.freeze(f"last:{terms.field}" if last else terms.field, step, code_bytes(code))
+    def _frozen(self, terms: Terms, step: int) -> Any:
+        """What all asks of a step see: what was recorded in it; of memos and streams, what was last recorded."""
+        last = terms.frozen == "last"
+        held = self._held(terms, None if last else step)
+        kept = self._store.book.freeze(frozen_key(terms.fields, last=last), step, value_bytes(held))
         assert isinstance(kept, bytes)
-        return read_code(kept)
+        return read_values(kept)
+
+    def _held(self, terms: Terms, step: int | None) -> Any:
+        """What was recorded, in a step or at any time: of one field its code, of several a record of them."""
+        codes = {}
+        for field in terms.fields:
+            recorded = self._store.recorded(field)
+            there = recorded is not None and (step is None or self._collection.step_at(recorded[0]) == step)
+            codes[field] = recorded[1] if recorded is not None and there else self._collection.missing(field)
+        return codes if len(codes) > 1 else codes[terms.fields[0]]
 
 
-def stream_of(collection: Collection, symbols: Symbols, step: int) -> str:
-    """What a stream of changes goes on under: its horizon, its mechanism, and the grid of steps.
+def _randomizer(published: Published) -> Mechanism:
+    mechanism = published.ask.mechanism
+    if not isinstance(mechanism, Mechanism):
+        raise Refused("state", f"{type(mechanism).__name__} needs one")
+    return mechanism
+
+
+def stream_of(collection: Collection, mechanism: Stateful, step: int) -> str:
+    """What a state goes on under: its own key (a horizon), its mechanism, and the grid of steps; nothing without a key.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> symbols = Symbols(epsilon=1.0, dimension=2, steps=4, changes=2)
-        >>> stream_of(load_collection(EXAMPLE), symbols, 9) == stream_of(load_collection(EXAMPLE), symbols, 12)
+        >>> from hubbub.protocols.change_stream import ChangeStream
+        >>> stream = ChangeStream(epsilon=1.0, dimension=2, steps=4, changes=2)
+        >>> stream_of(load_collection(EXAMPLE), stream, 9) == stream_of(load_collection(EXAMPLE), stream, 12)
         False
     """
-    return json.dumps([symbols.place(step)[0], symbols.spec_id, collection.step_seconds, collection.origin])
+    key, grid = mechanism.state_key(step), (collection.step_seconds, collection.origin)
+    return json.dumps([key, mechanism.spec_id, *grid]) if key else ""

@@ -12,8 +12,6 @@ from hubbub.client.backoff import uniform
 from hubbub.client.current import Current
 from hubbub.client.documents import Documents, trusted_keys
 from hubbub.client.folder import collection_in
-from hubbub.client.names import only_collection
-from hubbub.client.recover import recover
 from hubbub.client.respond import Responder
 from hubbub.client.status import ClientStatus, status_of
 from hubbub.client.store import Store
@@ -82,7 +80,7 @@ class Client:
         self._rng = Random() if rng is None else rng
         path, keys = Path(folder), trusted_keys(public_key)
         transport = HttpTransport(server) if isinstance(server, str) else server
-        name = collection or collection_in(path) or only_collection(transport)
+        name = collection or collection_in(path) or _only_collection(transport)
         self._store = Store(path, name, self._rng, self._clock, monotonic)
         self._uploader = Uploader(self._store, transport, self._rng, per_frame=per_frame, jitter=jitter, form=form)
         self._responder = Responder(self._store, self._rng)
@@ -131,7 +129,7 @@ class Client:
                 return 0
             with self._store.transaction():
                 in_force = self._current.in_force(collection)
-                waiting = self._store.waiting() if in_force else []
+                waiting = self._store.outbox.waiting() if in_force else []
             if not in_force:  # another process changed it: what waits is of that version
                 self._current.load()
             return self._uploader.upload(collection, waiting, self._clock.now())
@@ -166,6 +164,8 @@ class Client:
 
         Limits for life are spent for good, those of a window until it has passed. Nothing does this by itself.
         """
+        from hubbub.client.recover import recover  # which hardly any client needs
+
         recover(Path(folder), SystemClock() if clock is None else clock)
 
     def __enter__(self) -> Self:
@@ -181,3 +181,9 @@ class Client:
         collection = self._current.collection
         step = 60.0 if collection is None else float(collection.step_seconds)
         return min(60.0, max(0.05, step / 50)) * (0.5 + uniform(self._rng))
+
+
+def _only_collection(transport: Transport) -> str:
+    from hubbub.client.names import only_collection
+
+    return only_collection(transport)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hubbub.client.admit import open_studies
 from hubbub.client.adopt import adopt, check_version
 from hubbub.client.backoff import Backoff, Delay, uniform
 from hubbub.client.documents import Asks, Documents, Refused
@@ -87,9 +88,9 @@ class Current:
         unheard = (step - asks.step) * collection.step_seconds
         if not self._out_of_reach or unheard > collection.retention_days * 86400:
             return None
-        standing = tuple(one._replace(ask=replace(one.ask, step=step)) for one in asks.published if one.ask.standing)
-        first = (collection.closes(step, question=question, phase=1) for question in collection.questions)
-        return Asks(asks.collection, asks.version, step, standing, float(min(first)))
+        standing = [one._replace(ask=replace(one.ask, step=step)) for one in asks.published if one.ask.standing]
+        studies = [one for one in asks.published if getattr(collection.terms.get(one.question), "study", None)]
+        return asks._replace(step=step, published=(*standing, *studies))
 
     def refresh(self, now: float) -> None:
         """Fetch what is due. Trouble is noted, counted if the server is to blame, and waited out."""
@@ -107,7 +108,7 @@ class Current:
             self._backoff.failed(now)
             if isinstance(error, Refused):
                 with self._store.transaction():
-                    self._store.count(f"refused: {error.reason}")
+                    self._store.outbox.count(f"refused: {error.reason}")
 
     def _fetch_collection(self) -> None:
         with self._store.transaction():
@@ -121,21 +122,36 @@ class Current:
 
     def _fetch_asks(self, collection: Collection, now: float) -> bool:
         """Fetch asks if it is time; whether it was."""
-        asks = self.asks
-        known = asks is not None and _same(asks, collection) and asks.step == collection.step_at(now)
-        if asks is not None and known and now < asks.closes:
+        if self._known(collection, now):
             self._pause = None
             return False
-        if self._pause is None:  # a new step or phase: not every device at once
-            spread = 0.0 if self.asks is None else self._jitter * collection.step_seconds / 2
+        pace = _shortest_round(collection)
+        if self._pause is None:  # a new step or round: not every device at once
+            spread = 0.0 if self.asks is None else self._jitter * pace / 2
             self._pause = Delay(now, uniform(self._rng) * spread)
         if not self._pause.over(now):
             return False
         self.asks = self._documents.fetch_asks() or self._documents.asks()
-        self._pause = Delay(now, (0.5 + uniform(self._rng)) * collection.step_seconds / _POLLS)
+        self._pause = Delay(now, (0.5 + uniform(self._rng)) * pace / _POLLS)
         if self.asks is not None and not _same(self.asks, collection):
             self._fetch_collection()
         return True
+
+    def _known(self, collection: Collection, now: float) -> bool:
+        """Whether the asks of this moment are there: of this step, none of them over, and all that have to be."""
+        asks = self.asks
+        if asks is None or not _same(asks, collection) or asks.step != collection.step_at(now) or now >= asks.closes:
+            return False
+        have = {(published.question, published.run, published.round) for published in asks.published}
+        return have.issuperset(open_studies(collection, now))
+
+
+def _shortest_round(collection: Collection) -> float:
+    lengths = [
+        collection.step_seconds if terms.study is None else terms.study.round_seconds
+        for terms in collection.terms.values()
+    ]
+    return float(min(lengths))
 
 
 def _same(asks: Asks, collection: Collection) -> bool:

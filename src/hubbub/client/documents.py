@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from hubbub.authoring.check import open_collection
 from hubbub.client.store import Document, Store
 from hubbub.client.transport import Response, Transport, Unreachable
 from hubbub.collection import Collection, open_sealed
 from hubbub.collection.formats import ASKS
+from hubbub.collection.safety import open_collection
 from hubbub.collection.sealing import tag_of
 from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import DecodeError, HubbubError
@@ -34,16 +34,18 @@ class Refused(HubbubError):
 
 
 class Published(NamedTuple):
-    """One ask of a document, the question it belongs to, and which round of its step it is."""
+    """One ask of a document, the question it belongs to, and which part of which round of which run it is."""
 
     question: str
     ask: Ask
     round: int = 1
+    run: int = 0
+    part: int = 0
 
     @property
     def name(self) -> AnswerName:
         """What an answer to it is called."""
-        return AnswerName(self.question, run=0, step=self.ask.step, round=self.round, part=0)
+        return AnswerName(self.question, self.run, self.ask.step, self.round, self.part)
 
 
 class Asks(NamedTuple):
@@ -220,6 +222,9 @@ def _asks(body: str, keys: tuple[bytes, ...]) -> Asks:
 
 
 def _published(given: Any) -> Published:
-    if set(given) != {"question", "run", "round", "part", "ask"} or (given["run"], given["part"]) != (0, 0):
+    if set(given) != {"question", "run", "step", "round", "part", "closes", "ask"}:
         raise Refused("document", "not an ask with its name")
-    return Published(str(given["question"]), Ask.from_spec(given["ask"]), integer("round", given["round"]))
+    ask, numbers = Ask.from_spec(given["ask"]), {name: integer(name, given[name]) for name in ("round", "run", "part")}
+    if ask.step != given["step"]:
+        raise Refused("document", "an ask with the name of another")
+    return Published(str(given["question"]), ask, **numbers)

@@ -11,7 +11,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.private_file import make_private_file, name_private_file
 from hubbub.privacy.ledger_file import LedgerUnavailable
 
-__all__ = ["FILE", "MARKER", "claim", "collection_in", "mark", "old_ledgers", "set_aside"]
+__all__ = ["FILE", "MARKER", "claim", "collection_in", "mark", "old_ledgers", "remove_old_ledgers", "set_aside"]
 
 FILE = "client.sqlite"
 MARKER = "client.json"
@@ -76,6 +76,16 @@ def old_ledgers(folder: Path) -> dict[tuple[str, int], Path]:
             if version.isascii() and version.isdigit():
                 found[kind, int(version)] = path
     return found
+
+
+def remove_old_ledgers(folder: Path) -> None:
+    """Remove the files that were carried over: the database, which is opened before, says that they were.
+
+    Example:
+        >>> remove_old_ledgers(Path("no such folder"))
+    """
+    for path in old_ledgers(folder).values():
+        path.unlink()
 
 
 def set_aside(folder: Path) -> None:

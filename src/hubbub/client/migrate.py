@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hubbub.client.folder import old_ledgers
+from hubbub.client.state_migration import TABLES_4
+from hubbub.client.store import STATES
 from hubbub.collection.spec import Collection
-from hubbub.collection.terms import ASKS, promises_of
+from hubbub.collection.spending import promises_of
+from hubbub.collection.terms import ASKS
 from hubbub.core.errors import HubbubError
 from hubbub.core.migrations import Run
 from hubbub.core.spec import canonical
@@ -23,9 +26,8 @@ from hubbub.privacy.ledger_migrations import Grid, grid_of, last_tick
 from hubbub.privacy.ledger_store import ANY, TABLES
 from hubbub.privacy.promise import Promise
 
-__all__ = ["FOLLOWING", "from_3", "remove_old_ledgers"]
+__all__ = ["from_3"]
 
-FOLLOWING = "following (name TEXT PRIMARY KEY, state BLOB NOT NULL, told INTEGER NOT NULL, enrolment BLOB)"
 _OLD = ("versions", "recorded", "enrolled", "memos", "following", "asks", "queue", "cover")
 
 
@@ -56,8 +58,8 @@ def from_3(run: Run, *, folder: Path, now: float) -> None:
     for table in _OLD:
         run(f"DROP TABLE {table}")
     there = {name for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    for statement in (*_TABLES, *TABLES):
-        if statement.split()[2] not in there:
+    for statement in (*TABLES_4, *_TABLES, *TABLES):
+        if statement.split()[2] not in there and statement != STATES:
             run(statement)
     _carry_spending(run, ledgers, {version: int(spent) for version, spent, _ in old["versions"]}, collection, now)
     _carry_promises(run, ledgers, [int(most) for _, _, most in old["versions"] if most is not None], collection)
@@ -78,16 +80,6 @@ def from_3(run: Run, *, folder: Path, now: float) -> None:
     if in_force is not None:
         text = json.dumps([in_force, "" if collection is None else collection.collection_id])
         run("INSERT OR REPLACE INTO device VALUES ('in force', ?)", text.encode())
-
-
-def remove_old_ledgers(folder: Path) -> None:
-    """Remove the files that were carried over: the database, which is opened before, says that they were.
-
-    Example:
-        >>> remove_old_ledgers(Path("no such folder"))
-    """
-    for path in old_ledgers(folder).values():
-        path.unlink()
 
 
 def _read(path: Path) -> OldLedger:
@@ -143,7 +135,7 @@ def _refuse_lost(
     kinds = (
         {"asks"}
         if collection is None
-        else {"memos" if terms.state == "memo" else "asks" for terms in collection.terms.values()}
+        else {"asks" if terms.account == ASKS else "memos" for terms in collection.terms.values()}
     )
     for kind in sorted(kinds):
         if (kind, in_force) not in ledgers and not lasting:
@@ -270,8 +262,9 @@ def _carry_state(
         run("INSERT INTO recorded VALUES (?, ?, ?)", field, float(collection.opens(step)), code)
     for name, state, told, enrolment in old["following"]:
         _, question, horizon = name.split(":")
-        if question in collection.terms and collection.terms[question].state == "changes":
-            (spec_id,) = collection.terms[question].mechanisms
+        terms = collection.terms.get(question)
+        if terms is not None and terms.state and terms.account == ASKS:
+            (spec_id,) = terms.mechanisms
             stream = json.dumps([int(horizon), spec_id, collection.step_seconds, collection.origin])
             # The report that said so may have been among those that waited.
             values = (state, told if enrolment is None else 0, None)

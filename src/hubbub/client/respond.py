@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from hubbub.client.admit import admit, on_arc, phase_of
+from hubbub.client.admit import admit_round, part_of
 from hubbub.client.answer import Answerer
 from hubbub.client.current import Current
 from hubbub.client.documents import Published, Refused
-from hubbub.client.store import Answer, Store
+from hubbub.client.outbox import Answer
+from hubbub.client.report_sealer import PlainReports, ReportSealer
+from hubbub.client.store import Store
 from hubbub.collection import Collection
+from hubbub.collection.wire import AnswerName
 from hubbub.core.random import Random
 from hubbub.protocols.cohort import place_on_circle
 
@@ -25,6 +28,8 @@ class Responder:
         The device's files.
     rng
         The device's randomness.
+    sealer
+        How a report becomes the bytes that are sent; as it is, where none is given.
 
     Example:
         >>> import tempfile
@@ -38,8 +43,8 @@ class Responder:
         True
     """
 
-    def __init__(self, store: Store, rng: Random) -> None:
-        self._store, self._rng = store, rng
+    def __init__(self, store: Store, rng: Random, sealer: ReportSealer | None = None) -> None:
+        self._store, self._rng, self._sealer = store, rng, sealer or PlainReports()
         self._noted: set[tuple[str, str]] = set()
 
     def respond(self, current: Current, now: float, wait: float) -> int:
@@ -52,9 +57,10 @@ class Responder:
                 if current.in_force(collection):
                     step = self._store.book.observe().step
                     asks = None if step < 0 else current.asked(step)
-                    published = () if asks is None else asks.published
-                    closes = 0.0 if asks is None else asks.closes
-                    return sum(self._one(collection, each, step, closes, now, wait) for each in published)
+                    rounds: dict[AnswerName, list[Published]] = {}
+                    for published in () if asks is None else asks.published:
+                        rounds.setdefault(published.name._replace(part=0), []).append(published)
+                    return sum(self._round(collection, parts, step, now, wait) for parts in rounds.values())
         except BaseException:
             self._noted.clear()  # what was noted may not have been stored
             raise
@@ -69,40 +75,40 @@ class Responder:
         self._noted.add((name, what))
         return news
 
-    def _one(
-        self, collection: Collection, published: Published, step: int, ends: float, now: float, wait: float
-    ) -> int:
-        """Answer one ask, if its name has no answer yet and it is due; how many new reports there are."""
-        name = str(published.name)
-        if (name, "not asked") in self._noted or self._store.answered(name):
+    def _round(self, collection: Collection, parts: list[Published], step: int, now: float, wait: float) -> int:
+        """Answer the asks of one round, if it has no answer yet and it is its time; how many new reports there are."""
+        first, outbox = parts[0], self._store.outbox
+        name = str(first.name._replace(part=0))
+        if (name, "not asked") in self._noted or outbox.answered(first.name):
             return 0
         try:
-            admit(collection, published, step)
-            opens, closes = phase_of(collection, published.question, step, now)
-            if collection.terms[published.question].rounds > 1 and now >= ends:
-                return 0  # of a round that is over
-            if now < opens + wait * (closes - opens):
+            admit_round(collection, parts, step)
+            opens, closes = collection.round_times(first.question, first.run, step, first.round)
+            if not opens + wait * (closes - opens) <= now < closes:
                 return 0
-            answer = Answer(name, step, closes, self._rng.bytes(16), b"" if collection.cover else None)
-            if not on_arc(published, place_on_circle(self._store.device_key, collection.name)):
-                self._cover(answer)
+            cover, report_id = b"" if collection.cover else None, self._rng.bytes(16)
+            published = part_of(parts, place_on_circle(self._store.device_key, collection.name))
+            answer = Answer(str((published or first).name), step, closes, report_id, cover)
+            if published is None:
+                self._cover(collection, answer)
                 self.note(name, "not asked")
                 return 0
             try:
-                report = Answerer(collection, self._store, self._rng).answer(published, step, answer.id)
+                report = Answerer(collection, self._store, self._rng).answer(published, step, report_id)
             except Refused as error:
                 if error.reason == "budget":
-                    self._cover(answer)
+                    self._cover(collection, answer)
                 raise
-            # A stream that has nothing to say is done with its step, too.
-            self._store.add_answer(answer if report is None else answer._replace(report=report))
+            if report is not None:  # a stream that has nothing to say is done with its step, too
+                answer = answer._replace(report=self._sealer.seal(published.name, report_id, report))
+            outbox.add(answer, since=collection.opens(step))
             return int(report is not None)
         except Refused as error:
             if self.note(name, error.reason):
-                self._store.count(f"refused: {error.reason}")
+                outbox.count(f"refused: {error.reason}")
             return 0
 
-    def _cover(self, answer: Answer) -> None:
+    def _cover(self, collection: Collection, answer: Answer) -> None:
         """Where the collection has cover, whoever watches the network sees no difference between an answer and none."""
         if answer.report is not None:
-            self._store.add_answer(answer)
+            self._store.outbox.add(answer, since=collection.opens(answer.step))

@@ -12,6 +12,7 @@ from hubbub.client.folder import collection_in
 from hubbub.client.store import RECOVERED, Store
 from hubbub.client.transport import Response, Unreachable
 from hubbub.collection import Clock, Collection, SystemClock
+from hubbub.collection.terms import ASKS
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.privacy.device_clock import TICKS, since_boot
@@ -90,6 +91,8 @@ def status_of(store: Store, collection: Collection, trouble: str | None = None) 
         ...     store.close()
         Spending(spent=0, remaining=1000000000000, limit=1000000000000)
     """
+    from hubbub.mechanisms.memo.memo import memos_in
+
     with store.transaction():
         book = store.book
         kept = [(promise, book.spending(promise)) for promise in book.promises() if promise.scope == WHOLE]
@@ -110,12 +113,12 @@ def status_of(store: Store, collection: Collection, trouble: str | None = None) 
             user=units.get("user"),
             spent=book.rows.total() if recovered is None else book.rows.attributed(),
             memos={
-                name: len(store.memos(terms.account))
+                name: 0 if (memos := store.state(terms.account)) is None else memos_in(memos.state)
                 for name, terms in collection.terms.items()
-                if terms.state == "memo"
+                if terms.account != ASKS
             },
-            queued=sum(bool(answer.report) for answer in store.waiting()),
-            counts=store.counts(),
+            queued=sum(bool(answer.report) for answer in store.outbox.waiting()),
+            counts=store.outbox.counts(),
             trouble=trouble,
             recovered=None if recovered is None else float(recovered),
         )

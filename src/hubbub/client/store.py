@@ -1,46 +1,54 @@
-"""What a device keeps, in one file: its key, signed documents, values, memos, streams, answers, and its ledger."""
+"""What a device keeps, in one file: its key, signed documents, values, states, answers, and its ledger."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hubbub.client.folder import FILE, claim, mark
-from hubbub.client.migrate import FOLLOWING, from_3, remove_old_ledgers
+from hubbub.client.folder import FILE, claim, mark, remove_old_ledgers
+from hubbub.client.outbox import Outbox
 from hubbub.collection import Clock, Collection
-from hubbub.collection.fields import Code
-from hubbub.core.migrations import Format
+from hubbub.core.domain import Code
+from hubbub.core.migrations import Format, Run
 from hubbub.core.random import Random
 from hubbub.privacy.book import Book
 from hubbub.privacy.device_clock import TICKS, DeviceClock
 from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.ledger_store import TABLES, all_spent
 
-__all__ = ["FORMAT", "RECOVERED", "Answer", "Document", "Followed", "Store", "code_bytes", "read_code"]
+__all__ = ["FORMAT", "IN_FORCE", "RECOVERED", "Document", "Kept", "Store", "frozen_key", "read_values", "value_bytes"]
 
+IN_FORCE = "in force"
+"""The note of the version that the device answers by."""
 RECOVERED = "recovered"
 """The note that the file was begun anew after it was lost, and when."""
 
-VERSION = 4
-FORMAT = Format("client", VERSION, {2: (f"CREATE TABLE IF NOT EXISTS {FOLLOWING}",), 3: ()})
-"""Versions of the folder. From 3, which had ledgers in files of their own, `Store` migrates."""
+VERSION = 5
+_FOLLOWING = "following (name TEXT PRIMARY KEY, state BLOB NOT NULL, told INTEGER NOT NULL, enrolment BLOB)"
 
+
+def _from_4(run: Run) -> None:
+    from hubbub.client.state_migration import from_4  # no client of today needs it
+
+    from_4(run)
+
+
+FORMAT = Format("client", VERSION, {2: (f"CREATE TABLE IF NOT EXISTS {_FOLLOWING}",), 3: (), 4: _from_4})
+"""Versions of the folder. From 3, which had ledgers in files of their own, `Store` migrates: it knows the folder."""
+
+STATES = (
+    "CREATE TABLE states (key TEXT PRIMARY KEY, stream TEXT NOT NULL, state BLOB NOT NULL, "
+    "told INTEGER NOT NULL, enrolment BLOB)"
+)
 _TABLES = (
     "CREATE TABLE device (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
     "CREATE TABLE documents (name TEXT PRIMARY KEY, etag TEXT NOT NULL, body TEXT NOT NULL)",
     "CREATE TABLE recorded (field TEXT PRIMARY KEY, at REAL NOT NULL, code BLOB NOT NULL)",
-    "CREATE TABLE enrolled (account TEXT PRIMARY KEY, public INTEGER NOT NULL, current INTEGER)",
-    "CREATE TABLE memos (account TEXT NOT NULL, key INTEGER NOT NULL, memo BLOB NOT NULL, PRIMARY KEY (account, key))",
-    "CREATE TABLE following (question TEXT PRIMARY KEY, stream TEXT NOT NULL, state BLOB NOT NULL, "
-    "told INTEGER NOT NULL, enrolment BLOB)",
-    # An answer waits while it has a report: empty for a frame without one, NULL once it is done.
-    "CREATE TABLE answers (name TEXT PRIMARY KEY, step INTEGER NOT NULL, closes REAL NOT NULL, "
-    "id BLOB NOT NULL UNIQUE, report BLOB)",
-    "CREATE TABLE counters (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
+    STATES,
+    *Outbox.TABLES,
 )
 
 
@@ -51,22 +59,12 @@ class Document(NamedTuple):
     body: str
 
 
-class Answer(NamedTuple):
-    """The answer of a name: when it closes, its random id, and the bytes to send; None when there is no more to do."""
-
-    name: str
-    step: int
-    closes: float
-    id: bytes
-    report: bytes | None
-
-
-class Followed(NamedTuple):
-    """What a device keeps of a stream: its state, whether the server knows of it, and the report that says so."""
+class Kept(NamedTuple):
+    """The state of a device, whether the server knows that it takes part, and the report that says so."""
 
     state: bytes
-    told: bool
-    enrolment: bytes | None
+    told: bool = False
+    enrolment: bytes | None = None
 
 
 class Store:
@@ -111,7 +109,13 @@ class Store:
         self._wall, self._monotonic = clock.now, monotonic
         if not lost:
             claim(folder)
-        format = Format("client", VERSION, {**FORMAT.migrations, 3: partial(from_3, folder=folder, now=clock.now())})
+
+        def from_3(run: Run) -> None:
+            from hubbub.client.migrate import from_3
+
+            from_3(run, folder=folder, now=clock.now())
+
+        format = Format("client", VERSION, {**FORMAT.migrations, 3: from_3})
         tables: tuple[str, ...] = (*_TABLES, *TABLES)
         if lost:
             now = int(clock.now())
@@ -120,7 +124,7 @@ class Store:
         self._file = LedgerFile(folder / FILE, {"collection": collection}, tables, format)
         mark(folder, collection, VERSION)
         remove_old_ledgers(folder)
-        self.book = Book(self._file, self.clock_of(None))
+        self.book, self.outbox = Book(self._file, self.clock_of(None)), Outbox(self._file)
         with self.transaction():
             self._run("INSERT INTO device VALUES ('key', ?) ON CONFLICT DO NOTHING", rng.bytes(32))
             ((key,),) = self._run("SELECT value FROM device WHERE name = 'key'")
@@ -154,15 +158,11 @@ class Store:
 
     def in_force(self) -> tuple[int, str] | None:
         """The version that the device answers by, and its collection's id, which is empty where nobody knows it."""
-        found = self.note("in force")
+        found = self.note(IN_FORCE)
         if found is None:
             return None
         version, collection_id = json.loads(found)
         return version, collection_id
-
-    def put_in_force(self, version: int, collection_id: str) -> None:
-        """Answer by a version from now on."""
-        self.set_note("in force", json.dumps([version, collection_id]))
 
     def note(self, name: str) -> str | None:
         """Something that the device knows about itself."""
@@ -177,128 +177,89 @@ class Store:
 
     def record(self, field: str, at: float, code: Code) -> None:
         """The latest value of a field, and when it was recorded."""
-        self._run("INSERT OR REPLACE INTO recorded VALUES (?, ?, ?)", field, at, code_bytes(code))
+        self._run("INSERT OR REPLACE INTO recorded VALUES (?, ?, ?)", field, at, value_bytes(code))
 
     def recorded(self, field: str) -> tuple[float, Code] | None:
         """Both."""
         rows = self._run("SELECT at, code FROM recorded WHERE field = ?", field)
-        return (rows[0][0], read_code(rows[0][1])) if rows else None
+        return (rows[0][0], read_values(rows[0][1])) if rows else None
 
-    def recorded_fields(self) -> set[str]:
-        """The fields that have a value."""
-        return {field for (field,) in self._run("SELECT field FROM recorded")}
-
-    def forget(self, fields: Iterable[str]) -> None:
+    def forget_all_but(self, fields: Iterable[str]) -> None:
         """Forget the values of fields that are not what they were."""
-        for field in fields:
-            self._run("DELETE FROM recorded WHERE field = ?", field)
-            self.book.rows.thaw((field, f"last:{field}"))
+        stay = set(fields)
+        for (field,) in self._run("SELECT field FROM recorded"):
+            if field not in stay:
+                self._run("DELETE FROM recorded WHERE field = ?", field)
+        self.book.rows.thaw(key for key in self.book.rows.frozen() if not stay.issuperset(frozen_fields(key)))
 
-    # -- memos and streams ------------------------------------------------------------------------------------
+    # -- states -----------------------------------------------------------------------------------------------
 
-    def enrolled(self, account: str) -> tuple[int, int | None] | None:
-        """What the device drew for a field and its mechanism, and the key of the memo it last answered from."""
-        rows = self._run("SELECT public, current FROM enrolled WHERE account = ?", account)
-        return (rows[0][0], rows[0][1]) if rows else None
+    def state(self, key: str, stream: str = "") -> Kept | None:
+        """What is kept under a key, if it is of this stream."""
+        sql = "SELECT state, told, enrolment FROM states WHERE key = ? AND stream = ?"
+        rows = self._run(sql, key, stream)
+        return Kept(bytes(rows[0][0]), bool(rows[0][1]), rows[0][2]) if rows else None
 
-    def enroll(self, account: str, public: int, current: int | None = None) -> None:
-        """Note both."""
-        self._run("INSERT OR REPLACE INTO enrolled VALUES (?, ?, ?)", account, public, current)
+    def stream(self, key: str) -> str | None:
+        """The stream of what is kept under a key."""
+        rows = self._run("SELECT stream FROM states WHERE key = ?", key)
+        return str(rows[0][0]) if rows else None
 
-    def memo(self, account: str, key: int) -> bytes | None:
-        """The permanent answer of a key."""
-        rows = self._run("SELECT memo FROM memos WHERE account = ? AND key = ?", account, key)
-        return bytes(rows[0][0]) if rows else None
-
-    def memos(self, account: str) -> list[bytes]:
-        """All permanent answers of an account."""
-        return [bytes(memo) for (memo,) in self._run("SELECT memo FROM memos WHERE account = ? ORDER BY key", account)]
-
-    def add_memo(self, account: str, key: int, memo: bytes) -> None:
-        """Keep a permanent answer for good."""
-        self._run("INSERT INTO memos VALUES (?, ?, ?)", account, key, memo)
-
-    def followed(self, question: str, stream: str) -> Followed | None:
-        """What is kept of a stream of changes, if it is this one."""
-        sql = "SELECT state, told, enrolment FROM following WHERE question = ? AND stream = ?"
-        rows = self._run(sql, question, stream)
-        return Followed(bytes(rows[0][0]), bool(rows[0][1]), rows[0][2]) if rows else None
-
-    def follow(self, question: str, stream: str, followed: Followed) -> None:
-        """Keep it, in the place of the stream before."""
-        values = (followed.state, int(followed.told), followed.enrolment)
-        self._run("INSERT OR REPLACE INTO following VALUES (?, ?, ?, ?, ?)", question, stream, *values)
+    def keep_state(self, key: str, stream: str, kept: Kept) -> None:
+        """Keep it, in the place of what was there before."""
+        self._run("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?, ?)", key, stream, *kept)
 
     def enrolled_by(self, report_id: bytes, *, told: bool) -> None:
         """Note what became of the report that a device enrolled with: where it was lost, another must say so."""
-        self._run("UPDATE following SET told = ?, enrolment = NULL WHERE enrolment = ?", int(told), report_id)
-
-    # -- answers ----------------------------------------------------------------------------------------------
-
-    def answered(self, name: str) -> bool:
-        """Whether a name has its answer: there is no other."""
-        return bool(self._run("SELECT 1 FROM answers WHERE name = ?", name))
-
-    def add_answer(self, answer: Answer) -> None:
-        """Keep an answer; those of earlier steps that are done are forgotten."""
-        self._run("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", *answer)
-        self._run("DELETE FROM answers WHERE report IS NULL AND step < ?", answer.step)
-
-    def waiting(self) -> list[Answer]:
-        """The answers that wait to be sent, oldest first; with an empty report, frames without one."""
-        rows = self._run("SELECT name, step, closes, id, report FROM answers WHERE report IS NOT NULL ORDER BY rowid")
-        return [Answer(*row) for row in rows]
-
-    def done(self, answer_id: bytes) -> bool:
-        """Drop the bytes of an answer; whether it waited."""
-        known = self._run("SELECT 1 FROM answers WHERE id = ? AND report IS NOT NULL", answer_id)
-        self._run("UPDATE answers SET report = NULL WHERE id = ?", answer_id)
-        return bool(known)
-
-    def drop_answers(self, *, names: bool) -> int:
-        """Drop all that waits, and the names too where they no longer mean the same; how many reports it were."""
-        waiting = [answer for answer in self.waiting() if answer.report]
-        for answer in waiting:
-            self.enrolled_by(answer.id, told=False)
-        self._run("DELETE FROM answers" if names else "UPDATE answers SET report = NULL")
-        return len(waiting)
-
-    # -- counts -----------------------------------------------------------------------------------------------
-
-    def count(self, name: str, times: int = 1) -> None:
-        """Count what happened."""
-        self._run(
-            "INSERT INTO counters VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET count = count + excluded.count",
-            *(name, times),
-        )
-
-    def counts(self) -> dict[str, int]:
-        """What happened, and how often."""
-        return dict(self._run("SELECT name, count FROM counters ORDER BY name"))
+        self._run("UPDATE states SET told = ?, enrolment = NULL WHERE enrolment = ?", told, report_id)
 
     def _run(self, sql: str, *values: object) -> list[Any]:
         return self._file.run(sql, *values)
 
 
-def code_bytes(code: Code) -> bytes:
-    """A code as it is stored and frozen.
+def frozen_key(fields: Sequence[str], *, last: bool) -> str:
+    """What the values of some fields are frozen under, together; of those last recorded apart from those of a step.
 
     Example:
-        >>> code_bytes((2, 7)), read_code(b"[2, 7]"), read_code(code_bytes("x"))
+        >>> frozen_key(["home"], last=True), frozen_key(["home", "work"], last=False)
+        ('last:home', '["home", "work"]')
+    """
+    name = fields[0] if len(fields) == 1 else json.dumps(list(fields))
+    return f"last:{name}" if last else name
+
+
+def frozen_fields(key: str) -> list[str]:
+    """Which fields are frozen under a key.
+
+    Example:
+        >>> frozen_fields("last:home"), frozen_fields('["home", "work"]')
+        (['home'], ['home', 'work'])
+    """
+    name = key.removeprefix("last:")
+    return list(json.loads(name)) if name.startswith("[") else [name]
+
+
+def value_bytes(value: Any) -> bytes:
+    """A code, or a record of codes by field, as it is stored and frozen.
+
+    Example:
+        >>> value_bytes((2, 7)), read_values(b"[2, 7]"), read_values(value_bytes("x"))
         (b'[2, 7]', (2, 7), 'x')
     """
-    return json.dumps(list(code) if isinstance(code, tuple) else code).encode()
+    return json.dumps(value).encode()
 
 
-def read_code(stored: bytes) -> Code:
-    """The code that was stored.
+def read_values(stored: bytes) -> Any:
+    """What was stored.
 
     Example:
-        >>> read_code(code_bytes(1.5)), read_code(code_bytes(((3, 0.5),)))
-        (1.5, ((3, 0.5),))
+        >>> read_values(value_bytes(((3, 0.5),))), read_values(value_bytes({"x": (2, 7)}))
+        (((3, 0.5),), {'x': (2, 7)})
     """
-    found = json.loads(stored)
-    if not isinstance(found, list):
-        return found  # type: ignore[no-any-return]
-    code: Code = tuple(tuple(one) if isinstance(one, list) else one for one in found)
-    return code
+    return _with_tuples(json.loads(stored))
+
+
+def _with_tuples(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {field: _with_tuples(code) for field, code in found.items()}
+    return tuple(map(_with_tuples, found)) if isinstance(found, list) else found

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from hubbub.client.backoff import Backoff, Delay, uniform
-from hubbub.client.store import Answer, Store
+from hubbub.client.outbox import Answer
+from hubbub.client.store import Store
 from hubbub.client.transport import Response, Transport, Unreachable
 from hubbub.collection import Collection
 from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE, AnswerName, Entry, encode_upload, encode_upload_json
@@ -106,8 +107,8 @@ class Uploader:
     def _done(self, answer: Answer, counted: str) -> None:
         with self._store.transaction():
             self._store.enrolled_by(answer.id, told=counted == "sent")
-            if self._store.done(answer.id):  # of two processes that sent it, one counts it
-                self._store.count(counted)
+            if self._store.outbox.done(answer.id):  # of two processes that sent it, one counts it
+                self._store.outbox.count(counted)
 
     def _due(self, collection: Collection, answer: Answer, now: float) -> bool:
         if answer.id not in self._delays:

@@ -2,6 +2,6 @@
 
 from hubbub.collection.clock import Clock, ManualClock, SystemClock
 from hubbub.collection.sealing import Keys, open_sealed, seal
-from hubbub.collection.spec import Collection, QuestionSpec
+from hubbub.collection.spec import Collection
 
-__all__ = ["Clock", "Collection", "Keys", "ManualClock", "QuestionSpec", "SystemClock", "open_sealed", "seal"]
+__all__ = ["Clock", "Collection", "Keys", "ManualClock", "SystemClock", "open_sealed", "seal"]

@@ -47,8 +47,16 @@ class DocumentFormat(Versions[Upgrade]):
         return made
 
 
-COLLECTION = DocumentFormat("collection", 2, {1: dict})
-"""Collections, as they are signed and stored. Format 1 had no terms and no promises: they are compiled all the same."""
+COLLECTION = DocumentFormat("collection", 3, {1: dict, 2: dict})
+"""Collections, as they are signed and stored. Format 1 had no terms and no promises, format 2 terms of one view and one
+field: they are compiled from the questions, as those of today are."""
 
-ASKS = DocumentFormat("asks", 2)
-"""The asks of a moment. Format 1 named no rounds, and is over: a device fetches anew."""
+
+def _named(document: dict[str, Any]) -> dict[str, Any]:
+    asks = [{**each, "step": each["ask"]["step"], "closes": document["closes"]} for each in document["asks"]]
+    return {**document, "asks": asks}
+
+
+ASKS = DocumentFormat("asks", 3, {2: _named})
+"""The asks of a moment. Format 1 named no rounds, and is over: a device fetches anew. Format 2 had no steps in the
+names of asks, and one time at which all of them close."""

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from hubbub.collection.slug import LONGEST_NAME
-from hubbub.core.domain import Domain
-from hubbub.core.errors import InvalidValue
-from hubbub.core.event import units_of
-from hubbub.protocols.window import BudgetDivision
+from hubbub.collection.terms import Terms
 
-if TYPE_CHECKING:
-    from hubbub.collection.question import QuestionSpec
-
-__all__ = ["ENTRY_BYTES", "HEAD_BYTES", "entry_bytes", "frame_bytes", "largest_report"]
+__all__ = ["ENTRY_BYTES", "HEAD_BYTES", "entry_bytes", "frame_bytes", "frame_for"]
 
 BLOCK = 1024
 HEAD_BYTES = 1 + 1 + (2 + LONGEST_NAME) + 5 + 5 + 5
@@ -23,28 +17,6 @@ ENTRY_BYTES = 80
 texts (2 + 2 + 5), run, step, round and part (5 + 9 + 5 + 5), the report's id (16). Twice as much, which is what a
 readable frame has, holds the readable form too: keys and punctuation (70), numbers (42), id (32), and a report whose
 length is not a multiple of three (4)."""
-
-
-def largest_report(question: QuestionSpec, domain: Domain) -> int:
-    """The largest report that a question may ask for; a stream that divides epsilon changes mechanisms as it does.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> from hubbub.collection.question import QuestionSpec
-        >>> largest_report(QuestionSpec(kind="histogram", field="age", epsilon=1.0), Ordinal(99))
-        13
-    """
-    asked, whole = question.question(domain), units_of(question.epsilon)
-    tried = [whole]
-    if question.kind == "stream" and question.everyone:
-        tried += [max(whole // (2 * (question.w or 1)), BudgetDivision.FEWEST), BudgetDivision.FEWEST]
-    sizes = []
-    for units in tried:
-        try:
-            sizes.append(asked.mechanism(units).report_bytes)
-        except InvalidValue:  # too small an epsilon for any report
-            continue
-    return max(sizes)
 
 
 def entry_bytes(question: str, report: int) -> int:
@@ -65,3 +37,14 @@ def frame_bytes(entries: int) -> int:
         (1024, 2048)
     """
     return -(-(HEAD_BYTES + entries) // BLOCK) * BLOCK
+
+
+def frame_for(terms: Mapping[str, Terms]) -> int:
+    """The size of every upload of a collection: room for one answer to each round of each question.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> frame_for(load_collection(EXAMPLE).terms)
+        1024
+    """
+    return frame_bytes(sum(entry_bytes(name, one.report_bytes) * one.rounds for name, one in terms.items()))

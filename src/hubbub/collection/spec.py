@@ -6,27 +6,30 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from importlib import import_module
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hubbub.collection import formats
-from hubbub.collection.fields import Code, check_field, code_of, missing_code
-from hubbub.collection.frame import entry_bytes, frame_bytes, largest_report
+from hubbub.collection.frame import frame_for
 from hubbub.collection.locate import at
-from hubbub.collection.question import QuestionSpec
+from hubbub.collection.setting import Setting
 from hubbub.collection.slug import is_slug
-from hubbub.collection.terms import Terms, promises_of, terms_of
-from hubbub.collection.turn import start_of
-from hubbub.core.domain import Domain
-from hubbub.core.errors import InvalidValue
-from hubbub.core.spec import Json, canonical, integer, spec_id
+from hubbub.collection.terms import Terms
+from hubbub.collection.turn import start_of, turned
+from hubbub.core.domain import Code, Domain
+from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.keyvalue import KeyValue  # noqa: F401 - a domain that a field may have
+from hubbub.core.spec import Json, integer, spec_id
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.promise import Promise
 from hubbub.protocols.cohort import CIRCLE
-from hubbub.protocols.driver import Protocol
-from hubbub.protocols.memory import Memory
 
-__all__ = ["OVERRIDES", "Collection", "QuestionSpec"]
+if TYPE_CHECKING:
+    from hubbub.protocols.driver import Protocol
+    from hubbub.protocols.memory import Memory
+
+__all__ = ["OVERRIDES", "Collection"]
 
 OVERRIDES = ("epsilon_above_8", "minimum_batch_below_20")
 """What an author may allow against advice, by giving a reason."""
@@ -55,7 +58,8 @@ class Collection:
     fields
         What programs record, by name.
     questions
-        What is asked of the fields, by name.
+        What is asked of the fields, by name: of a `hubbub.questions.Question`, the terms, promises and size of uploads
+        are compiled. On a device, which knows no kinds, each is the JSON that was signed, and they are read with it.
     budget
         The most that it may cost one device.
     trust
@@ -78,15 +82,18 @@ class Collection:
 
     Example:
         >>> from hubbub import Categorical
+        >>> from hubbub.questions import Question, read_collection
         >>> collection = Collection(
         ...     name="themes",
         ...     title="Light or dark?",
         ...     fields={"theme": Categorical(["light", "dark"])},
-        ...     questions={"popular": QuestionSpec(kind="histogram", field="theme", epsilon=1.0)},
+        ...     questions={"popular": Question.make("histogram", field="theme", epsilon=1.0)},
         ...     budget=Budget.of(event=1.0),
         ...     step_seconds=3600,
         ... )
-        >>> Collection.from_spec(collection.spec()) == collection
+        >>> read_collection(collection.spec()) == collection
+        True
+        >>> Collection.from_spec(collection.spec()).terms == collection.terms
         True
         >>> collection.encode("theme", "dark"), collection.missing("theme")
         (1, 2)
@@ -97,7 +104,7 @@ class Collection:
     name: str
     title: str
     fields: Mapping[str, Domain]
-    questions: Mapping[str, QuestionSpec]
+    questions: Mapping[str, Any]
     budget: Budget
     step_seconds: int
     version: int = 1
@@ -127,18 +134,23 @@ class Collection:
         if not isinstance(self.budget, Budget):
             raise InvalidValue("budget", self.budget, "a Budget")
         self._freeze("fields", Domain)
-        self._freeze("questions", QuestionSpec)
+        self._freeze("questions", object)
         self._freeze("overrides", str)
         for name, domain in self.fields.items():
             with at(f"fields.{name}", domain="size"):
-                check_field(domain)
+                domain.check_field()
         if not self.questions:
             raise InvalidValue("questions", {}, "at least one")
         for name, question in self.questions.items():
-            if question.field not in self.fields:
-                raise InvalidValue(f"questions.{name}.field", question.field, f"one of {', '.join(self.fields)}")
-            with at(f"questions.{name}", domain="field"):
-                question.question(self.fields[question.field])
+            if hasattr(question, "terms") != self.knows_kinds:
+                raise InvalidValue(f"questions.{name}", question, "a Question")
+        if self.knows_kinds:
+            for name, question in self.questions.items():
+                for key in question.reads():
+                    if key not in self.fields:
+                        raise InvalidValue(f"questions.{name}.field", key, f"one of {', '.join(self.fields)}")
+                with at(f"questions.{name}", domain="field"):
+                    question.check(self.setting(name))
         if len({start_of(name) for name in self.questions}) < len(self.questions):
             raise InvalidValue("questions", list(self.questions), "names whose places on the circle differ")
         for name, reason in self.overrides.items():
@@ -167,17 +179,36 @@ class Collection:
         """When a step begins."""
         return self.origin + step * self.step_seconds
 
+    def round_times(self, question: str, run: int, step: int, round: int) -> tuple[float, float]:
+        """When a round of a question opens and closes.
+
+        Of R rounds, round j takes the j-th R-th of its step. A study has rounds of its own length: they follow each
+        other from the beginning of the run, and its step is 0.
+
+        Example:
+            >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+            >>> load_collection(EXAMPLE).round_times("popular", 0, 2, 1)
+            (7200.0, 10800.0)
+        """
+        terms = self.terms[question]
+        if terms.study is not None:
+            begins = terms.study.start + run * terms.study.every
+            opens = begins + (round - 1) * terms.study.round_seconds
+            return float(opens), float(opens + terms.study.round_seconds)
+        begins, length = self.opens(step), self.step_seconds
+        return begins + (round - 1) * length / terms.rounds, begins + round * length / terms.rounds
+
     def closes(self, step: int, *, question: str | None = None, phase: int = 2) -> float:
-        """When an ask of a step stops being answered: its end; half of it, for the first of an adaptive stream's two.
+        """When an ask of a step stops being answered: the end of its round; of the step, where no round is named.
 
         Example:
             >>> from hubbub.authoring.toml import EXAMPLE, load_collection
             >>> load_collection(EXAMPLE).closes(0)
             3600
         """
-        if phase == 1 and question is not None and self.questions[question].adaptive:
-            return self.opens(step) + self.step_seconds / 2
-        return self.opens(step + 1)
+        if question is None or phase >= self.terms[question].rounds:
+            return self.opens(step + 1)
+        return self.round_times(question, 0, step, phase)[1]
 
     # -- devices ----------------------------------------------------------------------------------------------
 
@@ -185,13 +216,13 @@ class Collection:
         """The code of a value to record; one that the field does not have is refused."""
         domain = self._domain(field)
         try:
-            return code_of(domain, value)
+            return domain.code(value)
         except InvalidValue as error:
             raise InvalidValue(field, error.value, error.allowed) from None
 
     def missing(self, field: str) -> Code:
         """The code of a field for which nothing was recorded."""
-        return missing_code(self._domain(field))
+        return self._domain(field).missing()
 
     def _domain(self, field: str) -> Domain:
         if field not in self.fields:
@@ -201,37 +232,63 @@ class Collection:
     @cached_property
     def frame_bytes(self) -> int:
         """The size of every upload: room for all that a device may answer in a step, in whole kilobytes."""
-        total = 0
-        for name, question in self.questions.items():
-            largest = largest_report(question, self.fields[question.field])
-            total += entry_bytes(name, largest) * (2 if question.adaptive else 1)
-        return frame_bytes(total)
+        return frame_for(self.terms)
 
     @cached_property
     def terms(self) -> Mapping[str, Terms]:
         """What a device has to know of each question."""
-        return MappingProxyType({name: terms_of(self, name) for name in self.questions})
+        compiled = {name: self._question(name).terms(self.setting(name)) for name in self.questions}
+        return MappingProxyType(compiled)
 
     @cached_property
     def promises(self) -> tuple[Promise, ...]:
         """What is promised of the whole."""
+        from hubbub.collection.spending import promises_of  # which devices need not load
+
         return promises_of(self)
 
-    # -- servers ----------------------------------------------------------------------------------------------
+    # -- authors and servers ----------------------------------------------------------------------------------
+
+    @property
+    def knows_kinds(self) -> bool:
+        """Whether its questions are what their kinds make of them, and not the signed JSON alone."""
+        return not any(isinstance(question, Mapping) for question in self.questions.values())
+
+    def _question(self, name: str) -> Any:
+        question = self.questions[name]
+        if isinstance(question, Mapping):
+            raise HubbubError(f"{self.name} was read without the kinds of its questions: use questions.read_collection")
+        return question
+
+    def setting(self, name: str) -> Setting:
+        """What a question is given.
+
+        Example:
+            >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+            >>> load_collection(EXAMPLE).setting("popular").step_seconds
+            3600
+        """
+        domains = {key: self.fields[key] for key in self._question(name).reads()}
+        return Setting(name, domains, self.step_seconds, self.origin)
 
     def protocol(self, question: str, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         """The conversation of a question, whose step 1 is `first`; with a memory it can stop and go on.
+
+        Every question begins at a place of its own on the circle: streams take turns with different devices, and no
+        two questions make the same ask, which a report could not tell apart.
 
         Example:
             >>> from hubbub.authoring.toml import EXAMPLE, load_collection
             >>> next(load_collection(EXAMPLE).protocol("popular")).standing
             True
         """
-        return self.questions[question].protocol(self, question, memory, first=first)
+        stream = self._question(question).protocol(self.setting(question), memory, first=first)
+        return turned(stream, start_of(question), self.labels(question))
 
     def labels(self, question: str) -> tuple[str, ...] | None:
         """A name for each number that answers a question."""
-        return self.questions[question].labels(self.fields[self.questions[question].field])
+        labels: tuple[str, ...] | None = self._question(question).labels(self.setting(question))
+        return labels
 
     # -- JSON -------------------------------------------------------------------------------------------------
 
@@ -241,7 +298,7 @@ class Collection:
         Example:
             >>> from hubbub.authoring.toml import EXAMPLE, load_collection
             >>> load_collection(EXAMPLE).spec()["format"]
-            2
+            3
         """
         if self._signed is not None:
             return self._signed
@@ -250,12 +307,13 @@ class Collection:
             "format": formats.COLLECTION.version,
             **plain,
             "fields": {name: domain.spec() for name, domain in self.fields.items()},
-            "questions": {name: question.spec() for name, question in self.questions.items()},
+            "questions": {name: _json(question) for name, question in self.questions.items()},
             "budget": self.budget.spec(),
             "overrides": dict(self.overrides),
             **({"cover": True} if self.cover else {}),
             "promises": [promise.spec() for promise in self.promises],
             "terms": {name: terms.spec() for name, terms in self.terms.items()},
+            "frame_bytes": self.frame_bytes,
         }
 
     @cached_property
@@ -265,43 +323,91 @@ class Collection:
 
     @staticmethod
     def from_spec(spec: Mapping[str, Any]) -> Collection:
-        """Read a collection back, of this format or an older one; every field must be there, and no other.
+        """Read a signed collection as a device does, without the kinds of its questions.
 
-        The promises and terms must be the very ones that the questions compile to. Format 1 had none.
+        Every field must be there, and no other. The terms must fit the fields and each other; that they are what the
+        questions compile to is for `hubbub.questions.read_collection` to check, which authors and servers use. An older
+        format had other terms or none: they are compiled from its questions, for which the kinds are loaded.
         """
-        present = formats.COLLECTION.upgrade(spec) if isinstance(spec, Mapping) and "format" in spec else {}
-        compiled = {"promises", "terms"} if present and spec["format"] > 1 else set()
-        wanted = {"format"} | {part.name for part in fields(Collection)} | compiled
-        if set(present) | {"cover"} != wanted or present.get("cover", True) is not True:
-            raise InvalidValue("collection", spec, f"exactly the fields {', '.join(sorted(wanted))}")
-        given = {name: value for name, value in present.items() if name not in {"format"} | compiled}
-        for name in _RANGES:
-            given[name] = integer(name, given[name])
-        for name in ("fields", "questions"):
-            if not isinstance(given[name], Mapping):
-                raise InvalidValue(name, given[name], "an object")
-        domains, questions = {}, {}
-        for name, domain in given["fields"].items():
-            with at(f"fields.{name}"):
-                domains[name] = Domain.from_spec(domain)
-        for name, question in given["questions"].items():
-            with at(f"questions.{name}"):
-                questions[name] = QuestionSpec.from_spec(question)
-        with at("budget"):
-            given["budget"] = Budget.from_spec(given["budget"])
-        made = Collection(**{**given, "fields": domains, "questions": questions})
-        for name in compiled:
-            if canonical(spec[name]) != canonical(made.spec()[name]):
-                raise InvalidValue(name, spec[name], "what the collection's questions and limits compile to")
+        present = check_document(spec)
         if spec["format"] != present["format"]:
-            object.__setattr__(made, "_signed", dict(spec))
+            older: Collection = import_module("hubbub.questions").read_collection(spec)
+            return older
+        made = read_document(present, present["questions"])
+        terms = _read_terms(made, present["terms"])
+        promises = present["promises"]
+        if not isinstance(promises, list):
+            raise InvalidValue("promises", promises, "a list")
+        with at("promises"):
+            compiled = tuple(Promise.from_spec(promise) for promise in promises)
+        size = integer("frame_bytes", present["frame_bytes"])
+        if size != frame_for(terms):
+            raise InvalidValue("frame_bytes", size, f"{frame_for(terms)}, which the largest answers need")
+        made.__dict__.update(terms=terms, promises=compiled, frame_bytes=size)
         return made
 
     def __hash__(self) -> int:
         return hash(self.collection_id)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Collection.from_spec, (self.spec(),)
+        reader = import_module("hubbub.questions").read_collection if self.knows_kinds else Collection.from_spec
+        return reader, (self.spec(),)
+
+
+COMPILED = ("promises", "terms", "frame_bytes")
+"""What a signed collection says beside what its author wrote; of older formats, what `_COMPILED` says."""
+_COMPILED: dict[int, tuple[str, ...]] = {1: (), 2: ("promises", "terms")}
+
+
+def check_document(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A signed document in the present format, if it has exactly the fields of its own.
+
+    Example:
+        >>> check_document({"format": 3})
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: collection: got {'format': 3}; allowed: exactly the fields budget, cover, ...
+    """
+    present = formats.COLLECTION.upgrade(spec) if isinstance(spec, Mapping) and "format" in spec else {}
+    compiled = _COMPILED.get(spec["format"], COMPILED) if present else COMPILED
+    wanted = {"format"} | {part.name for part in fields(Collection)} | set(compiled)
+    if set(present) | {"cover"} != wanted or present.get("cover", True) is not True:
+        raise InvalidValue("collection", spec, f"exactly the fields {', '.join(sorted(wanted))}")
+    for name in ("fields", "questions"):
+        if not isinstance(present[name], Mapping):
+            raise InvalidValue(name, present[name], "an object")
+    return present
+
+
+def read_document(present: Mapping[str, Any], questions: Mapping[str, Any]) -> Collection:
+    """The collection of a checked document, with these questions."""
+    given = {name: value for name, value in present.items() if name not in ("format", *COMPILED)}
+    for name in _RANGES:
+        given[name] = integer(name, given[name])
+    domains = {}
+    for name, domain in given["fields"].items():
+        with at(f"fields.{name}"):
+            domains[name] = Domain.from_spec(domain)
+    with at("budget"):
+        given["budget"] = Budget.from_spec(given["budget"])
+    return Collection(**{**given, "fields": domains, "questions": questions})
+
+
+def _read_terms(collection: Collection, spec: Any) -> Mapping[str, Terms]:
+    if not isinstance(spec, Mapping) or spec.keys() != collection.questions.keys():
+        raise InvalidValue("terms", spec, "those of each question, and no other")
+    terms = {}
+    for name in collection.questions:
+        with at(f"terms.{name}"):
+            terms[name] = Terms.from_spec(spec[name], name)
+            for key in terms[name].fields:
+                if key not in collection.fields:
+                    raise InvalidValue("fields", key, f"one of {', '.join(collection.fields)}")
+    return MappingProxyType(terms)
+
+
+def _json(question: Any) -> dict[str, Json]:
+    return dict(question) if isinstance(question, Mapping) else question.spec()
 
 
 def _slug(name: str, value: object) -> None:

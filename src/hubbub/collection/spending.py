@@ -1,17 +1,17 @@
-"""What a collection can cost one device: by step, by window, by year, in whole units of 1e-12 epsilon."""
+"""What a collection can cost one device, in whole units of 1e-12 epsilon, and what it promises of the whole."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from hubbub.core.event import units_of
-from hubbub.mechanisms.memo.memo import Memoised
-from hubbub.protocols.window import METHODS
+from hubbub.collection.terms import ASKS
+from hubbub.privacy.promise import Promise
 
 if TYPE_CHECKING:
     from hubbub.collection.spec import Collection
 
-__all__ = ["YEAR", "Cost", "cost_of", "steps_a_year", "total_of", "worst_of"]
+__all__ = ["YEAR", "Cost", "cost_of", "promises_of", "steps_a_year", "total_of", "worst_of"]
 
 YEAR = 365 * 86400
 
@@ -75,30 +75,13 @@ class Cost(NamedTuple):
 def cost_of(collection: Collection, name: str) -> Cost:
     """The cost of a question.
 
-    A stream's w steps cost epsilon at most, all of it perhaps in one of them: in population division a device is asked
-    once in w steps, and spends everything. Dividing the budget evenly, every step takes a w-th.
-
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> cost_of(load_collection(EXAMPLE), "popular").of(24)
         24000000000000
     """
-    question = collection.questions[name]
-    mechanism = question.mechanism_for(collection.fields[question.field])
-    if isinstance(mechanism, Memoised):
-        spent = mechanism.permanent_event().spent
-        return Cost(spent, 0, most=spent * mechanism.most_memos)
-    if question.kind == "changes":
-        assert question.steps is not None
-        return Cost(mechanism.event().spent, question.steps, once=True)
-    if question.kind != "stream":
-        spent = mechanism.event().spent
-        return Cost(spent, 1)
-    assert question.w is not None
-    total = units_of(question.epsilon)
-    if question.everyone and METHODS[str(question.method)].decision.even:
-        return Cost(total // question.w, 1)
-    return Cost(total, question.w)
+    cost: Cost = collection.questions[name].cost(collection.setting(name))
+    return cost
 
 
 def total_of(collection: Collection, steps: int) -> int:
@@ -132,3 +115,51 @@ def steps_a_year(collection: Collection) -> int:
         8760
     """
     return max(1, YEAR // collection.step_seconds)
+
+
+def promises_of(collection: Collection) -> tuple[Promise, ...]:
+    """What a collection promises of the whole, and how it is divided beforehand between accounts, in seconds.
+
+    What memos cost must not show in when other questions fall silent. So each memo account has a part of its own of
+    every limit, by what the signed collection says alone. Of a step and of a window, the other questions get what they
+    need and memos the rest, but at least one new value each. Of a life, each question gets an equal part, and memos
+    again at least one new value each. What memos get is divided equally, as far as each gets one new value.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> [(promise.limit, promise.steps, dict(promise.parts)) for promise in promises_of(load_collection(EXAMPLE))]
+        [(1000000000000, 1, {'asks': 1000000000000})]
+    """
+    costs = {name: cost_of(collection, name) for name in collection.questions}
+    others = [cost for cost in costs.values() if not cost.memo]
+    fresh = {collection.terms[name].account: cost.each for name, cost in costs.items() if cost.memo}
+    budget, grid = collection.budget, (collection.step_seconds, collection.origin)
+    found = []
+
+    def divide(limit: int, needed: int, steps: int, interval: int = 0, origin: int = 0) -> None:
+        memos = min(limit, max(sum(fresh.values()), limit - needed)) if fresh else 0
+        parts = {ASKS: limit - memos, **_divided(memos, fresh)}
+        given = {account: part for account, part in parts.items() if part}
+        found.append(Promise(limit, steps, interval, origin, parts=given))
+
+    if budget.event is not None:
+        divide(budget.event, sum(cost.step for cost in others), 1, *grid)
+    if budget.window is not None:
+        limit, steps = budget.window
+        divide(limit, sum(cost.of(steps) for cost in others), steps, *grid)
+    if budget.user is not None:
+        divide(budget.user, budget.user * len(others) // len(costs), 0)
+    return tuple(found)
+
+
+def _divided(units: int, fresh: Mapping[str, int]) -> dict[str, int]:
+    """Equal parts, but what one new value costs where that is more; equal ones in any case where it is too little."""
+    if sum(fresh.values()) > units:
+        return dict.fromkeys(fresh, units // len(fresh))
+    parts: dict[str, int] = {}
+    while len(parts) < len(fresh):
+        rest = [account for account in fresh if account not in parts]
+        each = (units - sum(parts.values())) // len(rest)
+        above = [account for account in rest if fresh[account] > each]
+        parts |= {account: fresh[account] for account in above} or dict.fromkeys(rest, each)
+    return parts

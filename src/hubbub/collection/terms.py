@@ -1,177 +1,242 @@
-"""Terms: what a device has to know of a collection, compiled from its questions and signed with them.
+"""Terms: what a device has to know of a question, compiled by its author and signed with the collection.
 
-A device enforces what is signed here, and derives no cost and no limit by itself: what the collection promises of the
-whole, and of each question the field and how it is frozen, the view, the finite set of mechanisms that an ask may name,
-how many rounds a step has, which account pays, and what the question alone may cost.
+A device enforces what is signed here, knows no kind of question, and derives no cost and no limit by itself: which
+fields are read and how they are frozen, what may be looked at, by which mechanisms, in how many rounds and parts, which
+account pays, and what the question alone may cost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, Literal, NamedTuple, get_args
 
-from hubbub.collection.spending import cost_of
 from hubbub.core.errors import InvalidValue
-from hubbub.core.event import units_of
-from hubbub.core.spec import Json
-from hubbub.mechanisms.base import Mechanism
+from hubbub.core.spec import Json, integer
 from hubbub.privacy.budget import MOST_UNITS
 from hubbub.privacy.promise import Promise, of_question
-from hubbub.protocols.window import epsilons
 
-if TYPE_CHECKING:
-    from hubbub.collection.spec import Collection
-
-__all__ = ["ASKS", "Terms", "memo_account", "promises_of", "terms_of"]
+__all__ = ["ASKS", "Family", "Frozen", "Study", "Terms", "memo_account"]
 
 ASKS = "asks"
 """The account that pays for everything but memos."""
 
+Frozen = Literal["step", "last", "study"]
 
-class Terms(NamedTuple):
+MOST_ROUNDS = 1 << 10
+MOST_PARTS = 1 << 10
+MOST_REPORT_BYTES = 1 << 24
+_MOST_TIME = 1 << 40
+
+
+class Family(NamedTuple):
+    """A mechanism by name, where its parameters depend on the view: what it declares to spend is one of `units`."""
+
+    mechanism: str
+    units: tuple[int, ...]
+
+    def spec(self) -> dict[str, Json]:
+        """The family as JSON."""
+        return {"mechanism": self.mechanism, "units": list(self.units)}
+
+    @staticmethod
+    def from_spec(spec: Any) -> Family:
+        """Read a family back.
+
+        Example:
+            >>> Family.from_spec({"mechanism": "OUE", "units": [10, "20"]})
+            Family(mechanism='OUE', units=(10, 20))
+        """
+        _exactly("families", spec, {"mechanism", "units"})
+        units = tuple(_whole("units", each, 1, MOST_UNITS) for each in _list("units", spec["units"]))
+        if not units or list(units) != sorted(set(units)):
+            raise InvalidValue("units", list(units), "at least one, ascending")
+        return Family(_text("mechanism", spec["mechanism"]), units)
+
+
+class Study(NamedTuple):
+    """When a protocol that ends is asked: run k begins at start + k every, and its rounds are of this many seconds.
+
+    `every` is 0 where there is run 0 alone.
+    """
+
+    start: int
+    round_seconds: int
+    every: int = 0
+
+    def spec(self) -> dict[str, Json]:
+        """The schedule as JSON."""
+        return dict(self._asdict())
+
+    @staticmethod
+    def from_spec(spec: Any, rounds: int) -> Study:
+        """Read a schedule of so many rounds back.
+
+        Example:
+            >>> Study.from_spec({"start": 0, "round_seconds": 60, "every": 100}, rounds=2)
+            Traceback (most recent call last):
+                ...
+            hubbub.core.errors.InvalidValue: every: got 100; allowed: 0, or at least the 120 seconds of a run
+        """
+        _exactly("study", spec, set(Study._fields))
+        study = Study(
+            _whole("start", spec["start"], 0, _MOST_TIME),
+            _whole("round_seconds", spec["round_seconds"], 1, _MOST_TIME),
+            _whole("every", spec["every"], 0, _MOST_TIME),
+        )
+        if 0 < study.every < rounds * study.round_seconds:
+            raise InvalidValue(
+                "every", study.every, f"0, or at least the {rounds * study.round_seconds} seconds of a run"
+            )
+        return study
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
     """A question as a device knows it.
 
-    `frozen`: an answer is about what was recorded in its step, or what was last recorded. `state`: what the device
-    keeps from step to step. `promises` are about this question alone, in seconds.
+    Parameters
+    ----------
+    fields
+        What it reads. All of them are frozen together.
+    frozen
+        An answer is about what was recorded in its step ("step"), what was last recorded ("last"), or what was so at
+        the first answer of a whole study ("study").
+    views
+        Patterns of what may be looked at: the JSON of a view, in which {"from": a, "to": b} stands for any number
+        between, and {"most": k} for at most k different integers of at least 0, ascending.
+    mechanisms
+        The ids of the specs that an ask may name, sorted.
+    families
+        Mechanisms that an ask may name whatever their parameters, as long as they read what the view gives.
+    rounds, parts
+        How many rounds a step (or a run of a study) has, and how many asks a round, of which a device answers one.
+    account
+        Which account pays.
+    state
+        Empty where every report is fresh; else the mechanism whose state the device keeps from step to step.
+    limit
+        The most that one step, or one run of a study, may cost: the sum over its answers, in units.
+    promises
+        What this question alone may cost, in seconds.
+    report_bytes
+        The size of the largest report.
+    study
+        The schedule of a study; None of a question that is asked step by step.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> sorted(load_collection(EXAMPLE).terms["popular"].spec())
-        ['account', 'field', 'frozen', 'mechanisms', 'promises', 'rounds', 'state', 'view']
+        >>> terms = load_collection(EXAMPLE).terms["popular"]
+        >>> terms.account, terms.rounds, terms.limit, terms.views
+        ('asks', 1, 1000000000000, ({'kind': 'whole'},))
+        >>> Terms.from_spec(terms.spec(), "popular") == terms
+        True
     """
 
-    field: str
-    frozen: Literal["step", "last"]
-    view: Mapping[str, Json]
-    mechanisms: tuple[str, ...]
-    rounds: int
-    account: str
-    state: Literal["none", "memo", "changes"]
+    fields: tuple[str, ...]
+    views: tuple[Mapping[str, Json], ...]
+    mechanisms: tuple[str, ...] = ()
+    families: tuple[Family, ...] = ()
+    frozen: Frozen = "step"
+    rounds: int = 1
+    parts: int = 1
+    account: str = ASKS
+    state: str = ""
+    limit: int
     promises: tuple[Promise, ...]
+    report_bytes: int
+    study: Study | None = None
 
     def spec(self) -> dict[str, Json]:
         """The terms as JSON."""
+        plain: dict[str, Json] = {name: getattr(self, name) for name in _PLAIN}
         return {
-            **self._asdict(),
-            "view": dict(self.view),
+            **plain,
+            "fields": list(self.fields),
+            "views": [dict(view) for view in self.views],
             "mechanisms": list(self.mechanisms),
+            "families": [family.spec() for family in self.families],
             "promises": [promise.spec() for promise in self.promises],
+            "study": None if self.study is None else self.study.spec(),
         }
 
+    @staticmethod
+    def from_spec(spec: Any, question: str) -> Terms:
+        """Read terms back; every field must be there, and no other. What they allow is for `admits` to say."""
+        _exactly("terms", spec, {part.name for part in fields(Terms)})
+        frozen, state = spec["frozen"], spec["state"]
+        if frozen not in get_args(Frozen):
+            raise InvalidValue("frozen", frozen, f"one of {', '.join(get_args(Frozen))}")
+        rounds = _whole("rounds", spec["rounds"], 1, MOST_ROUNDS)
+        study = None if spec["study"] is None else Study.from_spec(spec["study"], rounds)
+        if (study is not None) != (frozen == "study"):
+            raise InvalidValue("frozen", frozen, '"study" for studies, and only for them')
+        terms = Terms(
+            fields=tuple(_text("fields", name) for name in _list("fields", spec["fields"])),
+            frozen=frozen,
+            views=tuple(_view(view) for view in _list("views", spec["views"])),
+            mechanisms=tuple(_text("mechanisms", each) for each in _list("mechanisms", spec["mechanisms"])),
+            families=tuple(Family.from_spec(family) for family in _list("families", spec["families"])),
+            rounds=rounds,
+            parts=_whole("parts", spec["parts"], 1, MOST_PARTS),
+            account=_text("account", spec["account"]),
+            state=state if state == "" else _text("state", state),
+            limit=_whole("limit", spec["limit"], 1, MOST_UNITS),
+            promises=tuple(
+                Promise.from_spec(promise, of_question(question)) for promise in _list("promises", spec["promises"])
+            ),
+            report_bytes=_whole("report_bytes", spec["report_bytes"], 1, MOST_REPORT_BYTES),
+            study=study,
+        )
+        for name in ("fields", "views", "promises"):
+            if not getattr(terms, name):
+                raise InvalidValue(name, [], "at least one")
+        if not terms.mechanisms and not terms.families:
+            raise InvalidValue("mechanisms", [], "at least one, or a family")
+        return terms
 
-def memo_account(field: str, mechanism: Mechanism) -> str:
+
+_PLAIN = ("frozen", "rounds", "parts", "account", "state", "limit", "report_bytes")
+
+
+def memo_account(field: str, spec_id: str) -> str:
     """The account that pays for the memos of a field, under which they are kept.
 
     Memos that two fields share would tell whether their values are equal. And what one account spends depends on its
     field's values: paying for another question too, it would show in when that one falls silent.
 
     Example:
-        >>> from hubbub import BasicRappor
-        >>> rappor = BasicRappor(epsilon=2.0, domain=4)
-        >>> memo_account("home", rappor) == memo_account("work", rappor)
-        False
+        >>> memo_account("home", "94a6cc75375060baaad23a40ff0b42d0")
+        'memo:home:94a6cc75375060baaad23a40ff0b42d0'
     """
-    return f"memo:{field}:{mechanism.spec_id}"
+    return f"memo:{field}:{spec_id}"
 
 
-def terms_of(collection: Collection, name: str) -> Terms:
-    """The terms of a question.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> terms = terms_of(load_collection(EXAMPLE), "popular")
-        >>> terms.account, terms.rounds, terms.promises[0].limit, terms.promises[0].interval
-        ('asks', 1, 1000000000000, 3600)
-    """
-    question = collection.questions[name]
-    asked = question.question(collection.fields[question.field])
-    whole, grid = units_of(question.epsilon), (collection.step_seconds, collection.origin)
-    mechanism, cost = asked.mechanism(whole), cost_of(collection, name)
-    if question.kind == "stream":
-        assert question.method is not None
-        assert question.w is not None
-        mechanisms = _mechanisms(asked, epsilons(question.method, epsilon=question.epsilon, w=question.w))
-        limit: tuple[int, int, int, int] = (whole, question.w, *grid)
-    else:
-        mechanisms = (mechanism.spec_id,)
-        # What was declared, not what this mechanism spends of it: another mechanism may spend a unit more.
-        limit = (whole, 1, *grid)
-        if question.kind == "changes":
-            limit = (whole, 1, cost.per * collection.step_seconds, collection.origin)
-        elif cost.memo:
-            limit = (cost.most, 0, 0, 0)
-    lasting = question.kind in ("memo", "changes")
-    return Terms(
-        field=question.field,
-        frozen="last" if lasting else "step",
-        view=asked.view.spec(),
-        mechanisms=mechanisms,
-        rounds=2 if question.adaptive else 1,
-        account=memo_account(question.field, mechanism) if cost.memo else ASKS,
-        state=question.kind if question.kind in ("memo", "changes") else "none",
-        promises=(Promise(min(limit[0], MOST_UNITS), *limit[1:], scope=of_question(name)),),
-    )
+def _exactly(name: str, spec: Any, wanted: set[str]) -> None:
+    if not isinstance(spec, Mapping) or set(spec) != wanted:
+        raise InvalidValue(name, spec, f"exactly the fields {', '.join(sorted(wanted))}")
 
 
-def promises_of(collection: Collection) -> tuple[Promise, ...]:
-    """What a collection promises of the whole, and how it is divided beforehand between accounts, in seconds.
-
-    What memos cost must not show in when other questions fall silent. So each memo account has a part of its own of
-    every limit, by what the signed collection says alone. Of a step and of a window, the other questions get what they
-    need and memos the rest, but at least one new value each. Of a life, each question gets an equal part, and memos
-    again at least one new value each. What memos get is divided equally, as far as each gets one new value.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> [(promise.limit, promise.steps, dict(promise.parts)) for promise in promises_of(load_collection(EXAMPLE))]
-        [(1000000000000, 1, {'asks': 1000000000000})]
-    """
-    costs = {name: cost_of(collection, name) for name in collection.questions}
-    others = [cost for cost in costs.values() if not cost.memo]
-    fresh = {_account(collection, name): cost.each for name, cost in costs.items() if cost.memo}
-    budget, grid = collection.budget, (collection.step_seconds, collection.origin)
-    found = []
-
-    def divide(limit: int, needed: int, steps: int, interval: int = 0, origin: int = 0) -> None:
-        memos = min(limit, max(sum(fresh.values()), limit - needed)) if fresh else 0
-        parts = {ASKS: limit - memos, **_divided(memos, fresh)}
-        given = {account: part for account, part in parts.items() if part}
-        found.append(Promise(limit, steps, interval, origin, parts=given))
-
-    if budget.event is not None:
-        divide(budget.event, sum(cost.step for cost in others), 1, *grid)
-    if budget.window is not None:
-        limit, steps = budget.window
-        divide(limit, sum(cost.of(steps) for cost in others), steps, *grid)
-    if budget.user is not None:
-        divide(budget.user, budget.user * len(others) // len(costs), 0)
-    return tuple(found)
+def _list(name: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise InvalidValue(name, value, "a list")
+    return value
 
 
-def _divided(units: int, fresh: Mapping[str, int]) -> dict[str, int]:
-    """Equal parts, but what one new value costs where that is more; equal ones in any case where it is too little."""
-    if sum(fresh.values()) > units:
-        return dict.fromkeys(fresh, units // len(fresh))
-    parts: dict[str, int] = {}
-    while len(parts) < len(fresh):
-        rest = [account for account in fresh if account not in parts]
-        each = (units - sum(parts.values())) // len(rest)
-        above = [account for account in rest if fresh[account] > each]
-        parts |= {account: fresh[account] for account in above} or dict.fromkeys(rest, each)
-    return parts
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise InvalidValue(name, value, "a name")
+    return value
 
 
-def _account(collection: Collection, name: str) -> str:
-    question = collection.questions[name]
-    return memo_account(question.field, question.mechanism_for(collection.fields[question.field]))
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    number = integer(name, value)
+    if not low <= number <= high:
+        raise InvalidValue(name, number, f"an integer from {low} to {high}")
+    return number
 
 
-def _mechanisms(asked: object, spent: tuple[int, ...]) -> tuple[str, ...]:
-    """The mechanisms at these epsilons, but for those at which nothing can be asked."""
-    found = set()
-    for units in spent:
-        try:
-            found.add(asked.mechanism(units).spec_id)  # type: ignore[attr-defined]
-        except InvalidValue:
-            continue
-    return tuple(sorted(found))
+def _view(value: Any) -> Mapping[str, Json]:
+    if not isinstance(value, Mapping) or not isinstance(value.get("kind"), str):
+        raise InvalidValue("views", value, "objects with a kind")
+    return dict(value)

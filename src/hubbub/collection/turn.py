@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hubbub.core.spec import spec_id
-from hubbub.protocols.ask import Ask
+from hubbub.protocols.ask import Ask, Count, Heard
 from hubbub.protocols.cohort import CIRCLE, Arc
-from hubbub.protocols.driver import Protocol
+
+if TYPE_CHECKING:
+    from hubbub.protocols.driver import Protocol
 
 __all__ = ["start_of", "turned"]
 
@@ -34,14 +37,21 @@ def turned(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Prot
         >>> ask.cohort.start, ask.cohort.share
         (17, 1.0)
     """
-    said = next(stream)
+    reply: Heard = None
     while True:
+        try:
+            said = stream.send(reply)
+        except StopIteration:
+            return
         if isinstance(said, Ask):
             said = _turned(said, start)
-        elif labels is not None:
-            said = replace(said, estimate=replace(said.estimate, labels=labels))
+        elif isinstance(said, list):
+            said = [_turned(ask, start) for ask in said]
+        elif isinstance(said, Count):
+            said = replace(said, of=_turned(said.of, start))
+        elif labels is not None and len(labels) == len(said.estimate) and said.estimate.labels is None:
+            said = said.with_main(replace(said.estimate, labels=labels))
         reply = yield said
-        said = stream.send(reply)
 
 
 def _turned(ask: Ask, start: int) -> Ask:

@@ -22,7 +22,7 @@ from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.reports import Reports
 
 if TYPE_CHECKING:
-    from hubbub.mechanisms.base import Mechanism
+    from hubbub.mechanisms.base import Reporting
 
 __all__ = [
     "BATCH_TYPE",
@@ -119,7 +119,7 @@ class Entry(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
         """Which answer it is."""
         return AnswerName(self.question, self.run, self.step, self.round, self.part)
 
-    def reports(self, mechanism: Mechanism) -> Reports:
+    def reports(self, mechanism: Reporting) -> Reports:
         """The report that the bytes are to a mechanism, as a batch of one; any other number is refused.
 
         Example:
@@ -161,7 +161,7 @@ class Batch(msgspec.Struct, frozen=True):
         """How many reports there are."""
         return len(self.ids) // ID_BYTES
 
-    def read(self, mechanism: Mechanism) -> Reports:
+    def read(self, mechanism: Reporting) -> Reports:
         """The reports that the bytes are to a mechanism: one for each id.
 
         Example:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from math import isfinite
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.hashing import fingerprint
 from hubbub.core.spec import Json
 
-__all__ = ["Categorical", "Domain", "Numeric", "Ordinal", "Sets", "Strings", "as_domain"]
+__all__ = ["NONE", "Categorical", "Code", "Domain", "Numeric", "Ordinal", "Sets", "Strings", "as_domain"]
 
 LARGEST = 1 << 32
 MOST_CELLS = 1 << 20
@@ -23,13 +24,26 @@ WORDS = 24
 """How many words stand for an open domain."""
 _MOST_NUMBER = 1e300  # the width of a domain must be a float too
 
+NONE = "(none)"
+"""The last symbol of a categorical or ordinal field: nothing was recorded."""
+MOST_LABELS = 1 << 12
+
+Code: TypeAlias = int | float | str | tuple[int, ...] | tuple[tuple[int, float], ...]
+"""An integer (categorical, ordinal), a number (numeric), a text (strings), sorted integers (sets), pairs (keyvalue)."""
+
 
 class Domain:
-    """A set of values. `encode` turns values into integer codes and refuses any other."""
+    """A set of values. `encode` turns values into integer codes and refuses any other.
+
+    A collection's fields are domains too: `code` is what a device keeps of one recorded value, and `missing` what it
+    answers with where nothing was recorded, because silence would tell something.
+    """
 
     kinds: ClassVar[dict[str, type[Domain]]] = {}
     size: int | None
     """How many codes there are; None where the domain is open."""
+    in_order: ClassVar[bool] = True
+    """Whether the codes have an order of their own; otherwise results are shown by size."""
 
     def __init_subclass__(cls) -> None:
         Domain.kinds[cls.__name__.lower()] = cls
@@ -42,6 +56,80 @@ class Domain:
     def encode(self, values: Any) -> NDArray[Any]:
         """The codes of a batch of values; one value is a batch of one."""
         raise NotImplementedError
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The names that `describe` counts and does not spell out."""
+        return ()
+
+    def describe(self) -> str:
+        """The values in a line.
+
+        Example:
+            >>> Ordinal(10).describe(), Categorical(["a", "b"]).describe(), Sets(Ordinal(9), most=3).describe()
+            ('0 to 9', 'one of 2 names', 'at most 3 of: 0 to 8')
+        """
+        raise NotImplementedError
+
+    def check_field(self) -> None:
+        """Refuse a domain that leaves a field no room for "nothing was recorded".
+
+        Example:
+            >>> Categorical(["yes", "(none)"]).check_field()
+            Traceback (most recent call last):
+                ...
+            hubbub.core.errors.InvalidValue: names: got '(none)'; allowed: names other than (none), which is added
+        """
+
+    def code(self, value: Any) -> Code:
+        """What is kept of a recorded value; one that the field does not have is refused, a number is clipped later.
+
+        Example:
+            >>> Categorical(["yes", "no"]).code("no"), Numeric(0, 9, cells=3).code(12), Sets(Ordinal(9), 3).code({7, 2})
+            (1, 12.0, (2, 7))
+        """
+        if isinstance(value, bool):
+            raise InvalidValue("value", value, "one of the field's values")
+        return int(self.encode([value])[0])
+
+    def candidate(self, text: str) -> int | str:
+        """The symbol that a text names: a name, the number of a value, or the text itself where all are allowed.
+
+        Example:
+            >>> Categorical(["yes", "no"]).candidate("no"), Ordinal(9).candidate("7"), Strings(9).candidate("maybe")
+            (1, 7, 'maybe')
+        """
+        if not (text.isascii() and text.isdigit() and len(text) < 19):
+            raise InvalidValue("candidate", text, "the code of a value")
+        return int(text)
+
+    def missing(self) -> Code:
+        """What stands for a field that nothing was recorded for: "(none)", the lower end, the empty text or set.
+
+        Example:
+            >>> Categorical(["yes", "no"]).missing(), Numeric(5, 9, cells=3).missing(), Strings(9).missing()
+            (2, 5.0, '')
+        """
+        return self.symbols().size - 1
+
+    def symbols(self) -> Ordinal:
+        """The codes of a field with a size: one more than it has values, for "nothing was recorded".
+
+        Example:
+            >>> Categorical(["yes", "no"]).symbols()
+            Ordinal(size=3)
+        """
+        assert self.size is not None
+        return Ordinal(self.size + 1)
+
+    def symbol_labels(self) -> tuple[str, ...] | None:
+        """A name for each symbol of a field, "(none)" last; None where there are too many or too few to name.
+
+        Example:
+            >>> Categorical(["yes", "no"]).symbol_labels(), Ordinal(2).symbol_labels()
+            (('yes', 'no', '(none)'), ('0', '1', '(none)'))
+        """
+        return self.labels
 
     def examples(self, most: int) -> list[Any]:
         """At most so many different values, the first and the last among them: all of them if they fit.
@@ -102,6 +190,15 @@ class Ordinal(Domain):
     def __post_init__(self) -> None:
         _check_size("domain", self.size)
 
+    def describe(self) -> str:
+        return f"0 to {self.size - 1:,}"
+
+    def check_field(self) -> None:
+        self.symbols()
+
+    def symbol_labels(self) -> tuple[str, ...] | None:
+        return (*map(str, range(self.size)), NONE) if self.size <= MOST_LABELS else None
+
     def encode(self, values: Any) -> NDArray[np.int64]:
         codes = _batch(values)
         if codes.size == 0:
@@ -124,6 +221,7 @@ class Categorical(Domain):
     """
 
     names: tuple[str, ...]
+    in_order = False
 
     def __init__(self, names: Iterable[str]) -> None:
         if isinstance(names, str | Mapping) or not isinstance(names, Iterable):
@@ -146,6 +244,24 @@ class Categorical(Domain):
     @property
     def labels(self) -> tuple[str, ...]:
         return self.names
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        return self.names
+
+    def describe(self) -> str:
+        return f"one of {self.size:,} names"
+
+    def check_field(self) -> None:
+        if NONE in self.names:
+            raise InvalidValue("names", NONE, f"names other than {NONE}, which is added")
+        self.symbols()
+
+    def symbol_labels(self) -> tuple[str, ...]:
+        return (*self.names, NONE)
+
+    def candidate(self, text: str) -> int:
+        return self.size if text == NONE else int(self.encode([text])[0])
 
     def _value(self, code: int) -> str:
         return self.names[code]
@@ -209,6 +325,17 @@ class Numeric(Domain):
         edges = self.edges
         return tuple(f"{a:g} to {b:g}" for a, b in pairwise(edges))
 
+    def describe(self) -> str:
+        return f"{self.low:g} to {self.high:g}, in {self.cells:,} cells"
+
+    def code(self, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            raise InvalidValue("value", value, "a finite number")
+        return float(value)
+
+    def missing(self) -> float:
+        return self.low
+
     def _value(self, code: int) -> float:
         width = (self.high - self.low) / self.cells
         return self.low + (code + 0.5) * width
@@ -237,9 +364,23 @@ class Strings(Domain):
 
     longest: int
     size = None
+    in_order = False
 
     def __post_init__(self) -> None:
         _check_int("longest", self.longest, 1, 1 << 20)
+
+    def describe(self) -> str:
+        return f"texts of at most {self.longest} bytes"
+
+    def code(self, value: Any) -> str:
+        self.encode([value])
+        return str(value)
+
+    def missing(self) -> str:
+        return ""
+
+    def candidate(self, text: str) -> str:
+        return text
 
     def examples(self, most: int) -> list[str]:
         return list(dict.fromkeys(f"{k}word"[: self.longest] for k in range(min(most, WORDS))))
@@ -274,6 +415,20 @@ class Sets(Domain):
 
     def spec(self) -> dict[str, Json]:
         return {"kind": "sets", "items": self.items.spec(), "most": self.most}
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        return self.items.listed
+
+    def describe(self) -> str:
+        items = f" {self.items.size:,} names" if self.listed else f": {self.items.describe()}"
+        return f"at most {self.most} of{items}"
+
+    def code(self, value: Any) -> tuple[int, ...]:
+        return tuple(int(code) for code in self.encode([value])[0] if code >= 0)
+
+    def missing(self) -> tuple[int, ...]:
+        return ()
 
     def examples(self, most: int) -> list[set[Any]]:
         items = self.items.examples(most)

@@ -52,6 +52,7 @@ class KeyValue(Domain):
     high: float
     most: int
     size = None
+    in_order = False
 
     def __post_init__(self) -> None:
         try:
@@ -73,6 +74,19 @@ class KeyValue(Domain):
     @property
     def labels(self) -> tuple[str, ...]:
         return self.keys
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        return self.keys
+
+    def describe(self) -> str:
+        return f"numbers from {self.low:g} to {self.high:g} for at most {self.most} of {len(self.keys):,} keys"
+
+    def code(self, value: Any) -> tuple[tuple[int, float], ...]:
+        return self.pairs(value)
+
+    def missing(self) -> tuple[tuple[int, float], ...]:
+        return ()
 
     @cached_property
     def _positions(self) -> dict[str, int]:

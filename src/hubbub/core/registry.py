@@ -34,7 +34,9 @@ class Registry(MutableMapping[str, type[Kind]], Generic[Kind]):
     base
         Where the class that all of them extend is defined: "module:name".
     homes
-        Of each of our own, the module that defines it.
+        Of each of our own, the module that defines it; with ":" and the class's name where that is another.
+    named_by
+        The attribute of a class that is its name.
 
     Example:
         >>> registry = Registry("hubbub.examples", "builtins:Exception", {"HubbubError": "hubbub.core.errors"})
@@ -42,8 +44,8 @@ class Registry(MutableMapping[str, type[Kind]], Generic[Kind]):
         ('HubbubError', ['HubbubError'], False)
     """
 
-    def __init__(self, group: str, base: str, homes: Mapping[str, str]) -> None:
-        self._group, self._base, self._homes = group, base, dict(homes)
+    def __init__(self, group: str, base: str, homes: Mapping[str, str], *, named_by: str = "__name__") -> None:
+        self._group, self._base, self._homes, self._named_by = group, base, dict(homes), named_by
         self._loaded: dict[str, type[Kind]] = {}
         self._own: dict[str, type[Kind]] = {}
 
@@ -73,7 +75,8 @@ class Registry(MutableMapping[str, type[Kind]], Generic[Kind]):
 
     def _load(self, name: str) -> type[Kind]:
         if name in self._homes:
-            kind: type[Kind] = getattr(import_module(self._homes[name]), name)
+            module, _, class_name = self._homes[name].partition(":")
+            kind: type[Kind] = getattr(import_module(module), class_name or name)
             return kind
         if not isinstance(name, str) or name not in self._plugins:
             raise KeyError(name)
@@ -94,14 +97,14 @@ class Registry(MutableMapping[str, type[Kind]], Generic[Kind]):
     def _from_plugin(self, plugin: EntryPoint) -> type[Kind]:
         try:
             kind = plugin.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a plug-in must not end the program either
             raise PluginRefused(f"{_shown(plugin)}: {type(error).__name__}: {error}") from error
         return self._checked(plugin.name, kind, _shown(plugin))
 
     def _checked(self, name: str, kind: object, shown: str) -> type[Kind]:
         module, _, base_name = self._base.partition(":")
         base: type[Kind] = getattr(import_module(module), base_name)
-        if not isinstance(kind, type) or not issubclass(kind, base) or kind.__name__ != name:
+        if not isinstance(kind, type) or not issubclass(kind, base) or getattr(kind, self._named_by, None) != name:
             raise PluginRefused(f"{shown}: not a {base_name} called {name}")
         return kind
 

@@ -136,9 +136,10 @@ class Answer:
             >>> len(Answer.of(stored, question="q", step=7, time=0.0, withheld="too few").values)
             0
         """
-        hidden = withheld is not None
-        signed = stored["kind"] != "share"
-        values = Values() if hidden else Values(stored["labels"], stored["value"], stored["variance"], signed)
+        if withheld is None and not stored["value"] and "stopped" in stored:
+            withheld = f"stopped: {stored['stopped']}"
+        labels, signed = stored["labels"] or list(map(str, range(len(stored["value"])))), stored["kind"] != "share"
+        values = Values() if withheld is not None else Values(labels, stored["value"], stored["variance"], signed)
         plain = {name: stored[name] for name in ("n", "kind", "bias", "published", "population", "spent")}
         return Answer(
             question=question, step=step, time=time, values=values, withheld=withheld, lost=stored.get("lost"), **plain

@@ -78,7 +78,7 @@ class ServiceReader:
             if other not in served:
                 nobodys[outcome] = nobodys.get(outcome, 0) + number
         # A copy at once: the collector's own thread opens and closes windows meanwhile.
-        windows = list(self._collector.board.windows.values())
+        windows = list(self._collector.board.asks.values())
         asks = [
             OpenAsk(
                 question=window.question,

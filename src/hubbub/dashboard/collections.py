@@ -10,8 +10,7 @@ from hubbub.authoring import Finding, check, forecast
 from hubbub.authoring.forecast import Forecast
 from hubbub.collection import Collection
 from hubbub.collection.duration import every, shown
-from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
-from hubbub.core.keyvalue import KeyValue
+from hubbub.core.domain import Domain
 from hubbub.dashboard.facts import facts, table
 from hubbub.dashboard.headline import headline
 from hubbub.dashboard.layout import path_to
@@ -88,7 +87,15 @@ def _questions(collection: Collection) -> Html:
         link = el("a", question.title or row.question, href=path_to("results", collection.name, row.question))
         errors = [_error(row, n) for n in _DEVICES]
         rows.append(
-            (el("code", row.question), link, row.kind, question.field, f"{question.epsilon:g}", row.mechanism, *errors)
+            (
+                el("code", row.question),
+                link,
+                row.kind,
+                ", ".join(question.reads()),
+                f"{question.epsilon:g}",
+                row.mechanism,
+                *errors,
+            )
         )
     headings = ("Name", "Question", "Kind", "Field", "#Epsilon", "Mechanism", *(f"#{n:,} devices" for n in _DEVICES))
     note = "The last columns: the expected standard error with so many devices."
@@ -121,20 +128,11 @@ def _fields(collection: Collection) -> Html:
 
 
 def _domain(domain: Domain) -> Child:
-    if isinstance(domain, Categorical):
-        return el("ul", [el("li", el("bdi", name)) for name in domain.names], class_="names")
-    if isinstance(domain, Ordinal):
-        return f"0 to {domain.size - 1:,}"
-    if isinstance(domain, Numeric):
-        return f"{domain.low:g} to {domain.high:g}, in {count(domain.size, 'cell')}"
-    if isinstance(domain, Strings):
-        return f"texts of at most {domain.longest} bytes"
-    if isinstance(domain, Sets):
-        return join(f"at most {domain.most} of: ", _domain(domain.items))
-    if isinstance(domain, KeyValue):
-        numbers = f"numbers from {domain.low:g} to {domain.high:g} for at most {domain.most} of: "
-        return join(numbers, _domain(Categorical(domain.keys)))
-    return ""
+    if not domain.listed:
+        return domain.describe()
+    return join(
+        f"{domain.describe()}: ", el("ul", [el("li", el("bdi", name)) for name in domain.listed], class_="names")
+    )
 
 
 def _findings(collection: Collection) -> Html | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hubbub.authoring import promise
 from hubbub.authoring.poisoning import poisoning
-from hubbub.authoring.words import epsilon_text, sure_text
 from hubbub.collection import Collection
 from hubbub.collection.duration import shown, span
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
@@ -12,6 +11,7 @@ from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.dashboard.facts import table
 from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.reader import Reader
+from hubbub.questions.words import epsilon_text, sure_text
 
 __all__ = ["privacy_page"]
 
@@ -83,8 +83,9 @@ def _questions(reader: Reader, collection: Collection) -> Html:
             each = f"{epsilon_text(cost.each)} {'once for' if cost.once else 'in any'} {steps}"
         year = epsilon_text(cost.worst(steps_a_year(collection)))
         taken: Child = "everyone, every step"
-        if question.kind == "stream":
-            taken = _taken(reader, collection, name, question.w or 1)
+        window = question.shape(collection.setting(name)).window
+        if window:
+            taken = _taken(reader, collection, name, window)
         rows.append((el("code", name), each, year, taken))
     headings = ("Question", "Costs a device at most", "#In a year", "Asked lately")
     note = (
@@ -102,7 +103,7 @@ def _questions(reader: Reader, collection: Collection) -> Html:
 def _forged(collection: Collection) -> Html:
     """How far forged reports can move each answer, one sentence a question."""
     rows = [
-        (el("code", name), poisoning(question, collection.fields[question.field]).text())
+        (el("code", name), poisoning(question, collection.setting(name)).text())
         for name, question in collection.questions.items()
     ]
     note = (

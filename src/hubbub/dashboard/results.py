@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hubbub.collection import Collection
-from hubbub.core.domain import Categorical, Numeric, Strings
-from hubbub.core.keyvalue import KeyValue
 from hubbub.dashboard.answer import Answer, Value
 from hubbub.dashboard.bars import MOST_ROWS, BarTable, ranked_bars
 from hubbub.dashboard.columns import ordered_bars
@@ -19,6 +17,7 @@ from hubbub.dashboard.over_time import at_a_glance, chosen_code, latest, over_ti
 from hubbub.dashboard.reader import OpenAsk, Reader
 from hubbub.dashboard.together import together
 from hubbub.dashboard.words import count, nearly, part, step_time
+from hubbub.questions import Shape
 
 __all__ = ["HISTORY", "question_page", "results_page"]
 
@@ -42,7 +41,7 @@ def results_page(reader: Reader, collection: Collection) -> Html:
 
 def _section(reader: Reader, collection: Collection, name: str, asks: Sequence[OpenAsk]) -> Html:
     question = collection.questions[name]
-    moves = question.kind in ("stream", "mean", "changes")
+    moves = _shape(collection, name).over_time
     answers = reader.releases(collection.name, name, _history(collection, name, _MOST_READ if moves else _MOST_ADDED))
     charts = (
         over_time(collection, name, answers, chosen_code(answers, None)) if moves else None,
@@ -83,9 +82,12 @@ def question_page(reader: Reader, collection: Collection, name: str, wanted: int
 
 
 def _history(collection: Collection, name: str, most: int = _MOST_READ) -> int:
-    question = collection.questions[name]
-    size = question.question(collection.fields[question.field]).size
-    return min(HISTORY, max(2, most // size))
+    return min(HISTORY, max(2, most // _shape(collection, name).size))
+
+
+def _shape(collection: Collection, name: str) -> Shape:
+    shape: Shape = collection.questions[name].shape(collection.setting(name))
+    return shape
 
 
 def _beside(charts: Child, about: Child, label: str) -> Html:
@@ -114,20 +116,18 @@ def _values(
     chosen: int | None = None,
     place: str = "q",
 ) -> Html | None:
-    domain = collection.fields[collection.questions[name].field]
+    shape = _shape(collection, name)
     if answer is None:
         return None
-    if answer.kind != "share" and isinstance(domain, Numeric):
-        return mean_figure(answer, domain.low, domain.high)
+    if shape.form == "mean" and shape.low is not None and shape.high is not None:
+        return mean_figure(answer, shape.low, shape.high)
     bars = BarTable(answer, f"{place}-{name}", _link(collection, name), chosen)
-    return ranked_bars(bars, most=most) if isinstance(domain, Categorical | Strings | KeyValue) else ordered_bars(bars)
+    return ordered_bars(bars) if shape.form == "distribution" else ranked_bars(bars, most=most)
 
 
 def _together(collection: Collection, name: str, answers: Sequence[Answer]) -> Html | None:
     """Of a question that asks everyone anew in every step: its steps as one."""
-    question = collection.questions[name]
-    adds_up = question.kind == "histogram" or (question.kind == "keyvalue" and question.of != "conditional")
-    answer = together(answers) if adds_up else None
+    answer = together(answers) if _shape(collection, name).adds_up else None
     if answer is None:
         return None
     what = "shares" if answer.kind == "share" else "numbers"
@@ -150,7 +150,7 @@ def _facts(collection: Collection, answers: Sequence[Answer]) -> Html | None:
     answer = latest(answers) or (answers[-1] if answers else None)
     if answer is None:
         return None
-    everyone = collection.questions[answer.question].everyone
+    everyone = _shape(collection, answer.question).everyone
     return facts(
         [
             ("Step", numbered(step_time(collection, answer.step), answer.step)),

@@ -14,8 +14,8 @@ __all__ = ["main"]
 
 def main() -> int:
     """Read one line of settings, serve, and write one line once requests are answered."""
-    from hubbub.collection import Collection
     from hubbub.dashboard.app import dashboard
+    from hubbub.questions import read_collection
     from hubbub.service.auth import Tokens
     from hubbub.service.collector import Collector
     from hubbub.service.logs import set_up
@@ -33,7 +33,7 @@ def main() -> int:
     except OSError as error:
         print(f"port {settings['port']} cannot be used ({error.strerror}); 0 takes a free one", file=sys.stderr)
         return 1
-    collections = [Collection.from_spec(spec) for spec in settings["collections"]]
+    collections = [read_collection(spec) for spec in settings["collections"]]
     store = open_store(f"sqlite:///{folder / 'hubbub.db'}")
     clock = TrustedClock(store.clock(), hold=hold_for(collections))
     collector = Collector(collections, store, clock=clock, keys=keys)

@@ -1,4 +1,4 @@
-"""Simulated devices of a live demonstration: many to a process, each with its place on the circle and its account."""
+"""The devices of a live demonstration: a fleet in a process, which answers a real collector over HTTP."""
 
 from __future__ import annotations
 
@@ -7,115 +7,31 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.authoring import open_collection
-from hubbub.client.admit import admit, phase_of
+from hubbub.client.admit import admit
 from hubbub.client.documents import Published
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
 from hubbub.collection import Collection, open_sealed
-from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
+from hubbub.collection.wire import BATCH_TYPE, encode_batch
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.demo.changes import Owners, Streams
-from hubbub.privacy.budget import Budget
+from hubbub.demo.people import Owners, People
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import place_on_circle
-from hubbub.protocols.symbols import Symbols
+from hubbub.simulate.fleet import Fleet
+from hubbub.simulate.ledgers import Ledgers
 
-__all__ = ["Devices", "People", "Purses", "main"]
+__all__ = ["Devices", "main"]
 
 PAUSE = 0.2
 """Seconds between one look at the asks and the next."""
 
 SPREAD = 0.6
 """Over which part of an ask's time devices answer it."""
-
-
-class People(NamedTuple):
-    """What the owners of some devices do: in every step each holds one value, or none.
-
-    Parameters
-    ----------
-    weights
-        How common each value is: a row a step, the first again after the last. Where a row is 0, nobody holds any.
-    silent
-        The part of them who hold none.
-    n, seed, group
-        How many people, and what tells these from others.
-
-    Example:
-        >>> people = People([[3.0, 1.0], [0.0, 1.0]], silent=0.0, n=5, seed=1, group=0)
-        >>> people.values(1).tolist(), people.values(6).size
-        ([1, 1, 1, 1, 1], 5)
-    """
-
-    weights: Sequence[Sequence[float]]
-    silent: float
-    n: int
-    seed: int
-    group: int
-
-    @property
-    def symbols(self) -> int:
-        """How many codes there are, the last of which is "(none)"."""
-        return len(self.weights[0]) + 1
-
-    def values(self, step: int) -> NDArray[np.int64]:
-        """The code of each person in a step."""
-        rng = Random(seed=self.seed).child("values", self.group, step)
-        weights = np.array(self.weights[step % len(self.weights)], dtype=float)
-        uniform = (rng.uint32(self.n) + 0.5) / 2**32
-        none = (rng.uint32(self.n) + 0.5) / 2**32 < self.silent
-        if not weights.any():
-            return np.full(self.n, weights.size)
-        edges = np.cumsum(weights / weights.sum())
-        codes = np.searchsorted(edges, uniform * edges[-1], side="right").clip(0, weights.size - 1)
-        return np.where(none, weights.size, codes).astype(np.int64)
-
-
-class Purses:
-    """What each of n devices has spent, and may: the rules of a ledger, for all of them at once and in memory.
-
-    Example:
-        >>> purses = Purses(2, Budget.of(event=1.0, window=(1.5, 2)))
-        >>> purses.pay(0, 10**12, np.array([True, False])).tolist()
-        [True, False]
-        >>> purses.pay(1, 10**12, np.array([True, True])).tolist()
-        [False, True]
-        >>> purses.pay(2, 10**12, np.array([True, True])).tolist()
-        [True, False]
-    """
-
-    def __init__(self, n: int, budget: Budget) -> None:
-        self._budget = budget
-        self._steps = 1 if budget.window is None else budget.window.steps
-        self._spent = np.zeros((self._steps, n), dtype=np.int64)
-        self._ever = np.zeros(n, dtype=np.int64)
-        self._step = -1
-
-    def pay(self, step: int, units: int, who: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Charge those who can pay; which they are."""
-        if step < self._step:
-            return np.zeros_like(who)
-        for passed in range(max(self._step + 1, step - self._steps + 1), step + 1):
-            self._spent[passed % self._steps] = 0
-        self._step = step
-        now, budget = self._spent[step % self._steps], self._budget
-        able = who.copy()
-        if budget.event is not None:
-            able &= now + units <= budget.event
-        if budget.window is not None:
-            able &= self._spent.sum(axis=0) + units <= budget.window.limit
-        if budget.user is not None:
-            able &= self._ever + units <= budget.user
-        now[able] += units
-        self._ever[able] += units
-        return able
 
 
 class Devices:
@@ -130,16 +46,18 @@ class Devices:
     """
 
     def __init__(self, transport: Transport, public_key: bytes, name: str, people: People | Owners) -> None:
-        self._transport, self._keys, self._people = transport, (public_key,), people
+        self._transport, self._keys = transport, (public_key,)
         self._root = f"/v1/collections/{name}"
         self.collection: Collection = open_collection(self._fetch(self._root), self._keys)
-        keys, place = Random(), self.collection.name
-        self._places = np.array([place_on_circle(keys.bytes(16), place) for _ in range(people.n)], dtype=np.int64)
-        self._offsets = (keys.uint32(people.n) + 0.5) / 2**32
-        self._purses = Purses(people.n, self.collection.budget)
+        promises = [
+            *self.collection.promises,
+            *(each for terms in self.collection.terms.values() for each in terms.promises),
+        ]
         self._rng = Random(seed=people.seed).child("devices", people.group)
-        self._done: dict[str, NDArray[np.bool_]] = {}
-        self._streams: dict[str, Streams] = {}
+        self._fleet = Fleet(people, self._rng, ledgers=Ledgers(people.n, promises), first=1)
+        self._offsets = (self._rng.uint32(people.n) + 0.5) / 2**32
+        self._latest = 0
+        self._done: dict[tuple[str, str], NDArray[np.bool_]] = {}
         self._waiting: list[bytes] = []
 
     def run(self, stop: threading.Event) -> None:
@@ -159,7 +77,7 @@ class Devices:
         if version != (self.collection.name, self.collection.version) or step != self.collection.step_at(now):
             return
         for one in asks["asks"]:
-            published = Published(one["question"], Ask.from_spec(one["ask"]), one["round"])
+            published = Published(one["question"], Ask.from_spec(one["ask"]), one["round"], one["run"], one["part"])
             if published.ask.step == step:
                 self._answer(published, step, now)
 
@@ -172,37 +90,26 @@ class Devices:
             self._waiting.pop(0)
 
     def _answer(self, published: Published, step: int, now: float) -> None:
-        ask, people = published.ask, self._people
-        opens, closes = phase_of(self.collection, published.question, step, now)
-        if isinstance(ask.mechanism, Symbols):
-            self._follow(published, (now - opens) / (closes - opens) / SPREAD)
-            return
-        done = self._done.get(ask.ask_id)
+        ask, question = published.ask, published.question
+        opens, closes = self.collection.round_times(question, published.run, step, published.round)
+        done = self._done.get((question, ask.ask_id))
         if done is None:
             admit(self.collection, published, step)
-            done = ~ask.cohort.holds(self._places)
-            self._done = dict([*self._done.items(), (ask.ask_id, done)][-8:])
+            done = ~ask.cohort.holds(self._fleet.places)
+            self._done = dict([*self._done.items(), ((question, ask.ask_id), done)][-8:])
         due = ~done & (opens + SPREAD * self._offsets * (closes - opens) <= now)
-        if not due.any():
-            return
         done |= due
-        paid = np.flatnonzero(self._purses.pay(step, ask.event().spent, due))
-        if paid.size:
-            reports = ask.mechanism.randomize(ask.view(people.values(step)[paid]), self._rng)
-            self._wait(published, reports)
-
-    def _follow(self, published: Published, elapsed: float) -> None:
-        """Go on with a stream of changes."""
-        ask, people = published.ask, self._people
-        admit(self.collection, published, ask.step)
-        streams = self._streams.setdefault(published.question, Streams(people.n, self._rng))
-        for reports in streams.turn(ask, elapsed, people.values(ask.step), self._purses):
-            self._wait(published, reports)
+        self._latest = max(self._latest, int(now))  # a wall clock may be set back; the ledgers' is not
+        account = self.collection.terms[question].account
+        for reports in self._fleet.reports(
+            ask, np.flatnonzero(due), now=self._latest, account=account, question=question
+        ):
+            if len(reports):
+                self._wait(published, reports)
 
     def _wait(self, published: Published, reports: Reports) -> None:
-        name = AnswerName(published.question, run=0, step=published.ask.step, round=published.round, part=0)
         ids = self._rng.bytes(16 * len(reports))
-        self._waiting.append(encode_batch(self.collection.name, self.collection.version, name, ids, reports))
+        self._waiting.append(encode_batch(self.collection.name, self.collection.version, published.name, ids, reports))
 
     def _fetch(self, path: str) -> Any:
         response = self._transport.request("GET", path, {"Accept": "application/json"})

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -211,7 +211,7 @@ class Live:
     def _truth(self, scene: Scene, step: int) -> NDArray[np.float64]:
         if (scene.name, step) not in self._truths:
             people = self._people[scene.name]
-            values = np.concatenate([some.values(step) for some in people])
+            values = np.concatenate([some.codes(step) for some in people])
             self._truths[scene.name, step] = np.bincount(values, minlength=people[0].symbols) / self.devices
         return self._truths[scene.name, step]
 
@@ -235,7 +235,7 @@ class Live:
         for name, several in self._people.items():
             reach = {"address": self.address, "public_key": said["public_key"], "name": name}
             for people in several:
-                self._launch("devices", {**reach, "people": people._asdict()})
+                self._launch("devices", {**reach, "people": asdict(people)})
 
     def _launch(self, part: str, settings: dict[str, Any]) -> subprocess.Popen[str]:
         assert self._folder is not None

@@ -19,8 +19,7 @@ from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.data import DataError, emoji, fetch, flights
 from hubbub.data.catalog import CATALOG
-from hubbub.demo.changes import Owners
-from hubbub.demo.devices import People
+from hubbub.demo.people import Owners, People
 from hubbub.simulate.stream_cache import Made, kept
 
 __all__ = ["Scene", "aircraft_scene", "emoji_scene", "flights_scene", "scenes"]
@@ -148,9 +147,10 @@ class Scene:
     def people(self, n: int, seed: int, group: int) -> People | Owners:
         """Some of those who answer."""
         if not self.histories:
-            return People(self.weights, self.silent, n, seed, group)
-        size = self.collection.questions[self.question].question(next(iter(self.collection.fields.values()))).size
-        return Owners(self.histories, size, n, seed, group)
+            return People(weights=self.weights, silent=self.silent, n=n, seed=seed, group=group)
+        setting = self.collection.setting(self.question)
+        size = self.collection.questions[self.question].shape(setting).size
+        return Owners(histories=self.histories, size=size, n=n, seed=seed, group=group)
 
     def when(self, step: int) -> str:
         """The time that a step is of, in the data; empty where it has none."""

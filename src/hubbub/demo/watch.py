@@ -16,7 +16,7 @@ from hubbub.protocols.ask import Release
 from hubbub.protocols.driver import converse
 from hubbub.protocols.monitor import Monitor
 from hubbub.protocols.window import window_stream
-from hubbub.simulate.conversation import Population
+from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
 
 __all__ = ["Moment", "Watch"]
@@ -106,14 +106,14 @@ class Watch:
             if bound is not None and not scene.span[0] <= bound <= scene.span[1]:
                 raise InvalidValue(field, bound, f"a number from {scene.span[0]:g} to {scene.span[1]:g}")
         self.monitor = Monitor(scene.weights, above=usual[0], below=usual[1] if below is None else below, level=SURE)
-        self.ledgers = Ledgers(scene.stream.n, epsilon=epsilon, w=w)
-        self.people = Population(scene.stream, rng, ledgers=self.ledgers)
+        self.ledgers = Ledgers.of_window(scene.stream.n, epsilon=epsilon, w=w, strict=True)
+        self.fleet = Fleet(scene.stream, rng, ledgers=self.ledgers)
         self.moments: list[Moment] = []
         self._window: deque[float] = deque(maxlen=w)
         self._most = 0
 
     def __iter__(self) -> Iterator[Moment]:
-        for release in converse(self._protocol, self.people.answer, steps=self.steps):
+        for release in converse(self._protocol, self.fleet.answer, steps=self.steps):
             moment = self._see(release)
             self.moments.append(moment)
             yield moment
@@ -141,7 +141,7 @@ class Watch:
     def _see(self, release: Release) -> Moment:
         self._window.append(release.spent)
         # A ledger only falls as steps leave the window, so the largest is seen right after a step's asks.
-        self._most = max(self._most, int(self.ledgers.spent.max()))
+        self._most = max(self._most, self.ledgers.most)
         seen = self.monitor.watch(release)
         known = math.isfinite(seen.low)  # before the first publication the interval has no ends
         value, low, high = (seen.value, seen.low, seen.high) if known else (math.nan, math.nan, math.nan)
@@ -156,5 +156,5 @@ class Watch:
             alarm=seen.on,
             changed=seen.changed,
             truth=self.scene.truth(release.step),
-            bits=self.people.traffic.per_device_and_step(self.scene.stream.n, 1),
+            bits=self.fleet.traffic.per_device_and_step(self.scene.stream.n, 1),
         )

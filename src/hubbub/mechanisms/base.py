@@ -1,4 +1,8 @@
-"""The contract: a mechanism is a conditional distribution over reports plus a linear integer summary of them."""
+"""The contract: a mechanism is a conditional distribution over reports plus a linear integer summary of them.
+
+`Reporting` is what the server needs of anything that makes reports: their columns, how they are counted, what they
+spend. A `Mechanism` makes each report afresh from a value; a `Stateful` (`stateful.py`) also from what it remembers.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +13,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.domain import Domain
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
-from hubbub.core.estimate import Estimate
 from hubbub.core.event import Event
 from hubbub.core.exact import log_upper
-from hubbub.core.influence import Influence
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, first_of, integer, is_added, spec_id
 
-__all__ = ["ColumnSpec", "Mechanism"]
+if TYPE_CHECKING:  # a device estimates nothing
+    from hubbub.core.estimate import Estimate
+    from hubbub.core.influence import Influence
+
+__all__ = ["ColumnSpec", "Mechanism", "Reporting"]
 
 MOST_EPSILON = 1000.0
+_RENAMED = {"Symbols": "ChangeStream"}
+"""Classes that specs know under an older name: what is signed and stored under it stays what it is."""
 
 
 class ColumnSpec(NamedTuple):
@@ -41,8 +49,8 @@ class ColumnSpec(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mechanism(ABC):
-    """A randomiser with its estimator. Frozen; its fields are the spec that client and server share.
+class Reporting(ABC):
+    """What makes reports, with its estimator. Frozen; its fields are the spec that client and server share.
 
     A subclass declares fields, resolves the derived ones in `_resolve` (0 means "choose for me"), and answers the
     abstract methods below. The constructor recomputes the exact epsilon from the resolved integers and refuses one
@@ -51,8 +59,8 @@ class Mechanism(ABC):
 
     epsilon: float
     bias: ClassVar[Literal["none", "heuristic"]] = "none"
-    fixed_block: ClassVar[bool] = True
-    """Whether a report draws one block of fixed size, so that a batch equals its singles byte for byte."""
+    spec_name: ClassVar[str] = ""
+    """What a spec calls it, where that is not the name of the class."""
 
     def __post_init__(self) -> None:
         epsilon = self.epsilon
@@ -83,28 +91,8 @@ class Mechanism(ABC):
         """The columns of a report."""
 
     @abstractmethod
-    def encode(self, values: Any) -> NDArray[Any]:
-        """Check a batch of values and turn them into what the randomiser reads."""
-
-    @abstractmethod
     def example_values(self, most: int) -> list[Any]:
         """At most so many different values, for audits and checks: all of them if they fit."""
-
-    @abstractmethod
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
-        """The columns of reports on checked values."""
-
-    @abstractmethod
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        """The exact probability (a Fraction) of each report (row) given each value (column) and the public part."""
-
-    @abstractmethod
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        """The logarithm of `prob`, fast, in floats."""
-
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        """Every private part there is, beside the given public part (one row); None where there are too many."""
-        return None
 
     @property
     @abstractmethod
@@ -131,11 +119,8 @@ class Mechanism(ABC):
         """What one report spends, exactly: ln of `ratio`, rounded up to a float."""
         return log_upper(self.ratio())
 
-    def randomize(self, values: Any, rng: Random) -> Reports:
-        """Randomise a batch of values: on a device, a batch of one."""
-        if not isinstance(rng, Random):
-            raise InvalidValue("rng", rng, "a hubbub.Random")
-        columns = self._randomize(self.encode(values), rng)
+    def _made(self, columns: Mapping[str, NDArray[Any]]) -> Reports:
+        """Reports of these columns."""
         parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
         for column in self.columns:
             parts[column.part][column.name] = columns[column.name].astype(column.dtype, copy=False)
@@ -218,7 +203,7 @@ class Mechanism(ABC):
 
     def spec(self) -> dict[str, Json]:
         """The fields, as JSON: what client and server share; without those `added` later that are as at first."""
-        spec: dict[str, Json] = {"mechanism": type(self).__name__}
+        spec: dict[str, Json] = {"mechanism": self.spec_name or type(self).__name__}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if not (is_added(field) and value == first_of(field)):
@@ -235,7 +220,9 @@ class Mechanism(ABC):
         """Build the mechanism that a spec describes; every field must be there, but those `added`, and no other."""
         if not isinstance(spec, Mapping):
             raise InvalidValue("spec", spec, "an object with the mechanism's name and fields")
-        kind = cls if spec.get("mechanism") == cls.__name__ else _registered(spec.get("mechanism"), cls)
+        kind = (
+            cls if spec.get("mechanism") == (cls.spec_name or cls.__name__) else _registered(spec.get("mechanism"), cls)
+        )
         wanted = {field.name: field.type for field in dataclasses.fields(kind)}
         given = {name: value for name, value in spec.items() if name != "mechanism"}
         firsts = {field.name: first_of(field) for field in dataclasses.fields(kind) if is_added(field)}
@@ -264,11 +251,45 @@ class Mechanism(ABC):
             raise SpecMismatch("counts", sketch.counts.shape, f"counts of shape {shape}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(Reporting):
+    """A randomiser: every report is made afresh from one value, and stands by itself."""
+
+    fixed_block: ClassVar[bool] = True
+    """Whether a report draws one block of fixed size, so that a batch equals its singles byte for byte."""
+
+    @abstractmethod
+    def encode(self, values: Any) -> NDArray[Any]:
+        """Check a batch of values and turn them into what the randomiser reads."""
+
+    @abstractmethod
+    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+        """The columns of reports on checked values."""
+
+    @abstractmethod
+    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+        """The exact probability (a Fraction) of each report (row) given each value (column) and the public part."""
+
+    @abstractmethod
+    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+        """The logarithm of `prob`, fast, in floats."""
+
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+        """Every private part there is, beside the given public part (one row); None where there are too many."""
+        return None
+
+    def randomize(self, values: Any, rng: Random) -> Reports:
+        """Randomise a batch of values: on a device, a batch of one."""
+        if not isinstance(rng, Random):
+            raise InvalidValue("rng", rng, "a hubbub.Random")
+        return self._made(self._randomize(self.encode(values), rng))
+
+
 def _registered(name: object, wanted: type[Any]) -> type[Any]:
     from hubbub.mechanisms import MECHANISMS
 
-    kind = MECHANISMS.get(name) if isinstance(name, str) else None
-    if kind is None or not issubclass(kind, wanted):
+    kind = MECHANISMS.get(_RENAMED.get(name, name)) if isinstance(name, str) else None
+    if kind is None or not issubclass(kind, wanted) or name != (kind.spec_name or kind.__name__):
         raise InvalidValue("mechanism", name, f"one of {', '.join(sorted(MECHANISMS))}")
     return kind
 

@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from hubbub.core.errors import InvalidValue
-from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms import randomizers
 from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.audit import Audit, audit
 from hubbub.privacy.probes import domain_of
@@ -55,7 +55,7 @@ def audit_all(
     """
     found = Audits()
     refused: list[RefusedSetting] = []
-    settings = [(kind, *one) for kind in MECHANISMS.values() for one in _settings(kind, epsilons, domains)]
+    settings = [(kind, *one) for kind in randomizers().values() for one in _settings(kind, epsilons, domains)]
     for kind, epsilon, size, given in settings:
         try:
             mechanism = kind(epsilon=epsilon, **given)

@@ -78,8 +78,11 @@ class Book:
         self._settle(times, now)
         return now
 
-    def spend(self, step: int, account: str, question: str, units: int) -> None:
-        """Debit what an answer in the present step costs, or refuse: then nothing is changed."""
+    def spend(self, step: int, account: str, question: str, units: int, *, until: int | None = None) -> None:
+        """Debit what an answer in the present step costs, or refuse: then nothing is changed.
+
+        With `until`, in ticks of the wall clock, it pays for all answers up to then, and counts as if spent then.
+        """
         times, now = self._enter(step)
         for promise in self.rows.promises().values():
             limit = promise.limit_for(account, question)
@@ -90,7 +93,10 @@ class Book:
         used = _used(times, now)
         # At the latest time used: where the clock was set back within its step, the time it shows may be past already
         # on another promise's grid.
-        self.rows.add_debit(Debit(account, question, units, used.latest or 0, now.trusted))
+        # What lasts is dated at its end, in trusted time too: a clock set forward does not bring that nearer.
+        ends = max(used.latest or 0, now.wall if until is None else until)
+        trusted = now.trusted + (0 if until is None else max(0, until - now.wall))
+        self.rows.add_debit(Debit(account, question, units, ends, trusted))
         self._settle(used, now)
 
     def freeze(self, field: str, step: int, value: int | bytes) -> int | bytes:

@@ -161,6 +161,10 @@ class LedgerStore:
         kept: int | bytes = stored
         return kept
 
+    def frozen(self) -> list[str]:
+        """What is frozen, by name."""
+        return [field for (field,) in self._file.run("SELECT field FROM frozen")]
+
     def thaw(self, fields: Iterable[str]) -> None:
         """Forget the frozen values of fields that are not what they were."""
         for field in fields:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
-from hubbub.mechanisms import MECHANISMS, frequency
+from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.privacy.asked import Asked
-from hubbub.privacy.server_cost import server_cost
 
 __all__ = ["TIE", "Prediction", "oracles", "pick", "predict"]
 
@@ -127,15 +126,15 @@ def _row(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> P
         oracle = kind(epsilon=epsilon, domain=asked.domain)
     except InvalidValue as error:
         return Prediction(kind.__name__, bias=kind.bias, why=f"refused: {error}")
-    cost, noise = server_cost(oracle, n), oracle.noise(n)
+    noise = oracle.noise(n)
     return Prediction(
         kind.__name__,
         stderr=math.sqrt(oracle.variance(n, asked.share)),
         detectable=oracle.threshold(n, asked.alpha),
         bytes=oracle.report_bytes,
         effective_epsilon=oracle.effective_epsilon,
-        server=cost.operations,
-        work=cost.work,
+        server=oracle.server_operations(n),
+        work=oracle.server_work,
         total_variance=oracle.size * noise.floor + noise.slope,  # the shares sum to 1
         shift=asked.shift(oracle),
         bias=oracle.bias,
@@ -144,8 +143,8 @@ def _row(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> P
 
 def _without_formula(asked: Asked, epsilon: float) -> Iterator[Prediction]:
     given: dict[str, Any] = {"epsilon": epsilon, "domain": asked.domain}
-    for kind in map(MECHANISMS.__getitem__, frequency.MECHANISMS):
-        if issubclass(kind, FrequencyOracle):
+    for kind in MECHANISMS.values():
+        if issubclass(kind, FrequencyOracle) or "domain" not in {field.name for field in fields(kind)}:
             continue
         try:
             mechanism = kind(**given)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from hubbub.core.domain import Domain, as_domain
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Reporting
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
 __all__ = ["count_of", "domain_of"]
 
 
-def domain_of(mechanism: Mechanism) -> Domain | None:
+def domain_of(mechanism: Reporting) -> Domain | None:
     """The domain of a mechanism's values, where it has one.
 
     Example:
@@ -21,7 +21,7 @@ def domain_of(mechanism: Mechanism) -> Domain | None:
     return None if domain is None else as_domain("domain", domain)
 
 
-def count_of(mechanism: Mechanism) -> int | None:
+def count_of(mechanism: Reporting) -> int | None:
     """How many values there are; None where there is no end of them.
 
     Example:

@@ -1,22 +1,32 @@
-"""Asks and releases: what the server says."""
+"""Asks, counts and releases: what the server says, and what it hears."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.estimate import Estimate
 from hubbub.core.event import Event
+from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, integer, spec_id
-from hubbub.mechanisms.base import Mechanism
-from hubbub.protocols.changes import Changes as Changes  # a view that an ask may name
+from hubbub.mechanisms.base import Reporting
 from hubbub.protocols.cohort import EVERYONE, Arc
 from hubbub.protocols.view import View, Whole
 
-__all__ = ["Ask", "Lost", "Release"]
+if TYPE_CHECKING:
+    from hubbub.core.estimate import Estimate
+    from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+
+__all__ = ["MAIN", "Ask", "Count", "Counted", "Heard", "Lost", "Release", "Said"]
+
+MAIN = "estimate"
+"""The name of an estimate that is alone in its release."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +50,8 @@ class Ask:
     following
         The first ask of the next step, where it is known whatever the answer to this one. Nobody is told: it lets a
         server ask on time while it still waits for late answers.
+    kept
+        Whether single reports are kept, beside their sketch, so that a `Count` can ask about them later.
 
     Example:
         >>> from hubbub import GRR
@@ -48,12 +60,13 @@ class Ask:
         True
     """
 
-    mechanism: Mechanism
+    mechanism: Reporting
     step: int
     view: View = Whole()  # noqa: RUF009 - frozen
     cohort: Arc = EVERYONE
     standing: bool = False
     following: Ask | None = field(default=None, compare=False, repr=False)
+    kept: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.step, bool) or not isinstance(self.step, int) or self.step < 0:
@@ -83,33 +96,96 @@ class Ask:
             "view": self.view.spec(),
             "cohort": self.cohort.spec(),
             "standing": self.standing,
+            **({"kept": True} if self.kept else {}),
         }
 
     @staticmethod
     def from_spec(spec: Mapping[str, Any]) -> Ask:
         """Read an ask back; its mechanism recomputes what it spends."""
         wanted = {"mechanism", "step", "view", "cohort", "standing"}
-        if not isinstance(spec, Mapping) or set(spec) != wanted:
+        if not isinstance(spec, Mapping) or set(spec) - {"kept"} != wanted:
             raise InvalidValue("ask", spec, f"exactly the fields {sorted(wanted)}")
         arc = spec["cohort"]
         if not isinstance(arc, Mapping) or set(arc) != {"start", "length"}:
             raise InvalidValue("cohort", arc, "a start and a length")
         if not isinstance(spec["standing"], bool):
             raise InvalidValue("standing", spec["standing"], "true or false")
+        if spec.get("kept", True) is not True:
+            raise InvalidValue("kept", spec["kept"], "true, or left out")
         return Ask(
-            mechanism=_mechanism(spec["mechanism"]),
+            mechanism=Reporting.from_spec(spec["mechanism"]),
             step=integer("step", spec["step"]),
             view=View.from_spec(spec["view"]),
             cohort=Arc(integer("start", arc["start"]), integer("length", arc["length"])),
             standing=spec["standing"],
+            kept="kept" in spec,
         )
 
 
-def _mechanism(spec: Any) -> Mechanism:
-    from hubbub.protocols.symbols import Symbols  # which says what is asked, and so needs asks
+@dataclass(frozen=True)
+class Count:
+    """How many of the reports that were kept of an earlier ask support each of some candidates.
 
-    standing = isinstance(spec, Mapping) and spec.get("mechanism") == Symbols.__name__
-    return Symbols.from_spec(spec) if standing else Mechanism.from_spec(spec)
+    It is evaluated where the reports are. The earlier ask is the latest that equals `of`.
+
+    Parameters
+    ----------
+    of
+        An ask of a frequency oracle, with `kept`.
+    candidates
+        Values of the oracle's domain, all different.
+
+    Example:
+        >>> from hubbub import OLH, Random
+        >>> ask = Ask(mechanism=OLH(epsilon=3.0, domain=1000), step=1, kept=True)
+        >>> reports = ask.mechanism.randomize([7] * 600 + [8] * 400, Random(seed=1))
+        >>> count = Count(ask, (7, 8))
+        >>> counted = Counted(len(reports), ask.mechanism.support(reports, count.candidates).counts)
+        >>> [round(float(share), 1) for share in count.estimate(counted).value]
+        [0.6, 0.4]
+    """
+
+    of: Ask
+    candidates: tuple[int | str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.of.kept:
+            raise InvalidValue("of", self.of, "an ask whose reports are kept")
+        if not self.candidates:
+            raise InvalidValue("candidates", self.candidates, "at least one")
+        self.oracle._codes(self.candidates)
+
+    @property
+    def step(self) -> int:
+        """Which step's reports are counted."""
+        return self.of.step
+
+    @property
+    def oracle(self) -> FrequencyOracle:
+        """The mechanism of the reports."""
+        from hubbub.mechanisms.frequency.oracle import FrequencyOracle  # a device, which counts nothing, loads none
+
+        if not isinstance(self.of.mechanism, FrequencyOracle):
+            raise InvalidValue("of", type(self.of.mechanism).__name__, "an ask of a frequency oracle")
+        return self.of.mechanism
+
+    def estimate(self, counted: Counted) -> Estimate:
+        """The shares of the candidates."""
+        return self.oracle.estimate(
+            self.oracle.support_sketch(self.candidates, counted.n, counted.support), self.candidates
+        )
+
+
+class Counted(NamedTuple):
+    """The answer to a count: of n reports, how many support each candidate.
+
+    Example:
+        >>> Counted(10, np.int64([3, 7])).n
+        10
+    """
+
+    n: int
+    support: NDArray[np.int64]
 
 
 class Lost(NamedTuple):
@@ -126,15 +202,16 @@ class Lost(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """What the server says of a step.
+    """What the server says of a step, or at some point of a study.
 
     Parameters
     ----------
     step
-        Which step it describes.
-    estimate
-        The population's shares or mean at that step, with their variance: of the randomisation, of having asked a part
-        of the population, and, where an older release stands in, of what has changed since.
+        Which step it describes; 0 in a study.
+    estimates
+        Any number of named estimates, of any size, the main one first: of the population at that step, with their
+        variance: of the randomisation, of having asked a part of the population, and, where an older release stands
+        in, of what has changed since. Only a release that says `stopped` may have none.
     published
         Whether fresh reports were asked for it; otherwise an earlier release stands in (approximation).
     spent
@@ -143,15 +220,48 @@ class Release:
         The estimated size of the population.
     lost
         What did not come, where devices that enrolled are awaited.
+    stopped
+        Why a study ended before its last round.
 
     Example:
-        >>> Release(step=1, estimate=Estimate([0.5], [0.01], 10), published=True, spent=0.05, n=100.0).published
-        True
+        >>> from hubbub.core.estimate import Estimate
+        >>> shares, top = Estimate([0.5, 0.5], [0.01, 0.01], 10), Estimate([0.5], [0.01], 10)
+        >>> release = Release(step=1, estimates={"shares": shares, "top": top}, published=True, spent=0.05, n=100.0)
+        >>> release.estimate is shares, release.with_main(top).estimate is top
+        (True, True)
     """
 
     step: int
-    estimate: Estimate
+    estimates: Mapping[str, Estimate]
     published: bool
     spent: float
     n: float
     lost: Lost | None = None
+    stopped: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.estimates and self.stopped is None:
+            raise InvalidValue("estimates", {}, "at least one")
+        object.__setattr__(self, "estimates", MappingProxyType(dict(self.estimates)))
+
+    @property
+    def main(self) -> str:
+        """The name of the main estimate."""
+        return next(iter(self.estimates), MAIN)
+
+    @property
+    def estimate(self) -> Estimate:
+        """The main estimate, which is the first; an empty one where there is none."""
+        from hubbub.core.estimate import Estimate  # a device, which releases nothing, loads none
+
+        return next(iter(self.estimates.values()), Estimate(np.zeros(0), np.zeros(0), 0))
+
+    def with_main(self, estimate: Estimate) -> Release:
+        """The same release with another main estimate."""
+        return replace(self, estimates={**self.estimates, self.main: estimate})
+
+
+Said: TypeAlias = Ask | list[Ask] | Count | Release
+"""What a protocol says: an ask, several of disjoint arcs (parts), a count, or a release."""
+Heard: TypeAlias = Sketch | list[Sketch] | Counted | None
+"""What it hears: the sketch of an ask, those of several, what was counted, or nothing after a release."""

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 
-__all__ = ["CIRCLE", "EVERYONE", "Arc", "Pointer", "place_on_circle"]
+__all__ = ["CIRCLE", "EVERYONE", "Arc", "Pointer", "disjoint", "place_on_circle"]
 
 CIRCLE = 1 << 32
 
@@ -86,6 +88,17 @@ class Arc:
 
 
 EVERYONE = Arc(0, CIRCLE)
+
+
+def disjoint(arcs: Iterable[Arc]) -> bool:
+    """Whether no place is on two of the arcs.
+
+    Example:
+        >>> disjoint([Arc(CIRCLE - 2, 4), Arc(2, 5)]), disjoint([Arc(CIRCLE - 2, 4), Arc(1, 5)])
+        (True, False)
+    """
+    pieces = sorted(piece for arc in arcs for piece in arc.pieces())
+    return all(end <= start for (_, end), (start, _) in pairwise(pieces))
 
 
 class Pointer:

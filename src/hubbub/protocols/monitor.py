@@ -51,7 +51,7 @@ class Monitor:
         >>> monitor = Monitor([0, 1], above=0.5, below=0.4)
         >>> for step, share in enumerate([0.45, 0.6, 0.45, 0.3], start=1):
         ...     estimate = Estimate([1 - share, share], [1e-4, 1e-4], 9)
-        ...     release = Release(step=step, estimate=estimate, published=True, spent=0.0, n=9)
+        ...     release = Release(step=step, estimates={"shares": estimate}, published=True, spent=0.0, n=9)
         ...     print(monitor.watch(release).on, end=" ")
         False True True False
     """

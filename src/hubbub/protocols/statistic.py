@@ -15,7 +15,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Reporting
 from hubbub.mechanisms.first_hash import with_first_hash
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
@@ -35,7 +35,7 @@ class Statistic(ABC):
     """What its numbers are."""
 
     @abstractmethod
-    def mechanism(self, units: int) -> Mechanism:
+    def mechanism(self, units: int) -> Reporting:
         """The mechanism that spends at most so many units of 1e-12 epsilon."""
 
     @abstractmethod
@@ -46,7 +46,7 @@ class Statistic(ABC):
     def spread(self, like: NDArray[np.float64]) -> float:
         """The mean variance of the values themselves, which a sample of the population shares out."""
 
-    def read(self, mechanism: Mechanism, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def read(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Estimate:
         """What a sketch of the mechanism's reports answers; candidates are for open domains."""
         return mechanism.estimate(sketch, candidates)
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
-from hubbub.protocols.ask import Ask, Release
-from hubbub.protocols.driver import Protocol
+from hubbub.protocols.ask import MAIN, Ask, Release
+from hubbub.protocols.driver import Protocol, ask_once
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 
@@ -60,8 +60,8 @@ def steady(
     place = (memory or Memory()).keep("place", _Place())
     while True:
         step = place.step
-        sketch = yield Ask(mechanism=mechanism, step=step, view=question.view, standing=True)
-        heard = sketch is not None and sketch.n > 0
-        estimate = question.read(mechanism, sketch, candidates) if sketch is not None and heard else unknown
+        sketch = yield from ask_once(Ask(mechanism=mechanism, step=step, view=question.view, standing=True))
+        heard = sketch.n > 0
+        estimate = question.read(mechanism, sketch, candidates) if heard else unknown
         place.step += 1
-        yield Release(step=step, estimate=estimate, published=heard, spent=1.0, n=float(estimate.n))
+        yield Release(step=step, estimates={MAIN: estimate}, published=heard, spent=1.0, n=float(estimate.n))

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask, Lost, Release
-from hubbub.protocols.driver import Protocol
+from hubbub.protocols.ask import MAIN, Ask, Lost, Release
+from hubbub.protocols.change_stream import ChangeStream
+from hubbub.protocols.driver import Protocol, ask_once
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.sao2.answers import Answers
-from hubbub.protocols.symbols import Symbols
 from hubbub.protocols.view import View, Whole
 
 __all__ = ["ARITHMETIC", "symbol_stream"]
@@ -33,7 +33,12 @@ class _Place:
 
 
 def symbol_stream(
-    symbols: Symbols, *, first: int = 0, view: View | None = None, memory: Memory | None = None
+    symbols: ChangeStream,
+    *,
+    first: int = 0,
+    view: View | None = None,
+    memory: Memory | None = None,
+    answers: Answers | None = None,
 ) -> Protocol:
     """A release of every step: the share of people at each entry, as far as it has been told.
 
@@ -51,25 +56,24 @@ def symbol_stream(
         What of a value is told.
     memory
         Where to remember what was told.
+    answers
+        Where to gather what is heard: it answers other questions than the release's, at any time.
 
     Example:
         >>> from hubbub import Random
         >>> from hubbub.protocols.driver import converse
-        >>> rng, symbols, kept = Random(seed=1), Symbols(epsilon=4.0, dimension=1, steps=4, changes=1), {}
+        >>> n, rng, symbols = 1000, Random(seed=1), ChangeStream(epsilon=4.0, dimension=1, steps=4, changes=1)
+        >>> kept = {"states": symbols.enroll(n, rng)}
         >>> def answer(ask):  # a thousand devices, all on from the start
-        ...     counted = symbols.empty()
-        ...     for number in range(1000):
-        ...         state, new = kept.get(number) or symbols.enroll(rng), number not in kept
-        ...         kept[number], said = symbols.step(state, ask.step - 1, [[1]], rng)
-        ...         if new or said is not None:
-        ...             counted = counted + symbols.accumulate(symbols.report(state.level, said, new=new))
-        ...     return counted
+        ...     new = symbols.price(kept["states"], ask.step - 1, np.ones(n)) > 0
+        ...     kept["states"], *said = symbols.step(kept["states"], ask.step - 1, np.ones(n), rng, paid=new)
+        ...     return symbols.accumulate(symbols.with_enrolment(kept["states"], *said, new)[0])
         >>> releases = list(converse(symbol_stream(symbols), answer, steps=4))
         >>> [round(float(release.estimate.value[0])) for release in releases], releases[-1].lost[:2]
         ([1, 1, 1, 1], (1000, 1000))
     """
     plan, memory = symbols.plan, memory or Memory()
-    answers = memory.keep("answers", Answers(plan))
+    answers = memory.keep("answers", answers or Answers(plan))
     nodes = np.array(plan.tree.nodes, dtype=np.int64)
     starts = np.cumsum(nodes) - nodes
     place = memory.keep("place", _Place(np.zeros(nodes.sum(), np.int64), np.zeros(nodes.sum(), np.int64)))
@@ -79,8 +83,8 @@ def symbol_stream(
         if at == 1:
             for told in (answers.n, answers.counts, place.due, place.came):
                 told[...] = 0
-        sketch = yield Ask(mechanism=symbols, step=step, view=view or Whole(), standing=True)
-        counts = symbols.empty().counts if sketch is None else sketch.counts
+        sketch = yield from ask_once(Ask(mechanism=symbols, step=step, view=view or Whole(), standing=True))
+        counts = sketch.counts
         ending = dict(plan.ending(at))
         due = came = 0
         for level, mechanism in enumerate(plan.mechanisms):
@@ -101,15 +105,15 @@ def symbol_stream(
         place.step += 1
         yield Release(
             step=step,
-            estimate=estimate,
-            published=sketch is not None and sketch.n > 0,
+            estimates={MAIN: estimate},
+            published=sketch.n > 0,
             spent=float(at == 1),
             n=answers.population,
             lost=lost,
         )
 
 
-def _bias(symbols: Symbols, answers: Answers, place: _Place, at: int) -> NDArray[np.float64]:
+def _bias(symbols: ChangeStream, answers: Answers, place: _Place, at: int) -> NDArray[np.float64]:
     """What is missing of the release of a step, if what did not come was like what came."""
     plan, d = symbols.plan, symbols.dimension
     weights = (np.arange(1, plan.steps + 1) == at).astype(np.float64)

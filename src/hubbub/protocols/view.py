@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from importlib import import_module
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +19,14 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 
-__all__ = ["Binned", "Clipped", "Field", "View", "Whole"]
+__all__ = ["Among", "Binned", "Clipped", "Field", "View", "Whole"]
+
+
+_HOMES = {
+    "changes": "hubbub.protocols.changes",
+    **dict.fromkeys(("held", "members", "on", "size"), "hubbub.collection.views"),
+}
+"""Views that few asks name: their modules are loaded when one does."""
 
 
 class View:
@@ -31,6 +40,11 @@ class View:
     def __call__(self, values: Any) -> Any:
         """Look at a batch of values."""
         raise NotImplementedError
+
+    @property
+    def size(self) -> int | None:
+        """How many codes there are to see, where the view alone says so."""
+        return None
 
     def spec(self) -> dict[str, Json]:
         """The view as JSON.
@@ -49,7 +63,10 @@ class View:
             >>> View.from_spec({"kind": "whole"})
             Whole()
         """
-        if not isinstance(spec, Mapping) or spec.get("kind") not in View.kinds:
+        name = spec.get("kind") if isinstance(spec, Mapping) else None
+        if isinstance(name, str) and name in _HOMES and name not in View.kinds:
+            import_module(_HOMES[name])
+        if not isinstance(spec, Mapping) or name not in View.kinds:
             raise InvalidValue("view", spec, f"an object whose kind is one of {', '.join(View.kinds)}")
         kind = View.kinds[str(spec["kind"])]
         given = {key: value for key, value in spec.items() if key != "kind"}
@@ -145,6 +162,48 @@ class Binned(View):
         """
         return self.first * np.power(self.factor, np.arange(self.cells - 1, dtype=np.float64))
 
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return self.cells
+
     def __call__(self, values: Any) -> NDArray[np.int64]:
         numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
         return np.searchsorted(self.borders, np.where(np.isnan(numbers), 0.0, numbers), side="right")
+
+
+@dataclass(frozen=True)
+class Among(View):
+    """The place of a code among some codes, or their number for any other code: membership in a set of candidates.
+
+    Example:
+        >>> view = Among((3, 8))
+        >>> view([8, 3, 5]).tolist(), view.size, View.from_spec(view.spec()) == view
+        ([1, 0, 2], 3, True)
+    """
+
+    codes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        codes = self.codes
+        if not isinstance(codes, list | tuple) or not 1 <= len(codes) <= 1 << 16:
+            raise InvalidValue("codes", codes, "from 1 to 65536 codes")
+        for code in codes:
+            if isinstance(code, bool) or not isinstance(code, int) or not 0 <= code < 1 << 53:
+                raise InvalidValue("codes", code, "integers from 0 to 2^53-1")
+        if any(a >= b for a, b in pairwise(codes)):
+            raise InvalidValue("codes", codes, "codes in ascending order, all different")
+        object.__setattr__(self, "codes", tuple(codes))
+
+    @property
+    def size(self) -> int:
+        """How many symbols there are: the codes, and one for all others."""
+        return len(self.codes) + 1
+
+    def spec(self) -> dict[str, Json]:
+        return {"kind": "among", "codes": list(self.codes)}
+
+    def __call__(self, values: Any) -> NDArray[np.int64]:
+        given, codes = np.atleast_1d(np.asarray(values, dtype=np.int64)), np.array(self.codes, dtype=np.int64)
+        places = np.minimum(np.searchsorted(codes, given), len(codes) - 1)
+        return np.where(codes[places] == given, places, len(codes))

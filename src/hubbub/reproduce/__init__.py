@@ -1,16 +1,25 @@
-"""The papers' tables and figures, reproduced: a package a paper, and the harness that runs them.
+"""The papers' tables and figures, reproduced: a package a paper, the harness that runs them, and their baselines.
+
+The papers are loaded when they are asked for: a baseline that is named loads its own file alone.
 
 Example:
-    >>> list(REPRODUCTIONS)[:2]
-    ['dissertation-table-3.1', 'dissertation-table-3.2']
+    >>> from hubbub.reproduce import REPRODUCTIONS
+    >>> len(REPRODUCTIONS) > 20
+    True
 """
 
-from hubbub.reproduce import averaging as _averaging  # noqa: F401  # fills the registry
-from hubbub.reproduce import coco as _coco  # noqa: F401  # fills the registry
-from hubbub.reproduce import dissertation as _dissertation  # noqa: F401  # fills the registry
-from hubbub.reproduce import ldp_ids as _ldp_ids  # noqa: F401  # fills the registry
-from hubbub.reproduce import sao2_exsub as _sao2_exsub  # noqa: F401  # fills the registry
-from hubbub.reproduce.harness import REPRODUCTIONS, Reproduction, reproduce
-from hubbub.reproduce.result import Cell, Result
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hubbub.reproduce.catalogue import REPRODUCTIONS, Cell, Reproduction, Result, reproduce
 
 __all__ = ["REPRODUCTIONS", "Cell", "Reproduction", "Result", "reproduce"]
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        return getattr(import_module("hubbub.reproduce.catalogue"), name)
+    raise AttributeError(f"module 'hubbub.reproduce' has no attribute {name!r}")

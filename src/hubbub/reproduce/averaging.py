@@ -17,8 +17,8 @@ from hubbub.core.reports import Reports
 from hubbub.mechanisms.frequency.basic_rappor import BasicRappor
 from hubbub.mechanisms.frequency.choice import choice_rates
 from hubbub.mechanisms.memo.loloha import Loloha
-from hubbub.mechanisms.memo.memo import Memo
 from hubbub.mechanisms.memo.toeplitz import toeplitz
+from hubbub.mechanisms.stateful import States
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.dissertation.style import canvas
 from hubbub.reproduce.harness import Cell, Context, reproduction
@@ -80,15 +80,16 @@ def averaging_attack(
     if list(days) != sorted(set(days)) or not days or days[0] < 1:
         raise InvalidValue("days", days, "growing numbers of days, from 1")
     every, values = mechanism.example_values(mechanism.size), np.arange(people) % mechanism.size
-    memos = [mechanism.remember(every[value], rng) for value in values]
+    held, states = [every[value] for value in values], mechanism.enroll(people, rng)
     summed = np.zeros((people, mechanism.size))
     kept: list[Reports] = []
     fresh, memoised, told_fresh, told_memoised = [], [], [], []
     for day in range(1, days[-1] + 1):
-        summed += mechanism.log_prob(mechanism.randomize([every[value] for value in values], rng), every)
-        kept.append(Reports.concat([mechanism.report_from(memo, rng) for memo in memos]))
+        summed += mechanism.log_prob(mechanism.randomize(held, rng), every)
+        states, reports, _ = mechanism.step(states, day, held, rng, paid=np.full(people, day == 1))
+        kept.append(reports)
         if day in days:
-            joint = _likelihood(mechanism, memos, kept)
+            joint = _likelihood(mechanism, states, kept)
             fresh.append(_found(summed, values))
             memoised.append(_found(joint, values))
             told_fresh.append(_told(summed))
@@ -97,7 +98,7 @@ def averaging_attack(
         days=tuple(days),
         fresh=np.array(fresh),
         memoised=np.array(memoised),
-        permanent=_found(_permanent(mechanism, memos), values),
+        permanent=_found(_permanent(mechanism, states), values),
         told_fresh=np.array(told_fresh),
         told_memoised=np.array(told_memoised),
     )
@@ -114,15 +115,15 @@ def _told(likelihood: Floats) -> float:
     return float((likelihood.max(axis=1) - likelihood.min(axis=1)).max())
 
 
-def _likelihood(mechanism: BasicRappor | Loloha, memos: list[Memo], kept: list[Reports]) -> Floats:
+def _likelihood(mechanism: BasicRappor | Loloha, states: States, kept: list[Reports]) -> Floats:
     """ln of the probability of all reports of each person (row) under each value (column), but for a constant."""
     times = len(kept)
     if isinstance(mechanism, Loloha):
-        counts = np.zeros((len(memos), mechanism.buckets))
+        counts = np.zeros((len(states), mechanism.buckets))
         for reports in kept:
-            counts[np.arange(len(memos)), reports.private["bucket"]] += 1
+            counts[np.arange(len(states)), reports.private["bucket"]] += 1
         stay, swap = map(log_fraction, choice_rates(mechanism.swap, mechanism.buckets))
-        return _of_bucket(mechanism, memos, counts * stay + (times - counts) * swap)
+        return _of_bucket(mechanism, states, counts * stay + (times - counts) * swap)
     ones = sum(unpack(reports.private["bits"], mechanism.size).astype(np.float64) for reports in kept)
     full = 1 << mechanism.width
     if_one, if_zero = (
@@ -132,13 +133,12 @@ def _likelihood(mechanism: BasicRappor | Loloha, memos: list[Memo], kept: list[R
     return _of_bits(mechanism, if_one, if_zero)
 
 
-def _permanent(mechanism: BasicRappor | Loloha, memos: list[Memo]) -> Floats:
+def _permanent(mechanism: BasicRappor | Loloha, states: States) -> Floats:
     """The same for someone who sees the permanent answers."""
     if isinstance(mechanism, Loloha):
-        answers = np.array([memo.answer[0] for memo in memos])[:, None]
-        return _of_bucket(mechanism, memos, np.where(answers == np.arange(mechanism.buckets), 0.0, -np.inf))
-    packed = np.array([np.frombuffer(memo.answer, dtype=np.uint8) for memo in memos])
-    bits = unpack(packed, mechanism.size)
+        answers = states["answers"][:, 0]
+        return _of_bucket(mechanism, states, np.where(answers == np.arange(mechanism.buckets), 0.0, -np.inf))
+    bits = unpack(states["answers"][:, 0], mechanism.size)
     return _of_bits(mechanism, np.where(bits == 1, 0.0, -np.inf), np.where(bits == 0, 0.0, -np.inf))
 
 
@@ -150,13 +150,12 @@ def _of_bits(rappor: BasicRappor, if_one: Floats, if_zero: Floats) -> Floats:
     return np.asarray(held - not_held)
 
 
-def _of_bucket(loloha: Loloha, memos: list[Memo], given: Floats) -> Floats:
+def _of_bucket(loloha: Loloha, states: States, given: Floats) -> Floats:
     """From what was seen, given each permanent bucket, to what that says of each value."""
     truth, other = map(log_fraction, choice_rates(loloha.other, loloha.buckets))
     same = np.eye(loloha.buckets, dtype=bool)
     by_bucket = np.logaddexp.reduce(given[:, None, :] + np.where(same, truth, other)[None], axis=2)
-    functions = np.array([memo.public for memo in memos])
-    fallen = toeplitz(functions[:, None], np.arange(loloha.size)[None, :], loloha.buckets)
+    fallen = toeplitz(states["public"][:, None], np.arange(loloha.size)[None, :], loloha.buckets)
     return np.asarray(np.take_along_axis(by_bucket, fallen, axis=1))
 
 

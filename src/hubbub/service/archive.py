@@ -10,7 +10,7 @@ from __future__ import annotations
 import filecmp
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from hubbub.service.store.base import Expiry
 __all__ = ["Archive", "ReportsMissing", "beside"]
 
 _KEY = b"hubbub"
+_ROWS = 1 << 16
 
 
 class ReportsMissing(HubbubError):
@@ -49,7 +50,7 @@ class Archive:
         try:
             import pyarrow.parquet  # noqa: F401
         except ImportError:
-            raise MissingDependency("pyarrow", "analytics") from None
+            raise MissingDependency("pyarrow", "server") from None
         self.folder = folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -84,26 +85,22 @@ class Archive:
 
     def read(self, name: str) -> Reports:
         """The reports of a file; `ReportsMissing` if it is not there, or not one."""
+        return Reports.concat(self.batches(name))
+
+    def batches(self, name: str) -> Iterator[Reports]:
+        """The reports of a file, some at a time."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
-            table = pq.read_table(self.folder / name)
+            with pq.ParquetFile(self.folder / name) as file:
+                about = json.loads(file.schema_arrow.metadata[_KEY])
+                for rows in file.iter_batches(_ROWS):
+                    yield _reports(about, rows)
         except FileNotFoundError:
             raise ReportsMissing(f"{name} is not in the folder of reports") from None
         except (OSError, pa.ArrowInvalid) as error:
             raise ReportsMissing(f"{name} cannot be read: {type(error).__name__}") from error
-        about = json.loads(table.schema.metadata[_KEY])
-        parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
-        for part, key, dtype, shape in about["columns"]:
-            chunks = table.column(f"{part}.{key}")
-            if shape:
-                raw = b"".join(chunks.to_pylist())  # type: ignore[arg-type]
-                column = np.frombuffer(raw, dtype=dtype).reshape(-1, *shape)
-            else:
-                column = chunks.to_numpy()
-            parts[part][key] = column.astype(np.dtype(dtype).newbyteorder("="), copy=False)
-        return Reports(about["spec_id"], public=parts["public"], private=parts["private"])
 
     def missing(self, names: Iterable[str]) -> list[str]:
         """Those of some files that are not there."""
@@ -140,6 +137,19 @@ def _columns(reports: Reports) -> list[tuple[str, str, NDArray[Any]]]:
         *(("public", name, column) for name, column in reports.public.items()),
         *(("private", name, column) for name, column in reports.private.items()),
     ]
+
+
+def _reports(about: dict[str, Any], rows: Any) -> Reports:
+    """Rows of a file, as reports."""
+    parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
+    for part, key, dtype, shape in about["columns"]:
+        values = rows.column(f"{part}.{key}")
+        if shape:
+            column = np.frombuffer(b"".join(values.to_pylist()), dtype=dtype).reshape(-1, *shape)
+        else:
+            column = values.to_numpy(zero_copy_only=False)
+        parts[part][key] = column.astype(np.dtype(dtype).newbyteorder("="), copy=False)
+    return Reports(about["spec_id"], public=parts["public"], private=parts["private"])
 
 
 def _order(columns: list[NDArray[Any]]) -> NDArray[np.int64]:

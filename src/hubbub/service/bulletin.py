@@ -9,7 +9,7 @@ from hubbub.collection import Collection, seal
 from hubbub.collection.formats import ASKS
 from hubbub.collection.sealing import tag_of
 from hubbub.core.spec import Json
-from hubbub.service.window import Window
+from hubbub.service.open_asks import OpenAsk
 
 __all__ = ["Bulletin", "asks_bulletin", "collection_bulletin"]
 
@@ -44,7 +44,7 @@ def collection_bulletin(collection: Collection, private: bytes) -> Bulletin:
 
 
 def asks_bulletin(
-    collection: Collection, windows: list[Window], *, step: int, until: float, private: bytes
+    collection: Collection, opened: list[OpenAsk], *, step: int, until: float, private: bytes
 ) -> Bulletin:
     """The asks that are open, each with the name that its answers have, and when that changes.
 
@@ -54,17 +54,16 @@ def asks_bulletin(
         7200.0
     """
     asks: list[Json] = []
-    for window in windows:
-        name = window.name
-        place: dict[str, Json] = {"question": name.question, "run": name.run, "round": name.round, "part": name.part}
-        asks.append({**place, "ask": window.ask.spec()})
+    for ask in opened:
+        name: dict[str, Json] = dict(ask.name._asdict())
+        asks.append({**name, "closes": ask.closes, "ask": ask.ask.spec()})
     spec: dict[str, Json] = {
         "format": ASKS.version,
         "collection": collection.name,
         "version": collection.version,
         "step": step,
         "asks": asks,
-        "closes": min((window.closes for window in windows), default=until),
+        "closes": min((ask.closes for ask in opened), default=until),
     }
     return _sealed(spec, private, until)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hubbub.collection import Collection
-from hubbub.core.domain import Categorical, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
-from hubbub.protocols.ask import Release
+from hubbub.protocols.ask import MAIN, Release
 from hubbub.service.archive import Archive
-from hubbub.service.kept import estimate_candidates, kept_reports
+from hubbub.service.raw_reports import estimate_candidates, kept_reports
 from hubbub.service.releases import row_of, shown
 from hubbub.service.store.base import Store
 
@@ -52,12 +52,11 @@ def ask_kept(
         >>> ask_kept(one.store, None, one.collections["themes"], "popular", ["dark"], first=0, last=9)["withheld"]
         '0 reports; at least 100 are needed'
     """
-    spec = collection.questions[question]
-    domain = collection.fields[spec.field]
+    setting = collection.setting(question)
     if not 1 <= len(candidates) <= MOST_CANDIDATES:
         raise InvalidValue("candidate", len(candidates), f"from 1 to {MOST_CANDIDATES} of them")
-    wanted = candidates if isinstance(domain, Strings | Categorical) else [_code(text) for text in candidates]
-    mechanism = spec.mechanism_for(domain)
+    wanted = [setting.domain.candidate(text) for text in candidates]
+    mechanism = collection.questions[question].mechanism_for(setting)
     batches = kept_reports(store, archive, collection.collection_id, question, first=first, last=last)
     estimate = estimate_candidates(mechanism, (reports for _, reports in batches), wanted)
     head: dict[str, Json] = {"question": question, "first": first, "last": last}
@@ -65,7 +64,8 @@ def ask_kept(
         few = f"0 reports; at least {collection.minimum_batch:,} are needed"
         nothing: dict[str, Json] = {"labels": list(candidates), "n": 0, "bias": "none", "level": level, "withheld": few}
         return {**head, **dict.fromkeys(("value", "variance", "low", "high")), **nothing}
-    release = Release(step=0, estimate=estimate, published=True, spent=0.0, n=float(estimate.n))
+    estimate = replace(estimate, labels=tuple(candidates))
+    release = Release(step=0, estimates={MAIN: estimate}, published=True, spent=0.0, n=float(estimate.n))
     row = row_of(
         release,
         collection=collection.collection_id,
@@ -75,9 +75,3 @@ def ask_kept(
     )
     told = shown(row, level=level)
     return {**head, **{name: told[name] for name in _SHOWN}}
-
-
-def _code(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise InvalidValue("candidate", text, "the code of a value")
-    return int(text)

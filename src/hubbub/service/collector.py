@@ -14,17 +14,18 @@ from hubbub.service.archive import Archive
 from hubbub.service.bulletin import Bulletin, asks_bulletin, collection_bulletin
 from hubbub.service.frames import Frame, Refused, Served, read_frame
 from hubbub.service.ingest import draft, refusal
-from hubbub.service.kept import moved
 from hubbub.service.limits import Limits
 from hubbub.service.logs import log
+from hubbub.service.open_asks import AnswerPlace
 from hubbub.service.quarantine import SET_ASIDE
 from hubbub.service.quota import Quota
+from hubbub.service.raw_reports import moved
 from hubbub.service.receipt import Receipt
 from hubbub.service.rounds import Rounds
+from hubbub.service.schedule import Schedule
 from hubbub.service.store.base import Changes, Expiry, ReleaseRow, Store, StoreFailed
 from hubbub.service.trusted_clock import TrustedClock
 from hubbub.service.versions import as_served, register
-from hubbub.service.window import AnswerPlace
 
 __all__ = ["Collector", "Limits"]
 
@@ -58,7 +59,7 @@ class Collector:
         >>> from hubbub.service.store import open_store
         >>> store = open_store("sqlite:///:memory:")
         >>> collector = Collector([load_collection(EXAMPLE)], store, clock=ManualClock(7200.0), keys=Keys.new())
-        >>> len(collector.board.windows), collector.asks["themes"].until
+        >>> len(collector.board.asks), collector.asks["themes"].until
         (1, 10800)
     """
 
@@ -97,7 +98,14 @@ class Collector:
         self.asks: dict[str, Bulletin] = {}
         self._counts = store.counts()
         self._posted: dict[str, tuple[object, ...]] = {}
-        self._rounds = Rounds(collections, store, rng or Random(), outdated=outdated, ceilings=self.limits.ceilings)
+        self._rounds = Rounds(
+            collections,
+            store,
+            rng or Random(),
+            outdated=outdated,
+            ceilings=self.limits.ceilings,
+            archive=archive,
+        )
         self.board = self._rounds.board
         self._commit(Changes(collections=added))
         self._move()
@@ -123,9 +131,9 @@ class Collector:
         """Refuse a batch to an ask that takes no more, before anyone looks at its reports one by one."""
         if frame.batch is None:
             return
-        window = self.board.find(AnswerPlace(frame.collection, frame.batch.name))
-        if window is not None and not self.board.room(window):
-            said = f"{len(window.seen):,} reports to this ask are all that is taken"
+        opened = self.board.find(AnswerPlace(frame.collection, frame.batch.name))
+        if opened is not None and not self.board.room(opened):
+            said = f"{len(opened.ids):,} reports to this ask are all that is taken"
             raise Refused("over_ceiling", said, collection=frame.collection, count=max(frame.count, 1), wait=60.0)
 
     def refuse(self, refusal: Refused) -> None:
@@ -164,9 +172,10 @@ class Collector:
         return until
 
     def releases(self, name: str, question: str, *, first: int, last: int, most: int) -> list[ReleaseRow]:
-        """The latest releases of a question from one step to another, oldest first; none of a step yet to come."""
+        """The latest releases of a question from one step, or run, to another, oldest first; none yet to come."""
         collection = self.collections[name]
-        last = min(last, collection.step_at(self.clock.now()))  # a wrong clock may have left later ones behind
+        now = Schedule(collection, question).at(self.clock.now())
+        last = min(last, now)  # a wrong clock may have left later ones behind
         return self.store.releases(collection.collection_id, question, first, last, most)
 
     def counts(self) -> Counter[tuple[str, str]]:
@@ -194,13 +203,13 @@ class Collector:
         self.missing = missing
 
     def _publish(self, name: str, collection: Collection, now: float, until: float) -> None:
-        windows = self.board.open(collection.collection_id, now)
+        opened = self.board.open(collection.collection_id, now)
         step = max(collection.step_at(now), 0)
-        said = (step, until, *(window.key for window in windows))
+        said = (step, until, *(ask.key for ask in opened))
         if self._posted.get(name) == said:
             return
         self._posted[name] = said
-        self.asks[name] = asks_bulletin(collection, windows, step=step, until=until, private=self._keys.private)
+        self.asks[name] = asks_bulletin(collection, opened, step=step, until=until, private=self._keys.private)
 
     def _commit(self, changes: Changes) -> None:
         with self._lock:

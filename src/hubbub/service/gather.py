@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.collection.wire import AnswerName, Batch, Entry
-from hubbub.core.errors import HubbubError
 from hubbub.core.reports import Reports
 from hubbub.service.frames import Frame
 from hubbub.service.ids import Ids, digests_of
+from hubbub.service.open_asks import AnswerPlace, Board
 from hubbub.service.reasons import Reason
 from hubbub.service.receipt import Receipt
 from hubbub.service.store.base import AskKey
-from hubbub.service.window import AnswerPlace, Board, Window
 
 __all__ = ["Answers", "gather"]
 
@@ -48,23 +47,23 @@ def gather(
             singles[AnswerPlace(frame.collection, entry.name)].append((entry, number))
         if frame.batch is not None:
             place = AnswerPlace(frame.collection, frame.batch.name)
-            window = board.find(place)
-            reports = None if window is None else _read(window, frame.batch)
-            if window is not None and reports is not None:
-                found[window.key].append(_answers(reports, frame.batch.ids, number))
+            opened = board.find(place)
+            reports = None if opened is None else opened.opener.open_batch(frame.batch)
+            if opened is not None and reports is not None:
+                found[opened.key].append(_answers(reports, frame.batch.ids, number))
             else:
-                reason = "malformed" if window is not None else _missing(place, board, knows)
+                reason = "malformed" if opened is not None else _missing(place, board, knows)
                 receipts[number].rejected += [(report, reason) for report in _hex(frame.batch)]
     for place, several in singles.items():
-        window = board.find(place)
+        opened = board.find(place)
         good = np.zeros(len(several), dtype=bool)
-        reason = "malformed" if window is not None else _missing(place, board, knows)
-        if window is not None:
-            reports, good = window.template.read([entry.report for entry, _ in several])
+        reason = "malformed" if opened is not None else _missing(place, board, knows)
+        if opened is not None:
+            reports, good = opened.opener.open_each([entry.report for entry, _ in several])
             kept = [several[row] for row in np.flatnonzero(good)]
             ids = b"".join(entry.report_id for entry, _ in kept)
             if kept:
-                found[window.key].append(_answers(reports, ids, [number for _, number in kept]))
+                found[opened.key].append(_answers(reports, ids, [number for _, number in kept]))
         for row in np.flatnonzero(~good):
             entry, number = several[row]
             receipts[number].rejected.append((entry.report_id.hex(), reason))
@@ -76,16 +75,6 @@ def _missing(place: AnswerPlace, board: Board, knows: Callable[[str, AnswerName]
     if place in board.expected:
         return "too_early"
     return "late" if knows(*place) else "unknown_ask"
-
-
-def _read(window: Window, batch: Batch) -> Reports | None:
-    """The reports of a batch, if the ask's devices can have made them."""
-    try:
-        reports = batch.read(window.ask.mechanism)
-        window.ask.mechanism.check(reports)
-    except HubbubError:
-        return None
-    return reports
 
 
 def _answers(reports: Reports, ids: bytes, owner: Any) -> Answers:

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.backends import LOCAL
 from hubbub.collection.wire import AnswerName
 from hubbub.core.sketch import Sketch
 from hubbub.service.frames import Frame
 from hubbub.service.gather import Answers, gather
 from hubbub.service.ids import Ids
-from hubbub.service.kept import pack
+from hubbub.service.open_asks import Board, OpenAsk
+from hubbub.service.raw_reports import pack
 from hubbub.service.reasons import Reason
 from hubbub.service.receipt import Receipt
-from hubbub.service.seen import DUPLICATE, FRESH, REPLAY
+from hubbub.service.report_ids import DUPLICATE, FRESH, REPLAY
 from hubbub.service.store.base import Changes, IdPage
-from hubbub.service.window import Board, Window
 
 __all__ = ["Draft", "draft", "refusal"]
 
@@ -45,13 +46,13 @@ class Draft:
 
     changes: Changes
     receipts: list[Receipt]
-    follow: list[tuple[Window, Sketch, Ids]]
+    follow: list[tuple[OpenAsk, Sketch, Ids]]
 
     def apply(self) -> None:
         """Let memory follow the store."""
-        for window, sketch, ids in self.follow:
-            window.sketch = sketch
-            window.seen.add(ids)
+        for opened, sketch, ids in self.follow:
+            opened.sketch = sketch
+            opened.ids.add(ids)
 
 
 def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[str, AnswerName], bool]) -> Draft:
@@ -62,7 +63,7 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
     frames
         What came in, in order.
     board
-        The windows.
+        The asks.
     now
         The time at which all of them count as having come.
     knows
@@ -74,18 +75,18 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
     """
     made = Draft(Changes(), [Receipt() for _ in frames], [])
     for key, answers in gather(frames, made.receipts, board, knows).items():
-        window = board.windows[key]
-        status = _status(window, answers, now)
-        _cut(status, answers.ids, board.room(window) - sum(len(ids) for _, _, ids in made.follow))
+        opened = board.asks[key]
+        status = _status(opened, answers, now)
+        _cut(status, answers.ids, board.room(opened) - sum(len(ids) for _, _, ids in made.follow))
         if (status == FRESH).any():
-            sketch = _fold(window, answers, status)
+            sketch = _fold(opened, answers, status)
             counted = np.flatnonzero(status == FRESH)
             ids = answers.ids.take(counted)
-            made.changes.id_pages += [IdPage(*key, page, part, data) for page, part, data in window.seen.written(ids)]
-            if window.keeps:
+            made.changes.id_pages += [IdPage(*key, page, part, data) for page, part, data in opened.ids.written(ids)]
+            if opened.keeps:
                 made.changes.reports.append((key, len(counted), pack(answers.reports[counted])))
             made.changes.sketches[key] = sketch.to_bytes()
-            made.follow.append((window, sketch, ids))
+            made.follow.append((opened, sketch, ids))
         _tell(made.receipts, answers, status)
     for frame, receipt in zip(frames, made.receipts, strict=True):
         for outcome, count in receipt.outcomes().items():
@@ -112,12 +113,12 @@ def refusal(frame: Frame) -> Draft:
     return made
 
 
-def _status(window: Window, answers: Answers, now: float) -> Status:
+def _status(opened: OpenAsk, answers: Answers, now: float) -> Status:
     """Which reports are fresh, and what the others are."""
     ids = answers.ids
-    status = window.seen.look(ids)
-    if not window.takes(now):
-        status[status == FRESH] = _EARLY if now < window.opens and not window.final else _LATE
+    status = opened.ids.look(ids)
+    if not opened.takes(now):
+        status[status == FRESH] = _EARLY if now < opened.opens and not opened.final else _LATE
         return status
     first = ids.first_of_each()
     again = (status == FRESH) & (first != np.arange(len(ids)))  # twice in one group
@@ -134,13 +135,13 @@ def _cut(status: Status, ids: Ids, room: int) -> None:
     status[status[ids.first_of_each()] == _BEYOND] = _BEYOND  # what repeats them was not counted either
 
 
-def _fold(window: Window, answers: Answers, status: Status) -> Sketch:
+def _fold(opened: OpenAsk, answers: Answers, status: Status) -> Sketch:
     """The sketch with all fresh reports."""
-    mechanism, reports, fresh = window.ask.mechanism, answers.reports, status == FRESH
+    mechanism, reports, fresh = opened.ask.mechanism, answers.reports, status == FRESH
     try:
-        return window.sketch + mechanism.accumulate(reports if fresh.all() else reports[fresh])
+        return opened.sketch + LOCAL.fold([reports if fresh.all() else reports[fresh]], mechanism)
     except Exception:  # a report that passed every check and still cannot be counted must not cost its neighbours
-        sketch = window.sketch
+        sketch = opened.sketch
     for row in np.flatnonzero(fresh):
         try:
             sketch = sketch + mechanism.accumulate(reports[row : row + 1])

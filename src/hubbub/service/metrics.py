@@ -49,7 +49,7 @@ def metrics_text(service: Service) -> str:
     for (collection, what), count in collector.deleted.items():
         place = names.get(collection, ""), what
         deleted[place] = deleted.get(place, 0) + count
-    windows = list(collector.board.windows.values())
+    windows = list(collector.board.asks.values())
     return "".join(
         [
             _metric(
@@ -69,7 +69,7 @@ def metrics_text(service: Service) -> str:
             _metric("waiting_reports", "gauge", "Reports that wait for a commit.", [({}, writer.waiting)]),
             _metric("open_asks", "gauge", "Asks that take reports.", [({}, sum(not each.final for each in windows))]),
             _metric("held_ids", "gauge", "Report ids that are held.", [({}, collector.board.held())]),
-            _metric("id_memory_bytes", "gauge", "Memory for them.", [({}, sum(each.seen.memory for each in windows))]),
+            _metric("id_memory_bytes", "gauge", "Memory for them.", [({}, sum(each.ids.memory for each in windows))]),
             _metric("shed_total", "counter", "Requests that waited too long.", [({}, writer.shed)]),
             _metric("connections", "gauge", "Open connections.", [({}, len(service.guard))]),
             _metric(

@@ -104,8 +104,9 @@ class Queries:
             last=_integer(request, "to", _FARTHEST),
             most=min(max(_integer(request, "most", MOST_RELEASES), 1), MOST_RELEASES),
         )
-        level = _level(request)
-        return JSONResponse({"question": question, "releases": [shown(row, level=level) for row in rows]})
+        level, shape = _level(request), collection.questions[question].shape(collection.setting(question))
+        told = [shown(row, level=level) for row in rows]
+        return JSONResponse({"question": question, "shape": shape.spec(), "releases": told})
 
     def latest(self, request: Request) -> Response:
         """The latest release of a question."""
@@ -120,7 +121,7 @@ class Queries:
         """The shares of any candidates, from single reports that are kept."""
         self._tokens.check(request)
         collection, question = self._asked(request)
-        if not collection.questions[question].keep_reports:
+        if not collection.questions[question].keeps:
             raise Problem(404, "not_found", f"the reports of {question} are not kept")
         try:
             answer = ask_kept(

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
 from hubbub.core.spec import Json
-from hubbub.protocols.ask import Release
+from hubbub.protocols.ask import MAIN, Release
 from hubbub.service.store.base import ReleaseRow
 
 __all__ = ["alike", "row_of", "same", "shown"]
@@ -21,21 +22,52 @@ CLOSE = 1e-9
 """Another version of numpy may add up in another order: a replay must reproduce a release this closely."""
 
 
-def row_of(release: Release, *, collection: str, question: str, time: float, minimum_batch: int) -> ReleaseRow:
-    """A release as it is stored: whole, and with the reason if it rests on too few reports to be shown.
+def row_of(
+    release: Release, *, collection: str, question: str, time: float, minimum_batch: int, number: int = 0
+) -> ReleaseRow:
+    """A release as it is stored: its main estimate whole, with the reason if it rests on too few reports to be shown.
+
+    Of the other estimates, those that rest on too few reports are stored without their numbers.
 
     Example:
         >>> from hubbub import Estimate
-        >>> made = Release(step=7, estimate=Estimate([0.5], [0.01], 10), published=True, spent=0.5, n=10.0)
+        >>> from hubbub.protocols.ask import MAIN
+        >>> made = Release(step=7, estimates={MAIN: Estimate([0.5], [0.01], 10)}, published=True, spent=0.5, n=10.0)
         >>> row = row_of(made, collection="0" * 32, question="q", time=0.0, minimum_batch=20)
         >>> row.withheld
         '10 reports; at least 20 are needed'
     """
-    estimate = release.estimate
+
+    def few(estimate: Estimate) -> str | None:
+        n = f"{estimate.n:,} reports; at least {minimum_batch:,} are needed"
+        return n if estimate.n < minimum_batch else None
+
+    main, *others = release.estimates or (MAIN,)
     payload: dict[str, Json] = {
         "published": release.published,
         "spent": _finite(release.spent),
         "population": _finite(release.n),
+        **_payload(release.estimate),
+    }
+    if release.lost is not None:
+        bias: list[Json] = [_finite(one) for one in release.lost.bias]
+        payload["lost"] = {"due": release.lost.due, "came": release.lost.came, "bias": bias}
+    if release.stopped is not None:
+        payload["stopped"] = release.stopped
+    if main != MAIN or others:
+        named: dict[str, Json] = {main: {}}  # which is above
+        for name in others:
+            estimate = release.estimates[name]
+            told, withheld = _payload(estimate), few(estimate)
+            named[name] = told if withheld is None else {**told, "value": None, "variance": None, "withheld": withheld}
+        payload["estimates"] = named
+    withheld = None if release.stopped is not None and not release.estimates else few(release.estimate)
+    text = json.dumps(payload, allow_nan=False)
+    return ReleaseRow(collection, question, release.step, time, text, withheld, number)
+
+
+def _payload(estimate: Estimate) -> dict[str, Json]:
+    return {
         "n": estimate.n,
         "bias": estimate.bias,
         "kind": estimate.kind,
@@ -43,12 +75,6 @@ def row_of(release: Release, *, collection: str, question: str, time: float, min
         "value": _list(estimate.value),
         "variance": _list(estimate.variance),
     }
-    if release.lost is not None:
-        bias: list[Json] = [_finite(one) for one in release.lost.bias]
-        payload["lost"] = {"due": release.lost.due, "came": release.lost.came, "bias": bias}
-    few = estimate.n < minimum_batch
-    withheld = f"{estimate.n:,} reports; at least {minimum_batch:,} are needed" if few else None
-    return ReleaseRow(collection, question, release.step, time, json.dumps(payload, allow_nan=False), withheld)
 
 
 def same(a: ReleaseRow, b: ReleaseRow) -> bool:
@@ -68,28 +94,44 @@ def same(a: ReleaseRow, b: ReleaseRow) -> bool:
 
 
 def shown(row: ReleaseRow, *, level: float = 0.95) -> dict[str, Json]:
-    """A release as it is shown: with its interval, or why it is withheld. A number that is not known is null.
+    """A release as it is shown: with its intervals, or why it is withheld. A number that is not known is null.
+
+    The main estimate is at the top, and all of them, by name, in "estimates".
 
     Example:
         >>> row = ReleaseRow("0" * 32, "q", 7, 0.0, '{"n": 10, "value": [0.5], "variance": [0.01]}', None)
-        >>> [round(x, 3) for x in shown(row)["high"]]
-        [0.696]
+        >>> [round(x, 3) for x in shown(row)["high"]], list(shown(row)["estimates"])
+        ([0.696], ['estimate'])
     """
     if not 0 < level < 1:
         raise InvalidValue("level", level, "a probability between 0 and 1")
     payload: dict[str, Any] = json.loads(row.payload)
-    payload["labels"] = payload.get("labels") or [str(code) for code in range(len(payload["value"]))]
     head: dict[str, Json] = {"question": row.question, "step": row.step, "time": row.time, "withheld": row.withheld}
-    if row.withheld is not None:
-        return {**head, **payload, "level": level, "value": None, "variance": None, "low": None, "high": None}
+    name, *others = named = payload.pop("estimates", {MAIN: {}})
+    main = _intervals({**payload, "withheld": row.withheld}, level)
+    estimates: dict[str, Json] = {name: {key: main[key] for key in _OF_ESTIMATE if key in main}}
+    for other in others:
+        estimates[other] = _intervals({"withheld": None, **named[other]}, level)
+    stopped = payload.get("stopped")
+    return {**head, **main, "level": level, "stopped": stopped, "number": row.number, "estimates": estimates}
+
+
+_OF_ESTIMATE = ("n", "bias", "kind", "labels", "value", "variance", "low", "high", "withheld")
+
+
+def _intervals(told: dict[str, Any], level: float) -> dict[str, Json]:
+    """An estimate with names for its values and the ends of their intervals; without numbers, if it is withheld."""
+    labels = told.get("labels") or [str(code) for code in range(len(told["value"] or ()))]
+    if told["withheld"] is not None:
+        return {**told, "labels": labels, "value": None, "variance": None, "low": None, "high": None}
     z = NormalDist().inv_cdf(0.5 + level / 2)
     ends: dict[str, Json] = {}
     for name, sign in (("low", -1), ("high", 1)):
         ends[name] = [
             None if value is None or variance is None else value + sign * z * math.sqrt(max(variance, 0.0))
-            for value, variance in zip(payload["value"], payload["variance"], strict=True)
+            for value, variance in zip(told["value"], told["variance"], strict=True)
         ]
-    return {**head, **payload, "level": level, **ends}
+    return {**told, "labels": labels, **ends}
 
 
 def _list(numbers: NDArray[np.float64]) -> list[Json]:

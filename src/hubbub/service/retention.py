@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator
 
 from hubbub.collection import Collection, formats
 from hubbub.core.spec import integer
+from hubbub.service.schedule import Schedule
 from hubbub.service.store.base import CollectionRow, EraRow, Expiry, Store
 
-__all__ = ["expired_of_others", "expired_step", "snapshot_steps"]
+__all__ = ["expired_of_others", "expired_of_run", "expired_step", "snapshot_steps"]
 
 _DAY = 86400
 _SNAPSHOT_STEPS = 64
@@ -29,6 +30,30 @@ def expired_step(*, now: float, origin: int, step_seconds: int, retention_days: 
         24
     """
     return math.floor((now - retention_days * _DAY - origin) / step_seconds)
+
+
+def expired_of_run(schedule: Schedule, now: float) -> int:
+    """The first step, or run of a study, that is kept.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> expired_of_run(Schedule(load_collection(EXAMPLE), "popular"), now=90 * 86400.0 + 7200.0)
+        2
+    """
+    collection, study = schedule.collection, schedule.terms.study
+    days = collection.retention_days
+    if study is None:
+        times = {"origin": collection.origin, "step_seconds": collection.step_seconds}
+        return expired_step(now=now, retention_days=days, **times)
+    return _expired_run(now, days, study.start + schedule.terms.rounds * study.round_seconds, study.every)
+
+
+def _expired_run(now: float, retention_days: int, ends: int, every: int) -> int:
+    """The first run that is kept, where run 0 ends at a time and the others follow."""
+    over = now - retention_days * _DAY - ends
+    if over < 0:
+        return 0
+    return math.floor(over / every) + 1 if every else 1
 
 
 def snapshot_steps(collection: Collection) -> int:
@@ -58,7 +83,16 @@ def expired_of_others(store: Store, rows: Iterable[CollectionRow], now: float) -
         spec = formats.COLLECTION.upgrade(json.loads(row.spec))
         times = {name: integer(name, spec[name]) for name in ("origin", "step_seconds", "retention_days")}
         below = expired_step(now=now, **times)
+        running = store.running(row.id)
         for question in spec["questions"]:
+            terms = spec["terms"][question] if "terms" in spec else {}
+            if study := terms.get("study"):
+                start, length, every = (integer(name, study[name]) for name in ("start", "round_seconds", "every"))
+                ends = start + integer("rounds", terms["rounds"]) * length
+                first = _expired_run(now, times["retention_days"], ends, every)
+                ended = any(era.question == question and era.first < first for era in running)
+                yield Expiry(row.id, question, first, ended)
+                continue
             era = store.era(row.id, question)
             ended = era is not None and _needs(store, era, below)
             yield Expiry(row.id, question, below, ended)

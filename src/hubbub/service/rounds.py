@@ -1,34 +1,39 @@
 """Rounds: every question's conversation, driven by the clock. What happens is decided here, and stored whole.
 
-A step's first ask closes with the step, or at its half where a second may follow. One that does not depend on the
-answers before it is known ahead and opens with its step; any other as soon as what it depends on is final. Reports
-count for the collection's lateness after the close; then the sketch is final, the protocol hears it, and the next ask
-or release follows.
+A step has as many rounds as its terms say, of equal length; an ask closes with its round. One that does not depend on
+the answers before it is known ahead and opens with its step; any other as soon as what it depends on is final. Reports
+count for the collection's lateness after the close; then the sketch is final, the protocol hears it, and the next ask,
+count or release follows. Studies (`studies.py`) have rounds of their own, and end.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from hubbub.collection import Collection
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import HubbubError
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import canonical
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import Ask, Count, Release
+from hubbub.service.archive import Archive
+from hubbub.service.counts import make_count, read_count
 from hubbub.service.ids import Ids
 from hubbub.service.limits import Ceilings
 from hubbub.service.logs import log
-from hubbub.service.retention import expired_of_others, expired_step
-from hubbub.service.seen import Seen
-from hubbub.service.store.base import AskKey, AskRow, Changes, EraRow, Expiry, IdPage, SnapshotRow, Store
+from hubbub.service.open_asks import Board, OpenAsk
+from hubbub.service.question_run import QuestionRun, ReplayMismatch
+from hubbub.service.report_ids import ReportIds
+from hubbub.service.retention import expired_of_others, expired_of_run
+from hubbub.service.schedule import Schedule
+from hubbub.service.store.base import AskKey, AskRow, Changes, EraRow, Expiry, IdPage, SnapshotRow, Store, StoreFailed
+from hubbub.service.studies import Studies
 from hubbub.service.takeover import TakenOver, first_unasked, last_asked, take_over
-from hubbub.service.talk import ReplayMismatch, Talk
 from hubbub.service.turn_back import turn_back
-from hubbub.service.window import Board, Window
 
 __all__ = ["FORGET_PAGES", "LONGEST_GAP", "MARGIN", "SWEEP", "Rounds"]
 
@@ -53,7 +58,7 @@ class Rounds:
         >>> from hubbub.service.store import open_store
         >>> rounds = Rounds([load_collection(EXAMPLE)], open_store("sqlite:///:memory:"), Random(seed=1))
         >>> [(ask.question, ask.step, ask.closes) for ask in rounds.tick(7200.0).asks]
-        [('popular', 2, 10800)]
+        [('popular', 2, 10800.0)]
         >>> [release.withheld for release in rounds.tick(11400.0).releases]
         ['0 reports; at least 100 are needed']
     """
@@ -66,37 +71,44 @@ class Rounds:
         *,
         outdated: frozenset[str] = frozenset(),
         ceilings: Ceilings | None = None,
+        archive: Archive | None = None,
     ) -> None:
         self.board = Board(ceilings)
-        self._store = store
-        self._rng = rng
-        self._talks: list[Talk] = []
+        self._store, self._rng, self._archive = store, rng, archive
+        self._runs: list[QuestionRun] = []
         self._unbegun: list[tuple[Collection, str, str | None]] = []
         self._recognised: list[EraRow] = []
         self._repacked = Changes()
         self._forgetting: dict[AskKey, int] = {}
         """The asks whose ids are being deleted, and how many pages of them are left."""
+        self._studies = Studies(collections, store, outdated)
         for collection in collections:
             for question in collection.questions:
+                if Schedule(collection, question).is_study:
+                    continue
                 era = store.era(collection.collection_id, question)
                 if era is None:
                     self._unbegun.append((collection, question, None))
                 elif (why := self._resume(collection, era)) is not None:
                     self._unbegun.append((collection, question, why))
+            for era in store.running(collection.collection_id):
+                if (why := self._resume(collection, era)) is not None:
+                    self._studies.lost.append((era, why))
         self._served = frozenset(collection.collection_id for collection in collections)
         self._swept: float | None = None
         # What an earlier version, or an earlier era, left open is over; what is not served now may be again.
         over = outdated | self._served
         self._left_over = [
-            (key, final) for key, final in store.held() if key.collection in over and key not in self.board.windows
+            (key, final) for key, final in store.held() if key.collection in over and key not in self.board.asks
         ]
 
     def turn_back(self, now: float) -> Changes:
         """If time went back: end what is in steps that have not come, and begin anew in the present."""
-        steps, changes = turn_back(self._talks, self.board, self._store, now)
+        steps, changes = turn_back(self._runs, self.board, self._store, now)
         for place, step in steps.items():
-            talk = self._talks[place]
-            self._talks[place] = self._begin_at(talk.collection, talk.era.question, step, "time went back", changes)
+            run = self._runs[place]
+            self._runs[place] = self._begin_at(run.collection, run.era.question, step, "time went back", changes)
+        self._end(changes)
         return changes
 
     def tick(self, now: float, settled: float | None = None) -> Changes:
@@ -109,20 +121,27 @@ class Rounds:
         self._forgetting |= {key: self._store.count_id_pages(key) for key, _ in self._left_over}
         self._left_over = []
         changes.recognised, self._recognised = self._recognised, []
-        self._talks += [self._take_over(*place, now, changes) for place in self._unbegun]
+        self._runs += [self._take_over(*place, now, changes) for place in self._unbegun]
         self._unbegun = []
+        self._runs += self._studies.begin(now, changes)
         self.board.expected.clear()
-        self._talks = [self._advance(talk, now, changes) for talk in self._talks]
-        for key, window in list(self.board.windows.items()):
-            if window.final and now >= window.until + MARGIN:
+        self._runs = [self._advance(run, now, changes) for run in self._runs]
+        self._end(changes)
+        for key, opened in list(self.board.asks.items()):
+            if opened.final and now >= opened.until + MARGIN:
                 self.board.drop(key)
-                self._forgetting[key] = window.seen.pages
+                self._forgetting[key] = opened.ids.pages
         self._forget(changes)
         sure = now if settled is None else settled
         if not self._forgetting and (self._swept is None or not 0 <= sure - self._swept < SWEEP):
             self._swept = sure
             changes.expired += self._expired(sure)
         return changes
+
+    def _end(self, changes: Changes) -> None:
+        """Let go of the runs of studies that are over."""
+        changes.ended += [run.era for run in self._runs if run.said is None]
+        self._runs = [run for run in self._runs if run.said is not None]
 
     def _forget(self, changes: Changes) -> None:
         """Delete ids, some pages at a time: nobody waits for millions of them to go."""
@@ -138,29 +157,28 @@ class Rounds:
 
     def _expired(self, now: float) -> list[Expiry]:
         """What retention deletes: of what is served, only what the conversations do not need any more."""
-        found = []
-        for talk in self._talks:
-            one, question = talk.collection, talk.era.question
-            kept = expired_step(
-                now=now, origin=one.origin, step_seconds=one.step_seconds, retention_days=one.retention_days
-            )
-            held = [
-                window.ask.step
-                for key, window in self.board.windows.items()
-                if key.collection == one.collection_id and window.question == question
-            ]
-            found.append(Expiry(one.collection_id, question, min([talk.forget(kept), *held])))
+        needed: dict[tuple[str, str], int] = {}
+        for place, schedule in self._studies.schedules.items():
+            needed[place] = expired_of_run(schedule, now)
+        for run in self._runs:
+            place = run.era.key[:2]
+            needed[place] = run.forget(needed.get(place, expired_of_run(run.schedule, now)))
+        for key, opened in self.board.asks.items():
+            place = (key.collection, opened.question)
+            if place in needed:
+                needed[place] = min(needed[place], opened.number)
         others = [row for row in self._store.collections() if row.id not in self._served]
-        return [*found, *expired_of_others(self._store, others, now)]
+        own = (Expiry(*place, below) for place, below in needed.items())
+        return [*own, *expired_of_others(self._store, others, now)]
 
     def next_event(self, now: float) -> float:
         """When something will next be due."""
-        times = list(self.board.expected.values())
-        for window in self.board.windows.values():
-            times += [window.until + MARGIN] if window.final else [window.closes, window.until]
-        for talk in self._talks:
-            times.append(talk.collection.opens(talk.said.step))
-        return min((time for time in times if time > now), default=now + 1.0)
+        times = [*self.board.expected.values(), self._studies.next_event(now)]
+        for opened in self.board.asks.values():
+            times += [opened.until + MARGIN] if opened.final else [opened.closes, opened.until]
+        for run in self._runs:
+            times.append(run.schedule.opens(run.number))
+        return min((time for time in times if now < time < math.inf), default=now + SWEEP)
 
     def _resume(self, collection: Collection, era: EraRow) -> str | None:
         """Go on with an era from what is stored; or why it is over, if this code would not have said the same.
@@ -171,8 +189,8 @@ class Rounds:
         if era.arithmetic not in (0, own):
             return f"arithmetic {own}, and it was begun with {era.arithmetic}"
         try:
-            talk = Talk(collection, era, self._store.snapshots(era))
-            restored = talk.replay(self._store)
+            run = QuestionRun(collection, era, self._store.snapshots(era))
+            restored = run.replay(self._store)
         except ReplayMismatch as error:
             if era.arithmetic:
                 raise
@@ -180,13 +198,15 @@ class Rounds:
         if not era.arithmetic:
             self._recognised.append(era._replace(arithmetic=own))
         for row, ask in restored:
-            self._restore(talk, row, ask)
-        self._talks.append(talk)
+            self._restore(run, row, ask)
+        self._runs.append(run)
         return None
 
-    def _take_over(self, collection: Collection, question: str, why: str | None, now: float, changes: Changes) -> Talk:
+    def _take_over(
+        self, collection: Collection, question: str, why: str | None, now: float, changes: Changes
+    ) -> QuestionRun:
         """Go on with what an earlier version of the collection asked; where that cannot be, a new era."""
-        taken = take_over(self._store, collection, question, now) if why is None else None
+        taken = take_over(self._store, self._archive, collection, question, now) if why is None else None
         if not isinstance(taken, TakenOver):
             return self._begin(collection, question, taken or why, now, changes)
         place: dict[str, Any] = {"collection": collection.name, "question": question}
@@ -194,141 +214,178 @@ class Rounds:
         changes.releases += taken.releases
         changes.eras.append(taken.era)
         changes.snapshots.append((taken.snapshot, taken.snapshot.step))
-        return Talk(collection, taken.era, [taken.snapshot])
+        return QuestionRun(collection, taken.era, [taken.snapshot])
 
-    def _begin(self, collection: Collection, question: str, why: str | None, now: float, changes: Changes) -> Talk:
+    def _begin(
+        self, collection: Collection, question: str, why: str | None, now: float, changes: Changes
+    ) -> QuestionRun:
         """A new era, in the first step whose first ask is not over yet, and that no era of any version asked.
 
         `why` is what ended the one before, if there was any.
         """
-        step = max(collection.step_at(now), 0)
-        step += now >= collection.closes(step, question=question, phase=1)
+        schedule = Schedule(collection, question)
+        step = max(schedule.at(now), 0)
+        step += now >= schedule.times(step, 1)[1]
         step = first_unasked(self._store, collection, question, step)
         return self._begin_at(collection, question, step, why, changes)
 
-    def _begin_at(self, collection: Collection, question: str, step: int, why: str | None, changes: Changes) -> Talk:
+    def _begin_at(
+        self, collection: Collection, question: str, step: int, why: str | None, changes: Changes
+    ) -> QuestionRun:
         spec = collection.questions[question]
         last = last_asked(self._store, collection, question, step)
-        if last is not None and spec.steps is not None and last // spec.steps == step // spec.steps:
+        if last is not None and spec.horizon and last // spec.horizon == step // spec.horizon:
             # Devices say once a horizon that they are there, and did.
-            step = (step // spec.steps + 1) * spec.steps
+            step = (step // spec.horizon + 1) * spec.horizon
         if why is not None:
             log("new era", level=logging.WARNING, collection=collection.name, question=question, first=step, why=why)
         era = EraRow(collection.collection_id, question, step, spec.arithmetic)
         changes.eras.append(era)
         changes.snapshots.append((SnapshotRow(*era.key, step, "null"), step))
-        return Talk(collection, era)
+        return QuestionRun(collection, era)
 
-    def _advance(self, talk: Talk, now: float, changes: Changes) -> Talk:
-        while True:
-            said = talk.said
-            window = self._window(talk, said) if isinstance(said, Ask) else None
-            if window is None and _is_lost(talk, now):
-                why = f"the last step was {talk.said.step}, too long ago to catch up"
-                talk = self._begin(talk.collection, talk.era.question, why, now, changes)
-                continue
-            if window is None and now < talk.collection.opens(said.step):
-                if isinstance(said, Ask):
-                    self.board.expected[talk.place(said)] = talk.collection.opens(said.step)
-                break
-            if isinstance(said, Release):
-                snapshot = talk.snapshot
-                changes.releases.append(talk.release(time=now))
-                if snapshot is not None:
-                    changes.snapshots.append((snapshot, talk.kept[0]))
-                continue
-            if window is None and talk.phase == 1 and self._was_asked(talk, said):
-                why = f"step {said.step} was asked while the clock was wrong"
-                talk = self._begin(talk.collection, talk.era.question, why, now, changes)
-                continue
-            window = window or self._publish(talk, said, talk.phase, now, changes)
-            if now < window.until:
-                break
-            if not window.final:
-                window.final = True
-                changes.finals.append(window.key)
-            talk.answer(window.sketch)
-        self._look_ahead(talk, now, changes)
-        return talk
+    def _advance(self, run: QuestionRun, now: float, changes: Changes) -> QuestionRun:
+        """Go as far as time allows; a study that cannot go on is stopped."""
+        try:
+            while (more := self._move(run, now, changes)) is not None:
+                run = more
+        except (ReplayMismatch, StoreFailed):
+            raise
+        except HubbubError as error:
+            if not run.is_study:
+                raise
+            self._stop(run, str(error), now, changes)
+        if run.said is not None:
+            self._look_ahead(run, now, changes)
+        return run
 
-    def _look_ahead(self, talk: Talk, now: float, changes: Changes) -> None:
-        """An ask that is known ahead opens with its step, while the one before it still waits for the late."""
-        ask = talk.next_ask
-        if ask is None or self._window(talk, ask) is not None:
+    def _move(self, run: QuestionRun, now: float, changes: Changes) -> QuestionRun | None:
+        """One thing that is due: the conversation to go on with, or None if nothing is."""
+        said = run.said
+        if said is None:
+            return None
+        opened = self._opened(run, said) if isinstance(said, tuple) else []
+        if not opened:
+            if self._is_lost(run, now):
+                why = f"the last step was {run.number}, too long ago to catch up"
+                return self._begin(run.collection, run.era.question, why, now, changes)
+            if now < run.schedule.opens(run.number):
+                for place in run.places(said) if isinstance(said, tuple) else ():
+                    self.board.expected[place] = run.schedule.opens(run.number)
+                return None
+        if isinstance(said, Release):
+            snapshot = run.snapshot
+            changes.releases.append(run.release(time=now))
+            if snapshot is not None:
+                changes.snapshots.append((snapshot, run.kept[0]))
+            return run
+        if isinstance(said, Count):
+            self._count(run, said, changes)
+            return run
+        if not opened and run.is_untold and not run.is_study and self._was_asked(run, run.number):
+            why = f"step {run.number} was asked while the clock was wrong"
+            return self._begin(run.collection, run.era.question, why, now, changes)
+        opened = opened or self._publish(run, said, now, changes)
+        if any(now < ask.until for ask in opened):
+            return None
+        for ask in opened:
+            if not ask.final:
+                ask.final = True
+                changes.finals.append(ask.key)
+        run.answer([ask.sketch for ask in opened])
+        return run
+
+    def _stop(self, run: QuestionRun, why: str, now: float, changes: Changes) -> None:
+        """End a study that cannot go on."""
+        log("study stopped", level=logging.WARNING, question=run.era.question, run=run.number, why=why)
+        for opened in self.board.of(run.collection.collection_id, run.era.question):
+            if opened.number == run.number and not opened.final:
+                opened.final = True
+                changes.finals.append(opened.key)
+        changes.releases.append(run.stop(why, time=now))
+
+    def _count(self, run: QuestionRun, count: Count, changes: Changes) -> None:
+        """Count among the reports to an ask of this conversation."""
+        place = {"step": run.number, "number": run.counted}
+        row = make_count(self._store, self._archive, count, run.era, **place, missed=changes.asks)
+        changes.counted.append(row)
+        run.tell(read_count(row))
+
+    def _look_ahead(self, run: QuestionRun, now: float, changes: Changes) -> None:
+        """Asks that are known ahead open with their step, while those before them still wait for the late."""
+        asks = run.next_asks
+        if not asks or self._opened(run, asks):
             return
-        opens = talk.collection.opens(ask.step)
+        opens = run.schedule.opens(run.number + 1)
         if now < opens:
-            self.board.expected[talk.place(ask)] = opens
-        elif not self._was_asked(talk, ask):
-            self._publish(talk, ask, 1, now, changes)
+            self.board.expected |= dict.fromkeys(run.places(asks), opens)
+        elif not self._was_asked(run, run.number + 1):
+            self._publish(run, asks, now, changes)
 
-    def _was_asked(self, talk: Talk, ask: Ask) -> bool:
+    def _was_asked(self, run: QuestionRun, step: int) -> bool:
         """Whether another era asked this step, while the clock was wrong."""
-        return self._store.was_asked(talk.collection.collection_id, talk.era.question, ask.step)
+        return self._store.was_asked(run.collection.collection_id, run.era.question, step)
 
-    def _window(self, talk: Talk, ask: Ask) -> Window | None:
-        window = self.board.windows.get(talk.key(ask))
-        if window is not None and window.question != talk.era.question:
-            said = f"questions that ask different things: {window.question} and {talk.era.question} publish one ask"
-            raise InvalidValue("questions", talk.era.question, said)
-        return window
+    def _is_lost(self, run: QuestionRun, now: float) -> bool:
+        longest = max(LONGEST_GAP, run.collection.questions[run.era.question].lasts)
+        return not run.is_study and run.is_untold and run.schedule.at(now) - run.number > longest
 
-    def _publish(self, talk: Talk, ask: Ask, phase: int, now: float, changes: Changes) -> Window:
-        """Open an ask; one whose time is over already is only recorded, as one that nobody answered."""
-        collection = talk.collection
-        closes = collection.closes(ask.step, question=talk.era.question, phase=phase)
-        missed = now >= closes + collection.lateness_seconds
-        empty = ask.mechanism.empty()
-        row = AskRow(
-            *talk.key(ask),
-            question=talk.era.question,
-            first=talk.era.first,
-            step=ask.step,
-            phase=phase,
-            spec=canonical(ask.spec()),
-            opens=now,
-            closes=closes,
-            final=missed,
-            forgotten=missed,
-            sketch=empty.to_bytes(),
-        )
-        changes.asks.append(row)
-        window = _window_of(talk, row, ask, self._seen(row.key))
-        if not missed:
-            self.board.add(window)
-        return window
+    def _opened(self, run: QuestionRun, asks: Sequence[Ask]) -> list[OpenAsk]:
+        """What is on the board of some asks: all of them, or none."""
+        return [opened for place in run.places(asks) if (opened := self.board.find(place)) is not None]
 
-    def _restore(self, talk: Talk, row: AskRow, ask: Ask) -> None:
-        seen = self._seen(row.key)
-        seen.restore(self._store.id_pages(row.key))
+    def _publish(self, run: QuestionRun, asks: Sequence[Ask], now: float, changes: Changes) -> list[OpenAsk]:
+        """Open asks; those whose time is over already are only recorded, as asks that nobody answered."""
+        made = []
+        for part, (ask, place) in enumerate(zip(asks, run.places(asks), strict=True)):
+            number, round = place.name.run or place.name.step, place.name.round
+            closes = run.schedule.times(number, round)[1]
+            missed = now >= closes + run.collection.lateness_seconds
+            row = AskRow(
+                *run.key(ask, round, part),
+                question=run.era.question,
+                first=run.era.first,
+                step=number,
+                round=round,
+                part=part,
+                spec=canonical(ask.spec()),
+                opens=now,
+                closes=closes,
+                final=missed,
+                forgotten=missed,
+                sketch=ask.mechanism.empty().to_bytes(),
+            )
+            changes.asks.append(row)
+            made.append(_open_ask(run, row, ask, self._ids(row.key)))
+            if not missed:
+                self.board.add(made[-1])
+        return made
+
+    def _restore(self, run: QuestionRun, row: AskRow, ask: Ask) -> None:
+        ids = self._ids(row.key)
+        ids.restore(self._store.id_pages(row.key))
         segments = Ids.concat(Ids.from_bytes(segment) for segment in self._store.segments(row.key))
         if len(segments):
             self._repacked.repacked.append(row.key)
-            self._repacked.id_pages += [IdPage(*row.key, page, part, ids) for page, part, ids in seen.written(segments)]
-            seen.add(segments)
-        self.board.add(_window_of(talk, row, ask, seen))
+            packed = ids.written(segments)
+            self._repacked.id_pages += [IdPage(*row.key, page, part, data) for page, part, data in packed]
+            ids.add(segments)
+        self.board.add(_open_ask(run, row, ask, ids))
 
-    def _seen(self, key: AskKey) -> Seen:
-        return Seen(self._rng, partial(self._store.some_id_pages, key))
+    def _ids(self, key: AskKey) -> ReportIds:
+        return ReportIds(self._rng, partial(self._store.some_id_pages, key))
 
 
-def _window_of(talk: Talk, row: AskRow, ask: Ask, seen: Seen) -> Window:
-    return Window(
+def _open_ask(run: QuestionRun, row: AskRow, ask: Ask, ids: ReportIds) -> OpenAsk:
+    return OpenAsk(
         key=row.key,
-        question=row.question,
+        name=run.schedule.name(row.step, row.round, row.part),
         ask=ask,
         opens=row.opens,
         closes=row.closes,
-        until=row.closes + talk.collection.lateness_seconds,
+        until=row.closes + run.collection.lateness_seconds,
         sketch=Sketch.from_bytes(row.sketch),
-        seen=seen,
+        ids=ids,
         final=row.final,
-        keeps=talk.collection.questions[row.question].keep_reports,
-        round=row.phase,
+        keeps=ask.kept or run.collection.questions[row.question].keeps,
     )
-
-
-def _is_lost(talk: Talk, now: float) -> bool:
-    question = talk.collection.questions[talk.era.question]
-    longest = max(LONGEST_GAP, question.w or 0, question.steps or 0)
-    return talk.phase == 1 and talk.collection.step_at(now) - talk.said.step > longest

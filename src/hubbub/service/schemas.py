@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
+from hubbub.questions.shapes import Form
 from hubbub.service.reasons import REASONS
 
 __all__ = ["SCHEMAS"]
@@ -39,6 +40,31 @@ _LOST = {
     )
 }
 """Of streams of changes alone."""
+
+_ESTIMATE: dict[str, Any] = {
+    "n": {"type": "integer"},
+    "bias": {"enum": ["none", "consistent", "heuristic"]},
+    "kind": {"enum": ["share", "quantity"]},
+    "labels": _list({"type": "string"}),
+    "value": _NUMBERS,
+    "variance": _NUMBERS,
+    "low": _NUMBERS,
+    "high": _NUMBERS,
+    "withheld": {"type": ["string", "null"]},
+}
+
+_SHAPE = _object(
+    form={"enum": list(get_args(Form))},
+    size={"type": "integer", "minimum": 1},
+    unit={"type": "string"},
+    low={"type": ["number", "null"]},
+    high={"type": ["number", "null"]},
+    over_time={"type": "boolean"},
+    adds_up={"type": "boolean"},
+    everyone={"type": "boolean"},
+    window={"type": "integer", "minimum": 0},
+)
+"""What the answers to a question look like: how to draw them."""
 
 SCHEMAS: dict[str, Any] = {
     "Problem": {
@@ -88,21 +114,20 @@ SCHEMAS: dict[str, Any] = {
         question={"type": "string"},
         step={"type": "integer"},
         time={"type": "number"},
-        withheld={"type": ["string", "null"]},
         published={"type": "boolean"},
         spent={"type": ["number", "null"]},
         population={"type": ["number", "null"]},
-        n={"type": "integer"},
-        bias={"enum": ["none", "consistent", "heuristic"]},
-        kind={"enum": ["share", "quantity"]},
-        labels=_list({"type": "string"}),
-        value=_NUMBERS,
-        variance=_NUMBERS,
+        **_ESTIMATE,
         level={"type": "number"},
-        low=_NUMBERS,
-        high=_NUMBERS,
+        stopped={"type": ["string", "null"]},
+        number={"type": "integer", "minimum": 0},
+        estimates={"type": "object", "additionalProperties": _object(**_ESTIMATE)},
     ),
-    "Releases": _object(question={"type": "string"}, releases=_list({"$ref": "#/components/schemas/Release"})),
+    "Releases": _object(
+        question={"type": "string"},
+        shape=_SHAPE,
+        releases=_list({"$ref": "#/components/schemas/Release"}),
+    ),
     "Candidates": _object(
         question={"type": "string"},
         first={"type": "integer"},

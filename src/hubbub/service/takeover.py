@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import NamedTuple
 
 from hubbub.collection import Collection, formats
 from hubbub.core.errors import HubbubError
 from hubbub.core.sketch import Sketch
-from hubbub.core.spec import integer
-from hubbub.protocols.ask import Release
+from hubbub.core.spec import Json, integer
+from hubbub.protocols.ask import Count, Release
+from hubbub.questions import read_collection
+from hubbub.service.archive import Archive
+from hubbub.service.counts import make_count, read_count
+from hubbub.service.question_run import QuestionRun
 from hubbub.service.store.base import CollectionRow, EraRow, ReleaseRow, SnapshotRow, Store
-from hubbub.service.talk import Talk
 
 __all__ = ["TakenOver", "first_unasked", "last_asked", "take_over"]
 
@@ -35,7 +37,9 @@ class TakenOver(NamedTuple):
     snapshot: SnapshotRow
 
 
-def take_over(store: Store, collection: Collection, question: str, now: float) -> TakenOver | str | None:
+def take_over(
+    store: Store, archive: Archive | None, collection: Collection, question: str, now: float
+) -> TakenOver | str | None:
     """What a question goes on from; why it cannot go on; or None if no earlier version asked it.
 
     Nothing is changed: whoever takes it over stores the releases, the era and the snapshot in one transaction.
@@ -45,7 +49,7 @@ def take_over(store: Store, collection: Collection, question: str, now: float) -
         >>> from hubbub.service.example import example_collector
         >>> old = example_collector()
         >>> newer = replace(old.collections["themes"], version=2)
-        >>> taken = take_over(old.store, newer, "popular", now=7300.0)
+        >>> taken = take_over(old.store, None, newer, "popular", now=7300.0)
         >>> taken.version, [release.step for release in taken.releases], taken.snapshot.step
         (1, [2], 3)
     """
@@ -53,14 +57,14 @@ def take_over(store: Store, collection: Collection, question: str, now: float) -
         if store.last_step(row.id, question) is None:
             continue
         try:
-            earlier = Collection.from_spec(json.loads(row.spec))
+            earlier = read_collection(json.loads(row.spec))
             changed = _difference(earlier, collection, question)
             if changed is not None:
                 return f"version {row.version} asked it with another {changed}"
             era = store.era(row.id, question)
             if era is None or era.arithmetic not in (0, collection.questions[question].arithmetic):
                 return f"the conversation of version {row.version} cannot be gone on with"
-            return _ended(store, earlier, era, collection, now)
+            return _ended(store, archive, earlier, era, collection, now)
         except HubbubError as error:  # what is stored is not what this code reads, or says
             return f"the conversation of version {row.version} is not reproduced: {error}"
     return None
@@ -113,11 +117,13 @@ def _difference(earlier: Collection, collection: Collection, question: str) -> s
     """What is another in the earlier version, if anything is that the conversation or the devices go by."""
     if (earlier.step_seconds, earlier.origin) != (collection.step_seconds, collection.origin):
         return "grid of steps"
-    before, after = earlier.questions[question], collection.questions[question]
-    for part in fields(before):
-        if part.name not in _SILENT and getattr(before, part.name) != getattr(after, part.name):
-            return part.name
-    return "domain of the field" if earlier.fields[before.field] != collection.fields[after.field] else None
+    before: dict[str, Json] = earlier.questions[question].spec()
+    after: dict[str, Json] = collection.questions[question].spec()
+    for key in sorted(before.keys() | after.keys()):
+        if key not in _SILENT and before.get(key) != after.get(key):
+            return key
+    same = earlier.setting(question) == collection.setting(question)
+    return None if same else "domain of the field"
 
 
 def _grid(row: CollectionRow) -> tuple[int, int]:
@@ -125,25 +131,32 @@ def _grid(row: CollectionRow) -> tuple[int, int]:
     return integer("step_seconds", spec["step_seconds"]), integer("origin", spec["origin"])
 
 
-def _ended(store: Store, earlier: Collection, era: EraRow, collection: Collection, now: float) -> TakenOver:
-    talk = Talk(earlier, era, store.snapshots(era), every=1)
-    waiting = {row.ask: row for row, _ in talk.replay(store) if not row.final}
+def _ended(
+    store: Store, archive: Archive | None, earlier: Collection, era: EraRow, collection: Collection, now: float
+) -> TakenOver:
+    run = QuestionRun(earlier, era, store.snapshots(era), every=1)
+    waiting = {(row.step, row.round, row.part): row for row, _ in run.replay(store) if not row.final}
     releases = []
     remembered = None
     while True:
-        said = talk.said
+        said = run.said
         if isinstance(said, Release):
-            if talk.phase == 1 and now < earlier.opens(said.step):  # nobody was asked, and its time has not come
-                remembered = talk.remembered_before
+            if run.is_untold and now < run.schedule.opens(run.number):  # nobody was asked, its time has not come
+                remembered = run.remembered_before
                 break
-            releases.append(talk.release(time=now))
-        elif said.ask_id in waiting:
-            talk.answer(Sketch.from_bytes(waiting.pop(said.ask_id).sketch))
-        elif talk.phase > 1:  # a second round, which now nobody will be asked
-            talk.answer(said.mechanism.empty())
+            releases.append(run.release(time=now))
+        elif isinstance(said, Count):
+            run.tell(read_count(make_count(store, archive, said, era, step=run.number, number=run.counted)))
+        elif said is None:
+            break
+        elif (run.number, run.round, 0) in waiting:
+            places = [(run.number, run.round, part) for part in range(len(said))]
+            run.answer([Sketch.from_bytes(waiting[place].sketch) for place in places])
+        elif not run.is_untold:  # a later round, which now nobody will be asked
+            run.answer([ask.mechanism.empty() for ask in said])
         else:
             break
-    step, state = remembered or talk.remembered
+    step, state = remembered or run.remembered
     own = collection.questions[era.question].arithmetic
     taken = EraRow(collection.collection_id, era.question, era.first, own)
     return TakenOver(earlier.version, releases, taken, SnapshotRow(*taken.key, step, state))

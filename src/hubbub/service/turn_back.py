@@ -3,7 +3,8 @@
 A clock that was wrong for a while may have led a conversation years ahead. It does not wait there. What was open in
 steps that have not come is closed for good. Steps that were only passed over were never asked: what was recorded of
 them is removed. A new era begins at the first step from the present on that was never asked; those that were are left
-out when their time comes, so that no step is ever asked twice.
+out when their time comes, so that no step is ever asked twice. A run of a study that has not come is stopped, and
+never begins anew.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hubbub.service.logs import log
+from hubbub.service.open_asks import Board, OpenAsk
+from hubbub.service.question_run import QuestionRun
 from hubbub.service.store.base import Changes, PassedOver, Store
-from hubbub.service.talk import Talk
-from hubbub.service.window import Board
 
 __all__ = ["turn_back"]
 
 
-def turn_back(talks: Sequence[Talk], board: Board, store: Store, now: float) -> tuple[dict[int, int], Changes]:
+def turn_back(runs: Sequence[QuestionRun], board: Board, store: Store, now: float) -> tuple[dict[int, int], Changes]:
     """Which conversations are to begin anew, by their place, and at which step; and what is closed and removed.
 
     The board has moved on when this returns: the changes must be made, or all is over.
@@ -29,33 +30,47 @@ def turn_back(talks: Sequence[Talk], board: Board, store: Store, now: float) -> 
         {}
     """
     changes, steps = Changes(), {}
-    _reopen(talks, board, now)
-    for place, talk in enumerate(talks):
-        collection, question = talk.collection, talk.era.question
-        present = max(collection.step_at(now), 0)
-        if talk.said.step <= present + 1:  # a step may be over before it ends, never more than one
+    _reopen(runs, board, now)
+    for place, run in enumerate(runs):
+        collection, question = run.collection, run.era.question
+        present = max(run.schedule.at(now), 0)
+        if run.is_study:
+            if now < run.schedule.opens(run.number):
+                _close(board, [ask for ask in _of(run, board) if ask.number == run.number], changes)
+                changes.releases.append(run.stop("time went back", time=now))
+            continue
+        if run.number <= present + 1:  # a step may be over before it ends, never more than one
             continue
         name, lateness = collection.collection_id, float(collection.lateness_seconds)
-        first = present + (now >= collection.closes(present, question=question, phase=1))
+        first = present + (now >= run.schedule.times(present, 1)[1])
         step = store.first_unasked(name, question, first, lateness=lateness)
-        if step >= talk.said.step:
+        if step >= run.number:
             continue
-        for key, window in list(board.windows.items()):
-            if key.collection == name and window.question == question and window.ask.step > present:
-                if not window.final:
-                    window.final = True
-                    changes.finals.append(key)
-                changes.forgotten.append(key)
-                board.drop(key)
+        _close(board, [ask for ask in _of(run, board) if ask.number > present], changes)
         changes.passed_over.append(PassedOver(name, question, step, lateness))
         steps[place] = step
-        log("turned back", question=question, from_step=talk.said.step, to_step=step)
+        log("turned back", question=question, from_step=run.number, to_step=step)
     return steps, changes
 
 
-def _reopen(talks: Sequence[Talk], board: Board, now: float) -> None:
+def _of(run: QuestionRun, board: Board) -> list[OpenAsk]:
+    return board.of(run.collection.collection_id, run.era.question)
+
+
+def _close(board: Board, asks: Sequence[OpenAsk], changes: Changes) -> None:
+    """Close asks for good, and forget their ids."""
+    for opened in asks:
+        if not opened.final:
+            opened.final = True
+            changes.finals.append(opened.key)
+        changes.forgotten.append(opened.key)
+        board.drop(opened.key)
+
+
+def _reopen(runs: Sequence[QuestionRun], board: Board, now: float) -> None:
     """An ask that opened at a time that has not come opens with its step."""
-    collections = {talk.collection.collection_id: talk.collection for talk in talks}
-    for key, window in board.windows.items():
-        if window.opens > now and not window.final:
-            window.opens = collections[key.collection].opens(window.ask.step)
+    schedules = {(run.collection.collection_id, run.era.question): run.schedule for run in runs}
+    for key, opened in board.asks.items():
+        schedule = schedules.get((key.collection, opened.question))
+        if schedule is not None and opened.opens > now and not opened.final:
+            opened.opens = schedule.opens(opened.number)

@@ -9,6 +9,7 @@ from hubbub.authoring.diff import wider
 from hubbub.collection import Collection, formats
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import canonical
+from hubbub.questions import read_collection
 from hubbub.service.store.base import CollectionRow, Store
 
 __all__ = ["as_served", "register"]
@@ -31,7 +32,7 @@ def as_served(collections: Sequence[Collection], store: Store) -> list[Collectio
         row = stored.get((collection.name, collection.version))
         spec = {} if row is None else json.loads(row.spec)
         if spec.get("format", formats.COLLECTION.version) != formats.COLLECTION.version:
-            earlier = Collection.from_spec(spec)
+            earlier = read_collection(spec)
             collection = earlier if earlier == collection else collection
         served.append(collection)
     return served
@@ -66,7 +67,7 @@ def register(collections: Sequence[Collection], store: Store) -> tuple[list[Coll
             )
         if same is None:
             if newest:
-                _refuse_wider(collection, Collection.from_spec(json.loads(known[newest].spec)))
+                _refuse_wider(collection, read_collection(json.loads(known[newest].spec)))
             spec = canonical(collection.spec())
             added.append(CollectionRow(collection.collection_id, collection.name, collection.version, spec))
         outdated |= {row.id for row in known.values()} - {collection.collection_id}

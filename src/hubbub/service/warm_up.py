@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
+import numpy as np
+
 from hubbub.collection import Collection
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.stateful import Stateful
+from hubbub.protocols.ask import Ask, Count, Counted
 from hubbub.protocols.driver import converse
-from hubbub.protocols.symbols import Symbols
 from hubbub.service.logs import log
 
 __all__ = ["warm_up"]
@@ -28,14 +31,23 @@ def warm_up(collections: Iterable[Collection]) -> None:
     for collection in collections:
         for question in collection.questions:
             try:
-                for _release in converse(collection.protocol(question), _two_reports, steps=1):
+                for _release in converse(collection.protocol(question), _two_reports, count=_counted, steps=1):
                     pass
             except Exception as error:
                 log("not warmed up", level=logging.WARNING, question=question, error=type(error).__name__)
 
 
+def _counted(count: Count) -> Counted:
+    sketch = count.oracle.support(count.oracle.randomize(count.candidates[:2], Random(seed=0)), count.candidates)
+    return Counted(sketch.n, sketch.counts)
+
+
 def _two_reports(ask: Ask) -> Sketch:
-    mechanism = ask.mechanism
-    if isinstance(mechanism, Symbols):
-        return mechanism.accumulate(mechanism.report(0, None, new=True))
-    return mechanism.accumulate(mechanism.randomize(mechanism.example_values(2), Random(seed=0)))
+    mechanism, rng = ask.mechanism, Random(seed=0)
+    values = mechanism.example_values(2)
+    if isinstance(mechanism, Mechanism):
+        return mechanism.accumulate(mechanism.randomize(values, rng))
+    assert isinstance(mechanism, Stateful)
+    both = np.ones(len(values), dtype=bool)
+    states, reports, speaks = mechanism.step(mechanism.enroll(len(values), rng), ask.step, values, rng, both)
+    return mechanism.accumulate(mechanism.with_enrolment(states, reports, speaks, both)[0])

@@ -1,4 +1,4 @@
-"""Simulated devices answer asks: the driver that runs a protocol against a population."""
+"""Running a protocol against a fleet of simulated devices, beside the truth."""
 
 from __future__ import annotations
 
@@ -10,82 +10,20 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
-from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask, Release
-from hubbub.protocols.cohort import CIRCLE
+from hubbub.protocols.ask import Release
 from hubbub.protocols.driver import Protocol, converse
 from hubbub.protocols.window import Statistic, window_stream
-from hubbub.simulate.devices import Stream, sorted_places
+from hubbub.simulate.devices import Stream
+from hubbub.simulate.fleet import Fleet, Traffic
 from hubbub.simulate.ledgers import Ledgers
+from hubbub.simulate.runs import Run
 
-__all__ = ["Population", "StreamRun", "Traffic", "run_stream", "run_window"]
-
-CHUNK = 1 << 17
-
-
-@dataclass
-class Traffic:
-    """What was said, both ways: messages and bits. A standing ask is published once and needs no further word."""
-
-    reports: int = 0
-    report_bits: int = 0
-    instructions: int = 0
-    instruction_bits: int = 0
-
-    def per_device_and_step(self, n: int, steps: int) -> float:
-        """Bits both ways, for each device and step.
-
-        Example:
-            >>> Traffic(report_bits=10, instruction_bits=10).per_device_and_step(5, 2)
-            2.0
-        """
-        return (self.report_bits + self.instruction_bits) / (n * steps)
-
-
-class Population:
-    """Devices with places on the circle and a ledger each, answering from a stream.
-
-    Chunks of devices are randomised and folded one after another, so that a population larger than memory can
-    pass through.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> from hubbub.simulate.devices import ArrayStream
-        >>> people = Population(ArrayStream(np.array([[0, 1, 1, 1]]), domain=2), Random(seed=1))
-        >>> people.answer(Ask(mechanism=GRR(epsilon=1.0, domain=2), step=1)).n, people.traffic.reports
-        (4, 4)
-    """
-
-    def __init__(self, stream: Stream, rng: Random, *, ledgers: Ledgers | None = None) -> None:
-        self.stream, self.rng, self.ledgers = stream, rng, ledgers
-        self.places: NDArray[np.uint32] = sorted_places(stream.n, rng)
-        self.traffic = Traffic()
-
-    def answer(self, ask: Ask) -> Sketch:
-        """Everyone on the arc answers; the sketch of it."""
-        sketch = ask.mechanism.empty()
-        for low, high in ask.cohort.pieces():
-            first, last = (self._before(edge) for edge in (low, high))
-            if self.ledgers is not None:
-                self.ledgers.charge(ask.event(), first, last)
-            for start in range(first, last, CHUNK):
-                values = self.stream.values(ask.step, start, min(start + CHUNK, last))
-                sketch = sketch + ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(values), self.rng))
-        self.traffic.reports += sketch.n
-        self.traffic.report_bits += sketch.n * ask.mechanism.report_bits
-        if not ask.standing:
-            self.traffic.instructions += sketch.n
-            self.traffic.instruction_bits += sketch.n
-        return sketch
-
-    def _before(self, edge: int) -> int:
-        """How many devices have a place below the edge."""
-        return self.stream.n if edge == CIRCLE else int(np.searchsorted(self.places, np.uint32(edge)))
+__all__ = ["StreamRun", "run_stream", "run_window"]
 
 
 @dataclass(frozen=True)
-class StreamRun:
-    """What a protocol released over a stream, beside the truth.
+class StreamRun(Run):
+    """What a protocol released over a stream, beside the truth, and what it took.
 
     Example:
         >>> from hubbub.protocols.window import Frequencies, window_stream
@@ -96,29 +34,10 @@ class StreamRun:
         ((5, 2), True, 0.4)
     """
 
-    values: NDArray[np.float64]
-    variances: NDArray[np.float64]
-    truth: NDArray[np.float64]
     published: NDArray[np.bool_]
     spent: NDArray[np.float64]
     traffic: Traffic
     n: int
-
-    @property
-    def mse(self) -> float:
-        """The mean squared error over steps and values."""
-        return float(np.mean((self.values - self.truth) ** 2))
-
-    def mre(self, floor: float = 1e-3) -> float:
-        """The mean relative error, with truths below `floor` counted as `floor`."""
-        return float(np.mean(np.abs(self.values - self.truth) / np.maximum(np.abs(self.truth), floor)))
-
-    def coverage(self, level: float = 0.95) -> float:
-        """How often the intervals hold the truth."""
-        from statistics import NormalDist
-
-        reach = NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(self.variances)
-        return float(np.mean(np.abs(self.values - self.truth) <= reach))
 
     @property
     def bits_per_device_and_step(self) -> float:
@@ -141,10 +60,10 @@ def run_stream(
     steps = stream.steps if steps is None else steps
     if steps is None or steps < 1 or (stream.steps is not None and steps > stream.steps):
         raise InvalidValue("steps", steps, f"a number of steps from 1 to {stream.steps or 'as many as you like'}")
-    people = Population(stream, rng, ledgers=ledgers)
+    fleet = Fleet(stream, rng, ledgers=ledgers)
     releases: list[Release] = []
     truth = []
-    for release in converse(protocol, people.answer, steps=steps):
+    for release in converse(protocol, fleet.answer, count=fleet.count, steps=steps):
         releases.append(release)
         truth.append(stream.truth(release.step))
     return StreamRun(
@@ -153,7 +72,7 @@ def run_stream(
         truth=np.array(truth),
         published=np.array([release.published for release in releases]),
         spent=np.array([release.spent for release in releases]),
-        traffic=people.traffic,
+        traffic=fleet.traffic,
         n=stream.n,
     )
 
@@ -177,4 +96,4 @@ def run_window(
         raise InvalidValue("w", w, f"at most the {stream.steps} steps of the stream")
     if w > stream.n:
         raise InvalidValue("w", w, f"at most the {stream.n} devices, or a window has steps that nobody answers")
-    return run_stream(protocol, stream, rng, ledgers=Ledgers(stream.n, epsilon=epsilon, w=w))
+    return run_stream(protocol, stream, rng, ledgers=Ledgers.of_window(stream.n, epsilon=epsilon, w=w, strict=True))

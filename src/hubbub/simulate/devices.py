@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
 
 __all__ = ["ArrayStream", "Stream"]
 
@@ -65,13 +64,3 @@ class ArrayStream(Stream):
         if not 1 <= step <= len(self.table):
             raise InvalidValue("step", step, f"a step from 1 to {len(self.table)}")
         return np.asarray(self.table[step - 1])
-
-
-def sorted_places(n: int, rng: Random) -> NDArray[np.uint32]:
-    """The places of n devices on the circle, in order: an arc is then one or two runs of devices.
-
-    Example:
-        >>> bool((np.diff(sorted_places(100, Random(seed=1)).astype(np.int64)) >= 0).all())
-        True
-    """
-    return np.sort(rng.uint32(n))

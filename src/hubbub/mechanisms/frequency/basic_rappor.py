@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ from hubbub.core.bits import pack, unpack
 from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import log_upper
 from hubbub.core.random import Random
-from hubbub.core.reports import Reports
 from hubbub.mechanisms.frequency.unary import SUE, flip_bits, odds
-from hubbub.mechanisms.memo.memo import Memo, Memoised
+from hubbub.mechanisms.memo.memo import Memoised
 
 __all__ = ["BasicRappor"]
+
+_CHUNK = 1 << 18  # bytes drawn at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +30,7 @@ class BasicRappor(SUE, Memoised):
     The permanent answer is a symmetric unary encoding (`one`, `zero`), made once a value; each report flips its bits
     again: 1 stays 1 with probability `keep`, 0 becomes 1 with probability `lift`. `epsilon` bounds what all reports of
     one value tell together; `effective_epsilon` is what a single one tells, which is less. `randomize` makes both
-    layers anew; a device that is to keep its permanent answers uses `remember` and `report_from`.
+    layers anew; a device that keeps its permanent answers has a state, and uses `enroll` and `step`.
 
     Parameters
     ----------
@@ -43,10 +45,13 @@ class BasicRappor(SUE, Memoised):
         >>> rappor = BasicRappor(epsilon=2.0, domain=8)
         >>> round(rappor.permanent_epsilon, 3), round(rappor.effective_epsilon, 3)
         (2.0, 0.941)
-        >>> memo = rappor.remember(3, Random(seed=1))
-        >>> daily = [rappor.report_from(memo, Random(seed=day)) for day in range(100)]
-        >>> len({report.to_bytes() for report in daily}) > 1, memo.key, rappor.permanent_event().spent
-        (True, 3, 1999898332436)
+        >>> rng = Random(seed=1)
+        >>> states = rappor.enroll(1, rng)
+        >>> rappor.price(states, 0, [3]).tolist()
+        [1999898332436]
+        >>> states, reports, speaks = rappor.step(states, 0, [3], rng, paid=np.array([True]))
+        >>> rappor.price(states, 1, [3]).tolist(), len(reports)
+        ([0], 1)
 
     References
     ----------
@@ -84,20 +89,54 @@ class BasicRappor(SUE, Memoised):
     def most_memos(self) -> int:
         return self.size
 
-    def memo_key(self, value: Any, public: int = 0) -> int:
-        return int(self.encode([value])[0])
+    @property
+    def answer_bytes(self) -> int:
+        return -(-self.size // 8)
 
-    def _answer(self, key: int, rng: Random) -> bytes:
-        return flip_bits(np.array([[key]]), self.size, self.width, self.one, self.zero, rng).tobytes()
+    def memo_keys(self, values: Any, public: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.encode(values).astype(np.int64)
 
-    def _report(self, memo: Memo, rng: Random) -> Reports:
-        kept = np.frombuffer(memo.answer, dtype=np.uint8)[None, :]
-        if kept.shape[1] != -(-self.size // 8):
-            raise InvalidValue("memo", memo, f"{self.size} bits")
-        draws = rng.uint16(1, self.size) if self.width == 16 else rng.uint32(1, self.size)
-        threshold = draws.dtype.type
-        bits = draws < np.where(unpack(kept, self.size) == 1, threshold(self.keep), threshold(self.lift))
-        return Reports(self.spec_id, private={"bits": pack(bits)})
+    def _answers(self, keys: NDArray[np.int64], rng: Random) -> NDArray[np.uint8]:
+        return flip_bits(keys[:, None], self.size, self.width, self.one, self.zero, rng)
+
+    def _from_answers(
+        self, public: NDArray[np.int64], answers: NDArray[np.uint8], rng: Random
+    ) -> dict[str, NDArray[Any]]:
+        packed = np.empty_like(answers)
+        step = max(1, _CHUNK // (self.size * self.width // 8))
+        for start in range(0, len(answers), step):
+            kept = answers[start : start + step]
+            draws = (rng.uint16 if self.width == 16 else rng.uint32)(len(kept), self.size)
+            threshold = draws.dtype.type
+            ones = unpack(kept, self.size) == 1
+            packed[start : start + step] = pack(draws < np.where(ones, threshold(self.keep), threshold(self.lift)))
+        return {"bits": packed}
+
+    def _sound(self, public: NDArray[np.int64], keys: NDArray[np.int64], answers: NDArray[np.uint8]) -> bool:
+        spare = -self.size % 8
+        return bool((public == 0).all() and (keys < self.size).all() and (answers[:, -1] < 1 << 8 - spare).all())
+
+    def answer_chances(self, key: int) -> dict[bytes, Fraction] | None:
+        one, zero = self.permanent_rates
+        return self._bit_chances([one if bit == key else zero for bit in range(self.size)])
+
+    def report_chances(self, public: int, answer: bytes) -> dict[bytes, Fraction]:
+        keep, lift = Fraction(self.keep, 1 << self.width), Fraction(self.lift, 1 << self.width)
+        bits = unpack(np.frombuffer(answer, dtype=np.uint8)[None, :], self.size)[0]
+        return self._bit_chances([keep if bit else lift for bit in bits]) or {}
+
+    def _bit_chances(self, ones: list[Fraction]) -> dict[bytes, Fraction] | None:
+        """Every row of bits (packed), where each is 1 with its own probability."""
+        every = self.outputs()
+        if every is None:
+            return None
+        chances = {}
+        for packed in every.private["bits"]:
+            bits = unpack(packed[None, :], self.size)[0]
+            chances[packed.tobytes()] = prod(
+                (p if bit else 1 - p for p, bit in zip(ones, bits, strict=True)), start=Fraction(1)
+            )
+        return chances
 
     @cached_property
     def rates(self) -> tuple[Fraction, Fraction]:
@@ -108,7 +147,7 @@ class BasicRappor(SUE, Memoised):
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         packed = np.empty((codes.size, -(-self.size // 8)), dtype=np.uint8)
         draw = rng.uint16 if self.width == 16 else rng.uint32
-        step = max(1, (1 << 18) // (self.size * self.width // 8))
+        step = max(1, _CHUNK // (self.size * self.width // 8))
         for start in range(0, codes.size, step):
             own = codes[start : start + step]
             draws = draw(own.size, 2, self.size)

@@ -64,12 +64,16 @@ class FLH(OLH):
 
     functions: int = 1024
     bias: ClassVar[Literal["none", "heuristic"]] = "heuristic"
+    server_work: ClassVar[str] = "one increment, then d hashes once a function and bucket"
 
     def _resolve(self) -> None:
         self._integer("functions", 2, 1 << 20)
         if self.functions & (self.functions - 1):
             raise InvalidValue("functions", self.functions, "a power of two")
         super()._resolve()
+
+    def server_operations(self, n: int) -> float:
+        return 1 + self.functions * self.buckets * self.size / n
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
@@ -91,16 +95,23 @@ class FLH(OLH):
         """The variance of shares where no value is confused with another; three values may fall together more often."""
         return replace(super().noise(n), pairs=False)
 
-    def _known_from(self, sketch: Sketch, estimate: Estimate) -> Estimate:
-        noise = self.noise(sketch.n)
-        squares = float((estimate.value**2 - estimate.variance).sum())  # unbiased but for the confusion itself
-        squares = min(max(squares, 1 / self.size), 1.0)
+    def _pure(self, counts: NDArray[np.int64], n: int, labels: tuple[str, ...] | None) -> Estimate:
+        estimate, noise = super()._pure(counts, n, labels), self.noise(n)
+        # Values that nobody asked for have a share together, and no squares above that of one value that had it all.
+        rest = max(0.0, 1.0 - float(estimate.value.sum())) if counts.size < self.size else 0.0
+        squares = float((estimate.value**2 - estimate.variance).sum()) + rest**2
         confusion = 1 / (self.functions * (self.buckets - 1))
-        noise = replace(noise, floor=noise.floor + confusion * squares, square=-confusion)
+        floor = noise.floor + confusion * min(max(squares, 1 / self.size), 1.0)
+        noise = replace(noise, floor=floor, square=-confusion)
+        return replace(estimate, variance=np.maximum(noise.variance(estimate.value), 0.0), noise=noise)
+
+    def _known_from(self, sketch: Sketch, estimate: Estimate) -> Estimate:
+        assert estimate.noise is not None
         p, q = (float(rate) for rate in self.rates)
         seen = sketch.counts / sketch.n
-        known = TableNoise(noise, sketch.n, self._cell_weights, lambda shares: seen, (p, q), squares)
-        return replace(estimate, variance=np.maximum(known.variance(estimate.value), 0.0), noise=known)
+        squares = (estimate.noise.floor - self.noise(sketch.n).floor) / -estimate.noise.square
+        known = TableNoise(estimate.noise, sketch.n, self._cell_weights, lambda shares: seen, (p, q), squares)
+        return replace(estimate, noise=known)
 
     def _cell_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """For every function and bucket, the total weight of the values that fall in it."""

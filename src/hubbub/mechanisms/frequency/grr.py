@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,7 @@ class GRR(FrequencyOracle):
     """
 
     other: int = 0
+    server_work: ClassVar[str] = "one increment"
 
     def _resolve(self) -> None:
         self._resolve_domain()
@@ -68,6 +69,9 @@ class GRR(FrequencyOracle):
     def ratio(self) -> Fraction:
         p, q = self.rates
         return p / q
+
+    def server_operations(self, n: int) -> float:
+        return 1.0
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,7 @@ class Hadamard(FrequencyOracle):
     """
 
     other: int = 0
+    server_work: ClassVar[str] = "one increment, then one transform of d log d"
 
     def _resolve(self) -> None:
         self._resolve_domain()
@@ -76,6 +78,9 @@ class Hadamard(FrequencyOracle):
     def ratio(self) -> Fraction:
         truth, other = choice_rates(self.other, 2)
         return truth / other
+
+    def server_operations(self, n: int) -> float:
+        return 1 + self.rows * math.log2(self.rows) / n
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ class LocalHashing(FrequencyOracle):
 
     buckets: int = 0
     other: int = 0
+    server_work: ClassVar[str] = "d hashes"
     hash: str = added(FIRST_HASH, BEST_HASH)
 
     @abstractmethod

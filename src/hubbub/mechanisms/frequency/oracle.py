@@ -50,6 +50,8 @@ class FrequencyOracle(Mechanism):
 
     domain: DomainLike
     support_range: ClassVar[tuple[int, int]] = (0, 1)
+    server_work: ClassVar[str] = "d operations"
+    """What folding in one report takes, in words."""
 
     @cached_property
     def rates(self) -> tuple[Fraction, Fraction]:
@@ -112,6 +114,10 @@ class FrequencyOracle(Mechanism):
             pair_floor=neither / scale,
             pair_slope=(holder - neither) / scale,
         )
+
+    def server_operations(self, n: int) -> float:
+        """The elementary operations of folding in one of n reports, with its part of what is done once for all."""
+        return float(self.size)
 
     def variance(self, n: int, share: float = 0.0) -> float:
         """The predicted variance of an estimated share (Eq 3.2; at share 0, Eq 3.3)."""
@@ -192,6 +198,14 @@ class FrequencyOracle(Mechanism):
         whole = _weights(weights, len(reports))
         rows = [np.append(self._support(reports, codes, row), row.sum()) for row in (whole, whole**2)]
         return Sketch(self._support_id(codes, True), len(reports), np.array(rows, dtype=np.int64))
+
+    def support_sketch(self, candidates: Any, n: int, counts: ArrayLike) -> Sketch:
+        """What `support` gave of n reports, with weights or without, from its counts alone."""
+        codes = self._codes(candidates)
+        array = np.asarray(counts, dtype=np.int64)
+        if array.shape not in ((codes.size,), (2, codes.size + 1)):
+            raise InvalidValue("counts", array.shape, f"{codes.size} counts, one a candidate")
+        return Sketch(self._support_id(codes, array.ndim == 2), n, array)
 
     def _codes(self, candidates: Any) -> NDArray[np.uint64]:
         codes = self._domain.encode(candidates).astype(np.uint64)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,7 @@ class SHE(FrequencyOracle):
     grid: int = 0
     clamp: int = 0
     decay: int = 0
+    server_work: ClassVar[str] = "d numbers added up"
 
     def _resolve(self) -> None:
         self._resolve_domain()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,7 @@ class SubsetSelection(FrequencyOracle):
 
     subset: int = 0
     include: int = 0
+    server_work: ClassVar[str] = "the bits of d/8 bytes added up"
 
     def _resolve(self) -> None:
         self._resolve_domain()
@@ -95,6 +96,9 @@ class SubsetSelection(FrequencyOracle):
         p, q = (float(rate) for rate in self.rates)
         both = (p * (k - 1) * (k - 2) + (1 - p) * k * (k - 1)) / ((d - 1) * (d - 2)) if d > 2 else 0.0
         return p * (k - 1) / (d - 1) - p * q, both - q * q
+
+    def server_operations(self, n: int) -> float:
+        return float(-(-self.size // 8))
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ class Unary(FrequencyOracle):
     width: int = 0
     one: int = 0
     zero: int = 0
+    server_work: ClassVar[str] = "the bits of d/8 bytes added up"
 
     @abstractmethod
     def _thresholds(self, width: int) -> tuple[int, int]:
@@ -78,6 +79,9 @@ class Unary(FrequencyOracle):
 
     def ratio(self) -> Fraction:
         return odds(*self.rates)
+
+    def server_operations(self, n: int) -> float:
+        return float(-(-self.size // 8))
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:

@@ -23,7 +23,7 @@ from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, other_weight, truth_weight
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 from hubbub.mechanisms.frequency.table_noise import TableNoise
-from hubbub.mechanisms.memo.memo import Memo, Memoised
+from hubbub.mechanisms.memo.memo import Memoised
 from hubbub.mechanisms.memo.toeplitz import cell_weights, supports, toeplitz, toeplitz_functions
 
 __all__ = ["Loloha"]
@@ -192,26 +192,44 @@ class Loloha(FrequencyOracle, Memoised):
 
     # -- the device's memory ----------------------------------------------------------------------------------
 
-    def enroll(self, rng: Random) -> int:
-        return int(rng.uint64(1)[0]) & (self.functions - 1)
+    @property
+    def answer_bytes(self) -> int:
+        return 1
 
-    def memo_key(self, value: Any, public: int = 0) -> int:
-        if not 0 <= public < self.functions:
-            raise InvalidValue("public", public, f"a function from 0 to {self.functions - 1}")
-        return int(toeplitz(np.array([public]), self.encode([value]), self.buckets)[0])
+    def _draw_public(self, n: int, rng: Random) -> NDArray[np.int64]:
+        return (rng.uint64(n) & np.uint64(self.functions - 1)).astype(np.int64)
 
-    def _answer(self, key: int, rng: Random) -> bytes:
-        return bytes([int(choose(np.array([key]), rng.uint64(1), self.other, self.buckets)[0])])
+    def memo_keys(self, values: Any, public: NDArray[np.int64]) -> NDArray[np.int64]:
+        return toeplitz(public, self.encode(values), self.buckets)
 
-    def _report(self, memo: Memo, rng: Random) -> Reports:
-        if len(memo.answer) != 1 or memo.answer[0] >= self.buckets or not 0 <= memo.public < self.functions:
-            raise InvalidValue("memo", memo, f"one of {self.buckets} buckets under one of {self.functions} functions")
-        bucket = choose(np.array([memo.answer[0]]), rng.uint64(1), self.swap, self.buckets)
-        return Reports(
-            self.spec_id,
-            public={"function": np.array([memo.public], dtype=unsigned(self.functions))},
-            private={"bucket": bucket.astype(unsigned(self.buckets))},
-        )
+    def _answers(self, keys: NDArray[np.int64], rng: Random) -> NDArray[np.uint8]:
+        return choose(keys, rng.uint64(keys.size), self.other, self.buckets).astype(np.uint8)[:, None]
+
+    def _from_answers(
+        self, public: NDArray[np.int64], answers: NDArray[np.uint8], rng: Random
+    ) -> dict[str, NDArray[Any]]:
+        kept = answers[:, 0].astype(np.int64)
+        return {"function": public, "bucket": choose(kept, rng.uint64(kept.size), self.swap, self.buckets)}
+
+    def _sound(self, public: NDArray[np.int64], keys: NDArray[np.int64], answers: NDArray[np.uint8]) -> bool:
+        drawn = bool(((public >= 0) & (public < self.functions)).all())
+        return drawn and bool((keys < self.buckets).all() and (answers < self.buckets).all())
+
+    def publics(self) -> dict[int, Fraction]:
+        return dict.fromkeys(range(self.functions), Fraction(1, self.functions))
+
+    def answer_chances(self, key: int) -> dict[bytes, Fraction]:
+        truth, other = choice_rates(self.other, self.buckets)
+        return {bytes([bucket]): truth if bucket == key else other for bucket in range(self.buckets)}
+
+    def report_chances(self, public: int, answer: bytes) -> dict[bytes, Fraction]:
+        kept, swapped = choice_rates(self.swap, self.buckets)
+        every = np.arange(self.buckets)
+        reports = self._made({"function": np.full(every.size, public), "bucket": every})
+        return {
+            reports[bucket : bucket + 1].to_bare(): kept if bucket == answer[0] else swapped
+            for bucket in every.tolist()
+        }
 
     # -- probabilities and counts -----------------------------------------------------------------------------
 

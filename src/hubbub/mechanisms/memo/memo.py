@@ -2,82 +2,44 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from fractions import Fraction
+from itertools import product
+from math import prod
+from typing import Any, ClassVar
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from hubbub.core.errors import DecodeError, SpecMismatch
+from hubbub.core.errors import InvalidValue
 from hubbub.core.event import Event
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
+from hubbub.mechanisms.stateful import Stateful, States, Transcript
 
-__all__ = ["Memo", "Memoised"]
+__all__ = ["Memoised", "memos_in"]
 
-_KIND = "memo"
-
-
-@dataclass(frozen=True)
-class Memo:
-    """A permanent answer: what a device keeps of a value, and makes every report of it from.
-
-    Parameters
-    ----------
-    spec_id
-        The mechanism it was made by.
-    public
-        What the device drew when it enrolled, without looking at any value: a hash function; 0 where there is nothing.
-    key
-        What it stands for: a value's code, or its bucket. It stays on the device.
-    answer
-        The permanent answer.
-
-    Example:
-        >>> memo = Memo("0" * 32, public=7, key=3, answer=b"\\x01")
-        >>> Memo.from_bytes(memo.to_bytes()) == memo
-        True
-    """
-
-    spec_id: str
-    public: int
-    key: int
-    answer: bytes
-
-    def to_bytes(self) -> bytes:
-        """The memo as it is stored."""
-        return msgspec.msgpack.encode((_KIND, self.spec_id, self.public, self.key, self.answer))
-
-    @staticmethod
-    def from_bytes(data: bytes) -> Memo:
-        """Read a memo back; anything else is refused.
-
-        Example:
-            >>> Memo.from_bytes(b"other")
-            Traceback (most recent call last):
-                ...
-            hubbub.core.errors.DecodeError: memo: got b'other'; allowed: the bytes of a memo
-        """
-        try:
-            kind, *parts = msgspec.msgpack.decode(data, type=tuple[str, str, int, int, bytes])
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            kind, parts = "", []
-        if kind != _KIND:
-            raise DecodeError("memo", data[:40], "the bytes of a memo")
-        return Memo(*cast(tuple[str, int, int, bytes], tuple(parts)))
+_MOST_TRANSCRIPTS = 1 << 9
+Chances = dict[bytes, Fraction]
 
 
-class _Named(Protocol):
-    spec_id: str
-
-
-class Memoised(ABC):
+@dataclass(frozen=True, kw_only=True)
+class Memoised(Stateful):
     """A mechanism of two layers: a permanent answer, made once a value, and reports that are made from it.
 
     A report from a fresh memo has the very distribution that `randomize` draws from, so that the server need not know
     which it gets. All reports from one memo together tell at most `permanent_epsilon`, and one alone
     `effective_epsilon`. What they do not hide is *that* a value changed, beyond what the second layer hides of it.
+
+    A device's state: what it drew as it enrolled (`public`), the keys of its memos (plus 1; 0 where there is none), the
+    permanent answers, and which of them it last answered from (`current`, from 1; 0 for none yet). A new memo must be
+    paid for; a device that cannot goes on from the last one: to fall silent would tell that its value changed.
     """
+
+    state_types: ClassVar[dict[str, str]] = {"public": "i8", "current": "i8", "keys": "i8", "answers": "u1"}
 
     @property
     @abstractmethod
@@ -89,37 +51,147 @@ class Memoised(ABC):
     def most_memos(self) -> int:
         """How many different memos a device can come to need."""
 
+    @property
     @abstractmethod
-    def memo_key(self, value: Any, public: int = 0) -> int:
-        """Which memo a value needs, beside what the device drew when it enrolled."""
-
-    @abstractmethod
-    def _answer(self, key: int, rng: Random) -> bytes:
-        """A permanent answer."""
+    def answer_bytes(self) -> int:
+        """How many bytes a permanent answer has."""
 
     @abstractmethod
-    def _report(self, memo: Memo, rng: Random) -> Reports:
-        """A report from a memo of this mechanism."""
+    def memo_keys(self, values: Any, public: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which memo each value needs, beside what its device drew when it enrolled."""
 
-    def enroll(self, rng: Random) -> int:
-        """What a device draws once, without looking at any value: 0 where there is nothing to draw."""
-        return 0
+    @abstractmethod
+    def _answers(self, keys: NDArray[np.int64], rng: Random) -> NDArray[np.uint8]:
+        """Permanent answers, a row a key."""
 
-    def remember(self, value: Any, rng: Random, public: int | None = None) -> Memo:
-        """Randomise a value for good. A device brings what it enrolled with; without it, it enrols anew."""
-        public = self.enroll(rng) if public is None else public
-        key = self.memo_key(value, public)
-        return Memo(self._own_id(), public, key, self._answer(key, rng))
+    @abstractmethod
+    def _from_answers(
+        self, public: NDArray[np.int64], answers: NDArray[np.uint8], rng: Random
+    ) -> dict[str, NDArray[Any]]:
+        """The columns of a report from each permanent answer."""
 
-    def report_from(self, memo: Memo, rng: Random) -> Reports:
-        """Randomise a permanent answer once more: one report, to be sent."""
-        if memo.spec_id != self._own_id():
-            raise SpecMismatch("spec_id", memo.spec_id, f"a memo of {self._own_id()}")
-        return self._report(memo, rng)
+    @abstractmethod
+    def _sound(self, public: NDArray[np.int64], keys: NDArray[np.int64], answers: NDArray[np.uint8]) -> bool:
+        """Whether there are such keys, and such permanent answers, under what was drawn."""
+
+    @abstractmethod
+    def answer_chances(self, key: int) -> Chances | None:
+        """Every permanent answer of a key, with its exact probability; None where there are too many."""
+
+    @abstractmethod
+    def report_chances(self, public: int, answer: bytes) -> Chances:
+        """Every report from a permanent answer (its bare bytes), with its exact probability."""
 
     def permanent_event(self) -> Event:
         """What a new memo spends, for life."""
-        return Event.of(type(self).__name__, self._own_id(), self.permanent_epsilon)
+        return Event.of(type(self).__name__, self.spec_id, self.permanent_epsilon)
 
-    def _own_id(self) -> str:
-        return cast(_Named, self).spec_id
+    # -- devices ----------------------------------------------------------------------------------------------
+
+    def enroll(self, n: int, rng: Random) -> States:
+        empty = np.zeros((n, 0), dtype=np.int64)
+        columns = {"public": self._draw_public(n, rng), "current": np.zeros(n, dtype=np.int64), "keys": empty}
+        return States(self.spec_id, {**columns, "answers": np.zeros((n, 0, self.answer_bytes), dtype=np.uint8)})
+
+    def _draw_public(self, n: int, rng: Random) -> NDArray[np.int64]:
+        return np.zeros(n, dtype=np.int64)
+
+    def price(self, states: States, step: int, values: Any) -> NDArray[np.int64]:
+        self._check_batch(states, values)
+        missing = _place(states, self.memo_keys(values, states["public"])) == 0
+        return np.where(missing, np.int64(self.permanent_event().spent), np.int64(0))
+
+    def step(
+        self, states: States, step: int, values: Any, rng: Random, paid: NDArray[np.bool_]
+    ) -> tuple[States, Reports, NDArray[np.bool_]]:
+        self._check_batch(states, values)
+        keys = self.memo_keys(values, states["public"])
+        place = _place(states, keys)
+        fresh = np.flatnonzero((place == 0) & paid)
+        if fresh.size:
+            states = self._remember(states, fresh, keys[fresh], rng)
+            place[fresh] = (states["keys"][fresh] > 0).sum(axis=1)  # the last one there is
+        current = np.where(place > 0, place, states["current"])
+        speaks = current > 0
+        answers = states["answers"][speaks, current[speaks] - 1]
+        reports = self._made(self._from_answers(states["public"][speaks], answers, rng))
+        return States(self.spec_id, {**states.columns, "current": current}), reports, speaks
+
+    def _remember(self, states: States, rows: NDArray[Any], keys: NDArray[np.int64], rng: Random) -> States:
+        """The states with a new memo in the next free place of some rows."""
+        free = (states["keys"][rows] > 0).sum(axis=1)
+        more = max(0, int(free.max()) + 1 - states["keys"].shape[1])
+        known = np.pad(states["keys"], ((0, 0), (0, more)))
+        answers = np.pad(states["answers"], ((0, 0), (0, more), (0, 0)))
+        known[rows, free] = keys + 1
+        answers[rows, free] = self._answers(keys, rng)
+        return States(self.spec_id, {**states.columns, "keys": known, "answers": answers})
+
+    def check_states(self, states: States) -> None:
+        public, current, keys, answers = (states[name] for name in self.state_types)
+        n = len(states)
+        shaped = public.shape == current.shape == (n,) and keys.ndim == 2
+        if not shaped or answers.shape != (*keys.shape, self.answer_bytes):
+            raise InvalidValue("memos", answers.shape, f"permanent answers of {self.answer_bytes} bytes")
+        count = (keys > 0).sum(axis=1)
+        packed = (keys > 0) == (np.arange(keys.shape[1]) < count[:, None])
+        ordered = np.sort(keys, axis=1)
+        twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] > 0)
+        if not packed.all() or twice.any() or (keys < 0).any() or (current < 0).any() or (current > count).any():
+            raise InvalidValue("memos", keys.tolist(), "one memo a key, and one of them in use")
+        row = np.nonzero(keys)[0]
+        if not self._sound(public, keys[keys > 0] - 1, answers[keys > 0]) or len(row) > n * self.most_memos:
+            raise InvalidValue("memos", keys.tolist(), "keys and permanent answers of this mechanism")
+
+    # -- what the contract suite verifies them by -------------------------------------------------------------
+
+    def publics(self) -> dict[int, Fraction]:
+        return {0: Fraction(1)}
+
+    def public_of(self, states: States) -> NDArray[np.int64]:
+        return np.asarray(states["public"])
+
+    def transcripts(self, public: int, values: Sequence[Any]) -> dict[Transcript, Fraction] | None:
+        keys = self.memo_keys(values, np.full(len(values), public)).tolist()
+        found: dict[Transcript, Fraction] = {(): Fraction(1)}
+        for key in dict.fromkeys(keys):
+            answers = self.answer_chances(key)
+            if answers is None:
+                return None
+            reports = {answer: self.report_chances(public, answer) for answer in answers}
+            times, every = keys.count(key), list(next(iter(reports.values())))
+            if len(found) * len(every) ** times > _MOST_TRANSCRIPTS:
+                return None
+            joint = {
+                said: sum(
+                    chance * prod(reports[answer][report] for report in said) for answer, chance in answers.items()
+                )
+                for said in product(every, repeat=times)
+            }
+            found = {(*one, *said): p * Fraction(q) for one, p in found.items() for said, q in joint.items()}
+        order = sorted(range(len(keys)), key=lambda step: (keys.index(keys[step]), step))
+        at = [order.index(step) for step in range(len(keys))]
+        return {tuple(said[k] for k in at): chance for said, chance in found.items()}
+
+    def unhidden(self, public: int, values: Sequence[Any]) -> Hashable:
+        """At which steps a memo is used again: a change of value shows through the second layer."""
+        keys = self.memo_keys(values, np.full(len(values), public)).tolist()
+        return tuple(keys.index(key) for key in keys)
+
+
+def memos_in(state: bytes) -> int:
+    """How many memos a device's stored state holds.
+
+    Example:
+        >>> from hubbub import BasicRappor
+        >>> memos_in(BasicRappor(epsilon=2.0, domain=4).enroll(1, Random(seed=1)).to_bytes())
+        0
+    """
+    columns: dict[str, tuple[tuple[int, ...], bytes]] = msgspec.msgpack.decode(state)[3]
+    return columns["keys"][0][0]
+
+
+def _place(states: States, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each device keeps the memo of a key, from 1; 0 where it has none."""
+    same = states["keys"] == keys[:, None] + 1
+    return np.where(same.any(axis=1), same.argmax(axis=1) + 1, 0) if same.shape[1] else np.zeros(len(keys), np.int64)

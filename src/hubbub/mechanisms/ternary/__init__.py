@@ -6,6 +6,10 @@ MECHANISMS = {
     "ExSub": "exsub",
     "NetSub": "net_sub",
     "NetSeed": "net_seed",
+}
+"""Each, and the file that it is in."""
+
+BASELINES = {
     "PrivKV": "priv_kv",
     "KVUE": "kvue",
     "PCKVGRR": "pckv_grr",
@@ -17,4 +21,4 @@ MECHANISMS = {
     "FutureRand": "future_rand",
     "Succinct": "succinct",
 }
-"""Each, and the file that it is in."""
+"""Those that only papers compare with, and the files of `hubbub.reproduce.baselines` that they are in."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,9 @@ class CoCo(TernaryMechanism):
     collision-coco, section 7 (Algorithms 1 and 2, Lemma 3). P_t + P_o is (e^eps+1)/Omega, not half of it.
     """
 
+    whole_only = True
+
+    key_value: ClassVar[Literal["no", "named", "chosen"]] = "named"
     buckets: int = 0
     low: int = 0
     high: int = 0

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,9 @@ class Collision(TernaryMechanism):
     collision-coco, section 5 (Definition 5); the exact error of the mean: `TernaryMechanism.mse`.
     """
 
+    whole_only = True
+
+    key_value: ClassVar[Literal["no", "named", "chosen"]] = "named"
     buckets: int = 0
     high: int = 0
     hash: str = added(FIRST_HASH, BEST_HASH)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 from hubbub.mechanisms.ternary.exclusive import best_size, miss_chance
 from hubbub.mechanisms.ternary.signed_sets import SignedSets
@@ -46,6 +46,8 @@ class ExSub(SignedSets):
     ----------
     sao2-exsub, section 5 (Definition 5.1, Algorithm 3, Proposition 5.2, Lemma B.1).
     """
+
+    key_value: ClassVar[Literal["no", "named", "chosen"]] = "chosen"
 
     def _choose(self) -> None:
         if self.m == 0:

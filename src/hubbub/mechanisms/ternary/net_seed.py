@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,9 @@ class NetSeed(MeanOnly):
     compression of efficient private local randomizers), with a pseudo-random generator.
     """
 
+    whole_only = True
+
+    key_value: ClassVar[Literal["no", "named", "chosen"]] = "chosen"
     t: int = 0
     bits: int = 0
     least: int = 0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 from hubbub.mechanisms.ternary.net import best_net, net_share
 from hubbub.mechanisms.ternary.set_forms import SetForm, shortest_form
@@ -55,6 +55,7 @@ class NetSub(SignedSets):
     Ours: docs/net-rule.md.
     """
 
+    key_value: ClassVar[Literal["no", "named", "chosen"]] = "chosen"
     t: int = 0
 
     def _choose(self) -> None:

@@ -84,6 +84,10 @@ class TernaryMechanism(Mechanism):
     dimension: int
     sparsity: int
     answers: ClassVar[tuple[Quantity, ...]] = get_args(Quantity)
+    whole_only: ClassVar[bool] = False
+    """Whether it must see a whole vector before it can say anything of it."""
+    key_value: ClassVar[Literal["no", "named", "chosen"]] = "no"
+    """Whether a key-value question may name it, or also choose it where none is named and its error is smallest."""
 
     @classmethod
     def best_for(cls, of: Quantity, *, epsilon: float, dimension: int, sparsity: int) -> Self:

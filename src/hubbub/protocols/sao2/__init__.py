@@ -4,24 +4,7 @@ from __future__ import annotations
 
 from hubbub.protocols.changes import Changes, members
 from hubbub.protocols.sao2.answers import Answers, Plan
-from hubbub.protocols.sao2.device import Following, OnlineDevice
 from hubbub.protocols.sao2.plan import Sao2
-from hubbub.protocols.sao2.rivals import RIVALS, rival
-from hubbub.protocols.sao2.split import Split
-from hubbub.protocols.sao2.stream import sao2_stream
 from hubbub.protocols.sao2.tree import Tree
 
-__all__ = [
-    "RIVALS",
-    "Answers",
-    "Changes",
-    "Following",
-    "OnlineDevice",
-    "Plan",
-    "Sao2",
-    "Split",
-    "Tree",
-    "members",
-    "rival",
-    "sao2_stream",
-]
+__all__ = ["Answers", "Changes", "Plan", "Sao2", "Tree", "members"]

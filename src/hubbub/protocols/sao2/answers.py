@@ -12,7 +12,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
-from hubbub.protocols.ask import Ask
 from hubbub.protocols.sao2.reading import Reading
 
 __all__ = ["Answers", "Plan"]
@@ -48,14 +47,6 @@ class Plan(Protocol):
         """Whether a value may have changed more often by a step than its device may tell: nobody sees how many do."""
         ...
 
-    def asks(self, step: int) -> list[Ask]:
-        """What is asked at a step."""
-        ...
-
-    def part_of(self, ask: Ask) -> int:
-        """Which part an ask is about."""
-        ...
-
     def ending(self, step: int) -> list[tuple[int, int]]:
         """The nodes that are told of at a step: their parts, and their numbers in them, from 1."""
         ...
@@ -66,10 +57,6 @@ class Plan(Protocol):
 
     def population(self, n: Integers) -> float:
         """How many devices there are, where so many told of each part."""
-        ...
-
-    def spent(self, step: int) -> float:
-        """The part of epsilon that a step takes."""
         ...
 
 
@@ -92,9 +79,9 @@ class Answers:
         >>> from hubbub.protocols.sao2 import Sao2
         >>> plan = Sao2(epsilon=4.0, dimension=1, steps=2, changes=1, mechanism="Collision")
         >>> answers, rng = Answers(plan), Random(seed=1)
-        >>> for level, ask in enumerate(plan.asks(step=2)):  # half of the people turn on in step 2
-        ...     people = ask.view(np.array([[0, 1], [0, 0]] * 5_000))
-        ...     answers.hear(level, ask.mechanism.accumulate(ask.mechanism.randomize(people, rng)))
+        >>> for level, mechanism in enumerate(plan.mechanisms):  # half of the people turn on in step 2
+        ...     people = plan.views[level](np.array([[0, 1], [0, 0]] * 5_000))
+        ...     answers.hear(level, mechanism.accumulate(mechanism.randomize(people, rng)))
         >>> answers.step = 2
         >>> answers.mean(1).value.round(1).tolist(), answers.range(1, 2).value.round(1).tolist()
         ([0.0], [0.5])

@@ -14,17 +14,12 @@ from hubbub.core.event import UNITS_PER_EPSILON, epsilon_of, units_of
 from hubbub.core.ternary import MOST_DIMENSION
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
-from hubbub.protocols.ask import Ask
 from hubbub.protocols.changes import Changes
-from hubbub.protocols.cohort import Arc
-from hubbub.protocols.sao2.portions import Choice, Queries, arc_lengths, level_portions
+from hubbub.protocols.sao2.portions import Choice, Queries, level_portions
 from hubbub.protocols.sao2.reading import Digits, Pooled, Reading
 from hubbub.protocols.sao2.tree import Tree
 
-__all__ = ["AT_THE_END", "Sao2"]
-
-AT_THE_END = frozenset({"CoCo", "Collision", "NetSeed", "Succinct"})
-"""The mechanisms that must see a whole vector before they can say anything of it."""
+__all__ = ["Sao2"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +45,8 @@ class Sao2:
     fanout
         How many nodes of a level of the tree make one of the next.
     mechanism
-        The ternary mechanism, by name: NetSub, whose error is the smallest, or the paper's ExSub, or another. Those of
-        `AT_THE_END` answer when the stream has ended, all others as it goes.
+        The ternary mechanism, by name: NetSub, whose error is the smallest, or the paper's ExSub, or another. Those
+        that must see whole vectors (`whole_only`) answer when the stream has ended, all others as it goes.
     queries
         What is asked most: the values of steps ("mean"), sums from the first step on ("prefix"), sums over any steps
         ("range"). The levels are given the parts of the population that serve it best; all three are answered.
@@ -62,8 +57,8 @@ class Sao2:
 
     Example:
         >>> plan = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2)
-        >>> [ask.mechanism.dimension for ask in plan.asks(step=4)], plan.portions.round(2).tolist()
-        ([8, 4, 2], [0.54, 0.26, 0.17, 0.03])
+        >>> [mechanism.dimension for mechanism in plan.mechanisms], plan.portions.round(2).tolist()
+        ([8, 4, 2, 1], [0.54, 0.26, 0.17, 0.03])
 
     References
     ----------
@@ -89,7 +84,7 @@ class Sao2:
         _ = self.tree
         if isinstance(self.dimension, int) and self.dimension * self.steps > MOST_DIMENSION:
             raise InvalidValue("steps", self.steps, f"at most {MOST_DIMENSION // self.dimension} at this dimension")
-        _ = self.arcs
+        _ = self.portions
 
     @cached_property
     def tree(self) -> Tree:
@@ -127,16 +122,10 @@ class Sao2:
         """The part of the population that tells of each level."""
         return level_portions(self.tree, self.variances, queries=self.queries, choice=self.choice, pooled=self.pooled)
 
-    @cached_property
-    def arcs(self) -> tuple[Arc, ...]:
-        """The places on the circle of the devices of each level."""
-        lengths = arc_lengths(self.portions)
-        return tuple(Arc(sum(lengths[:level]) % 2**32, length) for level, length in enumerate(lengths))
-
     @property
     def online(self) -> bool:
         """Whether devices answer as the stream goes, or when it has ended."""
-        return self.mechanism not in AT_THE_END
+        return not self.mechanisms[0].whole_only
 
     def clips(self, step: int) -> bool:
         """Whether a value may have changed more often by a step than its device may tell, at any level.
@@ -148,36 +137,14 @@ class Sao2:
         """
         return any(_most_changes(view, step // view.span) > view.sparsity for view in self.views)
 
-    def asks(self, step: int) -> list[Ask]:
-        """What is asked at a step: of each level with a node that ends with it.
+    def times(self, level: int) -> range:
+        """The steps at which the nodes of a level end.
 
         Example:
-            >>> plan = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2, mechanism="Collision")
-            >>> len(plan.asks(step=4)), len(plan.asks(step=8))
-            (0, 4)
+            >>> list(Sao2(epsilon=1.0, dimension=1, steps=9, changes=2).times(level=2))
+            [4, 8]
         """
-        return [
-            Ask(
-                mechanism=self.mechanisms[level],
-                step=step,
-                view=self.views[level],
-                cohort=self.arcs[level],
-                standing=self.online,
-            )
-            for level in dict(self.ending(step))
-        ]
-
-    def part_of(self, ask: Ask) -> int:
-        """Which level an ask is about.
-
-        Example:
-            >>> plan = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2)
-            >>> [plan.part_of(ask) for ask in plan.asks(step=4)]
-            [0, 1, 2]
-        """
-        if not isinstance(ask.view, Changes) or ask.view not in self.views:
-            raise InvalidValue("ask", ask.view, "an ask of this plan")
-        return self.views.index(ask.view)
+        return range(self.tree.span(level), self.steps + 1, self.tree.span(level))
 
     def ending(self, step: int) -> list[tuple[int, int]]:
         """The nodes that are told of at a step, as (level, node): all of them at the end, where they cannot be before.
@@ -213,16 +180,6 @@ class Sao2:
         """
         heard = float(self.portions[n > 0].sum())
         return float(n.sum()) / heard if heard else 0.0
-
-    def spent(self, step: int) -> float:
-        """The part of epsilon that a step takes: all of it when devices begin to tell, and nothing more ever.
-
-        Example:
-            >>> plan = Sao2(epsilon=1.0, dimension=1, steps=2, changes=2)
-            >>> plan.spent(step=1), plan.spent(step=2)
-            (1.0, 0.0)
-        """
-        return float(step == (1 if self.online else self.steps))
 
 
 def _most_changes(view: Changes, nodes: int) -> int:

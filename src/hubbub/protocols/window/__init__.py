@@ -33,15 +33,34 @@ __all__ = [
 
 
 class Decision(NamedTuple):
-    """How a method decides what to publish: its generator, and what its asks can take of a division.
+    """How a method decides what to publish, and what is known of it.
 
-    `rounds` is how many asks a step may have; `even` says whether every step takes the same part of the window.
+    Parameters
+    ----------
+    decide, parts
+        Its generator, and what its asks can take of a division.
+    rounds
+        How many asks a step may have.
+    takes
+        The part of a window of w steps that a publication is meant to take.
+    publishes
+        Which publication that is.
+    even
+        Whether every step takes the same part of the window.
+    by_schedule
+        Whether the answers have no say in when it publishes and what.
+    shrinking
+        What becomes of arcs that get smaller from publication to publication; empty where they do not.
     """
 
     decide: Callable[..., Protocol]
     parts: Callable[[Division], tuple[int, ...]]
     rounds: int
+    takes: Callable[[int], float]
+    publishes: str
     even: bool = False
+    by_schedule: bool = False
+    shrinking: str = ""
 
 
 class Method(NamedTuple):
@@ -60,15 +79,66 @@ class Method(NamedTuple):
         """The generator of its asks and releases, over a division."""
         return self.decision.decide
 
+    @property
+    def everyone(self) -> bool:
+        """Whether every device answers every ask; otherwise a part of them does, and spends the whole epsilon."""
+        return self.division is BudgetDivision
 
-_UNIFORM = Decision(uniform, uniform_parts, rounds=1, even=True)
-_SAMPLING = Decision(sampling, sampling_parts, rounds=1)
-_DISTRIBUTION = Decision(distribution, distribution_parts, rounds=2)
-_ABSORPTION = Decision(absorption, absorption_parts, rounds=2)
-_DSAT = Decision(dsat, dsat_parts, rounds=2)
-_RESCUE = Decision(rescue, rescue_parts, rounds=1)
-_FAST = Decision(fast, fast_parts, rounds=1)
-_PEGASUS = Decision(pegasus, pegasus_parts, rounds=2, even=True)
+
+def _often(w: int) -> int:
+    return max(1, w // 4)
+
+
+_UNIFORM = Decision(
+    uniform, uniform_parts, rounds=1, takes=lambda w: 1 / w, publishes="every step", even=True, by_schedule=True
+)
+_SAMPLING = Decision(
+    sampling,
+    sampling_parts,
+    rounds=1,
+    takes=lambda w: 1.0,
+    publishes="one step in w; between, the last release stands in",
+    by_schedule=True,
+)
+_DISTRIBUTION = Decision(
+    distribution,
+    distribution_parts,
+    rounds=2,
+    takes=lambda w: 1 / 4,
+    publishes="the first publication of a window; each further one has half of what is left",
+    shrinking="every publication of a window asks half of those left: one that falls below privacy.minimum_arc goes "
+    "unanswered, and an earlier release stands in; LPA does not shrink",
+)
+_ABSORPTION = Decision(
+    absorption,
+    absorption_parts,
+    rounds=2,
+    takes=lambda w: 1 / (2 * w),
+    publishes="a publication right after another; better the longer nothing changed",
+)
+_DSAT = Decision(
+    dsat,
+    dsat_parts,
+    rounds=2,
+    takes=lambda w: 1 / (2 * _often(w)),
+    publishes="a publication; at most a quarter of the steps have one",
+)
+_RESCUE = Decision(rescue, rescue_parts, rounds=1, takes=lambda w: 1 / 10, publishes="a sample, before filtering")
+_FAST = Decision(
+    fast,
+    fast_parts,
+    rounds=1,
+    takes=lambda w: 1 / _often(w),
+    publishes="a sample, before filtering; a quarter of the steps have one",
+)
+_PEGASUS = Decision(
+    pegasus,
+    pegasus_parts,
+    rounds=2,
+    takes=lambda w: 4 / (5 * w),
+    publishes="one step; better while nothing changes",
+    even=True,
+)
 
 METHODS: dict[str, Method] = {
     "LBU": Method(_UNIFORM, BudgetDivision),

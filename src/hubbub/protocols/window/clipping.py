@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.protocols.ask import Ask, Release
+from hubbub.core.event import epsilon_of, units_of
+from hubbub.core.spec import Json
+from hubbub.protocols.ask import Release
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Frequencies, Means
 from hubbub.protocols.view import Binned
 from hubbub.protocols.window.control import TINY
-from hubbub.protocols.window.division import Division
+from hubbub.protocols.window.division import BudgetDivision, Division
 
-__all__ = ["best_threshold", "clipped_means"]
+__all__ = ["Clippings", "best_threshold", "clipped_means", "clippings"]
 
 Floats = NDArray[np.float64]
 WINDOWS = 4
@@ -56,6 +58,63 @@ class _Seen:
     def unseen(self, above: Floats) -> float:
         """The square of what clipping loses, as far as the histogram can tell, and how uncertain that is."""
         return max(float(self.shares @ above), 0.0) ** 2 + float(self.variance @ above**2)
+
+
+class Clippings(NamedTuple):
+    """All that `clipped_means` may ever ask: what a device that admits it has to know beforehand.
+
+    `views` are patterns, in which a number may be a range; `mechanisms` are those of the search, by their ids; of
+    `means`, whose parameters depend on the threshold, the name and the units that one may spend.
+    """
+
+    views: tuple[dict[str, Json], ...]
+    mechanisms: tuple[str, ...]
+    means: tuple[str, tuple[int, ...]]
+    rounds: int
+
+
+def clippings(
+    method: str, *, epsilon: float, w: int, most: float, first: float = 1.0, cells: int = 32, search: float = 0.2
+) -> Clippings:
+    """The family of asks of `clipped_means` with the same parameters.
+
+    Example:
+        >>> family = clippings("LPU", epsilon=1.0, w=4, most=1000.0)
+        >>> family.views[1], family.means, family.rounds
+        ({'kind': 'clipped', 'low': 0.0, 'high': {'from': 1.0, 'to': 1000.0}}, ('Hybrid', (1000000000000,)), 2)
+    """
+    from hubbub.protocols.window import METHODS
+
+    where, division = _parts(method, epsilon=epsilon, w=w, most=most, first=first, cells=cells, search=search)
+    if isinstance(division, BudgetDivision):
+        aside, spent = division.each_aside, METHODS[method].decision.parts(division)
+    else:
+        aside, spent = division.units, (division.units,)
+    name = type(division.question.mechanism(division.units)).__name__
+    clipped: dict[str, Json] = {"kind": "clipped", "low": 0.0, "high": {"from": float(first), "to": float(most)}}
+    return Clippings(
+        (where.view.spec(), clipped),
+        (where.mechanism(aside).spec_id,) if aside else (),
+        (name, tuple(sorted({units_of(epsilon_of(units)) for units in spent if units}))),
+        1 + METHODS[method].decision.rounds,
+    )
+
+
+def _parts(
+    method: str, *, epsilon: float, w: int, most: float, first: float, cells: int, search: float
+) -> tuple[Frequencies, Division]:
+    """What the search asks, and the account of the window."""
+    from hubbub.protocols.window import METHODS
+
+    if method not in METHODS:
+        raise InvalidValue("method", method, f"one of {', '.join(METHODS)}")
+    if not (math.isfinite(most) and 0 < first < most):
+        raise InvalidValue("most", most, f"a finite number above first = {first:g}")
+    if not 0 < search < 1:
+        raise InvalidValue("search", search, "a share between 0 and 1")
+    view = Binned(first=first, factor=(most / first) ** (1 / (cells - 1)), cells=cells)
+    division = METHODS[method].division(Means(0.0, most), epsilon=epsilon, w=w, aside=search)
+    return Frequencies(cells, view=view), division
 
 
 def clipped_means(
@@ -96,20 +155,13 @@ def clipped_means(
     """
     from hubbub.protocols.window import METHODS
 
-    if method not in METHODS:
-        raise InvalidValue("method", method, f"one of {', '.join(METHODS)}")
-    if not (math.isfinite(most) and 0 < first < most):
-        raise InvalidValue("most", most, f"a finite number above first = {first:g}")
-    if not 0 < search < 1:
-        raise InvalidValue("search", search, "a share between 0 and 1")
-    view = Binned(first=first, factor=(most / first) ** (1 / (cells - 1)), cells=cells)
-    where = Frequencies(cells, view=view)
-    edges = np.array([0.0, *view.borders, most])
-    decide, division = METHODS[method].decide, METHODS[method].division
+    where, account = _parts(method, epsilon=epsilon, w=w, most=most, first=first, cells=cells, search=search)
+    assert isinstance(where.view, Binned)
+    edges = np.array([0.0, *where.view.borders, most])
     memory = memory or Memory()
-    account = memory.keep("division", division(Means(0.0, most), epsilon=epsilon, w=w, aside=search))
+    memory.keep("division", account)
     seen = memory.keep("seen", _Seen(np.zeros(cells), np.zeros(cells), 0.0, most))
-    stream = decide(account, memory=memory, **options)
+    stream = METHODS[method].decide(account, memory=memory, **options)
     reply: Any = None
     while True:
         heard = yield from account.ask_aside(where)
@@ -118,16 +170,15 @@ def clipped_means(
             seen.threshold = best_threshold(seen.sure(), edges, account, now=seen.threshold)
         account.question = Means(0.0, seen.threshold)
         said = stream.send(reply)
-        while isinstance(said, Ask):
-            reply = yield said
-            said = stream.send(reply)
+        while not isinstance(said, Release):
+            said = stream.send((yield said))
         reply = yield _widened(said, seen.unseen(_above(edges, seen.threshold)))
 
 
 def _widened(release: Release, more: float) -> Release:
     """The same release, its variance with what clipping may have taken away: a clipped mean is not the mean."""
     estimate = release.estimate
-    return replace(release, estimate=replace(estimate, variance=estimate.variance + more, bias="heuristic"))
+    return release.with_main(replace(estimate, variance=estimate.variance + more, bias="heuristic"))
 
 
 def best_threshold(shares: Floats, edges: Floats, division: Division, *, now: float) -> float:

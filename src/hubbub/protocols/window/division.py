@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
-from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import MAIN, Ask, Heard, Release, Said
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Pointer
+from hubbub.protocols.driver import ask_once
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.window.finite import round_count, round_parts
 
 __all__ = ["Answer", "BudgetDivision", "Division", "PopulationDivision"]
 
-Answer: TypeAlias = Generator[Ask | Release, Sketch | None, Estimate | None]
+Answer: TypeAlias = Generator[Said, Heard, Estimate | None]
 
 
 class Division(ABC):
@@ -125,8 +125,8 @@ class Division(ABC):
         ask = self._ask(question, parts, standing)
         if then and not self.each_aside:
             ask = replace(ask, following=self._following(then))
-        sketch = yield ask
-        if sketch is None or sketch.n == 0:
+        sketch = yield from ask_once(ask)
+        if sketch.n == 0:
             return None
         self._heard.append((sketch.n, ask.cohort.share))
         self.population = sum(n for n, _ in self._heard) / sum(share for _, share in self._heard)
@@ -136,7 +136,7 @@ class Division(ABC):
         """End the step."""
         release = Release(
             step=self.step,
-            estimate=estimate,
+            estimates={MAIN: estimate},
             published=published,
             spent=(self._taken[-1] + self.each_aside) / self._window(),
             n=self.population,

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from hubbub.core.random import Random
 from hubbub.core.ternary import INDEX_SHIFT
 from hubbub.data.synthetic import sparse_vectors
-from hubbub.protocols.sao2 import RIVALS, Sao2
+from hubbub.protocols.sao2 import Sao2
 from hubbub.reproduce.harness import Context
+from hubbub.reproduce.sao2_exsub.rivals import RIVALS
+from hubbub.reproduce.sao2_exsub.told import run_plan
 from hubbub.reproduce.sparse.methods import look as look_of_mechanism
-from hubbub.simulate.changing import ChangingRun, run_changing
+from hubbub.simulate.changing import ChangingRun
 from hubbub.simulate.devices import Stream
 
 if TYPE_CHECKING:
@@ -118,7 +120,7 @@ def scores(run: ChangingRun, last: int) -> Scores:
     Example:
         >>> stream = Toggling(np.ones((2, 2000, 1), dtype=np.int8))
         >>> plan = Sao2(epsilon=8.0, dimension=1, steps=2, changes=1)
-        >>> found = scores(run_changing(plan, stream, Random(seed=1)), last=2)
+        >>> found = scores(run_plan(plan, stream, Random(seed=1)), last=2)
         >>> found.range_tve >= found.prefix_tve >= found.prefix_mae
         True
     """
@@ -145,7 +147,7 @@ def sweep(
         (who, epsilon, method), run = step
         plan = plans[who, epsilon, method]
         rng = context.rng.child("changes", who, str(epsilon), method, run)
-        return scores(run_changing(plan, streams[who], rng), plan.steps if last is None else last)
+        return scores(run_plan(plan, streams[who], rng), plan.steps if last is None else last)
 
     pool = ThreadPoolExecutor(_AT_ONCE)  # numpy's loops let the other thread run
     try:

@@ -10,19 +10,19 @@ from typing import Any
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.ternary.coco import CoCo
 from hubbub.mechanisms.ternary.collision import Collision
-from hubbub.mechanisms.ternary.ddrm import DDRM
-from hubbub.mechanisms.ternary.efmrtt import EFMRTT
 from hubbub.mechanisms.ternary.exsub import ExSub
-from hubbub.mechanisms.ternary.future_rand import FutureRand
-from hubbub.mechanisms.ternary.kvue import KVUE
 from hubbub.mechanisms.ternary.net_sub import NetSub
-from hubbub.mechanisms.ternary.pckv_agrr import PCKVAGRR
-from hubbub.mechanisms.ternary.pckv_grr import PCKVGRR
-from hubbub.mechanisms.ternary.pckv_ue import PCKVUE
-from hubbub.mechanisms.ternary.priv_kv import PrivKV
-from hubbub.mechanisms.ternary.succinct import Succinct, published_clip
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
-from hubbub.mechanisms.ternary.topl import ToPLClipped
+from hubbub.reproduce.baselines.ddrm import DDRM
+from hubbub.reproduce.baselines.efmrtt import EFMRTT
+from hubbub.reproduce.baselines.future_rand import FutureRand
+from hubbub.reproduce.baselines.kvue import KVUE
+from hubbub.reproduce.baselines.pckv_agrr import PCKVAGRR
+from hubbub.reproduce.baselines.pckv_grr import PCKVGRR
+from hubbub.reproduce.baselines.pckv_ue import PCKVUE
+from hubbub.reproduce.baselines.priv_kv import PrivKV
+from hubbub.reproduce.baselines.succinct import Succinct, published_clip
+from hubbub.reproduce.baselines.topl import ToPLClipped
 
 __all__ = ["METHODS", "NamedMechanism", "look", "mechanism"]
 

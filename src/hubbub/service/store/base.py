@@ -16,6 +16,7 @@ __all__ = [
     "AskRow",
     "Changes",
     "CollectionRow",
+    "CountRow",
     "EraRow",
     "Expiry",
     "IdPage",
@@ -43,6 +44,8 @@ class CollectionRow(NamedTuple):
 
 class EraRow(NamedTuple):
     """A question's conversation, the step of the collection that its first step is, and the version of its arithmetic.
+
+    In all tables a run of a study stands where a step does: it is an era of its own, and its number is its one step.
 
     Arithmetic 0 is not known: the era was begun before it was written down.
 
@@ -127,14 +130,15 @@ class ArchiveRow(NamedTuple):
 
 
 class AskRow(NamedTuple):
-    """A published ask: of an era, a step and a phase of it (the round). Its sketch is final once it is closed."""
+    """A published ask: of an era, a step, a round of it and a part of that. Its sketch is final once it is closed."""
 
     collection: str
     ask: str
     question: str
     first: int
     step: int
-    phase: int
+    round: int
+    part: int
     spec: str
     opens: float
     closes: float
@@ -147,9 +151,34 @@ class AskRow(NamedTuple):
         """Which ask it is."""
         return AskKey(self.collection, self.ask)
 
+    @property
+    def era(self) -> tuple[str, str, int]:
+        """The key of its era."""
+        return self.collection, self.question, self.first
+
+
+class CountRow(NamedTuple):
+    """What a conversation counted among the reports kept of an ask: the `number`-th count of a step, from 0 on.
+
+    Candidates and supports are JSON. It is final, as a sketch is: a replay needs no reports.
+    """
+
+    collection: str
+    question: str
+    first: int
+    step: int
+    number: int
+    ask: str
+    candidates: str
+    n: int
+    support: str
+
 
 class ReleaseRow(NamedTuple):
-    """What was released of a step; `withheld` says why nobody may see it."""
+    """What was released of a step; `withheld` says why nobody may see it.
+
+    The releases of a study's run are numbered from 0 on; a step has only that of number 0.
+    """
 
     collection: str
     question: str
@@ -157,6 +186,7 @@ class ReleaseRow(NamedTuple):
     time: float
     payload: str
     withheld: str | None
+    number: int = 0
 
 
 class RateRow(NamedTuple):
@@ -184,6 +214,10 @@ class Changes:
     passed_over: list[PassedOver] = field(default_factory=list)
     """Removed before anything else is stored."""
     eras: list[EraRow] = field(default_factory=list)
+    runs: list[EraRow] = field(default_factory=list)
+    """Runs of studies that begin."""
+    ended: list[EraRow] = field(default_factory=list)
+    """Runs of studies that are over."""
     recognised: list[EraRow] = field(default_factory=list)
     """Eras whose arithmetic was not known, and is now: all that is stored of them was reproduced with it."""
     snapshots: list[tuple[SnapshotRow, int]] = field(default_factory=list)
@@ -205,6 +239,7 @@ class Changes:
     """Asks that close: their sketches never change again."""
     forgotten: list[AskKey] = field(default_factory=list)
     """Asks whose ids are deleted."""
+    counted: list[CountRow] = field(default_factory=list)
     releases: list[ReleaseRow] = field(default_factory=list)
     expired: list[Expiry] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -236,6 +271,14 @@ class Store(Protocol):
         """The latest conversation of a question."""
         ...
 
+    def running(self, collection: str) -> list[EraRow]:
+        """The runs of a collection's studies that are not over."""
+        ...
+
+    def has_begun(self, collection: str, question: str, run: int) -> bool:
+        """Whether a run of a study was ever begun."""
+        ...
+
     def last_step(self, collection: str, question: str, before: int | None = None) -> int | None:
         """The last step that was ever begun, asked or released, in any era of a question, or the last before one."""
         ...
@@ -262,6 +305,14 @@ class Store(Protocol):
 
     def asks(self, era: EraRow, start: int = 0) -> Iterator[AskRow]:
         """The asks of an era from a step on, in order."""
+        ...
+
+    def find_ask(self, era: EraRow, step: int, spec: str) -> AskRow | None:
+        """The latest ask of a step that says this."""
+        ...
+
+    def counted(self, era: EraRow, step: int) -> list[CountRow]:
+        """What was counted in a step, in order."""
         ...
 
     def knows(self, collection: str, name: AnswerName) -> bool:
@@ -306,6 +357,10 @@ class Store(Protocol):
 
     def closed_asks(self, collection: str, question: str, first: int, last: int) -> list[tuple[str, int]]:
         """The closed asks of a question from one step to another, with their steps."""
+        ...
+
+    def release(self, collection: str, question: str, step: int, number: int = 0) -> ReleaseRow | None:
+        """One release."""
         ...
 
     def releases(self, collection: str, question: str, first: int, last: int, most: int) -> list[ReleaseRow]:

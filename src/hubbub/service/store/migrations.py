@@ -10,7 +10,7 @@ from hubbub.core.migrations import Format, Migration
 
 __all__ = ["VERSION", "store_format"]
 
-VERSION = 2
+VERSION = 3
 
 _TO_2 = (
     # Stores of version 1 got these tables when a newer hubbub first opened them.
@@ -42,7 +42,36 @@ _TO_2 = (
         PRIMARY KEY (collection, question, first)
     )""",
 )
-_MIGRATIONS = {1: _TO_2}
+_TO_3 = (
+    # Rounds of any number and parts of a round. Neither database changes the keys of a table: it is made anew.
+    """CREATE TABLE asks_3 (
+        collection TEXT NOT NULL, ask TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL,
+        step BIGINT NOT NULL, round INTEGER NOT NULL, part INTEGER NOT NULL, spec TEXT NOT NULL,
+        opens {real} NOT NULL, closes {real} NOT NULL, final INTEGER NOT NULL, forgotten INTEGER NOT NULL,
+        PRIMARY KEY (collection, ask), UNIQUE (collection, question, first, step, round, part)
+    )""",
+    """INSERT INTO asks_3 SELECT collection, ask, question, first, step, phase, 0, spec, opens, closes, final, forgotten
+        FROM asks""",
+    "DROP TABLE asks",
+    "ALTER TABLE asks_3 RENAME TO asks",
+    "CREATE INDEX held_asks ON asks (collection) WHERE forgotten = 0",
+    # Several releases of a study's run.
+    """CREATE TABLE releases_3 (
+        collection TEXT NOT NULL, question TEXT NOT NULL, step BIGINT NOT NULL, time {real} NOT NULL,
+        payload TEXT NOT NULL, withheld TEXT, number INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (collection, question, step, number)
+    )""",
+    "INSERT INTO releases_3 SELECT collection, question, step, time, payload, withheld, 0 FROM releases",
+    "DROP TABLE releases",
+    "ALTER TABLE releases_3 RENAME TO releases",
+    "ALTER TABLE eras ADD COLUMN running INTEGER NOT NULL DEFAULT 0",
+    """CREATE TABLE candidate_counts (
+        collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, step BIGINT NOT NULL,
+        number INTEGER NOT NULL, ask TEXT NOT NULL, candidates TEXT NOT NULL, n BIGINT NOT NULL, support TEXT NOT NULL,
+        PRIMARY KEY (collection, question, first, step, number)
+    )""",
+)
+_MIGRATIONS = {1: _TO_2, 2: _TO_3}
 
 
 def store_format(*, real: str, bytes: str, serial: str) -> Format:
@@ -50,7 +79,7 @@ def store_format(*, real: str, bytes: str, serial: str) -> Format:
 
     Example:
         >>> store_format(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY").version
-        2
+        3
     """
     migrations: dict[int, Migration] = {}
     for number, statements in _MIGRATIONS.items():

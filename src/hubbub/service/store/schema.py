@@ -13,13 +13,14 @@ _TABLES = (
     )""",
     """CREATE TABLE IF NOT EXISTS eras (
         collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL,
-        arithmetic INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (collection, question, first)
+        arithmetic INTEGER NOT NULL DEFAULT 0, running INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (collection, question, first)
     )""",
     """CREATE TABLE IF NOT EXISTS asks (
         collection TEXT NOT NULL, ask TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL,
-        step BIGINT NOT NULL, phase INTEGER NOT NULL, spec TEXT NOT NULL, opens {real} NOT NULL, closes {real} NOT NULL,
-        final INTEGER NOT NULL, forgotten INTEGER NOT NULL,
-        PRIMARY KEY (collection, ask), UNIQUE (collection, question, first, step, phase)
+        step BIGINT NOT NULL, round INTEGER NOT NULL, part INTEGER NOT NULL, spec TEXT NOT NULL,
+        opens {real} NOT NULL, closes {real} NOT NULL, final INTEGER NOT NULL, forgotten INTEGER NOT NULL,
+        PRIMARY KEY (collection, ask), UNIQUE (collection, question, first, step, round, part)
     )""",
     """CREATE TABLE IF NOT EXISTS snapshots (
         collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, step BIGINT NOT NULL,
@@ -53,9 +54,16 @@ _TABLES = (
         collection TEXT NOT NULL, ask TEXT NOT NULL, name TEXT NOT NULL, n BIGINT NOT NULL,
         PRIMARY KEY (collection, ask)
     )""",
+    # What conversations counted among kept reports, which may be gone.
+    """CREATE TABLE IF NOT EXISTS candidate_counts (
+        collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, step BIGINT NOT NULL,
+        number INTEGER NOT NULL, ask TEXT NOT NULL, candidates TEXT NOT NULL, n BIGINT NOT NULL, support TEXT NOT NULL,
+        PRIMARY KEY (collection, question, first, step, number)
+    )""",
     """CREATE TABLE IF NOT EXISTS releases (
         collection TEXT NOT NULL, question TEXT NOT NULL, step BIGINT NOT NULL, time {real} NOT NULL,
-        payload TEXT NOT NULL, withheld TEXT, PRIMARY KEY (collection, question, step)
+        payload TEXT NOT NULL, withheld TEXT, number INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (collection, question, step, number)
     )""",
     """CREATE TABLE IF NOT EXISTS rates (
         collection TEXT NOT NULL, minute BIGINT NOT NULL, accepted BIGINT NOT NULL, rejected BIGINT NOT NULL,
@@ -72,6 +80,6 @@ def tables(*, real: str, bytes: str, serial: str) -> list[str]:
 
     Example:
         >>> len(tables(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY"))
-        16
+        17
     """
     return [statement.format(real=real, bytes=bytes, serial=serial) for statement in _TABLES]

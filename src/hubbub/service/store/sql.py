@@ -19,6 +19,7 @@ from hubbub.service.store.base import (
     AskRow,
     Changes,
     CollectionRow,
+    CountRow,
     EraRow,
     Expiry,
     PassedOver,
@@ -33,7 +34,8 @@ from hubbub.service.store.schema import META, tables
 __all__ = ["OWNER", "SqlStore"]
 
 OWNER = "SELECT value FROM meta WHERE key = 'owner'"
-_ASK = "asks.collection, asks.ask, question, first, step, phase, spec, opens, closes, final, forgotten, data"
+_ASK = "asks.collection, asks.ask, question, first, step, round, part, spec, opens, closes, final, forgotten, data"
+_RELEASE = "collection, question, step, time, payload, withheld, number"
 _DAY = 1440
 _CHUNK = 256
 """How many rows are read at once."""
@@ -112,6 +114,10 @@ class SqlStore(ABC):
                 self._remove(passed)
             for era in changes.eras:
                 self._write(_ERA, *era)
+            for era in changes.runs:
+                self._write("INSERT INTO eras VALUES (?, ?, ?, ?, 1)", *era)
+            for era in changes.ended:
+                self._one(_ENDED, *era.key)
             for era in changes.recognised:
                 self._one(_RECOGNISED, era.arithmetic, *era.key)
             for snapshot, oldest in changes.snapshots:
@@ -119,7 +125,7 @@ class SqlStore(ABC):
                 self._write(_OLD_SNAPSHOTS, *snapshot[:3], oldest)
             for ask in changes.asks:
                 *row, sketch = ask
-                self._write("INSERT INTO asks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *map(_plain, row))
+                self._write("INSERT INTO asks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *map(_plain, row))
                 self._write("INSERT INTO sketches VALUES (?, ?, ?)", *ask.key, sketch)
             for key in changes.repacked:
                 self._write("DELETE FROM segments WHERE collection = ? AND ask = ?", *key)
@@ -142,8 +148,10 @@ class SqlStore(ABC):
                 self._one("UPDATE asks SET forgotten = 1 WHERE collection = ? AND ask = ? AND final = 1", *key)
                 deleted[key.collection, "ids"] += self._trim(key, 0)
                 self._write("DELETE FROM segments WHERE collection = ? AND ask = ?", *key)
+            for counted in changes.counted:
+                self._write("INSERT INTO candidate_counts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *counted)
             for release in changes.releases:
-                self._write("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?)", *release)
+                self._write("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?)", *release)
             for expiry in changes.expired:
                 deleted += self._expire(expiry)
             for place, count in changes.counts.items():
@@ -163,7 +171,7 @@ class SqlStore(ABC):
 
     def _remove(self, passed: PassedOver) -> None:
         """What was recorded of steps that were passed over: nobody was asked, and nothing was counted."""
-        for table in ("releases", "asks"):  # the asks tell which releases
+        for table in ("releases", "candidate_counts", "asks"):  # the asks tell which
             self._write(_PASSED_OVER.format(table), *passed[:3], *passed[:2], passed.lateness, *passed[:2])
         self._write(_WITHOUT_ASK, passed.collection)
 
@@ -203,8 +211,8 @@ class SqlStore(ABC):
         for table in ("id_pages", "segments", "reports", "archives"):
             self._write(_EXPIRED.format(table), collection, collection, *place)
         self._write(_EXPIRED_STEPS, collection, *place)
-        self._write("DELETE FROM asks WHERE collection = ? AND question = ? AND step < ?", collection, *place)
-        self._write("DELETE FROM snapshots WHERE collection = ? AND question = ? AND step < ?", collection, *place)
+        for table in ("asks", "candidate_counts", "snapshots"):
+            self._write(f"DELETE FROM {table} WHERE collection = ? AND question = ? AND step < ?", collection, *place)  # noqa: S608
         if expiry.ended:
             for table in ("eras", "snapshots"):
                 self._write(f"DELETE FROM {table} WHERE collection = ? AND question = ?", *expiry[:2])  # noqa: S608
@@ -230,6 +238,16 @@ class SqlStore(ABC):
             if rows:
                 return EraRow(*rows[0])
         return None
+
+    def running(self, collection: str) -> list[EraRow]:
+        """The runs of a collection's studies that are not over."""
+        rows = self._read(_RUNNING, collection)
+        return [EraRow(*row) for row in rows]
+
+    def has_begun(self, collection: str, question: str, run: int) -> bool:
+        """Whether a run of a study was ever begun."""
+        place = collection, question, run
+        return bool(self._read(_ERA_AT, *place)) or self.was_asked(*place)
 
     def last_step(self, collection: str, question: str, before: int | None = None) -> int | None:
         """The last step that was ever begun, asked or released, in any era of a question, or the last before one."""
@@ -283,29 +301,47 @@ class SqlStore(ABC):
 
     def asks(self, era: EraRow, start: int = 0) -> Iterator[AskRow]:
         """The asks of an era from a step on, in order."""
-        step, phase = start, 0
+        after = (start, 0, 0)
         while True:
             rows = self._read(
                 f"SELECT {_ASK} FROM asks JOIN sketches USING (collection, ask) "  # noqa: S608 - constants
-                "WHERE collection = ? AND question = ? AND first = ? AND (step, phase) > (?, ?) "
-                "ORDER BY step, phase LIMIT ?",
+                "WHERE collection = ? AND question = ? AND first = ? AND (step, round, part) > (?, ?, ?) "
+                "ORDER BY step, round, part LIMIT ?",
                 *era.key,
-                step,
-                phase,
+                *after,
                 _CHUNK,
             )
             if not rows:
                 return
             for row in rows:
-                yield AskRow(*row)._replace(final=bool(row[9]), forgotten=bool(row[10]), sketch=bytes(row[11]))
-            step, phase = rows[-1][4:6]
+                yield _ask_row(row)
+            after = rows[-1][4:7]
+
+    def find_ask(self, era: EraRow, step: int, spec: str) -> AskRow | None:
+        """The latest ask of a step that says this."""
+        rows = self._read(
+            f"SELECT {_ASK} FROM asks JOIN sketches USING (collection, ask) "  # noqa: S608 - constants
+            "WHERE collection = ? AND question = ? AND first = ? AND step = ? AND spec = ? ORDER BY round DESC LIMIT 1",
+            *era.key,
+            step,
+            spec,
+        )
+        return _ask_row(rows[0]) if rows else None
+
+    def counted(self, era: EraRow, step: int) -> list[CountRow]:
+        """What was counted in a step, in order."""
+        rows = self._read(
+            "SELECT collection, question, first, step, number, ask, candidates, n, support FROM candidate_counts "
+            "WHERE collection = ? AND question = ? AND first = ? AND step = ? ORDER BY number",
+            *era.key,
+            step,
+        )
+        return [CountRow(*row) for row in rows]
 
     def knows(self, collection: str, name: AnswerName) -> bool:
         """Whether an ask whose answers are called so was ever published."""
-        if name.run or name.part:
-            return False
         place = (collection, name.question)
-        return bool(self._read(_NAMED, *place, *place, name.step, name.round))
+        return bool(self._read(_NAMED, *place, *place, name.run or name.step, name.round, name.part))
 
     def held(self) -> list[tuple[AskKey, bool]]:
         """The asks whose ids are held, and whether they are final."""
@@ -379,8 +415,8 @@ class SqlStore(ABC):
     def closed_asks(self, collection: str, question: str, first: int, last: int) -> list[tuple[str, int]]:
         """The closed asks of a question from one step to another, with their steps."""
         rows = self._read(
-            "SELECT ask, step FROM asks "
-            "WHERE collection = ? AND question = ? AND step >= ? AND step <= ? AND final = 1 ORDER BY step, phase",
+            "SELECT ask, step FROM asks WHERE collection = ? AND question = ? AND step >= ? AND step <= ? "
+            "AND final = 1 ORDER BY step, round, part",
             collection,
             question,
             first,
@@ -388,11 +424,22 @@ class SqlStore(ABC):
         )
         return [(ask, step) for ask, step in rows]
 
+    def release(self, collection: str, question: str, step: int, number: int = 0) -> ReleaseRow | None:
+        """One release."""
+        rows = self._read(
+            f"SELECT {_RELEASE} FROM releases WHERE collection = ? AND question = ? AND step = ? AND number = ?",  # noqa: S608 - constants
+            collection,
+            question,
+            step,
+            number,
+        )
+        return ReleaseRow(*rows[0]) if rows else None
+
     def releases(self, collection: str, question: str, first: int, last: int, most: int) -> list[ReleaseRow]:
         """The latest releases from one step to another, oldest first, at most so many."""
         rows = self._read(
-            "SELECT collection, question, step, time, payload, withheld FROM releases "
-            "WHERE collection = ? AND question = ? AND step >= ? AND step <= ? ORDER BY step DESC LIMIT ?",
+            f"SELECT {_RELEASE} FROM releases WHERE collection = ? AND question = ? AND step >= ? AND step <= ? "  # noqa: S608 - constants
+            "ORDER BY step DESC, number DESC LIMIT ?",
             collection,
             question,
             first,
@@ -424,9 +471,15 @@ _SKETCH = """UPDATE sketches SET data = ? WHERE collection = ? AND ask = ?
     AND (SELECT final FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask) = 0"""
 # By way of the eras: asks are found by their era first.
 _NAMED = """SELECT 1 FROM asks WHERE collection = ? AND question = ?
-    AND first IN (SELECT first FROM eras WHERE collection = ? AND question = ?) AND step = ? AND phase = ?"""
+    AND first IN (SELECT first FROM eras WHERE collection = ? AND question = ?)
+    AND step = ? AND round = ? AND part = ?"""
 _LATEST_ERA = """SELECT collection, question, first, arithmetic FROM eras WHERE collection = ? AND question = ?
     AND first = (SELECT MAX(first) FROM {} WHERE collection = ? AND question = ?)"""
+_RUNNING = (
+    "SELECT collection, question, first, arithmetic FROM eras WHERE collection = ? AND running = 1 ORDER BY first"
+)
+_ERA_AT = "SELECT 1 FROM eras WHERE collection = ? AND question = ? AND first = ?"
+_ENDED = "UPDATE eras SET running = 0 WHERE collection = ? AND question = ? AND first = ? AND running = 1"
 _LAST_STEP = (1 << 63) - 1
 _ERA = """INSERT INTO eras (collection, question, first, arithmetic) VALUES (?, ?, ?, ?)
     ON CONFLICT (collection, question, first) DO UPDATE SET arithmetic = excluded.arithmetic"""
@@ -458,6 +511,11 @@ _RATE = """INSERT INTO rates VALUES (?, ?, ?, ?) ON CONFLICT (collection, minute
     DO UPDATE SET accepted = rates.accepted + excluded.accepted, rejected = rates.rejected + excluded.rejected"""
 _COUNT = """INSERT INTO counts VALUES (?, ?, ?)
     ON CONFLICT (collection, outcome) DO UPDATE SET count = counts.count + excluded.count"""
+
+
+def _ask_row(row: Sequence[Any]) -> AskRow:
+    ask = AskRow(*row)
+    return ask._replace(final=bool(ask.final), forgotten=bool(ask.forgotten), sketch=bytes(ask.sketch))
 
 
 def _plain(value: object) -> object:

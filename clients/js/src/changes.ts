@@ -1,0 +1,117 @@
+import { view } from "./bytes";
+import { check } from "./errors";
+import type { Built, State } from "./mechanisms";
+import type { Random } from "./random";
+import { type Spec, integer } from "./spec";
+import { type Counters, groups, leastOf, select } from "./ternary";
+
+/** What a device keeps over a horizon: its level, what it has told, and what is still to be said. It stays on the device. */
+interface Following extends State {
+  level: number;
+  /** The last node that it took part in, or passed. */
+  node: number;
+  /** The value that it holds, as far as it was told, and how many changes were. */
+  held: number[];
+  used: number;
+  counters: Counters;
+  paid: boolean;
+}
+
+interface Level {
+  /** How many steps a node stands for, how many nodes there are, and how many entries all of them have, stubs included. */
+  span: number;
+  nodes: number;
+  positions: number;
+  start: (bits: bigint, random: Random) => Counters;
+}
+
+const ENTRIES = 1 << 24;
+
+/**
+ * A stream of changes (`protocols/change_stream.py`): the device draws a level of a tree over time, and reports at the end of each
+ * of that level's nodes by how much its value changed since the last. All reports of a horizon are one report of ExSub.
+ */
+export function changeStream(spec: Spec): Built {
+  const whole = (field: string, low: number, high: number) => Number(integer(field, spec[field], low, high));
+  const [dimension, changes] = [whole("dimension", 1, ENTRIES), whole("changes", 1, ENTRIES)];
+  const steps = whole("steps", 1, 1 << 10);
+  const [fanout, one] = [whole("fanout", 2, ENTRIES), spec.one];
+  check(typeof one === "boolean", "one", "true or false");
+  check(dimension * steps <= ENTRIES, "steps", "fewer, of so many entries");
+  const weights = leastOf(spec.epsilon as number);
+  const [sizes, lengths] = [spec.sizes, spec.lengths];
+  check(Array.isArray(sizes) && Array.isArray(lengths) && sizes.length === lengths.length, "lengths", "one a level");
+  const levels: Level[] = [];
+  for (let span = 1; span <= steps; span *= fanout) {
+    const nodes = Math.floor(steps / span);
+    const most = one ? Math.min(changes - ((changes + 1) % 2), 2 * nodes - 1) : changes;
+    const [entries, sparsity] = [dimension * nodes, Math.min(most, dimension * nodes)];
+    const m = Number(integer("sizes", sizes[levels.length], 1, entries + sparsity - 1));
+    const start = groups(entries, sparsity, m, weights, (trues) => trues > 0);
+    levels.push({ span, nodes, positions: entries + sparsity, start });
+  }
+  check(sizes.length === levels.length, "lengths", `${levels.length} of them, one a level`);
+  let circle = 0;
+  const edges = lengths.map((length) => (circle += Number(integer("lengths", length, 0, 2 ** 32))));
+  check(circle === 2 ** 32, "lengths", "numbers that sum to 2^32");
+
+  /** What is held after a node: as many changes as may still be told; a category changes as a whole or not at all. */
+  function follow({ held, used }: Following, seen: unknown): { held: number[]; used: number } {
+    const row = Array.isArray(seen) ? seen : null;
+    const bits = held.map((_, at) => Number(one ? seen === at : row?.[at] === 1));
+    const differs = bits.filter((bit, at) => bit !== held[at]).length;
+    if (one && !(bits.includes(1) && used + differs <= changes)) return { held, used };
+    const after = held.map((before, at) => {
+      if (before === bits[at] || used === changes) return before;
+      used++;
+      return bits[at]!;
+    });
+    return { held: after, used };
+  }
+
+  const sendable = (level: number, signs: number[]) => Uint8Array.of(level, 0, ...signs.map((sign) => (sign + 3) % 3));
+  return {
+    ratio: weights,
+    reads: "",
+    bytes: 2 + dimension,
+    memory: (spent) => ({
+      stateKey: (step) => `${Math.floor(step / steps)}`,
+      enroll(random): Following {
+        const place = view(random(4)).getUint32(0, true);
+        const level = edges.findIndex((edge) => place < edge);
+        const counters = levels[level]!.start(view(random(8)).getBigUint64(0, true), random);
+        return { level, node: 0, held: new Array<number>(dimension).fill(0), used: 0, counters, paid: false };
+      },
+      fits(given) {
+        const { level, node, held, used, counters } = given as Following;
+        const at = levels[level];
+        const whole = (value: number, most: number) => Number.isSafeInteger(value) && value >= 0 && value <= most;
+        const rows = Array.isArray(held) && held.length === dimension && Array.isArray(counters) && counters.length === 5;
+        if (!at || !rows || !whole(node, at.nodes) || !whole(used, changes)) return false;
+        const [trues, reverses, falses, entries, zeros] = counters;
+        const counted = counters.every((value) => whole(value, at.positions)) && trues + reverses <= entries && falses <= zeros;
+        return counted && entries + zeros === at.positions - node * dimension && held.every((value) => whole(value, 1));
+      },
+      price: (state) => (state.paid ? 0n : spent),
+      step(given, step, seen, random, paid) {
+        const state = { ...(given as Following), paid: paid || (given as Following).paid };
+        const { span } = levels[state.level]!;
+        const at = (step % steps) + 1;
+        const node = Math.floor(at / span);
+        // Between nodes nothing is said, and nothing of what a version with other steps has told already.
+        if (!state.paid || at % span || node <= state.node) return [state, null];
+        const counters: Counters = [...state.counters];
+        const missed = dimension * (node - state.node - 1);
+        if (missed) select(new Array<number>(missed).fill(0), random(4 * missed), counters, random); // passed in silence
+        const { held, used } = follow(state, seen);
+        const moved = held.map((value, entry) => value - state.held[entry]!);
+        const said = select(moved, random(4 * dimension), counters, random);
+        return [{ ...state, node, held, used, counters }, sendable(state.level, said)];
+      },
+      enrolment(state, report) {
+        const marked = report ?? sendable((state as Following).level, new Array<number>(dimension).fill(0));
+        return Uint8Array.from(marked, (byte, at) => (at === 1 ? 1 : byte));
+      },
+    }),
+  };
+}

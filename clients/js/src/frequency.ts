@@ -1,0 +1,114 @@
+import { type Bytes, view } from "./bytes";
+import { bounded, bytesOf, choice, packed, widthOf } from "./choice";
+import { readDomain } from "./domain";
+import { check } from "./errors";
+import type { Ratio } from "./exact";
+import { EMPTY_TEXT, type Text } from "./fields";
+import { HASHES, bucket, spreadSeed } from "./hash";
+import type { Built } from "./mechanisms";
+import type { Random } from "./random";
+import { type Json, type Spec, exactly, integer } from "./spec";
+
+const MOST_BITS = 1 << 20;
+
+/** The domain of an oracle: what it reads, and the code of whatever is seen. Silence would tell something, so all has a code. */
+export function coded(spec: Json | undefined) {
+  const { size, encode } = readDomain(spec);
+  return { size, reads: `${size}`, code: (seen: unknown): number => Number(encode(seen) ?? size - 1) };
+}
+
+/** Generalised randomised response (`grr.py`). */
+export function direct(spec: Spec): Built {
+  const { size, reads, code } = coded(spec.domain);
+  const pick = choice(spec.other, size);
+  return {
+    ratio: pick.ratio,
+    reads,
+    bytes: widthOf(size),
+    randomize: (seen, random) => bytesOf(size, pick.draw(code(seen), random(8))),
+  };
+}
+
+/** Local hashing (`local_hashing.py`): a random seed, and the bucket that the value falls in under it, or another. */
+export function hashed(spec: Spec): Built {
+  const { reads, code } = coded(spec.domain);
+  const buckets = Number(integer("buckets", spec.buckets, 2, 65536));
+  const pick = choice(spec.other, buckets);
+  const hash = HASHES[spec.hash as string]!;
+  return {
+    ratio: pick.ratio,
+    reads,
+    bytes: 8 + widthOf(buckets),
+    randomize(seen, random) {
+      const block = random(16);
+      const word = (at: number) => view(block).getUint32(at, true);
+      const truth = bucket(hash(word(0), word(4), BigInt(code(seen))), buckets);
+      return Uint8Array.of(...block.slice(0, 8), ...bytesOf(buckets, pick.draw(truth, block, 8)));
+    },
+  };
+}
+
+/** Unary encodings (`unary.py`): a bit a value. */
+export function unary(spec: Spec): Built {
+  const { size, reads, code } = coded(spec.domain);
+  const flip = flips(spec, size);
+  return {
+    ratio: flip.ratio,
+    reads,
+    bytes: Math.ceil(size / 8),
+    randomize: (seen, random) => flip.encode(code(seen), random),
+  };
+}
+
+/** RAPPOR (`rappor.py`): a Bloom filter of a text under the hash functions of a cohort, its bits flipped. */
+export function text(spec: Spec): Built {
+  exactly("domain", spec.domain, "kind longest");
+  const whole = (field: string, low: number, high: number) => Number(integer(field, spec[field], low, high));
+  const [bits, cohorts] = [whole("bits", 2, 65536), whole("cohorts", 1, 65536)];
+  const hashes = whole("hashes", 1, Math.min(bits, 16));
+  const zero = integer("zero", spec.zero, 1, 2 ** 31 - 1);
+  const one = (1n << 32n) - zero;
+  const power = 2n * BigInt(hashes);
+  const hash = HASHES[spec.hash as string]!;
+  const seed = spec.hash === "mix32" ? (number: number): [number, number] => [number, 0] : spreadSeed;
+  return {
+    ratio: [one ** power, zero ** power],
+    reads: "",
+    bytes: widthOf(cohorts) + Math.ceil(bits / 8),
+    randomize(seen, random) {
+      const cohort = bounded(view(random(8)).getBigUint64(0, true), cohorts, random);
+      const { print } = (seen as Text | undefined)?.print ? (seen as Text) : EMPTY_TEXT;
+      const set = Array.from({ length: hashes }, (_, k) => bucket(hash(...seed(cohort * hashes + k), print), bits));
+      const filter = flipped(bits, 32, random, -bits & 7, (at) => (set.includes(at) ? one : zero));
+      return Uint8Array.of(...bytesOf(cohorts, cohort), ...filter);
+    },
+  };
+}
+
+/** The worst ratio, p (1-q) / ((1-p) q), of probabilities in `all`-ths. */
+const odds = (p: bigint, q: bigint, all: bigint): Ratio => [p * (all - q), (all - p) * q];
+
+/** The flips of a unary encoding, as its spec has them. */
+export function flips(spec: Spec, size: number) {
+  const width = spec.width as number;
+  check(width === 16 || width === 32, "width", "16 or 32");
+  check(size <= MOST_BITS, "domain", "at most a million bits a report");
+  const all = 1n << BigInt(width);
+  const one = integer("one", spec.one, 1, all - 1n);
+  const zero = integer("zero", spec.zero, 1, all - 1n);
+  check(one > zero, "one", "more than zero");
+  return {
+    all,
+    width,
+    ratio: odds(one, zero, all),
+    /** The bits of a value. Whole bytes are drawn; the bits that fill the last one stay 0. */
+    encode: (code: number, random: Random) => flipped(size, width, random, -size & 7, (at) => (at === code ? one : zero)),
+  };
+}
+
+/** Packed bits: 1 where a random integer is below the bit's threshold. */
+export function flipped(size: number, width: number, random: Random, spare: number, threshold: (at: number) => bigint): Bytes {
+  const drawn = view(random(((size + spare) * width) / 8));
+  const draw = (at: number) => (width === 16 ? drawn.getUint16(2 * at, true) : drawn.getUint32(4 * at, true));
+  return packed(Array.from({ length: size }, (_, at) => draw(at) < threshold(at)));
+}

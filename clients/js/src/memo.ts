@@ -1,0 +1,112 @@
+import { type Bytes, view } from "./bytes";
+import { bit, bytesOf, choice, widthOf } from "./choice";
+import { check } from "./errors";
+import { type Ratio, fraction, within } from "./exact";
+import { coded, flipped, flips } from "./frequency";
+import type { Built, Remembering, State } from "./mechanisms";
+import type { Random } from "./random";
+import { type Spec, integer } from "./spec";
+
+/** Permanent answers by what they stand for, the one in use, and what the device drew when it enrolled. */
+interface Memos extends State {
+  public: number;
+  memos: Record<string, Bytes>;
+  last: string | null;
+}
+
+interface Layers {
+  /** How many things there are to draw when enrolling, and the length of a permanent answer. */
+  publics: number;
+  length: number;
+  enroll(random: Random): number;
+  /** Which memo a value needs. */
+  key(seen: unknown, drawn: number): number;
+  /** The permanent answer, made once. */
+  remember(key: number, random: Random): Bytes;
+  /** A report from it. */
+  report(memo: Bytes, drawn: number, random: Random): Bytes;
+}
+
+/**
+ * Memos (`mechanisms/memo/memo.py`): all reports of a value together tell no more than its permanent answer, which is what
+ * is paid for, once. Where a new one cannot be paid, the last goes on: to fall silent would tell that the value changed.
+ */
+const memoised = (layers: Layers, spent: bigint): Remembering => {
+  const keyOf = ({ public: drawn }: Memos, seen: unknown) => `${layers.key(seen, drawn)}`;
+  return {
+    stateKey: () => "",
+    enroll: (random) => ({ public: layers.enroll(random), memos: {}, last: null }),
+    fits({ public: drawn, memos, last }) {
+      const known = Number.isSafeInteger(drawn) && (drawn as number) >= 0 && (drawn as number) < layers.publics;
+      const kept = known && typeof memos === "object" && memos !== null;
+      const right = (memo: unknown) => memo instanceof Uint8Array && memo.length === layers.length;
+      return !!kept && Object.values(memos).every(right) && (last === null || Object.hasOwn(memos, last as string));
+    },
+    price: (state, _, seen) => (Object.hasOwn((state as Memos).memos, keyOf(state as Memos, seen)) ? 0n : spent),
+    step(given, _, seen, random, paid) {
+      const state = given as Memos;
+      let { memos, last } = state;
+      const key = keyOf(state, seen);
+      if (Object.hasOwn(memos, key)) last = key;
+      else if (paid) memos = { ...memos, [(last = key)]: layers.remember(+key, random) };
+      const report = last === null ? null : layers.report(memos[last]!, state.public, random);
+      return [{ ...state, memos, last }, report];
+    },
+  };
+};
+
+/** Basic RAPPOR (`basic_rappor.py`): a unary encoding, made once a value, whose bits are flipped again in every report. */
+export function rappor(spec: Spec): Built {
+  const { size, reads, code } = coded(spec.domain);
+  const flip = flips(spec, size);
+  const keep = integer("keep", spec.keep, 1, flip.all - 1n);
+  const lift = integer("lift", spec.lift, 1, flip.all - 1n);
+  check(keep > lift, "keep", "more than lift");
+  const layers: Layers = {
+    publics: 1,
+    length: Math.ceil(size / 8),
+    enroll: () => 0,
+    key: code,
+    remember: (key, random) => flip.encode(key, random),
+    report: (memo, _, random) => flipped(size, flip.width, random, 0, (at) => (bit(memo, at) ? keep : lift)),
+  };
+  return { ratio: flip.ratio, reads, bytes: Math.ceil(size / 8), memory: (spent) => memoised(layers, spent) };
+}
+
+/** LOLOHA (`loloha.py`): a hash function for life, the value's bucket under it randomised once, and again in every report. */
+export function longitudinal(spec: Spec): Built {
+  const { size, reads, code } = coded(spec.domain);
+  const buckets = Number(integer("buckets", spec.buckets, 2, 256));
+  check(!(buckets & (buckets - 1)), "buckets", "a power of two");
+  const [bits, width] = [Math.log2(buckets), (size - 1).toString(2).length];
+  check(width + bits <= 17, "domain", "fewer values: there are 2^16 functions at most");
+  const functions = 2 ** (width + bits - 1);
+  const [permanent, again] = [choice(spec.other, buckets), choice(spec.swap, buckets, "swap")];
+  const report = spec.report_epsilon as number;
+  check(typeof report === "number" && report > 0 && report < (spec.epsilon as number), "report_epsilon", "below epsilon");
+  // A report is the value's own bucket with p = P K + (g-1) Q S, any other with (1-p)/(g-1).
+  const [[truth, other], [kept, swapped], rest] = [permanent.ratio, again.ratio, BigInt(buckets - 1)];
+  const own = truth * kept + rest * other * swapped;
+  const ratio: Ratio = [own * rest, (1n << 128n) - own];
+  check(within(ratio, ...fraction(report)), "report_epsilon", "what one report spends, or more");
+  const layers: Layers = {
+    publics: functions,
+    length: 1,
+    enroll: (random) => Number(view(random(8)).getBigUint64(0, true) & BigInt(functions - 1)),
+    key: (seen, drawn) => toeplitz(drawn, code(seen), bits),
+    remember: (key, random) => Uint8Array.of(permanent.draw(key, random(8))),
+    report: (memo, drawn, random) =>
+      Uint8Array.of(...bytesOf(functions, drawn), again.draw(memo[0]!, random(8))),
+  };
+  return { ratio: permanent.ratio, reads, bytes: widthOf(functions) + 1, memory: (spent) => memoised(layers, spent) };
+}
+
+/** Bit j of the bucket is the parity of (function >> j) & value (`toeplitz.py`). */
+function toeplitz(drawn: number, value: number, bits: number): number {
+  let found = 0;
+  for (let j = 0; j < bits; j++) {
+    let both = (drawn >> j) & value;
+    for (; both; both &= both - 1) found ^= 1 << j;
+  }
+  return found;
+}

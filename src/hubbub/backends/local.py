@@ -1,0 +1,67 @@
+"""Adding up reports in this process, a chunk at a time, so that memory does not grow with their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+
+__all__ = ["LocalBackend"]
+
+CHUNK = 1 << 16
+
+
+class LocalBackend:
+    """Batches are cut into chunks, and what the mechanism says of each is added up.
+
+    Example:
+        >>> from hubbub import OLH, Random
+        >>> olh, rng = OLH(epsilon=3.0, domain=1000), Random(seed=1)
+        >>> batches = [olh.randomize([7] * 600 + [8] * 400, rng) for _ in range(3)]
+        >>> backend = LocalBackend(chunk=100)
+        >>> backend.fold(batches, olh) == olh.accumulate(Reports.concat(batches))
+        True
+        >>> backend.support(batches, olh, [7, 8]) == olh.support(Reports.concat(batches), [7, 8])
+        True
+    """
+
+    def __init__(self, *, chunk: int = CHUNK) -> None:
+        if chunk < 1:
+            raise InvalidValue("chunk", chunk, "at least 1")
+        self._chunk = chunk
+
+    def fold(self, batches: Iterable[Reports], mechanism: Reporting) -> Sketch:
+        """The sketch of all reports."""
+        total = mechanism.empty()
+        for batch in batches:
+            for rows in self._chunks(batch):
+                total = total + mechanism.accumulate(batch[rows] if len(batch) > self._chunk else batch)
+        return total
+
+    def support(
+        self,
+        batches: Iterable[Reports],
+        mechanism: FrequencyOracle,
+        candidates: Any,
+        weights: Iterable[ArrayLike] | None = None,
+    ) -> Sketch:
+        """How many reports there are, and how many support each candidate."""
+        shape = (len(candidates),) if weights is None else (2, len(candidates) + 1)
+        total = mechanism.support_sketch(candidates, 0, np.zeros(shape, dtype=np.int64))
+        for batch, of_batch in zip(batches, repeat(None) if weights is None else weights, strict=weights is not None):
+            for rows in self._chunks(batch):
+                some = None if of_batch is None else np.asarray(of_batch)[rows]
+                total = total + mechanism.support(batch[rows], candidates, some)
+        return total
+
+    def _chunks(self, batch: Reports) -> Iterator[slice]:
+        return (slice(start, start + self._chunk) for start in range(0, len(batch), self._chunk))

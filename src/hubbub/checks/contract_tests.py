@@ -1,0 +1,49 @@
+"""The contract suite as a pytest test: one line in the tests of whoever writes a mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hubbub.checks.failure import CheckFailed
+from hubbub.checks.suite import STATISTICAL, Check, checks_for
+from hubbub.mechanisms.base import Mechanism
+
+__all__ = ["contract_tests"]
+
+
+def contract_tests(*kinds: type[Mechanism], slow: Any = None) -> Callable[..., None]:
+    """A pytest test of some classes: every check that applies to every one of their examples is a case of it.
+
+    Parameters
+    ----------
+    kinds
+        The classes.
+    slow
+        A pytest mark for the statistical checks of all examples but the first of a class, where they take too long.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> test_contract = contract_tests(GRR)  # in a file of tests
+        >>> cases = test_contract.pytestmark[0].args[1]
+        >>> cases[0].id
+        'GRR-example0-spec_round_trip'
+    """
+    import pytest
+
+    cases = []
+    for kind in kinds:
+        examples = list(kind.examples())
+        if not examples:
+            raise CheckFailed(f"{kind.__name__}.examples() yields nothing that could be checked")
+        for number, mechanism in enumerate(examples):
+            for check in checks_for(mechanism):
+                marks = [slow] if slow is not None and number and check in STATISTICAL else []
+                name = check.__name__.removeprefix("check_")
+                cases.append(pytest.param(check, mechanism, id=f"{kind.__name__}-example{number}-{name}", marks=marks))
+
+    @pytest.mark.parametrize(("check", "mechanism"), cases)
+    def test_contract(check: Check, mechanism: Mechanism) -> None:
+        check(mechanism)
+
+    return test_contract

@@ -1,0 +1,111 @@
+"""The check of estimates without a guarantee: what they declare as their error is about the error that there is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.checks.failure import require
+from hubbub.checks.values import candidates_for, some_values, truth_of
+from hubbub.core.estimate import Estimate
+from hubbub.core.random import Random
+from hubbub.core.sketch import Sketch
+from hubbub.core.ternary import as_ternary
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.privacy.probes import domain_of
+
+__all__ = ["check_heuristic_error", "heuristics"]
+
+_INTERVALS, _LEAST_TIMES = 400, 40
+_PEOPLE, _PEOPLE_OF_A_RATIO = 20_000, 2_000
+_LEAST_COVERED = 0.75
+_MOST_WIDE = 3.0
+_MEDIAN = 0.6745  # of a normal error, in standard deviations
+
+
+class Heuristic(NamedTuple):
+    """An answer without a guarantee: from how many people, how it is read from a sketch, and what would be right."""
+
+    n: int
+    read: Callable[[Sketch], Estimate]
+    truth: Callable[[Any], NDArray[np.float64]]
+    """By position; NaN where nothing would be right."""
+
+
+def heuristics(mechanism: Mechanism) -> Iterator[Heuristic]:
+    """The answers of a mechanism that are declared as heuristic.
+
+    Example:
+        >>> from hubbub import ExSub, GRR
+        >>> len(list(heuristics(GRR(epsilon=1.0, domain=3))))
+        0
+        >>> len(list(heuristics(ExSub(epsilon=1.0, dimension=4, sparsity=2))))  # the mean among holders
+        1
+    """
+    if mechanism.bias == "heuristic":
+        candidates = candidates_for(mechanism)
+        yield Heuristic(
+            _PEOPLE, lambda sketch: mechanism.estimate(sketch, candidates), lambda values: _shares(mechanism, values)
+        )
+    if isinstance(mechanism, TernaryMechanism) and "conditional" in mechanism.answers:
+        yield Heuristic(
+            _PEOPLE_OF_A_RATIO,
+            lambda sketch: mechanism.estimate(sketch, of="conditional"),
+            lambda values: _conditional(mechanism, values),
+        )
+
+
+def check_heuristic_error(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """95% intervals of a heuristic hold the truth in 75% of cases at least, and are not three times too wide.
+
+    One whose intervals hold it in 86% of cases, and have the right width, is refused less than once in 10,000 times.
+
+    Example:
+        >>> from hubbub import FLH
+        >>> check_heuristic_error(FLH(epsilon=1.0, domain=8))
+    """
+    for n, read, truth_of_values in heuristics(mechanism):
+        rng = Random(seed=rng_seed)
+        values = some_values(mechanism, n, rng)
+        truth = truth_of_values(values)
+        asked = np.flatnonzero(~np.isnan(truth))
+        times = max(_LEAST_TIMES, math.ceil(_INTERVALS / asked.size))
+        covered, errors = np.empty((times, asked.size), dtype=bool), np.empty(times)
+        for k in range(times):
+            estimate = read(mechanism.accumulate(mechanism.randomize(values, rng)))
+            require(estimate.bias == "heuristic", f"an estimate without a guarantee says its bias is {estimate.bias}")
+            low, high = estimate.interval(0.95)
+            covered[k] = ((low <= truth) & (truth <= high))[asked]
+            common = asked[0]  # the most common value is the first: see `some_values`
+            errors[k] = abs(estimate.value[common] - truth[common]) / max(estimate.stderr[common], 1e-300)
+        share = float(covered.mean())
+        require(share >= _LEAST_COVERED, f"95% intervals of a heuristic hold the truth in {share:.1%} of cases")
+        wide = _MEDIAN / max(float(np.median(errors)), 1e-300)
+        require(wide <= _MOST_WIDE, f"a heuristic declares an error {wide:.3g} times as large as the one there is")
+
+
+def _shares(mechanism: Mechanism, values: Any) -> NDArray[np.float64]:
+    """What shares of candidates should come to; a mechanism that estimates something else says it in `truth`."""
+    truth = truth_of(mechanism, values)
+    if truth is not None:
+        return truth
+    domain, candidates = domain_of(mechanism), candidates_for(mechanism)
+    require(
+        domain is not None, "nothing says what the estimates should be: give the mechanism a method `truth(values)`"
+    )
+    assert domain is not None
+    codes = domain.encode(values)
+    names = domain.encode(candidates) if candidates is not None else np.arange(domain.size or 0)
+    return np.array([np.mean(codes == code) for code in names])
+
+
+def _conditional(mechanism: TernaryMechanism, values: Any) -> NDArray[np.float64]:
+    people = as_ternary(values, mechanism.dimension)
+    held = people.frequencies()
+    with np.errstate(invalid="ignore"):
+        return np.where(held > 0, people.means() / held, np.nan)

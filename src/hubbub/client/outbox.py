@@ -1,0 +1,87 @@
+"""Answers that wait to be sent, and what became of the others."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hubbub.collection.wire import AnswerName
+from hubbub.privacy.ledger_file import LedgerFile
+
+__all__ = ["Answer", "Outbox"]
+
+
+class Answer(NamedTuple):
+    """The answer of a name: when it closes, its random id, and the bytes to send; None when there is no more to do."""
+
+    name: str
+    step: int
+    closes: float
+    id: bytes
+    report: bytes | None
+
+
+class Outbox:
+    """The answers of a device, in a table of its file. Every call is made inside a transaction of that file.
+
+    An answer waits while it has a report: empty for a frame without one, NULL once it is done.
+
+    Parameters
+    ----------
+    file
+        The device's file.
+
+    Example:
+        >>> from hubbub.core.migrations import Format
+        >>> file = LedgerFile(":memory:", {}, Outbox.TABLES, Format("client", 5))
+        >>> outbox = Outbox(file)
+        >>> name = AnswerName("popular", 0, 7, 1, 0)
+        >>> outbox.add(Answer(str(name), 7, 28800.0, b"i" * 16, b"report"), since=25200.0)
+        >>> len(outbox.waiting()), outbox.done(b"i" * 16), outbox.done(b"i" * 16), outbox.answered(name)
+        (1, True, False, True)
+        >>> file.close()
+    """
+
+    TABLES = (
+        "CREATE TABLE answers (name TEXT PRIMARY KEY, step INTEGER NOT NULL, closes REAL NOT NULL, "
+        "id BLOB NOT NULL UNIQUE, report BLOB)",
+        "CREATE TABLE counters (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
+    )
+
+    def __init__(self, file: LedgerFile) -> None:
+        self._run = file.run
+
+    def answered(self, name: AnswerName) -> bool:
+        """Whether a round has its answer: there is no other, whatever part it was for."""
+        round = str(name).rpartition(":")[0]
+        return bool(self._run("SELECT 1 FROM answers WHERE name GLOB ?", f"{round}:*"))
+
+    def add(self, answer: Answer, *, since: float) -> None:
+        """Keep an answer; those that are done, and of rounds that closed before a time, are forgotten."""
+        self._run("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", *answer)
+        self._run("DELETE FROM answers WHERE report IS NULL AND closes <= ?", since)
+
+    def waiting(self) -> list[Answer]:
+        """The answers that wait to be sent, oldest first; with an empty report, frames without one."""
+        rows = self._run("SELECT name, step, closes, id, report FROM answers WHERE report IS NOT NULL ORDER BY rowid")
+        return [Answer(*row) for row in rows]
+
+    def done(self, answer_id: bytes) -> bool:
+        """Drop the bytes of an answer; whether it waited."""
+        known = self._run("SELECT 1 FROM answers WHERE id = ? AND report IS NOT NULL", answer_id)
+        self._run("UPDATE answers SET report = NULL WHERE id = ?", answer_id)
+        return bool(known)
+
+    def drop(self, *, names: bool) -> list[Answer]:
+        """Drop all that waits, and the names too where they no longer mean the same; the reports that waited."""
+        waiting = [answer for answer in self.waiting() if answer.report]
+        self._run("DELETE FROM answers" if names else "UPDATE answers SET report = NULL")
+        return waiting
+
+    def count(self, name: str, times: int = 1) -> None:
+        """Count what happened."""
+        sql = "INSERT INTO counters VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET count = count + excluded.count"
+        self._run(sql, name, times)
+
+    def counts(self) -> dict[str, int]:
+        """What happened, and how often."""
+        return dict(self._run("SELECT name, count FROM counters ORDER BY name"))

@@ -1,0 +1,79 @@
+"""What a device refuses to take part in, by the signed terms alone: it knows no kind of question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hubbub.collection.finding import Finding, UnsafeCollection
+from hubbub.collection.sealing import open_sealed
+from hubbub.collection.spec import Collection
+from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.privacy.promise import Promise
+
+__all__ = ["LARGEST_EPSILON", "SMALLEST_BATCH", "open_collection", "privacy_key", "unsafe_terms"]
+
+LARGEST_EPSILON = 8
+SMALLEST_BATCH = 20
+_NAMES = {0: "user", 1: "event"}
+
+
+def privacy_key(promise: Promise) -> str:
+    """Where in a collection's file a limit of the whole stands.
+
+    Example:
+        >>> privacy_key(Promise(limit=10, steps=0))
+        'privacy.user'
+    """
+    return f"privacy.{_NAMES.get(promise.steps, 'window')}"
+
+
+def unsafe_terms(collection: Collection) -> Iterator[Finding]:
+    """Everything for which a device refuses a collection.
+
+    No question costs more than epsilon 8 at once, and no release rests on fewer than 20 reports, unless the author says
+    why; there is a limit of the whole, one for life where a question's own promise is for life; and every question fits
+    into what each limit keeps for it: else it would never be answered.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
+        >>> collection = read_collection(EXAMPLE)
+        >>> list(unsafe_terms(collection))
+        []
+        >>> [finding.where for finding in unsafe_terms(replace(collection, minimum_batch=5))]
+        ['privacy.minimum_batch']
+    """
+    if collection.minimum_batch < SMALLEST_BATCH and "minimum_batch_below_20" not in collection.overrides:
+        yield Finding("error", "privacy.minimum_batch", f"at least {SMALLEST_BATCH}, or a reason for fewer")
+    if not collection.promises:
+        yield Finding("error", "privacy", "no limit of what a device may spend")
+    for name, terms in collection.terms.items():
+        where, most = f"questions.{name}", LARGEST_EPSILON * UNITS_PER_EPSILON
+        large = max([terms.limit, *(promise.limit for promise in terms.promises if promise.steps)])
+        if large > most and "epsilon_above_8" not in collection.overrides:
+            allowed = f"at most {LARGEST_EPSILON}, or a reason for more"
+            yield Finding("error", where, f"epsilon {large / UNITS_PER_EPSILON:g}; {allowed}")
+        again = any(promise.steps == 0 and promise.limit > terms.limit for promise in terms.promises)
+        if again and all(promise.steps for promise in collection.promises):
+            yield Finding("error", "privacy.user", f"{name} costs again for every new value: give a limit for life")
+        for promise in collection.promises:
+            if promise.parts.get(terms.account, 0) < terms.limit:
+                yield Finding("error", privacy_key(promise), f"too little is kept for {name}, which it never answers")
+
+
+def open_collection(document: object, public: bytes | Any) -> Collection:
+    """The collection of a sealed document, as a device takes it: signed by a trusted key, well formed and safe.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
+        >>> from hubbub.collection.sealing import Keys, seal
+        >>> keys = Keys.new()
+        >>> open_collection(seal(read_collection(EXAMPLE).spec(), keys.private), keys.public).name
+        'themes'
+    """
+    collection = Collection.from_spec(open_sealed(document, public))
+    errors = list(unsafe_terms(collection))
+    if errors:
+        raise UnsafeCollection(errors)
+    return collection

@@ -1,0 +1,39 @@
+"""What a question is given of its collection: its name, the domains that it reads, and the grid of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from hubbub.core.domain import Domain
+
+__all__ = ["Setting"]
+
+
+class Setting(NamedTuple):
+    """Where a question stands.
+
+    Parameters
+    ----------
+    name
+        What the collection calls it.
+    domains
+        The fields that it reads.
+    step_seconds, origin
+        The grid of steps.
+
+    Example:
+        >>> from hubbub import Ordinal
+        >>> Setting("popular", {"theme": Ordinal(2)}, 3600).domain
+        Ordinal(size=2)
+    """
+
+    name: str
+    domains: Mapping[str, Domain]
+    step_seconds: int
+    origin: int = 0
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the first field, which for most questions is the only one."""
+        return next(iter(self.domains.values()))

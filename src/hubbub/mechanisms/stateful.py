@@ -1,0 +1,207 @@
+"""The contract of devices that remember: a state a device, drawn once, and reports that are made from it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.mechanisms.base import Reporting
+
+__all__ = ["Stateful", "States", "Transcript"]
+
+VERSION = 1
+_KIND = "state"
+Transcript = tuple[bytes, ...]
+"""What a device sends over some steps: the bare bytes of each report, empty where it says nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """What devices keep from step to step, a row a device. It tells of their values, and stays with them.
+
+    Parameters
+    ----------
+    spec_id
+        The mechanism that they belong to.
+    columns
+        Arrays with a row for each device; what they hold is the mechanism's affair.
+
+    Example:
+        >>> from hubbub import BasicRappor
+        >>> rappor = BasicRappor(epsilon=2.0, domain=4)
+        >>> states = rappor.enroll(3, Random(seed=1))
+        >>> again = States.from_bytes(rappor, states.take([2]).to_bytes())
+        >>> len(states), len(again), len(States.concat([states, again]))
+        (3, 1, 4)
+    """
+
+    spec_id: str
+    columns: Mapping[str, NDArray[Any]]
+
+    def __post_init__(self) -> None:
+        for column in self.columns.values():
+            column.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.columns[name]
+
+    def take(self, rows: slice | ArrayLike) -> States:
+        """The states of some devices."""
+        at = rows if isinstance(rows, slice) else np.asarray(rows)
+        return States(self.spec_id, {name: column[at] for name, column in self.columns.items()})
+
+    @staticmethod
+    def concat(batches: Sequence[States]) -> States:
+        """The states of several batches of devices together; entries that some of them do not have yet are 0."""
+        if len({states.spec_id for states in batches}) != 1:
+            raise SpecMismatch("spec_id", [states.spec_id for states in batches], "states of one mechanism")
+        return States(
+            batches[0].spec_id, {name: _stacked([states[name] for states in batches]) for name in batches[0].columns}
+        )
+
+    def to_bytes(self, row: int = 0) -> bytes:
+        """The state of one device, as it stores it."""
+        columns = {
+            name: (column.shape[1:], column[row].astype(column.dtype.newbyteorder("<")).tobytes())
+            for name, column in self.columns.items()
+        }
+        return msgspec.msgpack.encode((_KIND, VERSION, self.spec_id, columns))
+
+    @staticmethod
+    def from_bytes(mechanism: Stateful, data: bytes) -> States:
+        """Read the state of one device back: of this mechanism, whole, and one that a device can have come to.
+
+        Example:
+            >>> from hubbub import BasicRappor
+            >>> States.from_bytes(BasicRappor(epsilon=2.0, domain=4), b"other")
+            Traceback (most recent call last):
+                ...
+            hubbub.core.errors.DecodeError: state: got b'other'; allowed: the bytes of a device's state
+        """
+        try:
+            kind, version, spec_id, columns = msgspec.msgpack.decode(
+                data, type=tuple[str, int, str, dict[str, tuple[tuple[int, ...], bytes]]]
+            )
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            kind, version, spec_id, columns = "", 0, "", {}
+        if kind != _KIND:
+            raise DecodeError("state", data[:40], "the bytes of a device's state")
+        if version != VERSION:
+            raise DecodeError("state", f"version {version}", f"version {VERSION}")
+        if spec_id != mechanism.spec_id:
+            raise DecodeError("state", spec_id, f"a state of {mechanism.spec_id}")
+        if columns.keys() != mechanism.state_types.keys():
+            raise DecodeError("state", sorted(columns), f"exactly {sorted(mechanism.state_types)}")
+        try:
+            read = {name: _read(mechanism.state_types[name], *columns[name]) for name in columns}
+            mechanism.check_states(states := States(spec_id, read))
+        except (ValueError, InvalidValue) as error:
+            raise DecodeError("state", data[:40], f"a state that a device can have come to ({error})") from error
+        return states
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stateful(Reporting):
+    """A mechanism of devices that remember, vectorised over devices: a device is a batch of one.
+
+    A device enrols without looking at a value. Before each step it is told what the step costs (`price`), pays or not,
+    and then takes it (`step`). All that it says over the steps together tells no more of its values than it paid for,
+    but for what `unhidden` says.
+    """
+
+    state_types: ClassVar[Mapping[str, str]]
+    """The columns of a state, and the type of each."""
+    enrols: ClassVar[bool] = False
+    """Whether the server must be told who takes part, by `with_enrolment`."""
+
+    # -- devices ----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def enroll(self, n: int, rng: Random) -> States:
+        """The states of n devices that have said nothing: drawn without looking at any value."""
+
+    @abstractmethod
+    def price(self, states: States, step: int, values: Any) -> NDArray[np.int64]:
+        """What each device must pay before it takes a step with its value, in units of 1e-12 epsilon; mostly 0."""
+
+    @abstractmethod
+    def step(
+        self, states: States, step: int, values: Any, rng: Random, paid: NDArray[np.bool_]
+    ) -> tuple[States, Reports, NDArray[np.bool_]]:
+        """The states after a step, the reports of the devices that speak, and which do.
+
+        A device that did not pay its price goes on from what it has, or says nothing.
+        """
+
+    def state_key(self, step: int) -> str:
+        """What a state goes on under: where a step has another key than the last one, devices enrol anew."""
+        return ""
+
+    def with_enrolment(
+        self, states: States, reports: Reports, speaks: NDArray[np.bool_], new: NDArray[np.bool_]
+    ) -> tuple[Reports, NDArray[np.bool_]]:
+        """The reports of a step, and who sends one, where some devices must also tell the server that they take part.
+
+        Those speak even if they have nothing to say. Whether the server has heard it is not part of a state.
+        """
+        return reports, speaks
+
+    @abstractmethod
+    def check_states(self, states: States) -> None:
+        """Refuse states that no device can have come to."""
+
+    # -- what the contract suite verifies them by -------------------------------------------------------------
+
+    @abstractmethod
+    def publics(self) -> dict[int, Fraction]:
+        """What a device may draw as it enrols and show with every report, each with its exact probability."""
+
+    @abstractmethod
+    def public_of(self, states: States) -> NDArray[np.int64]:
+        """What each device drew of it."""
+
+    @abstractmethod
+    def transcripts(self, public: int, values: Sequence[Any]) -> dict[Transcript, Fraction] | None:
+        """All that a device may say of its values at the steps 0, 1, 2, ..., with the exact probabilities.
+
+        Of a device that drew this `public` and pays every price; None where there is too much to say.
+        """
+
+    def unhidden(self, public: int, values: Sequence[Any]) -> Hashable:
+        """What of its values a device does not hide: two histories are as good as alike only if it is equal."""
+        return ()
+
+    def _check_batch(self, states: States, values: Sequence[Any] | NDArray[Any]) -> None:
+        if states.spec_id != self.spec_id:
+            raise SpecMismatch("spec_id", states.spec_id, f"states of {self.spec_id}")
+        if len(values) != len(states):
+            raise InvalidValue("values", len(values), f"{len(states)} values, one a device")
+
+
+def _stacked(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    shape = np.max([array.shape[1:] for array in arrays], axis=0).astype(int).tolist()
+    stacked = np.zeros((sum(map(len, arrays)), *shape), dtype=arrays[0].dtype)
+    start = 0
+    for array in arrays:
+        stacked[(slice(start, start + len(array)), *(slice(size) for size in array.shape[1:]))] = array
+        start += len(array)
+    return stacked
+
+
+def _read(dtype: str, shape: tuple[int, ...], data: bytes) -> NDArray[Any]:
+    if min(shape, default=0) < 0:
+        raise ValueError("a negative length")
+    return np.frombuffer(data, np.dtype(dtype).newbyteorder("<")).astype(dtype).reshape(1, *shape)

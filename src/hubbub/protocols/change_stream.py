@@ -1,0 +1,352 @@
+"""A standing stream of changes: what devices remember and send, step by step, and how it is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import islice, product
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.core.spec import Json
+from hubbub.mechanisms.base import ColumnSpec
+from hubbub.mechanisms.stateful import Stateful, States, Transcript
+from hubbub.mechanisms.ternary.exsub import ExSub
+from hubbub.mechanisms.ternary.online import Online, OnlineExSub
+from hubbub.protocols.changes import Changes
+from hubbub.protocols.cohort import CIRCLE
+
+if TYPE_CHECKING:
+    from hubbub.protocols.sao2.plan import Sao2
+
+__all__ = ["MOST_STEPS", "ChangeStream"]
+
+MOST_STEPS = 1 << 10
+"""The longest horizon: the parts of the levels are worked out when a collection is checked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeStream(Stateful):
+    """A stream of changes (`Sao2` with ExSub) as devices tell it: one report at the end of each node of their level.
+
+    A report holds the level, whether the device enrols with it, and a sign or nothing for each entry. It is sent even
+    where nothing is said: so the server knows how many did not come. All reports of a horizon together are one report
+    of the level's ExSub, and spend epsilon once, when the device enrols. Horizons of `steps` steps follow each other
+    from step 0 on. Steps that a device missed are passed in silence, and what changed in them is told with the next.
+
+    A device's state: its level, the last node that it told of, whether it has begun (and paid), the value that it
+    holds as far as it was told, how many changes that took, and the counters of ExSub.
+
+    Parameters
+    ----------
+    epsilon
+        What a device may spend over a horizon.
+    dimension, steps, changes, one, fanout
+        As of `Sao2`.
+    sizes
+        The m of each level's ExSub; none chooses them.
+    lengths
+        Of 2^32 devices, how many tell of each level; none chooses them, within 0.4% of the least error.
+
+    Example:
+        >>> stream = ChangeStream(epsilon=3.0, dimension=2, steps=4, changes=2)
+        >>> rng, n, heard = Random(seed=1), 500, stream.empty()
+        >>> states = stream.enroll(n, rng)
+        >>> for step in range(4):
+        ...     new = paid = np.full(n, step == 0)
+        ...     states, reports, speaks = stream.step(states, step, np.tile([0, 1], (n, 1)), rng, paid)
+        ...     heard = heard + stream.accumulate(stream.with_enrolment(states, reports, speaks, new)[0])
+        >>> int(heard.counts[:, 0].sum()), int(heard.counts[0, 1]) == 4 * int(heard.counts[0, 0])  # enrolled; reports
+        (500, True)
+    """
+
+    spec_name: ClassVar[str] = "Symbols"
+    enrols: ClassVar[bool] = True
+    state_types: ClassVar[dict[str, str]] = {
+        "level": "u1",
+        "node": "i4",
+        "begun": "u1",
+        "held": "i1",
+        "used": "i4",
+        "counters": "i4",
+    }
+
+    dimension: int
+    steps: int
+    changes: int
+    one: bool = False
+    fanout: int = 2
+    sizes: tuple[int, ...] = ()
+    lengths: tuple[int, ...] = ()
+
+    def _resolve(self) -> None:
+        self._integer("steps", 1, MOST_STEPS)
+        self._integer("fanout", 2, 1 << 24)
+        for name in ("sizes", "lengths"):
+            self._set(name, _integers(name, getattr(self, name)))
+        levels = len(self.views)
+        if not self.sizes or not self.lengths:
+            from hubbub.protocols.change_plan import chosen  # a device is given them
+
+            sizes, lengths = chosen(self)
+            self._set("sizes", self.sizes or sizes)
+            self._set("lengths", self.lengths or lengths)
+        if not len(self.sizes) == len(self.lengths) == levels:
+            raise InvalidValue("lengths", self.lengths, f"{levels} of them, one a level")
+        if min(self.lengths) < 0 or sum(self.lengths) != CIRCLE:
+            raise InvalidValue("lengths", self.lengths, f"numbers of at least 0 that sum to {CIRCLE}")
+
+    @cached_property
+    def views(self) -> tuple[Changes, ...]:
+        """What devices of each level tell; a node of a level stands for `fanout` of the level below."""
+        spans = [1]
+        while spans[-1] * self.fanout <= self.steps:
+            spans.append(spans[-1] * self.fanout)
+        return tuple(Changes(span, self.steps, self.dimension, self.changes, self.one) for span in spans)
+
+    @cached_property
+    def mechanisms(self) -> tuple[ExSub, ...]:
+        """How devices of each level say it."""
+        return tuple(
+            ExSub(epsilon=self.epsilon, dimension=view.entries, sparsity=view.sparsity, m=m)
+            for view, m in zip(self.views, self.sizes, strict=True)
+        )
+
+    @cached_property
+    def plan(self) -> Sao2:
+        """The tree that the server reads answers from."""
+        from hubbub.protocols.change_plan import plan_of
+
+        return plan_of(self)
+
+    def ratio(self) -> Fraction:
+        return max(mechanism.ratio() for mechanism in self.mechanisms)
+
+    # -- devices ----------------------------------------------------------------------------------------------
+
+    def place(self, step: int) -> tuple[int, int]:
+        """Which horizon a step is in, and where in it, from 1.
+
+        Example:
+            >>> ChangeStream(epsilon=1.0, dimension=2, steps=4, changes=2).place(9)
+            (2, 2)
+        """
+        horizon, at = divmod(step, self.steps)
+        return horizon, at + 1
+
+    def state_key(self, step: int) -> str:
+        return str(self.place(step)[0])
+
+    def enroll(self, n: int, rng: Random) -> States:
+        edges = np.cumsum(np.array(self.lengths, dtype=np.uint64))
+        level = np.searchsorted(edges, rng.uint32(n).astype(np.uint64), side="right")
+        return self.enroll_at(level.astype(np.uint8), rng)
+
+    def enroll_at(self, level: NDArray[np.uint8], rng: Random) -> States:
+        """The states of devices of given levels.
+
+        Example:
+            >>> stream = ChangeStream(epsilon=3.0, dimension=2, steps=4, changes=2)
+            >>> stream.enroll_at(np.array([2, 0], dtype=np.uint8), Random(seed=1))["level"].tolist()
+            [2, 0]
+        """
+        n, counters = len(level), np.empty((len(level), 5), dtype=np.int32)
+        for each in np.unique(level).tolist():
+            rows = level == each
+            counters[rows] = self.mechanisms[each].counters(rng.uint64(int(rows.sum())), rng)
+        columns: dict[str, NDArray[Any]] = {
+            "level": level,
+            "node": np.zeros(n, dtype=np.int32),
+            "begun": np.zeros(n, dtype=np.uint8),
+            "held": np.zeros((n, self.dimension), dtype=np.int8),
+            "used": np.zeros(n, dtype=np.int32),
+            "counters": counters,
+        }
+        return States(self.spec_id, columns)
+
+    def price(self, states: States, step: int, values: Any) -> NDArray[np.int64]:
+        self._check_batch(states, values)
+        return np.where(states["begun"] > 0, np.int64(0), np.int64(self.event().spent))
+
+    def step(
+        self, states: States, step: int, values: Any, rng: Random, paid: NDArray[np.bool_]
+    ) -> tuple[States, Reports, NDArray[np.bool_]]:
+        bits = self.views[0].bits(values)
+        self._check_batch(states, bits)
+        columns = {name: column.copy() for name, column in states.columns.items()}
+        columns["begun"] |= paid
+        nodes, within = np.divmod(self.place(step)[1], np.array([view.span for view in self.views], np.int32))
+        node = nodes.take(columns["level"])
+        missed = node - columns["node"] - 1  # below 0: it was told already, at a step of another time
+        speaks = (columns["begun"] > 0) & (within == 0).take(columns["level"]) & (missed >= 0)
+        said = np.zeros(bits.shape, dtype=np.int8)
+        rows, most = np.flatnonzero(speaks), len(self.lengths)
+        level = columns["level"].take(rows)
+        group = missed.take(rows) * most + level  # devices of one level that missed as many nodes
+        for each in np.flatnonzero(np.bincount(group)).tolist():
+            alike = rows[group == each]
+            told = self._tell(each % most, each // most, columns, alike, bits.take(alike, axis=0), rng)
+            _put_rows(said, alike, told)
+        columns["node"][rows] = node.take(rows)
+        return States(self.spec_id, columns), self._said(level, False, said.take(rows, axis=0)), speaks
+
+    def _tell(
+        self, level: int, missed: int, columns: dict[str, NDArray[Any]], rows: NDArray[Any], bits: Any, rng: Random
+    ) -> NDArray[np.int8]:
+        """What devices of one level say of a node, having missed so many before it; their columns are changed."""
+        online = OnlineExSub(self.mechanisms[level])
+        state = Online(online.mechanism.spec_id, columns["counters"].take(rows, axis=0))
+        if missed:
+            state = online.skip(state, missed * self.dimension, rng)
+        before = columns["held"].take(rows, axis=0)
+        held, columns["used"][rows] = self.views[level].follow(before, columns["used"].take(rows), bits)
+        state, said = online.step(state, held - before, rng)
+        _put_rows(columns["held"], rows, held)
+        _put_rows(columns["counters"], rows, state.counters)
+        return said
+
+    def with_enrolment(
+        self, states: States, reports: Reports, speaks: NDArray[np.bool_], new: NDArray[np.bool_]
+    ) -> tuple[Reports, NDArray[np.bool_]]:
+        new = new & (states["begun"] > 0)
+        if not new.any():
+            return reports, speaks
+        signs = np.zeros((len(states), self.dimension), dtype=np.uint8)
+        signs[speaks] = reports.private["sign"]
+        sends = speaks | new
+        return self._said(states["level"][sends], new[sends], signs[sends]), sends
+
+    def _said(self, level: NDArray[Any], new: NDArray[np.bool_] | bool, said: NDArray[Any]) -> Reports:
+        return self._made({"level": level, "new": np.broadcast_to(new, level.shape), "sign": said % 3})
+
+    def check_states(self, states: States) -> None:
+        level, node, begun, held, used, counters = (states[name] for name in self.state_types)
+        n = len(states)
+        shapes = [array.shape for array in (level, node, begun, held, used, counters)]
+        if shapes != [(n,), (n,), (n,), (n, self.dimension), (n,), (n, 5)] or (level >= len(self.lengths)).any():
+            raise InvalidValue("states", shapes, f"{self.dimension} entries a device, levels below {len(self.lengths)}")
+        nodes = np.array([view.nodes for view in self.views])[level]
+        to_come = np.array([mechanism.positions for mechanism in self.mechanisms])[level] - node * self.dimension
+        sound = [
+            (node >= 0) & (node <= nodes) & ((begun == 1) | (begun == 0) & (node == 0)),
+            ((held == 0) | (held == 1)).all(axis=1) & ~(self.one & (held.sum(axis=1) > 1)),
+            (used >= 0) & (used <= self.changes) & (used >= held.sum(axis=1)),
+            (counters >= 0).all(axis=1) & (counters[:, 3:].sum(axis=1) == to_come),
+            (counters[:, :2].sum(axis=1) <= counters[:, 3]) & (counters[:, 2] <= counters[:, 4]),
+        ]
+        if not np.all(sound):
+            raise InvalidValue("states", "impossible ones", "a level, a value and counters that go together")
+
+    # -- counting ---------------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return (
+            ColumnSpec("public", "level", "uint8", (), below=len(self.lengths)),
+            ColumnSpec("public", "new", "uint8", (), below=2),
+            ColumnSpec("private", "sign", "uint8", (self.dimension,), below=3),  # 2 stands for -1
+        )
+
+    @property
+    def sketch_shape(self) -> tuple[int, ...]:
+        """A row a level: how many enrolled, how many reports came, and +1 and -1 for each entry."""
+        return (len(self.lengths), 2 + 2 * self.dimension)
+
+    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+        levels, d = len(self.lengths), self.dimension
+        level, sign = reports.public["level"].astype(np.int64), reports.private["sign"]
+        new = np.bincount(level[reports.public["new"] > 0], minlength=levels)
+        entry = level[:, None] * (3 * d) + np.arange(d) * 3 + sign
+        signs = np.bincount(entry.ravel(), minlength=levels * d * 3).reshape(levels, d, 3)
+        return np.column_stack([new, np.bincount(level, minlength=levels), signs[:, :, 1], signs[:, :, 2]])
+
+    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+        """By how much each entry changes from step to step, on average, as devices of the lowest level tell it.
+
+        What the value is at a step takes all that was told before, and of all levels: `symbol_stream`.
+        """
+        if candidates is not None:
+            raise InvalidValue("candidates", candidates, "nothing: every entry is estimated")
+        self._check_sketch(sketch, self.spec_id, self.sketch_shape)
+        came, mechanism = int(sketch.counts[0, 1]), self.mechanisms[0]
+        if not came:
+            raise InvalidValue("n", 0, "at least one report of the lowest level")
+        signs = np.zeros(mechanism.sketch_shape, dtype=np.int64)
+        signs[:, : self.dimension] = sketch.counts[0, 2:].reshape(2, -1)
+        whole = mechanism.estimate(Sketch(mechanism.spec_id, came, signs))
+        return Estimate(whole.value[: self.dimension], whole.variance[: self.dimension], came, kind="quantity")
+
+    def spec(self) -> dict[str, Json]:
+        return {**super().spec(), "sizes": list(self.sizes), "lengths": list(self.lengths)}
+
+    # -- what the contract suite verifies it by ---------------------------------------------------------------
+
+    def example_values(self, most: int) -> list[Any]:
+        if self.one:
+            return list(range(min(most, self.dimension)))
+        return [list(bits) for bits in islice(product((0, 1), repeat=self.dimension), most)]
+
+    def publics(self) -> dict[int, Fraction]:
+        return {level: Fraction(length, CIRCLE) for level, length in enumerate(self.lengths) if length}
+
+    def public_of(self, states: States) -> NDArray[np.int64]:
+        return states["level"].astype(np.int64)
+
+    def transcripts(self, public: int, values: Sequence[Any]) -> dict[Transcript, Fraction] | None:
+        """Those of ExSub's sets without their stubs, cut into nodes, as far as the nodes have ended."""
+        view, mechanism = self.views[public], self.mechanisms[public]
+        listed = _sets(mechanism)
+        if listed is None or len(values) > self.steps:
+            return None
+        sets, signs = listed
+        ended = len(values) // view.span
+        at_nodes = np.asarray(values)[view.span - 1 :: view.span][:ended]
+        rest = np.repeat(at_nodes[-1:] if ended else np.asarray(values)[-1:], view.nodes - ended, axis=0)
+        vector = view.residues(np.concatenate([at_nodes, rest])[None])
+        found: dict[Transcript, Fraction] = {}
+        for row, chance in enumerate(mechanism.prob(sets, vector)[:, 0]):
+            nodes = signs[row].reshape(view.nodes, self.dimension)
+            said = self._said(np.full(ended, public), False, nodes[:ended])
+            transcript = tuple(
+                b"" if step % view.span else said[step // view.span - 1 : step // view.span].to_bare()
+                for step in range(1, len(values) + 1)
+            )
+            found[transcript] = found.get(transcript, Fraction(0)) + chance
+        return found
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(epsilon=1.0, dimension=2, steps=4, changes=2)
+        yield cls(epsilon=1.5, dimension=3, steps=2, changes=3, one=True)
+        yield cls(epsilon=2.0, dimension=1, steps=3, changes=2)
+
+
+@lru_cache(maxsize=16)
+def _sets(mechanism: ExSub) -> tuple[Reports, NDArray[np.int64]] | None:
+    """All reports of a mechanism, and the signs that each says of the entries; its stubs say nothing."""
+    sets = mechanism.outputs()
+    if sets is None:
+        return None
+    counts = [mechanism.accumulate(sets[row : row + 1]).counts for row in range(len(sets))]
+    return sets, np.array([plus - minus for plus, minus in counts])
+
+
+def _integers(name: str, given: Any) -> tuple[int, ...]:
+    if not isinstance(given, list | tuple) or any(isinstance(one, bool) or not isinstance(one, int) for one in given):
+        raise InvalidValue(name, given, "a list of integers")
+    return tuple(given)
+
+
+def _put_rows(table: NDArray[Any], rows: NDArray[Any], values: NDArray[Any]) -> None:
+    """Write some rows: each as one opaque item, several times as fast as entry by entry."""
+    row = np.dtype((np.void, table.itemsize * table.shape[1]))
+    table.view(row)[rows, 0] = np.ascontiguousarray(values, dtype=table.dtype).view(row)[:, 0]

@@ -1,0 +1,208 @@
+"""Questions: one class a kind, which holds everything that is known of it. Nothing else knows kinds.
+
+How to write one (see `histogram.py`; most extend `StatisticQuestion`, which asks one statistic at every step): a frozen
+dataclass whose fields are its keys, `kind`, and the methods below. Register it with `QUESTIONS["name"] = Class`, or as
+an entry point of the group "hubbub.questions". Devices need nothing new as long as its terms name views and mechanisms
+that they have.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hubbub.collection.finding import Finding
+from hubbub.collection.setting import Setting
+from hubbub.collection.spending import Cost
+from hubbub.collection.terms import Terms
+from hubbub.core.errors import InvalidValue
+from hubbub.core.influence import Influence
+from hubbub.core.registry import Registry
+from hubbub.core.spec import Json
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
+from hubbub.questions.keys import check_epsilon, check_keys, keys_spec, read_keys
+from hubbub.questions.shapes import Shape
+
+__all__ = ["QUESTIONS", "Question"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(ABC):
+    """What a collection asks of some of its fields.
+
+    Parameters
+    ----------
+    epsilon
+        What it may cost a device; each kind says in how many steps.
+    title
+        The question in words.
+
+    Example:
+        >>> question = Question.make("histogram", field="theme", epsilon=1.0)
+        >>> Question.from_spec(question.spec()) == question
+        True
+    """
+
+    kind: ClassVar[str]
+    epsilon: float
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        check_keys(self)
+        check_epsilon("epsilon", self.epsilon)
+
+    # -- what it asks of devices ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def reads(self) -> tuple[str, ...]:
+        """The fields that it reads. They are frozen together."""
+
+    @abstractmethod
+    def check(self, setting: Setting) -> None:
+        """Refuse fields that cannot be asked so, with the name of the key that is wrong."""
+
+    @abstractmethod
+    def terms(self, setting: Setting) -> Terms:
+        """What a device has to know: all that it will ever be asked."""
+
+    @abstractmethod
+    def cost(self, setting: Setting) -> Cost:
+        """The most that it can cost a device."""
+
+    def limits(self) -> Mapping[str, float]:
+        """The keys that say an epsilon: none may be large without a reason."""
+        return {"epsilon": self.epsilon}
+
+    # -- the server's half ------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        """The generator of its asks and releases; step 1 of it is the collection's step `first`."""
+
+    @property
+    def arithmetic(self) -> int:
+        """The version of what is asked, released and remembered: a server does not go on from another's numbers."""
+        return 1
+
+    @property
+    def keeps(self) -> bool:
+        """Whether single reports are kept, to be asked about later."""
+        return False
+
+    @property
+    def lasts(self) -> int:
+        """How many steps an answer may depend on: a server that was away for longer begins anew."""
+        return self.horizon
+
+    @property
+    def horizon(self) -> int:
+        """After how many steps devices that enrol do so anew, which a server must not interrupt; 0 if none does."""
+        return 0
+
+    # -- what it tells ----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def shape(self, setting: Setting) -> Shape:
+        """What its answers look like."""
+
+    @abstractmethod
+    def labels(self, setting: Setting) -> tuple[str, ...] | None:
+        """A name for each number of an answer; None where there are too many."""
+
+    @abstractmethod
+    def forecast(self, setting: Setting, n: int) -> float | None:
+        """The expected standard error of an answer if n devices take part; None where no formula tells."""
+
+    @abstractmethod
+    def assumes(self, setting: Setting) -> str:
+        """What the forecast is of, and what it takes for granted."""
+
+    @abstractmethod
+    def influence(self, setting: Setting) -> Influence | str:
+        """What one forged report can say of any answer; or why that is not known."""
+
+    def influence_of(self, setting: Setting) -> str:
+        """What the bound on forged reports is of."""
+        return "every step"
+
+    def answering(self, setting: Setting) -> float:
+        """The part of the honest devices that answers one ask; forged ones answer all of them."""
+        return 1.0
+
+    # -- words ------------------------------------------------------------------------------------------------
+
+    @property
+    def summary(self) -> str:
+        """Its kind, with what matters most of it."""
+        return self.kind
+
+    @abstractmethod
+    def made_by(self, setting: Setting) -> str:
+        """The name of the mechanism that makes its reports."""
+
+    @abstractmethod
+    def default_title(self, setting: Setting) -> str:
+        """The question in words, where the author gave none."""
+
+    @abstractmethod
+    def sentence(self, setting: Setting) -> str:
+        """What is sent, how often, and what it can reveal at most, in plain words."""
+
+    def linked(self, setting: Setting) -> str | None:
+        """By what several of its reports may be known for one device's; None where they cannot."""
+        return None
+
+    def findings(self, setting: Setting) -> Iterator[Finding]:
+        """What an author should know; `where` is the key that it is about, or empty."""
+        yield from ()
+
+    def chosen_freely(self) -> Question | None:
+        """The same question without the mechanism that its author named; None where none was named."""
+        return None
+
+    # -- JSON and TOML ----------------------------------------------------------------------------------------
+
+    def spec(self) -> dict[str, Json]:
+        """The question as JSON: what has its default is left out."""
+        return {"kind": self.kind, **keys_spec(self)}
+
+    @staticmethod
+    def from_spec(spec: Any) -> Question:
+        """Read a question back."""
+        if not isinstance(spec, Mapping) or "kind" not in spec:
+            raise InvalidValue("question", spec, "an object with a kind")
+        return Question.make(**spec)
+
+    @staticmethod
+    def make(kind: str, **keys: Any) -> Question:
+        """The question of a kind, by name, with these keys.
+
+        Example:
+            >>> Question.make("pie", field="theme", epsilon=1.0)
+            Traceback (most recent call last):
+                ...
+            hubbub.core.errors.InvalidValue: kind: got 'pie'; allowed: one of histogram, mean, stream, memo, ...
+        """
+        if not isinstance(kind, str) or kind not in QUESTIONS:
+            raise InvalidValue("kind", kind, f"one of {', '.join(QUESTIONS)}")
+        made: Question = read_keys(QUESTIONS[kind], keys)
+        return made
+
+
+QUESTIONS: Registry[Question] = Registry(
+    "hubbub.questions",
+    "hubbub.questions.base:Question",
+    {
+        "histogram": "hubbub.questions.histogram:HistogramQuestion",
+        "mean": "hubbub.questions.mean:MeanQuestion",
+        "stream": "hubbub.questions.stream:StreamQuestion",
+        "memo": "hubbub.questions.memo:MemoQuestion",
+        "keyvalue": "hubbub.questions.keyvalue:KeyValueQuestion",
+        "changes": "hubbub.questions.changes:ChangesQuestion",
+    },
+    named_by="kind",
+)
+"""Every kind of question, by name."""

@@ -1,0 +1,154 @@
+"""Histograms: the share of each value, or of some texts, asked of everyone at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.collection.finding import Finding
+from hubbub.collection.setting import Setting
+from hubbub.core.domain import Strings
+from hubbub.core.errors import InvalidValue
+from hubbub.core.event import epsilon_of
+from hubbub.core.influence import Influence
+from hubbub.mechanisms.first_hash import with_first_hash
+from hubbub.mechanisms.frequency.rappor import Rappor
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
+from hubbub.protocols.statistic import Statistic
+from hubbub.protocols.view import View, Whole
+from hubbub.questions.shapes import Shape, shares_shape
+from hubbub.questions.shares import Shares, shares_labels, shares_read, shares_title
+from hubbub.questions.statistic import StatisticQuestion
+
+__all__ = ["HistogramQuestion", "Words"]
+
+
+@dataclass(frozen=True)
+class Words(Statistic):
+    """The share of each candidate among any text, by RAPPOR's Bloom filters; its error has no formula.
+
+    Example:
+        >>> Words(Strings(16), candidates=("yes", "no")).mechanism(10**12).bits
+        128
+    """
+
+    domain: Strings
+    candidates: tuple[str, ...]
+    view: View = Whole()  # noqa: RUF009 - frozen
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """How many candidates there are."""
+        return len(self.candidates)
+
+    def mechanism(self, units: int) -> Rappor:
+        return with_first_hash(Rappor(epsilon=epsilon_of(units), domain=self.domain))
+
+    def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
+        return float("nan")
+
+    def spread(self, like: NDArray[np.float64]) -> float:
+        return float("nan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistogramQuestion(StatisticQuestion):
+    """How common each value of a field is: every step costs epsilon.
+
+    Parameters
+    ----------
+    of
+        What of the field: "size" asks for the size of a set; "cells", for a numeric field, is what is asked anyway.
+    candidates
+        Of a field of strings: the texts whose shares are estimated.
+    keep_reports
+        Whether the server keeps single reports until the retention is over, instead of their sum alone: then other
+        candidates can be asked for later, over any steps.
+
+    Example:
+        >>> from hubbub import Categorical
+        >>> question = HistogramQuestion(field="theme", epsilon=1.0)
+        >>> setting = Setting("popular", {"theme": Categorical(["light", "dark"])}, 3600)
+        >>> question.made_by(setting), question.labels(setting)
+        ('GRR', ('light', 'dark', '(none)'))
+    """
+
+    kind: ClassVar[str] = "histogram"
+    of: str | None = None
+    candidates: tuple[str, ...] = ()
+    keep_reports: bool = False
+
+    @property
+    def keeps(self) -> bool:
+        return self.keep_reports
+
+    @property
+    def arithmetic(self) -> int:
+        # All candidates are estimated now, whether they are selected or not.
+        return super().arithmetic + int(bool(self.candidates))
+
+    def statistic(self, setting: Setting) -> Statistic:
+        domain = setting.domain
+        if bool(self.candidates) != isinstance(domain, Strings):
+            raise InvalidValue("candidates", self.candidates, "at least one for a field of strings, none for any other")
+        if isinstance(domain, Strings):
+            return self._words(domain)
+        codes, view = shares_read(domain, self.kind, self.of)
+        return Shares(codes, oracle=self.mechanism, view=view)
+
+    def _words(self, domain: Strings) -> Words:
+        if self.of is not None:
+            raise InvalidValue("of", self.of, "nothing, for a field of kind strings")
+        if self.mechanism not in (None, "Rappor"):
+            raise InvalidValue("mechanism", self.mechanism, "Rappor")
+        try:
+            codes = domain.encode(self.candidates)
+        except InvalidValue as error:
+            raise InvalidValue("candidates", error.value, error.allowed) from None
+        if len(set(codes.tolist())) < len(self.candidates):
+            raise InvalidValue("candidates", self.candidates, "texts that differ from each other")
+        return Words(domain, self.candidates)
+
+    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        from hubbub.protocols.steady import steady
+
+        candidates = self.candidates or None
+        return steady(self.statistic(setting), epsilon=self.epsilon, candidates=candidates, memory=memory)
+
+    def labels(self, setting: Setting) -> tuple[str, ...] | None:
+        return self.candidates or shares_labels(setting.domain)
+
+    def shape(self, setting: Setting) -> Shape:
+        return shares_shape(setting.domain, self.statistic(setting).size, adds_up=True)
+
+    def forecast(self, setting: Setting, n: int) -> float | None:
+        return None if self.candidates else super().forecast(setting, n)
+
+    def assumes(self, setting: Setting) -> str:
+        if self.candidates:
+            return "no formula: candidates share bits, and are told apart by regression"
+        return super().assumes(setting)
+
+    def influence(self, setting: Setting) -> Influence | str:
+        if self.candidates:
+            return "candidates share bits, and are told apart by regression, which is no mean over reports"
+        return super().influence(setting)
+
+    def default_title(self, setting: Setting) -> str:
+        if self.candidates:
+            return f"Of {self.field}: which texts are common?"
+        return shares_title(self.field, setting.domain)
+
+    def findings(self, setting: Setting) -> Iterator[Finding]:
+        if self.keep_reports:
+            yield Finding(
+                "note",
+                "keep_reports",
+                "its reports are kept one by one until the retention is over, and people are told so; without it only "
+                "their sum is kept",
+            )

@@ -1,0 +1,119 @@
+"""The keys of a question: the fields of its class, the same in TOML and in JSON; what is left out has its default."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
+from difflib import get_close_matches
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json
+
+__all__ = ["NOTHING", "check_epsilon", "check_keys", "keys_spec", "read_keys"]
+
+LONGEST = 200
+_WORDS = {bool: "true or false", str: "text", int: "a whole number", float: "a number", tuple: "a list of texts"}
+
+
+class _Nothing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+NOTHING = _Nothing()
+"""What an error shows where a key is not there."""
+
+
+def _kinds_of(cls: type[Any]) -> dict[str, tuple[type, bool]]:
+    """Of each key, the kind of its value, and whether it may be left empty (None)."""
+    kinds = {}
+    for name, hint in get_type_hints(cls).items():
+        options = get_args(hint) if get_origin(hint) in (UnionType, Union) else (hint,)
+        kept = next(option for option in options if option is not NoneType)
+        origin = get_origin(kept)
+        kinds[name] = (str if origin is Literal else origin or kept, NoneType in options)
+    return kinds
+
+
+def check_keys(question: Any) -> None:
+    """Refuse values of the wrong kind; a whole number is a number too, and a list becomes a tuple.
+
+    Example:
+        >>> from hubbub.questions import Question
+        >>> Question.make("histogram", field="theme", epsilon="much")
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: epsilon: got 'much'; allowed: a number
+    """
+    for part in fields(question):
+        value = getattr(question, part.name)
+        kind, optional = _kinds_of(type(question))[part.name]
+        if value is None and optional:
+            continue
+        object.__setattr__(question, part.name, _checked(part.name, value, kind))
+
+
+def _checked(name: str, value: Any, kind: type) -> Any:
+    if kind is float and type(value) is int:
+        value = float(value)
+    if kind is tuple and isinstance(value, list):
+        value = tuple(value)
+    if isinstance(value, bool) != (kind is bool) or not isinstance(value, kind):
+        raise InvalidValue(name, value, _WORDS[kind])
+    if isinstance(value, str) and (len(value) > LONGEST or not value.isprintable()):
+        raise InvalidValue(name, value, f"a line of text of at most {LONGEST} characters")
+    return value
+
+
+def check_epsilon(name: str, value: float) -> None:
+    """Refuse what is no epsilon.
+
+    Example:
+        >>> check_epsilon("epsilon", 0.0)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: epsilon: got 0.0; allowed: a finite number above 0
+    """
+    if not math.isfinite(value) or not value > 0:
+        raise InvalidValue(name, value, "a finite number above 0")
+
+
+def keys_spec(question: Any) -> dict[str, Json]:
+    """The keys as JSON, without those that have their default.
+
+    Example:
+        >>> from hubbub.questions import Question
+        >>> keys_spec(Question.make("histogram", field="theme", epsilon=1.0))
+        {'epsilon': 1.0, 'field': 'theme'}
+    """
+    given = {part.name: getattr(question, part.name) for part in fields(question)}
+    defaults = {part.name: part.default for part in fields(question)}
+    plain = {name: value for name, value in given.items() if value != defaults[name]}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+
+
+def read_keys(cls: type[Any], given: Mapping[str, Any]) -> Any:
+    """The question of some keys: all that have no default must be there, and none that the class does not have.
+
+    Example:
+        >>> from hubbub.questions import Question
+        >>> Question.make("histogram", field="theme", epsilom=1.0)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: epsilon: got nothing; allowed: a number (is epsilom meant for it?)
+    """
+    known: dict[str, Field[Any]] = {part.name: part for part in fields(cls)}
+    unknown = [name for name in given if name not in known]
+    for name, part in known.items():
+        if name not in given and part.default is MISSING and part.default_factory is MISSING:
+            close = get_close_matches(name, unknown, n=1)
+            hint = f" (is {close[0]} meant for it?)" if close else ""
+            raise InvalidValue(name, NOTHING, _WORDS[_kinds_of(cls)[name][0]] + hint)
+    for name in unknown:
+        close = get_close_matches(name, known, n=1)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        raise InvalidValue(name, given[name], f"nothing: questions of kind {cls.kind} have no such key{hint}")
+    return cls(**given)

@@ -1,0 +1,290 @@
+"""Key-value questions: of every key, what its number is on average, how many hold it, or the mean among those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.collection.finding import Finding
+from hubbub.collection.setting import Setting
+from hubbub.collection.views import Held
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.event import epsilon_of
+from hubbub.core.influence import Influence
+from hubbub.core.keyvalue import KeyValue
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.first_hash import with_first_hash
+from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
+from hubbub.protocols.statistic import Statistic
+from hubbub.protocols.view import View
+from hubbub.questions.shapes import Shape
+from hubbub.questions.statistic import StatisticQuestion
+
+__all__ = ["ARITHMETIC", "KeyValueQuestion", "Keyed", "ternary_mechanisms"]
+
+ARITHMETIC = 2
+"""The version of what is asked and released: 2 asks by the net rule where that errs least."""
+
+_CLEAR = 1.96
+"""How many standard errors above zero a key's share must be before a mean among its holders means anything."""
+
+
+@dataclass(frozen=True)
+class Keyed(Statistic):
+    """What is told of every key of a key-value field, by the ternary mechanism with the smallest error, or a named one.
+
+    With v the number on a scale from -1 to 1, h = (high - low)/2 and c the middle of the range, a ternary mechanism
+    tells m, the mean of v where those without the key count as 0, and f, the share who hold the key. Then
+
+        mean         c f + h m     what a person has of a key, those without it counted as 0
+        frequency    f
+        conditional  c + h m/f     the mean among those who hold it; unknown where f cannot be told from 0
+
+    Where c = 0, means need no f: NetSub tells them best, or NetSeed in fewer bytes. Else ExSub, or NetSub where m
+    outweighs f.
+
+    Parameters
+    ----------
+    domain
+        The field's keys and range.
+    sparsity
+        How many keys a report can tell of: of a person with more, as many are drawn, which is biased.
+    of
+        Which of the three.
+    ternary
+        A name of `ternary_mechanisms()`; none chooses.
+
+    Example:
+        >>> from hubbub import Random
+        >>> asked = Keyed(KeyValue(["alien", "brazil"], low=1, high=5, most=1), sparsity=1, of="conditional")
+        >>> exsub = asked.mechanism(4 * 10**12)
+        >>> reports = exsub.randomize(asked.view([((0, 4.0),)] * 9_000 + [((1, 2.0),)] * 9_000), Random(seed=1))
+        >>> asked.read(exsub, exsub.accumulate(reports)).value.round(1).tolist()
+        [4.0, 2.0]
+    """
+
+    domain: KeyValue
+    sparsity: int
+    of: Quantity = "mean"
+    ternary: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.of not in get_args(Quantity):
+            raise InvalidValue("of", self.of, f"one of {', '.join(get_args(Quantity))}")
+        given = self.sparsity
+        if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= self.domain.most:
+            raise InvalidValue("sparsity", given, f"an integer from 1 to {self.domain.most}, the most that is held")
+        if self.ternary is None:
+            return
+        known = ternary_mechanisms()
+        if self.ternary not in known:
+            raise InvalidValue("mechanism", self.ternary, f"one of {', '.join(known)}")
+        if self._needs_shares and "frequency" not in known[self.ternary].answers:
+            able = (name for name, kind in known.items() if "frequency" in kind.answers)
+            raise InvalidValue("mechanism", self.ternary, f"one that tells shares, which are needed: {', '.join(able)}")
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """How many keys there are."""
+        return len(self.domain.keys)
+
+    @property
+    def kind(self) -> Literal["share", "quantity"]:  # type: ignore[override]
+        """Shares, or numbers in the field's own unit."""
+        return "share" if self.of == "frequency" else "quantity"
+
+    @property
+    def view(self) -> View:  # type: ignore[override]
+        """What is held, on a scale from -1 to 1."""
+        return Held(self.size, self.domain.low, self.domain.high)
+
+    @property
+    def _middle(self) -> float:
+        return (self.domain.low + self.domain.high) / 2
+
+    @property
+    def _half(self) -> float:
+        return (self.domain.high - self.domain.low) / 2
+
+    @property
+    def _needs_shares(self) -> bool:
+        return self.of != "mean" or self._middle != 0
+
+    def mechanism(self, units: int) -> TernaryMechanism:
+        return _ternary(self.ternary, units, self.size, self.sparsity, self._needs_shares, *self._matters)
+
+    @property
+    def _matters(self) -> tuple[float, float]:
+        """How much the variances of m and of f matter; of the mean among holders, at most as much as each other."""
+        if self.of == "mean":
+            return self._half**2, self._middle**2
+        return float(self.of == "conditional"), 1.0
+
+    def read(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Estimate:
+        assert isinstance(mechanism, TernaryMechanism)
+        if self.of == "frequency":
+            return mechanism.estimate(sketch, of="frequency")
+        if self.of == "conditional":
+            share = mechanism.estimate(sketch, of="frequency")
+            return self._conditional(mechanism.estimate(sketch, of="conditional"), share)
+        mean, n = mechanism.estimate(sketch), sketch.n
+        c, h = self._middle, self._half
+        value, variance = h * mean.value, h**2 * mean.variance
+        if self._needs_shares:
+            share = mechanism.estimate(sketch, of="frequency")
+            true, false, reverse = (float(rate) for rate in mechanism.rates[:3])
+            together = mean.value * (1 - true - reverse) / (true + reverse - 2 * false) / n  # Cov(m, f)
+            value, variance = value + c * share.value, variance + c**2 * share.variance + 2 * c * h * together
+        floor = h**2 * mean.variance / 4  # estimated second moments may add up to less than any can have
+        return Estimate(value, np.maximum(variance, floor), n, bias=mean.bias, kind="quantity")
+
+    def _conditional(self, ratio: Estimate, share: Estimate) -> Estimate:
+        value = self._middle + self._half * ratio.value
+        stderr = self._half * ratio.stderr
+        # The ratio of two noisy numbers means something only where the lower one is clear of zero.
+        known = share.value > _CLEAR * share.stderr
+        known &= (value - _CLEAR * stderr > self.domain.low) | (value + _CLEAR * stderr < self.domain.high)
+        value, variance = np.where(known, value, np.nan), np.where(known, stderr**2, np.inf)
+        return Estimate(value, variance, ratio.n, bias="heuristic", kind="quantity")
+
+    def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
+        """As if everyone held `sparsity` keys, and all keys were held alike."""
+        mechanism = self.mechanism(units)
+        mean, share = (mechanism.mse(of=of) / self.size / n for of in _BOTH)  # a share's may be infinite
+        if self.of == "frequency":
+            return share
+        if self.of == "mean":
+            return float(self._half**2 * mean + (self._middle**2 * share if self._needs_shares else 0.0))
+        return float(self._half**2 * mean / (self.sparsity / self.size) ** 2)
+
+    def spread(self, like: NDArray[np.float64]) -> float:
+        return 0.0  # everyone is asked
+
+    def influence(self, mechanism: TernaryMechanism) -> Influence:
+        """What one forged report can say of a key's share, or of what people have of it."""
+        low, high = Fraction(self.domain.low), Fraction(self.domain.high)
+        middle, half = (low + high) / 2, (high - low) / 2
+        if self.of == "frequency":
+            middle, half, low, high = Fraction(1), Fraction(0), Fraction(0), Fraction(1)
+        numbers = [
+            (middle and middle * mechanism.stands_for(plus, minus, "frequency"))
+            + (half and half * mechanism.stands_for(plus, minus, "mean"))
+            for plus, minus in mechanism.supports()
+        ]
+        # Somebody without the key counts as 0.
+        return Influence(min(numbers), max(numbers), min(low, Fraction(0)), max(high, Fraction(0)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyValueQuestion(StatisticQuestion):
+    """What people have of each key of a key-value field: every step costs epsilon, for all keys together.
+
+    Parameters
+    ----------
+    of
+        "mean" (unless given: what people have of each key), "frequency" (how many hold it) or "conditional" (the mean
+        among those).
+    sparsity
+        How many keys a report can tell of; all that may be held, unless given.
+
+    Example:
+        >>> question = KeyValueQuestion(field="ratings", epsilon=1.0)
+        >>> setting = Setting("liked", {"ratings": KeyValue(["alien", "brazil"], low=-1, high=1, most=1)}, 3600)
+        >>> question.labels(setting), question.shape(setting).form
+        (('alien', 'brazil'), 'means')
+    """
+
+    kind: ClassVar[str] = "keyvalue"
+    of: Quantity | None = None
+    sparsity: int | None = None
+
+    def statistic(self, setting: Setting) -> Keyed:
+        domain = setting.domain
+        if not isinstance(domain, KeyValue):
+            raise InvalidValue("field", self.field, "a field of kind keyvalue: only such have keys")
+        sparsity = domain.most if self.sparsity is None else self.sparsity
+        return Keyed(domain, sparsity=sparsity, of=self.of or "mean", ternary=self.mechanism)
+
+    @property
+    def arithmetic(self) -> int:
+        return ARITHMETIC
+
+    def labels(self, setting: Setting) -> tuple[str, ...]:
+        return self.statistic(setting).domain.keys
+
+    def shape(self, setting: Setting) -> Shape:
+        asked, adds_up = self.statistic(setting), self.of != "conditional"
+        if asked.kind == "share":
+            return Shape(form="shares", size=asked.size, adds_up=adds_up)
+        return Shape(form="means", size=asked.size, unit=self.field, adds_up=adds_up)
+
+    def assumes(self, setting: Setting) -> str:
+        return f"every step, if all hold {self.statistic(setting).sparsity} keys, and all keys are held alike"
+
+    def influence(self, setting: Setting) -> Influence | str:
+        if self.of == "conditional":
+            return "the mean among holders is a ratio, and forged reports can bring what it is divided by near 0"
+        return self.statistic(setting).influence(self.mechanism_for(setting))
+
+    def default_title(self, setting: Setting) -> str:
+        return f"Of {self.field}: {_TITLES[self.of or 'mean']}?"
+
+    def sentence(self, setting: Setting) -> str:
+        covers = " It covers all keys together: which are held, and with what numbers."
+        return super().sentence(setting).replace(". It is", f".{covers} It is", 1)
+
+    def findings(self, setting: Setting) -> Iterator[Finding]:
+        asked = self.statistic(setting)
+        if asked.sparsity < asked.domain.most:
+            yield Finding(
+                "warning",
+                "sparsity",
+                f"a device may hold {asked.domain.most:,} keys, and tells of {asked.sparsity:,}: of more, as many are "
+                "drawn, so that what is told of keys held beside many others is too small",
+            )
+
+
+_TITLES = {
+    "mean": "how much of each key have people on average",
+    "frequency": "how many have each key",
+    "conditional": "what is the mean of each key among those who have it",
+}
+_BOTH: tuple[Quantity, Quantity] = ("mean", "frequency")
+
+
+def ternary_mechanisms() -> dict[str, type[TernaryMechanism]]:
+    """The mechanisms that a key-value question may name.
+
+    Example:
+        >>> sorted(ternary_mechanisms())
+        ['CoCo', 'Collision', 'ExSub', 'NetSeed', 'NetSub']
+    """
+    kinds = {name: kind for name, kind in MECHANISMS.items() if issubclass(kind, TernaryMechanism)}
+    return {name: kind for name, kind in kinds.items() if kind.key_value != "no"}
+
+
+@lru_cache(maxsize=256)
+def _ternary(
+    name: str | None, units: int, dimension: int, sparsity: int, shares: bool, mean: float, share: float
+) -> TernaryMechanism:
+    """The named mechanism, with parameters for what is told worse; or the one with the smallest error."""
+    given: dict[str, Any] = {"epsilon": epsilon_of(units), "dimension": dimension, "sparsity": sparsity}
+    if name is not None:
+        return with_first_hash(ternary_mechanisms()[name].best_for("frequency" if shares else "mean", **given))
+    kinds = [kind for kind in ternary_mechanisms().values() if kind.key_value == "chosen"]
+    made = [with_first_hash(kind.best_for(of, **given)) for kind in kinds for of in _BOTH[::-1]]
+
+    def error_and_size(mechanism: TernaryMechanism) -> tuple[float, int]:
+        error = mean * mechanism.mse() + (share * mechanism.mse(of="frequency") if shares else 0.0)
+        return float(f"{error:.9g}"), mechanism.report_bytes
+
+    return min(made, key=error_and_size)

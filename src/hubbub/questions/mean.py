@@ -1,0 +1,92 @@
+"""Means: the mean of a number, asked of everyone at every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.collection.setting import Setting
+from hubbub.core.domain import Domain, Numeric
+from hubbub.core.errors import InvalidValue
+from hubbub.core.event import epsilon_of
+from hubbub.mechanisms.numeric.mean import MeanMechanism
+from hubbub.protocols.statistic import Means, Statistic
+from hubbub.questions.shapes import Shape
+from hubbub.questions.shares import named_mechanism
+from hubbub.questions.statistic import StatisticQuestion
+
+__all__ = ["Averages", "MeanQuestion", "averages", "mean_shape"]
+
+
+@dataclass(frozen=True)
+class Averages(Means):
+    """The mean of a number, by the hybrid mechanism unless another is named.
+
+    Example:
+        >>> type(Averages(0.0, 1.0, mean="Piecewise").mechanism(10**12)).__name__
+        'Piecewise'
+    """
+
+    mean: str | None = None
+
+    def mechanism(self, units: int) -> Any:
+        if self.mean is None:
+            return super().mechanism(units)
+        return named_mechanism(self.mean, MeanMechanism)(epsilon=epsilon_of(units), low=self.low, high=self.high)
+
+    def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
+        return float(self.mechanism(units).variance(1, float(np.clip(like[0], self.low, self.high)))) / n
+
+
+def averages(domain: Domain, field: str, mechanism: str | None) -> Averages:
+    """The mean of a numeric field; any other is refused.
+
+    Example:
+        >>> averages(Numeric(0, 99, cells=9), "age", None).high
+        99.0
+    """
+    if not isinstance(domain, Numeric):
+        raise InvalidValue("field", field, "a numeric field: only numbers have a mean")
+    return Averages(domain.low, domain.high, mean=mechanism)
+
+
+def mean_shape(field: str, asked: Averages, **more: Any) -> Shape:
+    """One number, on the range that it may have.
+
+    Example:
+        >>> mean_shape("age", Averages(0.0, 99.0)).form
+        'mean'
+    """
+    return Shape(form="mean", size=1, unit=field, low=asked.low, high=asked.high, over_time=True, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanQuestion(StatisticQuestion):
+    """What the mean of a numeric field is: every step costs epsilon.
+
+    Example:
+        >>> setting = Setting("old", {"age": Numeric(0, 99, cells=9)}, 3600)
+        >>> MeanQuestion(field="age", epsilon=1.0).made_by(setting)
+        'Hybrid'
+    """
+
+    kind: ClassVar[str] = "mean"
+
+    def statistic(self, setting: Setting) -> Statistic:
+        return averages(setting.domain, self.field, self.mechanism)
+
+    def labels(self, setting: Setting) -> tuple[str, ...]:
+        return (self.field,)
+
+    def shape(self, setting: Setting) -> Shape:
+        return mean_shape(self.field, averages(setting.domain, self.field, self.mechanism))
+
+    def typical(self, setting: Setting) -> NDArray[np.float64]:
+        asked = averages(setting.domain, self.field, self.mechanism)
+        return np.array([(asked.low + asked.high) / 2])
+
+    def default_title(self, setting: Setting) -> str:
+        return f"Of {self.field}: what is its mean?"

@@ -1,0 +1,191 @@
+"""Memos: values that persist, answered from a permanent random answer that is randomised again for every report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.collection.duration import every
+from hubbub.collection.finding import Finding
+from hubbub.collection.setting import Setting
+from hubbub.collection.spending import Cost
+from hubbub.collection.terms import Frozen, Terms, memo_account
+from hubbub.core.domain import Domain, as_domain
+from hubbub.core.errors import InvalidValue
+from hubbub.core.event import epsilon_of
+from hubbub.core.exact import exp_floor
+from hubbub.mechanisms.frequency.basic_rappor import BasicRappor
+from hubbub.mechanisms.memo.loloha import Loloha
+from hubbub.mechanisms.memo.memo import Memoised
+from hubbub.privacy.budget import MOST_UNITS
+from hubbub.privacy.promise import Promise, of_question
+from hubbub.protocols.statistic import Statistic
+from hubbub.protocols.view import View, Whole
+from hubbub.questions.keys import check_epsilon
+from hubbub.questions.shares import named_mechanism, shares_labels, shares_read, shares_title
+from hubbub.questions.statistic import StatisticQuestion
+from hubbub.questions.words import odds_text, sure_text
+
+__all__ = ["MemoQuestion", "Persistent"]
+
+MOST_MEMO_BITS = 512
+"""The largest domain of basic RAPPOR: beyond, LOLOHA bounds what a value that changes can cost."""
+
+
+@dataclass(frozen=True)
+class Persistent(Statistic):
+    """The share of each value that persists: a permanent answer for good, randomised again for every report.
+
+    `mechanism` spends at most so many units a report; what all reports of one value tell is at most `permanent`. Small
+    domains are asked by basic RAPPOR, large ones by LOLOHA, unless either is named.
+
+    Example:
+        >>> rappor = Persistent(8, permanent=2.0).mechanism(10**12)
+        >>> round(rappor.permanent_epsilon, 3), round(rappor.effective_epsilon, 3)
+        (2.0, 1.0)
+        >>> type(Persistent(5000, permanent=2.0).mechanism(10**12)).__name__
+        'Loloha'
+    """
+
+    domain: Domain | int
+    permanent: float
+    memo: str | None = None
+    view: View = Whole()  # noqa: RUF009 - frozen
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """How many values there are."""
+        size = as_domain("domain", self.domain).size
+        assert size is not None
+        return size
+
+    def mechanism(self, units: int) -> BasicRappor | Loloha:
+        name = self.memo or ("BasicRappor" if self.size <= MOST_MEMO_BITS else "Loloha")
+        return _memo(name, self.permanent, units, as_domain("domain", self.domain))
+
+    def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
+        noise = self.mechanism(units).noise(1)
+        return (noise.floor + noise.slope / self.size) / n
+
+    def spread(self, like: NDArray[np.float64]) -> float:
+        share = np.clip(like, 0.0, 1.0)
+        return float(np.mean(share * (1 - share)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoQuestion(StatisticQuestion):
+    """How common each value is, of values that persist: reports of a value that stays cost nothing more.
+
+    Parameters
+    ----------
+    permanent
+        What all reports of one value may tell together; `epsilon` is what a single one may.
+    of
+        As of a histogram.
+
+    Example:
+        >>> from hubbub import Ordinal
+        >>> question = MemoQuestion(field="theme", epsilon=1.0, permanent=2.0)
+        >>> question.made_by(Setting("kept", {"theme": Ordinal(3)}, 3600))
+        'BasicRappor'
+    """
+
+    kind: ClassVar[str] = "memo"
+    frozen: ClassVar[Frozen] = "last"
+    permanent: float
+    of: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_epsilon("permanent", self.permanent)
+
+    def statistic(self, setting: Setting) -> Persistent:
+        codes, view = shares_read(setting.domain, self.kind, self.of)
+        return Persistent(codes, permanent=self.permanent, memo=self.mechanism, view=view)
+
+    def cost(self, setting: Setting) -> Cost:
+        mechanism = self.mechanism_for(setting)
+        spent = mechanism.permanent_event().spent
+        return Cost(spent, 0, most=spent * mechanism.most_memos)
+
+    def terms(self, setting: Setting) -> Terms:
+        mechanism = self.mechanism_for(setting)
+        account = memo_account(self.field, mechanism.spec_id)
+        return replace(super().terms(setting), account=account, state=type(mechanism).__name__)
+
+    def promise(self, setting: Setting, steps: int = 1, interval: int | None = None) -> Promise:
+        return Promise(min(self.cost(setting).most, MOST_UNITS), 0, scope=of_question(setting.name))
+
+    def limits(self) -> Mapping[str, float]:
+        return {"epsilon": self.epsilon, "permanent": self.permanent}
+
+    def labels(self, setting: Setting) -> tuple[str, ...] | None:
+        return shares_labels(setting.domain)
+
+    def assumes(self, setting: Setting) -> str:
+        return "every step, new or not"
+
+    def default_title(self, setting: Setting) -> str:
+        return shares_title(self.field, setting.domain)
+
+    def sentence(self, setting: Setting) -> str:
+        mechanism = self.mechanism_for(setting)
+        return (
+            f"One report {every(setting.step_seconds)}. For each value the device picks a random answer once, keeps it "
+            f"for good, and makes every report from it. One report is {odds_text(mechanism.effective_epsilon)}. All "
+            "reports of a value that does not change, together, over any time: "
+            f"{sure_text(mechanism.permanent_epsilon)} at most. Every new value costs as much again, until the limit "
+            "for life; then the device goes on with the last answer it has, because silence would tell that something "
+            "changed. That a value changed, and when, is not hidden: reports made from one answer can in time be told "
+            "from those made from another."
+        )
+
+    def linked(self, setting: Setting) -> str:
+        mechanism = self.mechanism_for(setting)
+        if isinstance(mechanism, Loloha):
+            return (
+                f"The reports of {setting.name} carry the number of the device's hash function, one of "
+                f"{mechanism.functions:,}, which stays the same."
+            )
+        return f"The reports of {setting.name} are made from one kept answer, and look alike under their noise."
+
+    def findings(self, setting: Setting) -> Iterator[Finding]:
+        yield Finding(
+            "note",
+            "",
+            "its reports can be linked: a device's permanent answer is the same in all of them, under the noise",
+        )
+
+
+@lru_cache(maxsize=256)
+def _memo(name: str, permanent: float, units: int, domain: Domain) -> BasicRappor | Loloha:
+    report = epsilon_of(units)
+    if not report < permanent:  # equal would mean bare permanent answers: fingerprints
+        raise InvalidValue("permanent", permanent, f"an epsilon above that of one report, {report:g}")
+    if named_mechanism(name, Memoised) is Loloha:
+        return Loloha(epsilon=permanent, domain=domain, report_epsilon=report)
+    return _rappor(permanent, report, domain)
+
+
+def _rappor(permanent: float, report: float, domain: Domain) -> BasicRappor:
+    """The symmetric second step that lets one report tell just so much.
+
+    With a permanent bit right with probability a, a report's bit is right with probability s = a k + (1-a)(1-k), and
+    one report spends 2 ln(s/(1-s)): so k = (s - (1-a)) / (2a - 1), rounded down.
+    """
+    full = BasicRappor(epsilon=permanent, domain=domain, width=32)
+    right, wrong = full.permanent_rates
+    most, root = exp_floor(report), exp_floor(Fraction(report) / 2)
+    keep = int((root / (1 + root) - wrong) / (right - wrong) * (1 << 32))
+    for tried in range(min(keep, (1 << 32) - 1), max(keep - 4, 1 << 31), -1):
+        thresholds = {"one": full.one, "zero": full.zero, "keep": tried, "lift": (1 << 32) - tried}
+        made = BasicRappor(epsilon=permanent, domain=domain, width=32, **thresholds)
+        if made.ratio() <= most:
+            return made
+    raise InvalidValue("epsilon", report, "an epsilon that 32-bit probabilities can tell from 0")

@@ -1,0 +1,68 @@
+"""Shapes: what the answers to a question look like. Pages, tables and the API draw shapes, and know no kinds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from hubbub.core.domain import Domain
+from hubbub.core.spec import Json
+
+__all__ = ["Form", "Shape", "shares_shape"]
+
+Form = Literal["shares", "distribution", "mean", "means", "ranking", "table"]
+"""Shares of names; of values in an order; one mean; a mean for each name; the most common; a table of estimates."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What a page has to know to draw the answers to a question.
+
+    Parameters
+    ----------
+    form
+        Which drawing.
+    size
+        How many numbers an answer has.
+    unit
+        What they are in: "share", or the name of what was measured.
+    low, high
+        The range of a mean.
+    over_time
+        Whether what matters is how the answers move, so that they are drawn over time.
+    adds_up
+        Whether the answers of several steps can be taken together: everyone is asked anew in each.
+    everyone
+        Whether every device answers every ask; otherwise they take turns.
+    window
+        Over how many steps the `spent` of releases adds up to a whole; 0 where every step spends the same.
+
+    Example:
+        >>> Shape(form="mean", size=1, unit="age", low=0.0, high=99.0).spec()["unit"]
+        'age'
+    """
+
+    form: Form
+    size: int
+    unit: str = "share"
+    low: float | None = None
+    high: float | None = None
+    over_time: bool = False
+    adds_up: bool = False
+    everyone: bool = True
+    window: int = 0
+
+    def spec(self) -> dict[str, Json]:
+        """The shape as JSON."""
+        return asdict(self)
+
+
+def shares_shape(domain: Domain, size: int, **more: Any) -> Shape:
+    """Shares of a field's values: in their order where they have one, else by size.
+
+    Example:
+        >>> from hubbub import Ordinal
+        >>> shares_shape(Ordinal(9), 10).form
+        'distribution'
+    """
+    return Shape(form="distribution" if domain.in_order else "shares", size=size, **more)

@@ -1,0 +1,106 @@
+"""Shares of a field's values: what of the field is read, and by which oracle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, as_domain
+from hubbub.core.errors import InvalidValue
+from hubbub.core.event import epsilon_of
+from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.first_hash import with_first_hash
+from hubbub.mechanisms.frequency.adaptive import adaptive
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.mechanisms.memo.memo import Memoised
+from hubbub.protocols.statistic import Frequencies
+from hubbub.protocols.view import Clipped, View, Whole
+
+__all__ = ["Shares", "named_mechanism", "shares_labels", "shares_read", "shares_title"]
+
+MOST_BYTES = 512
+"""The largest unary report: beyond, local hashing is as accurate in a few bytes."""
+
+_OF: dict[type[Domain], tuple[str | None, ...]] = {Numeric: (None, "cells"), Sets: ("size",)}
+"""What can be asked of a field beside its value."""
+
+
+@dataclass(frozen=True)
+class Shares(Frequencies):
+    """The share of each value, by the best of GRR, OUE and OLH unless an oracle is named.
+
+    Example:
+        >>> type(Shares(4).mechanism(10**12)).__name__, type(Shares(4, oracle="OLH").mechanism(10**12)).__name__
+        ('GRR', 'OLH')
+    """
+
+    oracle: str | None = None
+
+    def mechanism(self, units: int) -> FrequencyOracle:
+        return _oracle(self.oracle, units, as_domain("domain", self.domain))
+
+
+def shares_read(domain: Domain, kind: str, of: str | None) -> tuple[Domain, View]:
+    """The codes whose shares are asked for, and the view that reads them; refused where the field has none.
+
+    Example:
+        >>> shares_read(Numeric(0, 99, cells=9), "histogram", None)
+        (Numeric(low=0.0, high=99.0, cells=9), Clipped(low=0.0, high=99.0))
+    """
+    name, allowed = type(domain).__name__.lower(), _OF.get(type(domain), (None,))
+    if not isinstance(domain, Numeric | Sets | Categorical | Ordinal):
+        raise InvalidValue("kind", kind, f"another kind: this one does not read fields of kind {name}")
+    if of not in allowed:
+        listed = " or ".join("nothing" if option is None else f'"{option}"' for option in allowed)
+        raise InvalidValue("of", of, f"{listed}, for a field of kind {name}")
+    if isinstance(domain, Numeric):
+        return domain, Clipped(domain.low, domain.high)
+    if isinstance(domain, Sets):
+        from hubbub.collection.views import Size
+
+        return Ordinal(domain.most + 1), Size(domain.most)
+    return domain.symbols(), Whole()
+
+
+def shares_labels(domain: Domain) -> tuple[str, ...] | None:
+    """A name for each of those codes.
+
+    Example:
+        >>> shares_labels(Sets(Ordinal(9), most=2))
+        ('0', '1', '2')
+    """
+    return tuple(map(str, range(domain.most + 1))) if isinstance(domain, Sets) else domain.symbol_labels()
+
+
+def shares_title(field: str, domain: Domain) -> str:
+    """The question in words.
+
+    Example:
+        >>> shares_title("age", Numeric(0, 99, cells=9))
+        'Of age: how is it spread?'
+    """
+    what = {Numeric: "how is it spread", Sets: "how many items has it"}
+    return f"Of {field}: {what.get(type(domain), 'how common is each value')}?"
+
+
+def named_mechanism(name: str, wanted: type[Any]) -> type[Any]:
+    """The mechanism of a name; those with a memory answer only where one is wanted.
+
+    Example:
+        >>> named_mechanism("GRR", FrequencyOracle).__name__
+        'GRR'
+    """
+    known = {other: kind for other, kind in MECHANISMS.items() if issubclass(kind, wanted)}
+    fitting = {other: kind for other, kind in known.items() if wanted is Memoised or not issubclass(kind, Memoised)}
+    if name not in fitting:
+        raise InvalidValue("mechanism", name, f"one of {', '.join(fitting)}")
+    return fitting[name]
+
+
+@lru_cache(maxsize=4096)
+def _oracle(name: str | None, units: int, domain: Domain) -> FrequencyOracle:
+    if name is None:
+        return with_first_hash(adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=MOST_BYTES))
+    oracle: FrequencyOracle = named_mechanism(name, FrequencyOracle)(epsilon=epsilon_of(units), domain=domain)
+    return with_first_hash(oracle)

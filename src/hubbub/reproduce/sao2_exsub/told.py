@@ -1,0 +1,94 @@
+"""What people tell of rarely changing values over a whole stream, with any mechanism: SaO2 beside its rivals.
+
+The deployed protocol goes step by step (`hubbub.simulate.changing`). Here every person's report is drawn at the end,
+when the whole stream is known. What has been told by a step, and so what is released then, has the same distribution;
+and mechanisms that must see whole vectors can be compared with those that need not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.core.ternary import Ternary
+from hubbub.protocols.sao2 import Answers, Sao2
+from hubbub.protocols.sao2.portions import arc_lengths
+from hubbub.reproduce.sao2_exsub.split import Split
+from hubbub.simulate.changing import ChangingRun, bits_of, true_means
+from hubbub.simulate.devices import Stream
+
+__all__ = ["expected_means", "run_plan"]
+
+CHUNK = 1 << 24  # entries looked at together
+
+
+def run_plan(plan: Sao2 | Split, stream: Stream, rng: Random) -> ChangingRun:
+    """Run a plan over a stream. Each person tells of one part of it, but of a `Split` of all.
+
+    Example:
+        >>> from hubbub.simulate.devices import ArrayStream
+        >>> stream = ArrayStream(np.tile([[0, 0], [0, 1], [1, 1], [1, 1]], 5_000), domain=2)
+        >>> run = run_plan(Sao2(epsilon=4.0, dimension=1, steps=4, changes=1), stream, Random(seed=1))
+        >>> (run.values.round(1) + 0.0).ravel().tolist()
+        [0.0, 0.5, 1.0, 1.0]
+    """
+    if stream.steps is not None and stream.steps < plan.steps:
+        raise InvalidValue("steps", plan.steps, f"at most the {stream.steps} steps of the stream")
+    answers = Answers(plan)
+    for part, who in enumerate(_parts(plan, stream.n, rng)):
+        mechanism = plan.mechanisms[part]
+        for residues in _residues(plan, part, stream, who):
+            answers.hear(part, mechanism.accumulate(mechanism.randomize(Ternary.dense(residues), rng)))
+    answers.step = plan.steps
+    steps = range(1, plan.steps + 1)
+    released = [answers.latest(step) if plan.online else answers.mean(step) for step in steps]
+    spent = [mechanism.event().spent for mechanism in plan.mechanisms]
+    return ChangingRun(
+        values=np.array([estimate.value for estimate in released]),
+        variances=np.array([estimate.variance for estimate in released]),
+        truth=true_means(stream, plan.steps, plan.dimension),
+        answers=answers,
+        spent=sum(spent) if isinstance(plan, Split) else max(spent),
+    )
+
+
+def expected_means(plan: Sao2, stream: Stream) -> NDArray[np.float64]:
+    """What the releases come to on average: the truth, but for what people with too many changes do not tell.
+
+    Example:
+        >>> from hubbub.simulate.devices import ArrayStream
+        >>> stream = ArrayStream(np.array([[1], [0], [1], [0]]), domain=2)  # on, off, on, off
+        >>> plan = Sao2(epsilon=1.0, dimension=1, steps=4, changes=2, pooled=False)
+        >>> expected_means(plan, stream).ravel().tolist()
+        [1.0, 0.0, 0.0, 0.0]
+    """
+    n, d = np.round(plan.portions * stream.n).astype(np.int64), plan.dimension
+    now = np.arange(1, plan.steps + 1) if plan.online else np.full(plan.steps, plan.steps)
+    means, everyone = np.zeros((plan.steps, d)), np.arange(stream.n)
+    for part, coefficients in enumerate(plan.reading(n).coefficients(np.eye(plan.steps), now)):
+        told = sum(chunk.sum(axis=0, dtype=np.int64) for chunk in _residues(plan, part, stream, everyone))
+        means += coefficients @ (np.asarray(told) / stream.n).reshape(-1, d)
+    return means
+
+
+def _parts(plan: Sao2 | Split, n: int, rng: Random) -> Iterator[NDArray[np.int64]]:
+    """Who tells of each part: each person of one, in proportion to the portions, or everyone of all."""
+    if isinstance(plan, Split):
+        yield from (np.arange(n) for _ in plan.mechanisms)
+        return
+    edges = np.cumsum(arc_lengths(plan.portions))
+    level = np.searchsorted(edges, rng.uint32(n).astype(np.int64), side="right")
+    yield from (np.flatnonzero(level == each) for each in range(edges.size))
+
+
+def _residues(plan: Sao2 | Split, part: int, stream: Stream, who: NDArray[np.int64]) -> Iterator[NDArray[np.int8]]:
+    """What some people have to tell of a part, a chunk of them at a time."""
+    view = plan.views[part]
+    for start in range(0, who.size, max(1, CHUNK // view.entries)):
+        some = who[start : start + max(1, CHUNK // view.entries)]
+        rows = (stream.values(step, 0, stream.n)[some] for step in plan.times(part))
+        yield view.residues(np.stack([row if view.one else bits_of(row, view.dimension) for row in rows], axis=1))

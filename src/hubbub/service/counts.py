@@ -1,0 +1,62 @@
+"""Counts among kept reports: made where the reports are, stored, and read back in place of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from hubbub.backends import LOCAL
+from hubbub.core.sketch import Sketch
+from hubbub.core.spec import canonical
+from hubbub.protocols.ask import Count, Counted
+from hubbub.protocols.driver import OutOfOrder
+from hubbub.service.archive import Archive, ReportsMissing
+from hubbub.service.raw_reports import reports_to
+from hubbub.service.store.base import AskRow, CountRow, EraRow, Store
+
+__all__ = ["make_count", "read_count", "same_count"]
+
+
+def make_count(
+    store: Store,
+    archive: Archive | None,
+    count: Count,
+    era: EraRow,
+    *,
+    step: int,
+    number: int,
+    missed: Sequence[AskRow] = (),
+) -> CountRow:
+    """Count the supports of the candidates among the reports to an ask, some reports at a time.
+
+    Nothing is counted if any of the reports is gone (`ReportsMissing`). `missed` are asks that nobody was asked, and
+    which may not be in the store yet.
+    """
+    asked, spec = count.of.step or step, canonical(count.of.spec())
+    fresh = [ask for ask in missed if (*ask.era, ask.step, ask.spec) == (*era.key, asked, spec)]
+    ask = fresh[-1] if fresh else store.find_ask(era, asked, spec)
+    if ask is None:
+        raise OutOfOrder(f"{era.question} counts reports of an ask that was never asked, or is deleted")
+    sketch = LOCAL.support(reports_to(store, archive, ask.key), count.oracle, count.candidates)
+    n = Sketch.from_bytes(ask.sketch).n
+    if sketch.n != n:
+        raise ReportsMissing(f"{era.question} counts {n:,} reports, of which {sketch.n:,} are there")
+    support = json.dumps(sketch.counts.tolist())
+    return CountRow(*era.key, step, number, ask.ask, json.dumps(count.candidates), n, support)
+
+
+def read_count(row: CountRow) -> Counted:
+    """What a stored count says.
+
+    Example:
+        >>> read_count(CountRow("0" * 32, "q", 0, 3, 0, "1" * 32, "[7, 8]", 10, "[4, 6]")).support.tolist()
+        [4, 6]
+    """
+    return Counted(row.n, np.array(json.loads(row.support), dtype=np.int64))
+
+
+def same_count(row: CountRow, count: Count) -> bool:
+    """Whether a stored count is of these candidates."""
+    return bool(json.loads(row.candidates) == list(count.candidates))

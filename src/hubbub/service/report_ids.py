@@ -1,0 +1,127 @@
+"""The ids of one ask's reports: all of them in the store, in pages, and a small index of them in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.random import Random
+from hubbub.service.id_filter import IdFilter
+from hubbub.service.ids import ENTRY_BYTES, Ids
+from hubbub.service.store.base import StoreFailed
+
+__all__ = ["DUPLICATE", "FRESH", "PAGE", "REPLAY", "ReadPages", "ReportIds"]
+
+FRESH, DUPLICATE, REPLAY = 0, 1, 2
+
+PAGE = 512
+"""Ids on a page. All pages are whole but the last, which is stored in parts until it is full."""
+
+_AT_ONCE = 2048  # possible pages that are compared at a time: 25 MB
+_RESTORED = 128  # pages, or parts, that are indexed at a time when the collector starts
+
+ReadPages = Callable[[list[int]], list[bytes]]
+
+
+class ReportIds:
+    """A set of ids, each with its digest.
+
+    The index names the pages that may hold an id, and the ids on those pages decide: what is answered is exact. A new
+    id takes a look at the store in a few of a thousand cases, a repeated one always. Memory is about 6 bytes an id.
+
+    Parameters
+    ----------
+    rng
+        For the secret keys of the index.
+    read
+        Reads whole pages by their numbers, as they were written.
+
+    Example:
+        >>> ids = ReportIds(Random(seed=1), read=lambda numbers: [])
+        >>> batch = Ids.of(bytes(range(32)), np.uint64([7, 9]))
+        >>> [(page, part, len(ids)) for page, part, ids in ids.written(batch.take(slice(1)))]
+        [(0, 0, 24)]
+        >>> ids.add(batch.take(slice(1)))
+        >>> ids.look(batch).tolist(), len(ids)
+        ([1, 0], 1)
+    """
+
+    def __init__(self, rng: Random, read: ReadPages) -> None:
+        self._index = IdFilter(rng)
+        self._read = read
+        self._full = 0  # pages
+        self._tail = Ids.concat([])  # the ids of the last page, fewer than a page holds
+
+    def __len__(self) -> int:
+        return self._full * PAGE + len(self._tail)
+
+    @property
+    def pages(self) -> int:
+        """How many pages there are in the store."""
+        return self._full + (len(self._tail) > 0)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the index takes."""
+        return self._index.memory
+
+    def look(self, ids: Ids) -> NDArray[np.int8]:
+        """For each id: FRESH, DUPLICATE (held with this digest), or REPLAY (held with another)."""
+        found = np.full(len(ids), FRESH, dtype=np.int8)
+        rows, pages = self._index.find(ids)
+        order = np.argsort(pages, kind="stable")
+        for start in range(0, len(order), _AT_ONCE):
+            part = order[start : start + _AT_ONCE]
+            asked, (wanted, place) = rows[part], np.unique(pages[part], return_inverse=True)
+            a, b, digest = self._columns(wanted.tolist()).transpose(1, 0, 2)
+            same = (a[place] == ids.a[asked, None]) & (b[place] == ids.b[asked, None]) & (digest[place] != 0)
+            hits, columns = np.nonzero(same)
+            equal = digest[place[hits], columns] == ids.digest[asked[hits]]
+            found[asked[hits]] = np.where(equal, DUPLICATE, REPLAY)
+        return found
+
+    def written(self, ids: Ids) -> list[tuple[int, int, bytes]]:
+        """What to store so that more ids are held, all different and none of them held yet: page, part, and ids."""
+        if len(self._tail) + len(ids) < PAGE:
+            return [(self._full, len(self._tail), ids.to_bytes())] if len(ids) else []
+        joined = Ids.concat([self._tail, ids])
+        starts = range(0, len(joined), PAGE)
+        return [(self._full + at // PAGE, 0, joined.take(slice(at, at + PAGE)).to_bytes()) for at in starts]
+
+    def add(self, ids: Ids) -> None:
+        """Hold more ids; what `written` said of them is in the store."""
+        self._index.add(ids, self._full + (len(self._tail) + np.arange(len(ids))) // PAGE)
+        joined = Ids.concat([self._tail, ids])
+        whole = len(joined) // PAGE
+        self._full += whole
+        self._tail = joined.take(np.arange(whole * PAGE, len(joined)))  # not a slice: that keeps the whole batch
+
+    def restore(self, pages: Iterable[bytes]) -> None:
+        """Hold what the store holds, in order: whole pages, and the parts of the last one."""
+        waiting: list[Ids] = []
+        parts = 0
+        for page in pages:
+            waiting.append(Ids.from_bytes(page))
+            if parts or len(waiting[-1]) != PAGE:
+                parts += len(waiting[-1])
+                if parts >= PAGE:
+                    raise StoreFailed("the store does not hold the ids that it should: a page is not whole")
+            if len(waiting) == _RESTORED:
+                self.add(Ids.concat(waiting))
+                waiting.clear()
+        self.add(Ids.concat(waiting))
+
+    def _columns(self, numbers: list[int]) -> NDArray[np.uint64]:
+        """Pages as an array: page, column, id. Places without an id have the digest 0."""
+        full = [number for number in numbers if number < self._full]
+        pages = self._read(full) if full else []
+        if len(pages) != len(full) or any(len(page) != PAGE * ENTRY_BYTES for page in pages):
+            raise StoreFailed("the store does not hold the ids that it should")
+        made = np.frombuffer(b"".join(pages), dtype="<u8").astype(np.uint64, copy=False).reshape(-1, 3, PAGE)
+        if len(full) == len(numbers):
+            return made
+        last = np.zeros((1, 3, PAGE), dtype=np.uint64)
+        last[0, :, : len(self._tail)] = self._tail.columns
+        return np.concatenate([made, last])

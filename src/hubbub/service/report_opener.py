@@ -1,0 +1,81 @@
+"""The one place where reports that come in are opened: what is sealed is unsealed, and what no client makes refused.
+
+All reports of a mechanism have the same size, and columns at the same places: many are read at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.collection.wire import Batch
+from hubbub.core.errors import HubbubError
+from hubbub.core.reports import Reports
+from hubbub.mechanisms.base import Reporting
+
+__all__ = ["ReportOpener"]
+
+
+class ReportOpener:
+    """Opens the reports to asks of one mechanism.
+
+    Example:
+        >>> from hubbub import GRR, Random
+        >>> grr = GRR(epsilon=1.0, domain=300)
+        >>> one, other = (grr.randomize([value], Random(seed=value)).to_bare() for value in (7, 9))
+        >>> reports, good = ReportOpener(grr).open_each([one, b"hostile", other])
+        >>> len(reports), good.tolist()
+        (2, [True, False, True])
+    """
+
+    def __init__(self, mechanism: Reporting) -> None:
+        self._mechanism = mechanism
+        self._size = mechanism.report_bytes
+        self._places = {}
+        at = 0
+        for column in mechanism.columns:
+            size = np.dtype(column.dtype).itemsize * math.prod(column.shape)
+            self._places[column.name] = slice(at, at + size)
+            at += size
+
+    def open_batch(self, batch: Batch) -> Reports | None:
+        """The reports of a batch; None if any of them is not one that a client of the mechanism can have made."""
+        try:
+            reports = batch.read(self._mechanism)
+        except HubbubError:
+            return None
+        return reports if self._passes(reports) else None
+
+    def open_each(self, reports: Sequence[bytes]) -> tuple[Reports, NDArray[np.bool_]]:
+        """The reports that a client of the mechanism can have made, as one batch, and which those are."""
+        good = np.fromiter((len(report) == self._size for report in reports), dtype=bool, count=len(reports))
+        joined = b"".join(report for report in reports if len(report) == self._size)
+        batch = self._batch(np.frombuffer(joined, dtype=np.uint8).reshape(-1, self._size))
+        allowed = self._allowed(batch)
+        good[good] = allowed
+        return batch[allowed], good
+
+    def _batch(self, rows: NDArray[np.uint8]) -> Reports:
+        parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
+        for column in self._mechanism.columns:
+            data = np.ascontiguousarray(rows[:, self._places[column.name]])
+            little = np.dtype(column.dtype).newbyteorder("<")
+            array = data.view(little).reshape(len(rows), *column.shape)
+            parts[column.part][column.name] = array.astype(column.dtype, copy=False)
+        return Reports(self._mechanism.spec_id, public=parts["public"], private=parts["private"])
+
+    def _allowed(self, batch: Reports) -> NDArray[np.bool_]:
+        if self._passes(batch):
+            return np.ones(len(batch), dtype=bool)
+        return np.fromiter((self._passes(batch[row : row + 1]) for row in range(len(batch))), dtype=bool)
+
+    def _passes(self, batch: Reports) -> bool:
+        try:
+            self._mechanism.check(batch)
+        except HubbubError:
+            return False
+        return True

@@ -1,0 +1,81 @@
+"""When a question is asked: rounds of its steps, or of the runs of a study."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hubbub.collection import Collection
+from hubbub.collection.terms import Terms
+from hubbub.collection.wire import AnswerName
+from hubbub.core.errors import InvalidValue
+
+__all__ = ["Schedule"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The rounds of a question. Where it is in time is a number: a step of the collection, or a run of a study.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> schedule = Schedule(load_collection(EXAMPLE), "popular")
+        >>> schedule.at(7300.0), schedule.times(2, 1), str(schedule.name(2, 1, 0))
+        (2, (7200.0, 10800.0), 'popular:0:2:1:0')
+    """
+
+    collection: Collection
+    question: str
+
+    @property
+    def terms(self) -> Terms:
+        """What is signed of it."""
+        return self.collection.terms[self.question]
+
+    @property
+    def is_study(self) -> bool:
+        """Whether it has runs that end, and no steps."""
+        return self.terms.study is not None
+
+    def at(self, now: float) -> int:
+        """The step that a time is in, or the latest run that has begun; negative before the first."""
+        study = self.terms.study
+        if study is None:
+            return self.collection.step_at(now)
+        if not study.every:
+            return 0 if now >= study.start else -1
+        return int(max(math.floor((now - study.start) / study.every), -1))
+
+    def times(self, number: int, round: int) -> tuple[float, float]:
+        """When a round of a step or a run opens and closes."""
+        run, step = (number, 0) if self.is_study else (0, number)
+        return self.collection.round_times(self.question, run, step, round)
+
+    def opens(self, number: int) -> float:
+        """When a step or a run begins; never, for a second run of a study that has one."""
+        study = self.terms.study
+        return math.inf if study is not None and number and not study.every else self.times(number, 1)[0]
+
+    def ends(self, number: int) -> float:
+        """When the last round of a step or a run closes."""
+        return self.times(number, self.terms.rounds)[1]
+
+    def name(self, number: int, round: int, part: int) -> AnswerName:
+        """What the answers to an ask are called."""
+        run, step = (number, 0) if self.is_study else (0, number)
+        return AnswerName(self.question, run=run, step=step, round=round, part=part)
+
+    def check(self) -> None:
+        """Refuse a lateness that leaves no time to ask: the next round can only be decided when late reports are in.
+
+        Example:
+            >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+            >>> Schedule(load_collection(EXAMPLE.replace("10m", "2h")), "popular").check()
+            Traceback (most recent call last):
+                ...
+            hubbub.core.errors.InvalidValue: lateness_seconds: got 7200; allowed: less than 3600, as popular is asked
+        """
+        opens, closes = self.times(0, 1)
+        if not self.collection.lateness_seconds < closes - opens:
+            allowed = f"less than {closes - opens:g}, as {self.question} is asked"
+            raise InvalidValue("lateness_seconds", self.collection.lateness_seconds, allowed)

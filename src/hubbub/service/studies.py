@@ -1,0 +1,96 @@
+"""Studies: protocols that end. Their runs begin by a signed schedule, each once, whatever happens.
+
+A run that cannot go on ends with a release that says why, and never begins anew: devices have paid for all of it. The
+next run of the schedule is another one.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Sequence
+
+from hubbub.collection import Collection
+from hubbub.protocols.ask import Release
+from hubbub.service.logs import log
+from hubbub.service.question_run import QuestionRun
+from hubbub.service.releases import row_of
+from hubbub.service.schedule import Schedule
+from hubbub.service.store.base import Changes, EraRow, Store
+
+__all__ = ["Studies"]
+
+_NOT_THERE = "nobody was asked: the collector was not there in the first round"
+_NEWER = "a newer version of the collection is served"
+
+
+class Studies:
+    """The studies of the collections that are served: which runs begin, and which are lost.
+
+    Parameters
+    ----------
+    collections
+        What is served.
+    store
+        Which says what was ever begun.
+    outdated
+        The ids of earlier versions: what runs in them is stopped.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> from hubbub.service.store import open_store
+        >>> studies = Studies([load_collection(EXAMPLE)], open_store("sqlite:///:memory:"))
+        >>> studies.begin(0.0, Changes()), studies.next_event(0.0)
+        ([], inf)
+    """
+
+    def __init__(self, collections: Sequence[Collection], store: Store, outdated: Iterable[str] = ()) -> None:
+        self._store = store
+        self.schedules = {
+            (collection.collection_id, question): Schedule(collection, question)
+            for collection in collections
+            for question in collection.questions
+            if Schedule(collection, question).is_study
+        }
+        self.lost = [(era, _NEWER) for version in outdated for era in store.running(version)]
+        """Runs that cannot go on, and why."""
+        self._begun: dict[tuple[str, str], int] = {}
+
+    def begin(self, now: float, changes: Changes) -> list[QuestionRun]:
+        """The runs that begin now; those that were lost are stopped."""
+        for era, why in self.lost:
+            self._stop(era, why, now, changes)
+        self.lost = []
+        return [run for place, schedule in self.schedules.items() for run in self._begin(place, schedule, now, changes)]
+
+    def next_event(self, now: float) -> float:
+        """When the next run begins."""
+        return min((one.opens(one.at(now) + 1) for one in self.schedules.values()), default=math.inf)
+
+    def _begin(self, place: tuple[str, str], schedule: Schedule, now: float, changes: Changes) -> Iterable[QuestionRun]:
+        collection, question, number = schedule.collection, schedule.question, schedule.at(now)
+        if number < 0 or self._begun.get(place) == number:
+            return
+        self._begun[place] = number
+        versions = [row.id for row in self._store.collections() if row.name == collection.name]
+        if any(self._store.has_begun(version, question, number) for version in versions):
+            return
+        era = EraRow(*place, number, collection.questions[question].arithmetic)
+        changes.runs.append(era)
+        if now >= schedule.times(number, 1)[1]:
+            self._stop(era, _NOT_THERE, now, changes)
+            return
+        log("study begins", collection=collection.name, question=question, run=number)
+        yield QuestionRun(collection, era)
+
+    def _stop(self, era: EraRow, why: str, now: float, changes: Changes) -> None:
+        """End a run of which nothing is in memory."""
+        log("study stopped", level=logging.WARNING, question=era.question, run=era.first, why=why)
+        told = self._store.releases(era.collection, era.question, era.first, era.first, _MOST)
+        release = Release(step=era.first, estimates={}, published=False, spent=0.0, n=0.0, stopped=why)
+        place = {"collection": era.collection, "question": era.question}
+        changes.releases.append(row_of(release, **place, time=now, minimum_batch=0, number=len(told)))
+        changes.ended.append(era)
+
+
+_MOST = 1 << 20

@@ -1,0 +1,86 @@
+"""A question of a collection, simulated as it is deployed: its own protocol, its signed terms, everyone's ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hubbub.collection import Collection
+from hubbub.collection.admits import admits, admits_parts
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.protocols.ask import Ask, Count, Release
+from hubbub.protocols.driver import Conversation
+from hubbub.simulate.devices import Stream
+from hubbub.simulate.fleet import Fleet, Present
+from hubbub.simulate.ledgers import Ledgers, StudyPayments
+
+__all__ = ["run_question"]
+
+
+def run_question(
+    collection: Collection,
+    name: str,
+    stream: Stream,
+    rng: Random,
+    *,
+    steps: int | None = None,
+    first: int = 0,
+    present: Present | None = None,
+) -> Iterator[Release]:
+    """Ask a fleet a question of a collection, and yield its releases.
+
+    Devices keep the signed promises, those of other questions too, and an ask that they would refuse is an error.
+    Releases that a server would withhold, for too few reports, are not withheld here.
+
+    Parameters
+    ----------
+    collection, name
+        The collection, with its questions, and which one is asked.
+    stream
+        What devices hold: at step 1 what they hold in the collection's step `first`; of a study, all that counts.
+    rng
+        Their randomness.
+    steps
+        How many releases; all of them unless given.
+    first
+        The step of the collection that it begins with.
+    present
+        Which devices are there at a step of the stream; all of them unless given.
+
+    Example:
+        >>> import numpy as np
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> from hubbub.simulate.devices import ArrayStream
+        >>> stream = ArrayStream(np.tile([0, 0, 0, 1], (2, 5_000)))
+        >>> releases = run_question(load_collection(EXAMPLE), "popular", stream, Random(seed=1), steps=2)
+        >>> [release.estimate.value[:2].round(1).tolist() for release in releases]
+        [[0.8, 0.2], [0.7, 0.3]]
+    """
+    terms = collection.terms[name]
+    promises = [*collection.promises, *(promise for each in collection.terms.values() for promise in each.promises)]
+    ledgers, study = Ledgers(stream.n, promises), None
+    if terms.study is not None:
+        ends = int(collection.round_times(name, 0, 0, terms.rounds)[1]) - 1
+        study = StudyPayments(ledgers, limit=terms.limit, ends=ends)
+    fleet = Fleet(stream, rng, ledgers=ledgers, first=first, present=present, study=study)
+    talk = Conversation(collection.protocol(name, first=first), rounds=terms.rounds, parts=terms.parts)
+    done = 0
+    while (steps is None or done < steps) and (said := talk.listen()) is not None:
+        if isinstance(said, Release):
+            done += 1
+            yield said
+        elif isinstance(said, Count):
+            talk.tell(fleet.count(said))
+        else:
+            _admitted(collection, name, talk.asks, talk.round)
+            step = 0 if study is not None else first + talk.asks[0].step - 1
+            now = int(collection.round_times(name, 0, step, talk.round)[0])
+            talk.reply_all([fleet.answer(ask, now=now, account=terms.account, question=name) for ask in talk.asks])
+
+
+def _admitted(collection: Collection, name: str, asks: tuple[Ask, ...], round: int) -> None:
+    terms, least = collection.terms[name], collection.minimum_arc
+    refused = [admits(terms, ask, round=round, minimum_arc=least) for ask in asks]
+    why = next(filter(None, [admits_parts(terms, asks, minimum_arc=least), *refused]), None)
+    if why is not None:
+        raise InvalidValue(why, asks, f"what the terms of {name} admit")

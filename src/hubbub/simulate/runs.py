@@ -1,0 +1,52 @@
+"""What was released over a stream, beside the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Run"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Run:
+    """The releases of a stream and the truth, a row a step.
+
+    Example:
+        >>> run = Run(values=np.zeros((2, 1)), variances=np.ones((2, 1)), truth=np.full((2, 1), 0.5))
+        >>> run.tve, run.mae, run.mse, run.mre(), run.coverage()
+        (1.0, 0.5, 0.25, 1.0, 1.0)
+    """
+
+    values: Floats
+    variances: Floats
+    truth: Floats
+
+    @property
+    def tve(self) -> float:
+        """The total variation error: the sum of absolute errors over steps and entries (sao2-exsub, section 7.1)."""
+        return float(np.abs(self.values - self.truth).sum())
+
+    @property
+    def mae(self) -> float:
+        """The maximum absolute error."""
+        return float(np.abs(self.values - self.truth).max())
+
+    @property
+    def mse(self) -> float:
+        """The mean squared error over steps and entries."""
+        return float(np.mean((self.values - self.truth) ** 2))
+
+    def mre(self, floor: float = 1e-3) -> float:
+        """The mean relative error, with truths below `floor` counted as `floor`."""
+        return float(np.mean(np.abs(self.values - self.truth) / np.maximum(np.abs(self.truth), floor)))
+
+    def coverage(self, level: float = 0.95) -> float:
+        """How often the intervals hold the truth."""
+        reach = NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(self.variances)
+        return float(np.mean(np.abs(self.values - self.truth) <= reach))

@@ -1,0 +1,49 @@
+"""What terms admit: the vectors that the browser client runs, too."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.collection.admits import admits, admits_parts, matches
+from hubbub.collection.terms import Terms
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.cohort import Arc
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+sys.path.insert(0, str(VECTORS))
+
+import make_admits  # noqa: E402
+
+KNOWN = json.loads((VECTORS / "admits.json").read_text())
+
+
+@pytest.mark.parametrize("case", KNOWN["admits"], ids=lambda case: case["name"])
+def test_an_ask_is_admitted_or_refused_for_a_reason(case: dict[str, Any]) -> None:
+    terms, ask = Terms.from_spec(case["terms"], "popular"), Ask.from_spec(case["ask"])
+    assert admits(terms, ask, round=case["round"], minimum_arc=case["minimum_arc"]) == case["says"]
+
+
+@pytest.mark.parametrize("case", KNOWN["admits_parts"], ids=lambda case: case["name"])
+def test_parts_are_admitted_together_or_not_at_all(case: dict[str, Any]) -> None:
+    terms = Terms.from_spec(case["terms"], "popular")
+    asks = [Ask(mechanism=make_admits.GRR, step=0, cohort=Arc(**arc)) for arc in case["arcs"]]
+    assert admits_parts(terms, asks, minimum_arc=case["minimum_arc"]) == case["says"]
+
+
+@pytest.mark.parametrize("case", KNOWN["matches"], ids=lambda case: json.dumps([case["pattern"], case["given"]]))
+def test_a_pattern_stands_for_what_it_says(case: dict[str, Any]) -> None:
+    assert matches(case["pattern"], case["given"]) is case["says"]
+
+
+def test_the_vectors_are_those_that_are_made() -> None:
+    assert make_admits.vectors() == KNOWN
+
+
+def test_every_reason_has_a_vector() -> None:
+    words = {case["says"] for case in (*KNOWN["admits"], *KNOWN["admits_parts"])}
+    assert words == {None, "round", "arc", "view", "mechanism", "state", "size", "limit", "parts"}

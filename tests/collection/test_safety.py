@@ -1,0 +1,154 @@
+"""What a device refuses by signed terms alone, and what it reads of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.collection.conftest import QUESTIONS, make
+
+from hubbub.authoring import check
+from hubbub.collection import Collection, Keys, seal
+from hubbub.collection.finding import UnsafeCollection
+from hubbub.collection.safety import open_collection, unsafe_terms
+from hubbub.collection.terms import Study, Terms
+from hubbub.core.errors import InvalidValue
+from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.privacy.budget import Budget
+from hubbub.questions import Question
+
+KEYS = Keys(b"k" * 32)
+MEMO = QUESTIONS["kept"]
+THEMES = QUESTIONS["themes"]
+
+
+def opened(collection: Collection) -> Collection:
+    return open_collection(seal(collection.spec(), KEYS.private), KEYS.public)
+
+
+def test_every_kind_is_safe_without_being_known(everything: Collection) -> None:
+    device = opened(everything)
+    assert not device.knows_kinds
+    assert device.terms == everything.terms
+    assert device.collection_id == everything.collection_id
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"minimum_batch": 19}, "privacy.minimum_batch"),
+        ({"questions": {"q": replace(THEMES, epsilon=8.5)}, "budget": Budget.of(event=9.0)}, "questions.q"),
+        ({"questions": {"q": replace(MEMO, permanent=8.5)}, "budget": Budget.of(user=99.0)}, "questions.q"),
+        (
+            {
+                "questions": {"q": Question.make("stream", field="theme", epsilon=9.0, method="LBU", w=20)},
+                "budget": Budget.of(window=(9.0, 20)),
+            },
+            "questions.q",  # a step costs little, and the window much
+        ),
+        ({"questions": {"q": MEMO}, "budget": Budget.of(event=9.0)}, "privacy.user"),
+        ({"questions": {"q": THEMES}, "budget": Budget.of(event=0.5)}, "privacy.event"),
+        ({"questions": {"q": THEMES}, "budget": Budget.of(event=1.0, window=(0.5, 9))}, "privacy.window"),
+    ],
+)
+def test_an_unsafe_collection_is_refused(change: dict[str, Any], where: str) -> None:
+    collection = make(**change)
+    assert [finding.where for finding in unsafe_terms(collection)] == [where]
+    assert any(finding.level == "error" and finding.where.startswith(where) for finding in check(collection))
+    with pytest.raises(UnsafeCollection, match=where.replace(".", r"\.")):
+        opened(collection)
+
+
+def test_a_reason_allows_what_advice_is_against() -> None:
+    reasons = {"epsilon_above_8": "tests", "minimum_batch_below_20": "tests"}
+    questions = {"q": replace(THEMES, epsilon=8.5)}
+    collection = make(questions=questions, budget=Budget.of(event=9.0), minimum_batch=5, overrides=reasons)
+    assert opened(collection).minimum_batch == 5
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("fields", []),
+        ("fields", ["nothing"]),
+        ("fields", "theme"),
+        ("frozen", "never"),
+        ("frozen", "study"),
+        ("views", []),
+        ("views", [{}]),
+        ("views", [3]),
+        ("mechanisms", []),
+        ("mechanisms", [3]),
+        ("families", [{"mechanism": "GRR"}]),
+        ("families", [{"mechanism": "GRR", "units": []}]),
+        ("families", [{"mechanism": "GRR", "units": [2, 1]}]),
+        ("families", [{"mechanism": "GRR", "units": [0]}]),
+        ("rounds", 0),
+        ("rounds", True),
+        ("rounds", 1 << 20),
+        ("parts", 0),
+        ("account", ""),
+        ("state", None),
+        ("limit", 0),
+        ("limit", 1.5),
+        ("promises", []),
+        ("promises", {}),
+        ("report_bytes", 0),
+        ("report_bytes", 1 << 30),
+        ("study", {"start": 0, "round_seconds": 60}),
+        ("study", {"start": 0, "round_seconds": 60, "every": 0}),  # and frozen by steps
+        ("more", 1),
+    ],
+)
+def test_hostile_terms_are_refused(key: str, value: Any) -> None:
+    spec: dict[str, Any] = make(questions={"q": THEMES}).spec()
+    spec["terms"]["q"] = {**spec["terms"]["q"], key: value}
+    with pytest.raises(InvalidValue, match=r"terms\.q"):
+        Collection.from_spec(spec)
+
+
+def test_a_frame_of_another_size_is_refused() -> None:
+    spec = make().spec()
+    for size in (0, 1024, 1 << 40, "x", None):
+        with pytest.raises(InvalidValue, match="frame_bytes"):
+            Collection.from_spec({**spec, "frame_bytes": size})
+    for terms in ({}, {**spec["terms"], "more": spec["terms"]["themes"]}, []):  # type: ignore[dict-item, index]
+        with pytest.raises(InvalidValue, match="terms"):
+            Collection.from_spec({**spec, "terms": terms})
+
+
+def test_the_times_of_rounds_come_from_terms_alone() -> None:
+    device = opened(make(origin=1000, step_seconds=60, budget=Budget.of(event=20.0, user=1000.0)))
+    assert device.terms["theme_now"].rounds == 2
+    assert [device.round_times("theme_now", 0, 3, number) for number in (1, 2)] == [(1180, 1210), (1210, 1240)]
+    assert device.round_times("themes", 0, 3, 1) == (1180, 1240)
+
+
+def test_a_study_has_rounds_of_its_own() -> None:
+    collection = make(questions={"q": THEMES})
+    terms = replace(
+        collection.terms["q"], frozen="study", rounds=3, study=Study(start=500, round_seconds=10, every=100)
+    )
+    assert Terms.from_spec(terms.spec(), "q") == terms
+    spec: dict[str, Any] = collection.spec()
+    device = Collection.from_spec({**spec, "terms": {"q": terms.spec()}})
+    assert [device.round_times("q", 0, 0, number)[0] for number in (1, 2, 3)] == [500, 510, 520]
+    assert device.round_times("q", 2, 0, 3) == (720, 730)
+    for every in (1, 29, -1):
+        with pytest.raises(InvalidValue, match="every"):
+            Terms.from_spec(replace(terms, study=Study(500, 10, every)).spec(), "q")
+
+
+def test_a_life_that_is_paid_once_needs_no_other_limit() -> None:
+    """A promise for life of no more than one step: nothing costs again."""
+    collection = make(questions={"q": THEMES}, budget=Budget.of(event=1.0))
+    terms = collection.terms["q"]
+    life = replace(terms.promises[0], limit=terms.limit, steps=0, interval=0, origin=0)
+    once, again = (
+        replace(terms, promises=(life,)),
+        replace(terms, promises=(replace(life, limit=2 * UNITS_PER_EPSILON),)),
+    )
+    for changed, wanted in ((once, []), (again, ["privacy.user"])):
+        device = Collection.from_spec({**collection.spec(), "terms": {"q": changed.spec()}})
+        assert [finding.where for finding in unsafe_terms(device)] == wanted

@@ -1,0 +1,107 @@
+"""What a study costs is counted until its last round has closed and the window has passed: recounted independently."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hubbub.core.migrations import Format
+from hubbub.privacy.book import Book
+from hubbub.privacy.budget import BudgetExceeded
+from hubbub.privacy.clock import Observation
+from hubbub.privacy.ledger_file import LedgerFile
+from hubbub.privacy.ledger_store import TABLES
+from hubbub.privacy.promise import Promise, of_question
+
+STEP = 10
+
+
+class Shown:
+    """A clock that shows what it is told, and whose trusted time is as true."""
+
+    interval, origin = STEP, 0
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def spec(self) -> dict[str, object]:
+        return {}
+
+    def observe(self, last: Observation | None) -> Observation:
+        return Observation(self.now // STEP, self.now, self.now, self.now)
+
+
+def most_in_any(spent: list[tuple[int, int, int]], steps: int, last: int) -> int:
+    """The most that any so many steps cost: a run costs in every step from its first answer to its end."""
+    totals = []
+    for first in range(last // STEP + 2):
+        low, high = first * STEP, (first + steps) * STEP
+        totals.append(sum(units for units, begins, ends in spent if begins < high and ends >= low))
+    return max(totals)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_window_costs_more_than_is_promised(seed: int) -> None:
+    draw, clock = random.Random(seed), Shown()
+    file = LedgerFile(":memory:", {}, TABLES, Format("version", 2))
+    book = Book(file, clock)
+    limit, steps, own = draw.randint(4, 20), draw.randint(1, 5), draw.randint(3, 12)
+    with file.transaction():
+        book.promise(
+            [
+                Promise(limit, steps, STEP, parts={"asks": limit}),
+                Promise(own, 1, STEP, scope=of_question("study")),
+                Promise(120, 0, parts={"asks": 120}),
+            ]
+        )
+    spent: list[tuple[int, int, int]] = []
+    studies: list[tuple[int, int, int]] = []
+    refused = 0
+    for _ in range(120):
+        clock.now += draw.choice((0, 1, 3, STEP, 2 * STEP))
+        question, units = draw.choice(("study", "popular")), draw.randint(1, 6)
+        ends = clock.now + draw.randint(0, 6 * STEP) if question == "study" else clock.now
+        with file.transaction():
+            try:
+                book.spend(clock.now // STEP, "asks", question, units, until=ends if question == "study" else None)
+            except BudgetExceeded:
+                refused += 1
+                # It would have been too much: no promise is tighter than it says.
+                tried = [*spent, (units, clock.now, ends)]
+                mine = [*studies, (units, clock.now, ends)] if question == "study" else studies
+                over = most_in_any(tried, steps, clock.now) > limit or sum(each[0] for each in tried) > 120
+                assert over or most_in_any(mine, 1, clock.now) > own
+                continue
+        spent.append((units, clock.now, ends))
+        if question == "study":
+            studies.append((units, clock.now, ends))
+        assert most_in_any(spent, steps, max(each[2] for each in spent)) <= limit
+        assert most_in_any(studies, 1, max((each[2] for each in studies), default=0)) <= own
+    assert spent
+    assert refused
+    file.close()
+
+
+def test_a_clock_set_forward_does_not_bring_the_end_of_a_run_nearer() -> None:
+    class Jumping(Shown):
+        trusted = 0
+
+        def observe(self, last: Observation | None) -> Observation:
+            return Observation(self.now // STEP, self.now, 0, self.trusted)
+
+    clock = Jumping()
+    file = LedgerFile(":memory:", {}, TABLES, Format("version", 2))
+    book = Book(file, clock)
+    with file.transaction():
+        book.promise([Promise(10, 2, STEP, parts={"asks": 10})])
+        book.spend(0, "asks", "study", 10, until=5 * STEP - 1)
+    for now, trusted, allowed in ((90 * STEP, 0, False), (91 * STEP, 5 * STEP, False), (92 * STEP, 6 * STEP, True)):
+        clock.now, clock.trusted = now, trusted
+        with file.transaction():
+            if allowed:
+                book.spend(now // STEP, "asks", "popular", 10)
+            else:
+                with pytest.raises(BudgetExceeded):
+                    book.spend(now // STEP, "asks", "popular", 1)
+    file.close()

@@ -1,0 +1,107 @@
+"""A kind of question that hubbub does not have, in one file: how many different values were in use in the last steps.
+
+Everyone is asked at every step, as for a histogram. The server adds up the reports of the last `steps` steps, and
+counts the values whose share is above what chance alone would show.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hubbub.collection.finding import Finding
+from hubbub.core.domain import Categorical, Ordinal
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.influence import Influence
+from hubbub.core.sketch import Sketch
+from hubbub.protocols.ask import MAIN, Ask, Release
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
+from hubbub.questions import Setting, Shape, StatisticQuestion
+from hubbub.questions.shares import Shares, shares_read
+
+NORMAL = NormalDist()
+
+
+@dataclass
+class Heard:
+    """The reports of the last steps: of each step how many there were, and their counts."""
+
+    past: deque[Any]
+    step: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistinctQuestion(StatisticQuestion):
+    """How many different values of a field were in use in the last so many steps: every step costs epsilon."""
+
+    kind: ClassVar[str] = "distinct"
+    steps: int = field(default=7)
+
+    def statistic(self, setting: Setting) -> Shares:
+        if not isinstance(setting.domain, Categorical | Ordinal):
+            raise InvalidValue("field", self.field, "a categorical or ordinal field")
+        if not 1 <= self.steps <= 1000:
+            raise InvalidValue("steps", self.steps, "an integer from 1 to 1000")
+        codes, view = shares_read(setting.domain, self.kind, None)
+        return Shares(codes, oracle=self.mechanism, view=view)
+
+    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        mechanism = self.mechanism_for(setting)
+        heard = (memory or Memory()).keep("heard", Heard(deque(maxlen=self.steps)))
+        while True:
+            step = heard.step
+            sketch = yield Ask(mechanism=mechanism, step=step, view=self.statistic(setting).view, standing=True)
+            heard.past.append([sketch.n, *sketch.counts.ravel().tolist()])
+            n, *counts = np.sum(list(heard.past), axis=0).tolist()
+            whole = Sketch(mechanism.spec_id, n, np.array(counts, dtype=np.int64).reshape(mechanism.sketch_shape))
+            heard.step += 1
+            estimates = {MAIN: counted(mechanism, whole)}
+            yield Release(step=step, estimates=estimates, published=sketch.n > 0, spent=1.0, n=float(n))
+
+    @property
+    def lasts(self) -> int:
+        return self.steps
+
+    @property
+    def summary(self) -> str:
+        return f"distinct, {self.steps} steps"
+
+    def labels(self, setting: Setting) -> tuple[str, ...]:
+        return ("values in use",)
+
+    def shape(self, setting: Setting) -> Shape:
+        size = self.statistic(setting).size - 1
+        return Shape(form="mean", size=1, unit="values in use", low=0.0, high=float(size), over_time=True)
+
+    def forecast(self, setting: Setting, n: int) -> float | None:
+        return None
+
+    def assumes(self, setting: Setting) -> str:
+        return "no formula: it depends on how rare the rarest values are"
+
+    def influence(self, setting: Setting) -> Influence | str:
+        return "a number of values is no mean over reports"
+
+    def default_title(self, setting: Setting) -> str:
+        return f"Of {self.field}: how many different values are in use?"
+
+    def findings(self, setting: Setting) -> Iterator[Finding]:
+        yield Finding("note", "steps", f"values that hardly anyone had in the last {self.steps} steps are not counted")
+
+
+def counted(mechanism: Any, sketch: Sketch) -> Estimate:
+    """How many values are above what chance shows, and the variance of that many coins of their chances."""
+    if sketch.n == 0:
+        return Estimate([0.0], [np.inf], 0, bias="heuristic", kind="quantity")
+    estimate = mechanism.estimate(sketch)
+    above = (estimate.value[:-1] - mechanism.threshold(sketch.n)) / estimate.stderr[:-1]  # without "(none)"
+    chances = np.array([NORMAL.cdf(float(each)) for each in above])
+    number, variance = float(np.count_nonzero(above > 0)), float(np.sum(chances * (1 - chances)))
+    return Estimate([number], [variance], sketch.n, bias="heuristic", kind="quantity")

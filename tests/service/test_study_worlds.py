@@ -1,0 +1,173 @@
+"""Studies and streams of several rounds and parts, in worlds where anything happens at any time.
+
+Whatever time does, whoever answers, wherever a process dies: what is closed never changes, nothing is counted twice,
+every release is what its protocol says of what is stored, and a run that ended stays so.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from once_world import Crash, Crashing
+from study_world import KEYS, ROUND, START, Crowd, study_collection
+
+from hubbub import Random, Sketch
+from hubbub.collection import ManualClock
+from hubbub.protocols.ask import Count, Release
+from hubbub.protocols.driver import Conversation
+from hubbub.service.collector import Collector
+from hubbub.service.counts import read_count
+from hubbub.service.question_run import QuestionRun
+from hubbub.service.releases import row_of, same
+from hubbub.service.store.base import EraRow
+
+CROWD = Crowd(160)
+COLLECTION = study_collection(stream=True, step=4 * ROUND, every=4 * ROUND)
+ID = COLLECTION.collection_id
+
+WAITS = st.sampled_from([1, 10, 60, ROUND, ROUND + 10, 3 * ROUND, 9 * ROUND]).map(lambda seconds: ("wait", seconds))
+CRASHES = st.integers(0, 40).map(lambda fuse: ("crash", fuse))
+OTHERS = st.sampled_from([("send", 0), ("send", 0), ("tick", 0), ("tick", 0), ("restart", 0)])
+
+
+class World:
+    """One store through many lives of a collector."""
+
+    def __init__(self) -> None:
+        self.store, self.clock = Crashing(), ManualClock(START - 20.0)
+        self.accepted = 0
+        self.finals: dict[str, bytes] = {}
+        self.ended: set[tuple[str, str, int]] = set()
+        self.one = self._begun()
+
+    def _begun(self) -> Collector:
+        return Collector([COLLECTION], self.store, clock=self.clock, keys=KEYS, rng=Random(seed=1))
+
+    def do(self, what: str, number: int) -> None:
+        if what == "wait":
+            self.clock.advance(number)
+        elif what == "crash":
+            self.store.fuse = number
+        else:
+            try:
+                if what == "send":
+                    self.accepted += CROWD.send_all(self.one)
+                elif what == "tick":
+                    self.one.tick()
+                else:
+                    self.one = self._begun()
+            except Crash:
+                self.store.fuse = None
+                self.one = self._begun()
+        self.store.fuse = self.store.fuse if what == "crash" else None
+        self.look()
+
+    def look(self) -> None:
+        """What is closed never changes, and what ended stays so."""
+        rows = self.store._read("SELECT ask, data FROM asks JOIN sketches USING (collection, ask) WHERE final = 1")
+        now = {ask: bytes(data) for ask, data in rows}
+        assert now.items() >= self.finals.items(), "a closed sketch changed"
+        self.finals = now
+        eras = self.store._read("SELECT question, first, running FROM eras WHERE question = 'common'")
+        ended = {(question, first, 0) for question, first, running in eras if not running}
+        assert ended >= self.ended, "a run began anew"
+        self.ended = ended
+
+    def reckon(self) -> None:
+        self.store.fuse = None
+        stored = self.store._read("SELECT data FROM sketches")
+        total = sum(Sketch.from_bytes(bytes(data)).n for (data,) in stored)
+        assert self.store.counts()[ID, "accepted"] == total >= self.accepted, "lost, or counted twice"
+        for question, first, arithmetic in self.store._read("SELECT question, first, arithmetic FROM eras"):
+            self._replayed(EraRow(ID, question, first, arithmetic))
+        self._begun()  # which replays all of it itself
+
+    def _replayed(self, era: EraRow) -> None:
+        """The protocol, told what is stored by nobody but this test, says what is stored."""
+        study = era.question == "common"
+        talk = Conversation(COLLECTION.protocol(era.question, first=era.first))
+        rounds = [list(group) for _, group in groupby(self.store.asks(era), lambda row: (row.step, row.round))]
+        counts, number, step = 0, 0, era.first
+        while (said := talk.said) is not None:
+            if isinstance(said, Release):
+                row = self.store.release(ID, era.question, step, number)
+                if row is None:
+                    return
+                if study and "stopped" in json.loads(row.payload) and said.stopped is None:
+                    return  # the collector stopped it
+                assert same(row, _row(said, era, step, number)), "a release that is not the protocol's"
+                number, counts, step = (number + 1, counts, step) if study else (0, 0, step + 1)
+                talk.listen()
+            elif isinstance(said, Count):
+                known = self.store.counted(era, step)
+                if len(known) <= counts:
+                    return
+                assert json.loads(known[counts].candidates) == list(said.candidates)
+                talk.tell(read_count(known[counts]))
+                counts += 1
+            else:
+                if not rounds or not all(row.final for row in rounds[0]):
+                    return
+                rows = rounds.pop(0)
+                assert [row.part for row in rows] == list(range(len(talk.asks)))
+                talk.reply_all([Sketch.from_bytes(row.sketch) for row in rows])
+        assert study
+        assert not rounds
+
+
+def _row(release: Release, era: EraRow, step: int, number: int):
+    from dataclasses import replace
+
+    given = {"collection": ID, "question": era.question, "time": 0.0, "minimum_batch": 20, "number": number}
+    return row_of(replace(release, step=step), **given)
+
+
+def world(acts: list[tuple[str, int]]) -> World:
+    made = World()
+    for what, number in acts:
+        made.do(what, number)
+    made.reckon()
+    return made
+
+
+ACTS = st.lists(st.one_of(WAITS, CRASHES, OTHERS, OTHERS), min_size=5, max_size=40)
+CHECKED = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+
+
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=CHECKED)
+@given(ACTS)
+def test_whatever_happens(acts: list[tuple[str, int]]):
+    world(acts)
+
+
+@pytest.mark.slow
+@settings(max_examples=1000, deadline=None, suppress_health_check=CHECKED)
+@given(ACTS)
+def test_whatever_happens_many_times(acts: list[tuple[str, int]]):
+    world(acts)
+
+
+def test_a_world_in_which_all_goes_well_has_all_of_it():
+    acts = [("wait", 20), ("tick", 0)]
+    for _ in range(12):
+        acts += [("send", 0), ("wait", ROUND + 10 if len(acts) < 4 else ROUND), ("tick", 0), ("restart", 0)]
+    made = world(acts)
+    runs = made.store._read("SELECT step, withheld FROM releases WHERE question = 'common' ORDER BY step")
+    assert [step for step, _ in runs] == [0, 1, 2]
+    steps = made.store._read("SELECT step FROM releases WHERE question = 'tested' ORDER BY step")
+    assert len(steps) >= 2
+    assert made.store._read("SELECT COUNT(*) FROM candidate_counts")[0][0] >= 5
+    assert {part for (part,) in made.store._read("SELECT DISTINCT part FROM asks")} == {0, 1}
+
+
+def test_it_finds_sketches_that_are_taken_for_each_other(monkeypatch: pytest.MonkeyPatch):
+    answer = QuestionRun.answer
+    monkeypatch.setattr(QuestionRun, "answer", lambda self, sketches: answer(self, sketches[::-1]))
+    acts = [("wait", 20), ("tick", 0), ("send", 0), ("wait", ROUND + 10), ("tick", 0)]
+    acts += [("send", 0), ("wait", ROUND), ("tick", 0)] * 2
+    with pytest.raises(AssertionError):
+        world(acts)

@@ -1,0 +1,203 @@
+"""A package of somebody else, built, installed and used: its mechanism is one of ours wherever mechanisms are named."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+PACKAGE = HERE / "plugin_package"
+TOML = """
+name = "lamps"
+version = 1
+title = "Which lamps are on"
+
+[schedule]
+step = "1d"
+origin = 2025-01-01T00:00:00Z
+lateness = "2h"
+retention = "30d"
+
+[privacy]
+event = 2.0
+minimum_batch = 100
+
+[fields.lamp]
+kind = "categorical"
+names = ["hall", "kitchen", "porch"] # and "none of these"
+
+[questions.on]
+title = "Which lamp is on?"
+kind = "histogram"
+field = "lamp"
+epsilon = 1.0
+mechanism = "ForcedResponse"
+
+[questions.hall]
+kind = "holders"
+field = "lamp"
+epsilon = 0.5
+value = "hall"
+"""
+USE = """
+import json, sys
+import hubbub as hb
+from hubbub.authoring import load_collection
+from hubbub.mechanisms import MECHANISMS
+from hubbub.privacy.audit_all import audit_all
+from hubbub.simulate import collect_column
+
+mechanism = hb.ForcedResponse(epsilon=1.0, domain=4)
+collection = load_collection("lamps.toml")
+ask = next(collection.protocol("on"))
+bit = next(collection.protocol("hall"))
+seen = collect_column("lamps.csv", "lamp", epsilon=1.0, mechanism="ForcedResponse", seed=1)
+print(json.dumps({
+    "from_spec": hb.Mechanism.from_spec(json.loads(json.dumps(mechanism.spec()))) == mechanism,
+    "plan": "ForcedResponse" in {row.mechanism for row in hb.plan(domain=4, n=1000, epsilon=1.0).rows if row.stderr},
+    "refused": {row.mechanism: row.why for row in hb.plan(domain=5, n=1000, epsilon=1.0).rows}["ForcedResponse"],
+    "audit": hb.audit(mechanism).ok,
+    "all": "ForcedResponse" in {found.mechanism for found in audit_all(epsilons=[1.0], domains=[4])},
+    "asked": type(ask.mechanism).__name__,
+    "question": [bit.view.spec(), list(collection.labels("hall")), collection.terms["hall"].limit],
+    "estimate": [type(seen.mechanism).__name__, seen.n],
+}))
+"""
+END = "-- the end of a command --"
+COMMANDS = f"""
+import sys
+from hubbub.cli import main
+for command in (
+    "plan --domain 4 --n 1000 --epsilon 1",
+    "audit ForcedResponse --epsilon 1 --domain 4",
+    "estimate lamps.csv --column lamp --epsilon 1 --mechanism ForcedResponse",
+    "check lamps.toml --json",
+    "plan lamps.toml",
+):
+    sys.argv = ["hubbub", *command.split()]
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            raise
+    print({END!r})
+"""
+
+
+def wheel(folder: Path) -> Path:
+    """What a build tool makes of the package: its modules, and metadata from its pyproject.toml."""
+    project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
+    stem = f"{project['name'].replace('-', '_')}-{project['version']}"
+    groups = [
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
+        for group, points in project["entry-points"].items()
+    ]
+    files = {str(path.relative_to(PACKAGE)): path.read_text() for path in PACKAGE.glob("hubbub_forced/*.py")}
+    files[f"{stem}.dist-info/METADATA"] = (
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\nRequires-Dist: hubbub\n"
+    )
+    files[f"{stem}.dist-info/WHEEL"] = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    files[f"{stem}.dist-info/entry_points.txt"] = "\n".join(groups)
+    record = f"{stem}.dist-info/RECORD"
+    rows = [f"{name},sha256={_digest(text)},{len(text.encode())}\n" for name, text in files.items()]
+    files[record] = "".join(rows) + f"{record},,\n"
+    made = folder / f"{stem}-py3-none-any.whl"
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return made
+
+
+def _digest(text: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of packages, into which pip installed the wheel; nothing comes over the network."""
+    folder = tmp_path_factory.mktemp("plugin")
+    target = folder / "packages"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input", "install"]
+    options = ["--no-index", "--no-deps", "--no-build-isolation", "--target", str(target)]
+    subprocess.run([*pip, *options, str(wheel(folder))], check=True, timeout=120)
+    (folder / "lamps.toml").write_text(TOML)
+    (folder / "lamps.csv").write_text("lamp\n" + "hall\nporch\nnone\nkitchen\nhall\n" * 200)
+    return folder
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    paths = [str(folder / "packages"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_it_is_one_of_ours_wherever_mechanisms_are_named(installed: Path):
+    done = run(installed, "-c", USE)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert "a power of two" in found.pop("refused")
+    assert found == {
+        "from_spec": True,
+        "plan": True,
+        "audit": True,
+        "all": True,
+        "asked": "ForcedResponse",
+        "question": [{"kind": "among", "codes": [0]}, ["hall", "any other"], 500_000_000_000],
+        "estimate": ["ForcedResponse", 1000],
+    }
+
+
+def test_commands_see_it(installed: Path):
+    done = run(installed, "-c", COMMANDS)
+    assert done.returncode == 0, done.stderr
+    plan, audit, estimate, check, plan_of_file = done.stdout.split(END)[:-1]
+    for shown in (plan, audit, estimate):
+        assert "ForcedResponse" in shown
+    assert json.loads(check)["ok"] is True
+    assert "hall" in plan_of_file
+
+
+@pytest.mark.parametrize(("given", "why"), [('"attic"', "value"), ("3", "value"), ('"hall"\nworth = 1', "worth")])
+def test_a_question_of_theirs_refuses_what_it_does_not_know(installed: Path, given: str, why: str):
+    (installed / "wrong.toml").write_text(TOML.replace('value = "hall"', f"value = {given}"))
+    done = run(installed, "-c", "from hubbub.cli import main; main()", "check", "wrong.toml")
+    assert done.returncode == 2
+    assert f"questions.hall.{why}" in done.stderr
+
+
+def test_its_author_checks_it_with_one_line(installed: Path):
+    done = run(
+        installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(PACKAGE / "tests"), "--rootdir", str(PACKAGE)
+    )
+    assert done.returncode == 0, done.stdout
+    assert "passed" in done.stdout
+
+
+def test_the_one_line_fails_where_the_mechanism_is_wrong(installed: Path):
+    broken = installed / "test_broken.py"
+    broken.write_text(
+        "from hubbub.checks import contract_tests\nfrom hubbub_forced import ForcedResponse\n\n\n"
+        "class Greedy(ForcedResponse):\n"
+        "    def ratio(self):\n        return super().ratio() / 2\n\n\n"
+        "test_contract = contract_tests(Greedy)\n"
+    )
+    done = run(installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "exact_epsilon", str(broken))
+    assert done.returncode == 1, done.stdout
+    assert "2 failed" in done.stdout

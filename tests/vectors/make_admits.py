@@ -1,0 +1,196 @@
+"""Makes `admits.json`: terms, asks, and what every client must say of them.
+
+    python tests/vectors/make_admits.py
+
+A case is {"name", "terms", "minimum_arc", "round", "ask", "says"} for `admits`, where "says" is null or the reason;
+{"name", "terms", "minimum_arc", "arcs", "says"} for `admits_parts`, of asks that differ in their arcs alone; and
+{"pattern", "given", "says"} for `matches`, where "says" is true or false.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import hubbub as hb
+from hubbub.collection.admits import admits, admits_parts, matches
+from hubbub.collection.terms import Family, Study, Terms
+from hubbub.core.event import units_of
+from hubbub.core.spec import canonical
+from hubbub.privacy.promise import Promise, of_question
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
+from hubbub.protocols.view import Among, Clipped, Whole
+
+PLACE = Path(__file__).with_name("admits.json")
+LEAST = CIRCLE // 1000
+EPSILON = units_of(1.0)
+GRR = hb.GRR(epsilon=1.0, domain=4)
+PROMISES = (Promise(EPSILON, 1, 3600, 0, scope=of_question("popular")),)
+PLAIN = Terms(
+    fields=("theme",),
+    views=(Whole().spec(),),
+    mechanisms=(GRR.spec_id,),
+    limit=EPSILON,
+    promises=PROMISES,
+    report_bytes=GRR.report_bytes,
+)
+STUDY = replace(
+    PLAIN,
+    frozen="study",
+    views=({"kind": "among", "codes": {"most": 3}}, {"kind": "whole"}),
+    mechanisms=(GRR.spec_id,),
+    families=(Family("GRR", (units_of(0.5), EPSILON)), Family("OUE", (EPSILON,))),
+    rounds=3,
+    parts=2,
+    limit=2 * EPSILON,
+    report_bytes=4,
+    study=Study(start=7200, round_seconds=600, every=86400),
+)
+CLIPPED = replace(
+    PLAIN,
+    views=({"kind": "clipped", "low": 0.0, "high": {"from": 1.0, "to": 64.5}},),
+    mechanisms=(),
+    families=(Family("Hybrid", (EPSILON,)),),
+    rounds=2,
+    report_bytes=64,
+)
+MEMO = hb.BasicRappor(epsilon=2.0, domain=4)
+KEPT = replace(
+    PLAIN,
+    frozen="last",
+    mechanisms=(MEMO.spec_id,),
+    state="BasicRappor",
+    limit=MEMO.permanent_event().spent,
+    report_bytes=MEMO.report_bytes,
+)
+
+
+def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
+    """A name, terms, an ask and its round."""
+    ask = Ask(mechanism=GRR, step=7)
+    yield "what is signed", PLAIN, ask, 1
+    yield "a round too many", PLAIN, ask, 2
+    yield "round 0", PLAIN, ask, 0
+    yield "an arc of the least length", PLAIN, replace(ask, cohort=Arc(5, LEAST)), 1
+    yield "an arc below it", PLAIN, replace(ask, cohort=Arc(5, LEAST - 1)), 1
+    yield "another view", PLAIN, replace(ask, view=Among((0, 1, 2))), 1
+    yield "another epsilon", PLAIN, replace(ask, mechanism=hb.GRR(epsilon=0.9, domain=4)), 1
+    yield "another domain", PLAIN, replace(ask, mechanism=hb.GRR(epsilon=1.0, domain=5)), 1
+    yield "another mechanism", PLAIN, replace(ask, mechanism=hb.OUE(epsilon=1.0, domain=4)), 1
+    yield "more than the limit", replace(PLAIN, limit=GRR.event().spent - 1), ask, 1
+    yield "just the limit", replace(PLAIN, limit=GRR.event().spent), ask, 1
+    large = hb.OUE(epsilon=1.0, domain=40)
+    yield "a larger report", replace(PLAIN, mechanisms=(large.spec_id,)), replace(ask, mechanism=large), 1
+    few = Among((3, 8, 90))
+    study = Ask(mechanism=hb.GRR(epsilon=0.5, domain=4), step=0, view=few)
+    for round in (1, 2, 3, 4):
+        yield f"round {round} of a study of three", STUDY, study, round
+    yield "a candidate too many", STUDY, replace(study, view=Among((1, 2, 3, 4)), mechanism=_grr(5)), 1
+    yield "fewer candidates", STUDY, replace(study, view=Among((5,)), mechanism=_grr(2)), 2
+    yield "a mechanism for another number of candidates", STUDY, replace(study, mechanism=_grr(5)), 2
+    yield "an epsilon that is not in the family", STUDY, replace(study, mechanism=hb.GRR(epsilon=0.25, domain=4)), 1
+    yield "another of its epsilons", STUDY, replace(study, mechanism=GRR), 1
+    yield "another family", STUDY, replace(study, mechanism=hb.OUE(epsilon=1.0, domain=4)), 1
+    yield "an epsilon of another family", STUDY, replace(study, mechanism=hb.OUE(epsilon=0.5, domain=4)), 1
+    yield "a family that is not signed", STUDY, replace(study, mechanism=hb.SUE(epsilon=1.0, domain=4)), 1
+    yield "a family beside a view without a size", STUDY, replace(study, view=Whole(), mechanism=_grr(4)), 1
+    yield "a mechanism by its id", STUDY, replace(study, view=Whole(), mechanism=GRR), 1
+    yield "a part of the circle", STUDY, replace(study, cohort=Arc(CIRCLE - 7, LEAST)), 3
+    yield "reports that are kept", STUDY, replace(study, kept=True), 1
+    for high in (1.0, 64.5, 3.25, 64.6, 0.5):
+        clipped = Ask(mechanism=hb.Hybrid(epsilon=1.0, low=0.0, high=high), step=3, view=Clipped(0.0, high))
+        yield f"clipped at {high}", CLIPPED, clipped, 2
+    other = Ask(mechanism=hb.Hybrid(epsilon=1.0, low=0.0, high=5.0), step=3, view=Clipped(0.0, 4.0))
+    yield "a mechanism for another range", CLIPPED, other, 1
+    low = Ask(mechanism=hb.Hybrid(epsilon=1.0, low=-1.0, high=4.0), step=3, view=Clipped(-1.0, 4.0))
+    yield "another lower end", CLIPPED, low, 1
+    yield "a memo", KEPT, Ask(mechanism=MEMO, step=7), 1
+    yield "another state", replace(KEPT, state="Loloha"), Ask(mechanism=MEMO, step=7), 1
+
+
+def _grr(size: int) -> hb.GRR:
+    return hb.GRR(epsilon=0.5, domain=size)
+
+
+ARCS: dict[str, tuple[Terms, list[Arc]]] = {
+    "one part of one": (PLAIN, [EVERYONE]),
+    "two parts of one": (PLAIN, [Arc(0, LEAST), Arc(LEAST, LEAST)]),
+    "two parts of two": (STUDY, [Arc(0, CIRCLE // 2), Arc(CIRCLE // 2, CIRCLE // 2)]),
+    "two parts that wrap round": (STUDY, [Arc(CIRCLE - 9, LEAST), Arc(LEAST - 9, LEAST)]),
+    "two parts that share one place": (STUDY, [Arc(CIRCLE - 9, LEAST), Arc(LEAST - 10, LEAST)]),
+    "three parts of two": (STUDY, [Arc(0, LEAST), Arc(LEAST, LEAST), Arc(2 * LEAST, LEAST)]),
+    "a part that is too small": (STUDY, [Arc(0, LEAST), Arc(LEAST, LEAST - 1)]),
+    "the same part twice": (STUDY, [EVERYONE, EVERYONE]),
+    "no part": (STUDY, []),
+}
+PATTERNS: list[tuple[Any, Any]] = [
+    ({"kind": "whole"}, {"kind": "whole"}),
+    ({"kind": "whole"}, {"kind": "field", "name": "age"}),
+    ({"kind": "whole"}, {"kind": "whole", "more": 1}),
+    ({"kind": "x", "n": {"from": 2, "to": 8}}, {"kind": "x", "n": 2}),
+    ({"kind": "x", "n": {"from": 2, "to": 8}}, {"kind": "x", "n": 8}),
+    ({"kind": "x", "n": {"from": 2, "to": 8}}, {"kind": "x", "n": 9}),
+    ({"kind": "x", "n": {"from": 2, "to": 8}}, {"kind": "x", "n": "3"}),
+    ({"kind": "x", "n": {"from": 0, "to": 8}}, {"kind": "x", "n": True}),
+    ({"kind": "x", "n": {"from": 2, "to": 8}}, {"kind": "x", "n": None}),
+    ({"kind": "x", "n": {"from": 2, "to": 8}}, {"kind": "x", "n": {"from": 2, "to": 8}}),
+    ({"kind": "x", "n": 1}, {"kind": "x", "n": True}),
+    ({"kind": "x", "on": True}, {"kind": "x", "on": 1}),
+    ({"kind": "x", "on": True}, {"kind": "x", "on": True}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [0, 5, 9]}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": []}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [0, 5, 9, 10]}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [5, 5]}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [5, 2]}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [-1, 2]}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [1, "2"]}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": [True]}),
+    ({"kind": "x", "c": {"most": 3}}, {"kind": "x", "c": {"most": 3}}),
+    ({"kind": "x", "c": [1, 2]}, {"kind": "x", "c": [1, 2]}),
+    ({"kind": "x", "c": [1, 2]}, {"kind": "x", "c": [1, 2, 3]}),
+    ({"kind": "x", "c": [1, {"from": 2, "to": 4}]}, {"kind": "x", "c": [1, 3]}),
+]
+
+
+def vectors() -> dict[str, Any]:
+    """All of them."""
+    return {
+        "admits": [
+            {
+                "name": name,
+                "terms": _json(terms.spec()),
+                "minimum_arc": LEAST,
+                "round": round,
+                "ask": _json(ask.spec()),
+                "says": admits(terms, ask, round=round, minimum_arc=LEAST),
+            }
+            for name, terms, ask, round in cases()
+        ],
+        "admits_parts": [
+            {
+                "name": name,
+                "terms": _json(terms.spec()),
+                "minimum_arc": LEAST,
+                "arcs": [arc.spec() for arc in arcs],
+                "says": admits_parts(
+                    terms, [Ask(mechanism=GRR, step=0, cohort=arc) for arc in arcs], minimum_arc=LEAST
+                ),
+            }
+            for name, (terms, arcs) in ARCS.items()
+        ],
+        "matches": [
+            {"pattern": pattern, "given": given, "says": matches(pattern, given)} for pattern, given in PATTERNS
+        ],
+    }
+
+
+def _json(spec: Any) -> Any:
+    return json.loads(canonical(spec))
+
+
+if __name__ == "__main__":
+    PLACE.write_text(json.dumps(vectors(), indent=1, ensure_ascii=False) + "\n")
