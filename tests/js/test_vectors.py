@@ -80,6 +80,7 @@ MECHANISMS: list[Mechanism] = [
     SUE(epsilon=6.0, domain=2100),
     Rappor(epsilon=4.0),
     Rappor(epsilon=2.0, bits=13, hashes=5, cohorts=300),
+    with_first_hash(Rappor(epsilon=2.0, bits=13, hashes=5, cohorts=300)),
     StochasticRounding(epsilon=1.0, low=-3.0, high=10.0),
     Piecewise(epsilon=2.0, cells=6, band=4),
     Piecewise(epsilon=0.3, low=0.1, high=0.7),

@@ -7,7 +7,8 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.estimate import Estimate
-from hubbub.protocols.sao2 import Answers, Sao2, Split
+from hubbub.protocols.sao2 import Answers, Sao2
+from hubbub.reproduce.sao2_exsub.split import Split
 
 
 def answered(changes: int, mechanism: str) -> Estimate:
@@ -15,9 +16,8 @@ def answered(changes: int, mechanism: str) -> Estimate:
     plan = Sao2(epsilon=8.0, dimension=4, steps=4, changes=changes, mechanism=mechanism)
     answers, rng = Answers(plan), hb.Random(seed=1)
     history = np.eye(4, dtype=np.int8)[None, :, :].repeat(4_000, axis=0)  # item t at step t
-    for level, ask in enumerate(plan.asks(step=4)):
-        people = ask.view(history)
-        answers.hear(level, ask.mechanism.accumulate(ask.mechanism.randomize(people, rng)))
+    for level, (view, told) in enumerate(zip(plan.views, plan.mechanisms, strict=True)):
+        answers.hear(level, told.accumulate(told.randomize(view(history), rng)))
     answers.step = 4
     return answers.mean(4)
 
