@@ -109,7 +109,8 @@ class FLH(OLH):
         assert estimate.noise is not None
         p, q = (float(rate) for rate in self.rates)
         seen = sketch.counts / sketch.n
-        squares = (estimate.noise.floor - self.noise(sketch.n).floor) / -estimate.noise.square
+        confusion = -estimate.noise.square
+        squares = (estimate.noise.floor - self.noise(sketch.n).floor) / confusion if confusion else 0.0
         known = TableNoise(estimate.noise, sketch.n, self._cell_weights, lambda shares: seen, (p, q), squares)
         return replace(estimate, noise=known)
 

@@ -83,7 +83,7 @@ class Answers:
         ...     people = plan.views[level](np.array([[0, 1], [0, 0]] * 5_000))
         ...     answers.hear(level, mechanism.accumulate(mechanism.randomize(people, rng)))
         >>> answers.step = 2
-        >>> answers.mean(1).value.round(1).tolist(), answers.range(1, 2).value.round(1).tolist()
+        >>> np.abs(answers.mean(1).value).round(1).tolist(), answers.range(1, 2).value.round(1).tolist()
         ([0.0], [0.5])
     """
 
