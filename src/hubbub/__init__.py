@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.ternary.online import OnlineExSub as OnlineExSub
     from hubbub.privacy.audit import audit as audit
     from hubbub.privacy.plan import plan as plan
+    from hubbub.protocols.change_stream import ChangeStream as ChangeStream
     from hubbub.reproduce.baselines.ddrm import DDRM as DDRM
     from hubbub.reproduce.baselines.efmrtt import EFMRTT as EFMRTT
     from hubbub.reproduce.baselines.future_rand import FutureRand as FutureRand

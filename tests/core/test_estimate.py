@@ -238,6 +238,17 @@ def test_a_value_of_which_nothing_is_known_spoils_only_the_sums_it_is_in() -> No
     assert sums.variance.tolist() == [0.01, np.inf, np.inf]
 
 
+def test_an_interval_around_another_centre_holds_the_value_too():
+    smooth = Estimate([0.0, 0.5, 9.0], [0.01, 0.01, 0.01], 10, centre=[1.0, 0.5, 8.9])
+    low, high = smooth.interval(0.95)
+    assert low.round(3).tolist() == [0.0, 0.304, 8.704]
+    assert high.round(3).tolist() == [1.196, 0.696, 9.096]
+    both = smooth.linear([1, 1, 0])
+    assert (both.value.tolist(), both.centre.tolist()) == ([0.5], [1.5])
+    with pytest.raises(InvalidValue, match="centre"):
+        Estimate([0.0], [0.0], 1, centre=[0.0, 1.0])
+
+
 # -- what is possible -----------------------------------------------------------------------------------------------
 
 

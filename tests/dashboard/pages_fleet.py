@@ -17,7 +17,7 @@ from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.collection.wire import BATCH_TYPE, encode_batch
 from hubbub.data import emoji
 from hubbub.service.collector import Collector
-from hubbub.service.frames import Refused
+from hubbub.service.frames import RefusedRequest
 from hubbub.service.open_asks import OpenAsk
 from hubbub.service.store import open_store
 from hubbub.simulate.devices import Stream
@@ -170,7 +170,7 @@ def trouble(collector: Collector, fleet: Fleet) -> None:
     for hostile in (b"hostile", encode_batch("nobody", 1, window.name, ids, reports), bytes(5 << 20)):
         try:
             collector.admit(BATCH_TYPE, hostile)
-        except Refused:
+        except RefusedRequest:
             continue
         raise AssertionError("taken")
     collector.tick()

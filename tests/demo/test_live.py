@@ -18,7 +18,7 @@ import pytest
 
 from hubbub import Random
 from hubbub.core.errors import InvalidValue
-from hubbub.demo.live import Live, Stopped
+from hubbub.demo.live import CollectorStopped, Live
 from hubbub.demo.people import Owners, People
 from hubbub.demo.scenes import AWAY, HOURS, PUNCTUAL, aircraft_scene, flights_scene, scenes
 from hubbub.simulate.fleet import Fleet
@@ -234,7 +234,7 @@ def test_a_process_that_ends_is_noticed() -> None:
         os.kill(live.processes[1], signal.SIGKILL)
         while _is_alive(live.processes[1]):
             time.sleep(0.05)
-        with pytest.raises(Stopped, match="the devices ended with -9"):
+        with pytest.raises(CollectorStopped, match="the devices ended with -9"):
             live.check()
 
 

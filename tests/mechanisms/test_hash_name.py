@@ -31,7 +31,6 @@ FIRST = {
     "NetSeed": "bch",
 }
 """The function of each mechanism whose reports can be read only by whoever knows the function."""
-OURS = ("hubbub.mechanisms.", "hubbub.reproduce.baselines.")
 
 
 def _example(name: str) -> Mechanism:
@@ -40,7 +39,7 @@ def _example(name: str) -> Mechanism:
 
 def _uses_a_hash(kind: type[Any]) -> bool:
     """Whether the module of a class, or of what it extends, reads reports through a function of a seed."""
-    modules = {inspect.getmodule(base) for base in kind.__mro__ if base.__module__.startswith(OURS)}
+    modules = {inspect.getmodule(base) for base in kind.__mro__ if base.__module__.startswith("hubbub.")}
     imports = r"from hubbub\.(core\.hashing|kernels\.(support|pairs)|mechanisms\..*\.(toeplitz|sign_code)) import"
     return any(re.search(imports, inspect.getsource(module)) for module in modules if module is not None)
 

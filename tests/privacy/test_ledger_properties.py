@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import Event
 from hubbub.privacy.budget import Budget, BudgetExceeded, Window
-from hubbub.privacy.clock import Clock, Observation, StepClock, StepRefused
+from hubbub.privacy.clock import LedgerClock, Observation, StepClock, StepRefused
 from hubbub.privacy.device_clock import DeviceClock
 from hubbub.privacy.ledger import Ledger, LedgerEntry
 
@@ -244,5 +244,5 @@ def answered(ledger: Ledger, clock: StepClock, ask_id: str, spent: int) -> bool:
 
 
 def test_clocks_answer_the_protocol() -> None:
-    clocks: list[Clock] = [StepClock(), DeviceClock(60)]
+    clocks: list[LedgerClock] = [StepClock(), DeviceClock(60)]
     assert [clock.interval for clock in clocks] == [1, 60 * 10**6]

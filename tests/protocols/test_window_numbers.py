@@ -17,7 +17,8 @@ from hubbub.simulate.devices import ArrayStream
 from hubbub.simulate.streams import binary_stream, normal_stream
 
 PAPER = ("LBU", "LSP", "LBD", "LBA", "LPU", "LPD", "LPA")
-ADAPTIVE = ("LBD", "LBA", "LPD", "LPA")
+FILTERED = ("LBU", "LPU", "LBD", "LBA", "LPD", "LPA")
+"""Those that release a filter's value unless they are asked not to."""
 TABLE_2 = {  # bits a device and step on LNS
     (1.0, 20): {"LBU": 1.0, "LBD": 1.5585, "LBA": 1.3410, "LSP": 0.1, "LPU": 0.1, "LPD": 0.0912, "LPA": 0.0804},
     (2.0, 40): {"LBU": 1.0, "LBD": 1.5420, "LBA": 1.3395, "LSP": 0.05, "LPU": 0.05, "LPD": 0.0485, "LPA": 0.0410},
@@ -46,12 +47,12 @@ def run(method: str, stream: ArrayStream, seed: int, epsilon: float = 1.0, w: in
 def runs(
     kind: str, method: str, streams: int, epsilon: float = 1.0, w: int = 20, printed: bool = False
 ) -> list[StreamRun]:
-    options = {"filtered": False} if printed and method in ADAPTIVE else {}
+    options = {"filtered": False} if printed and method in FILTERED else {}
     return [run(method, stream_of(kind, seed, 200_000, 800), seed, epsilon, w, **options) for seed in range(streams)]
 
 
 def mean_mse(kind: str, method: str, streams: int, printed: bool = False) -> float:
-    return float(np.mean([one.mse for one in runs(kind, method, streams, printed=printed and method in ADAPTIVE)]))
+    return float(np.mean([one.mse for one in runs(kind, method, streams, printed=printed and method in FILTERED)]))
 
 
 def expected_mse(method: str, epsilon: float, w: int, n: int, truth: np.ndarray) -> float:
@@ -75,7 +76,7 @@ def test_uniform_methods_err_as_predicted(method: str) -> None:
     # failure probability of 2e-5, fixed by the seed.
     n, steps, w = 20_000, 600, 5
     stream = stream_of("Sin", 1, n, steps)
-    found = run(method, stream, 1, epsilon=1.0, w=w)
+    found = run(method, stream, 1, epsilon=1.0, w=w, filtered=False)
     assert found.mse == pytest.approx(expected_mse(method, 1.0, w, n, found.truth), rel=0.25)
     assert 0.91 < found.coverage() < 0.985
 
@@ -89,7 +90,7 @@ def test_means_follow_a_stream(method: str) -> None:
     assert abs(found.values[-10:].mean() - found.truth[-10:].mean()) < 1.5
 
 
-@pytest.mark.parametrize("method", ["LBD", "LBA", "LPD", "LPA", "LB-DSAT", "LP-DSAT"])
+@pytest.mark.parametrize("method", ["LBU", "LPU", "LBD", "LBA", "LPD", "LPA", "LB-DSAT", "LP-DSAT"])
 def test_a_filter_changes_what_is_released_and_not_what_is_asked(method: str) -> None:
     # The mean squared errors are of 300 steps; filtered they are a third to a half, far from equal.
     stream = stream_of("LNS", 3, 20_000, 300)
@@ -114,7 +115,7 @@ def test_windows_that_cannot_work_are_refused_before_anything_is_spent(steps: in
 @pytest.mark.parametrize("method", ["LBU", "LPU"])
 def test_mse_within_three_percent_over_forty_streams(method: str) -> None:
     # 32,000 squared errors: a standard error of 0.8%.
-    found = runs("LNS", method, 40)
+    found = runs("LNS", method, 40, printed=True)
     truth = np.concatenate([one.truth for one in found])
     measured = np.mean([one.mse for one in found])
     assert measured == pytest.approx(expected_mse(method, 1.0, 20, 200_000, truth), rel=0.03)
@@ -124,12 +125,10 @@ def test_mse_within_three_percent_over_forty_streams(method: str) -> None:
 @pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0])
 @pytest.mark.parametrize("method", PAPER)
 def test_intervals_cover(method: str, epsilon: float) -> None:
-    # Fresh releases are independent: 3,200 of them have a standard error of 0.4%. The others share what was heard
-    # before, and the errors of one stream go together: over four streams the standard error is about 1.5%, which is
-    # allowed for. Over 16 streams of another kind of simulation it was 93.0% (LPA, eps = 1) to 96.6% (LBA, eps = 1).
-    streams = 4 if epsilon > 1 else 40 if method in ("LBU", "LPU") else 10
-    slack = 0.015 if streams == 4 and method not in ("LBU", "LPU") else 0.0
-    assert 0.93 - slack < np.mean([one.coverage() for one in runs("LNS", method, streams, epsilon)]) < 0.97 + slack
+    # The intervals are of what each step heard, and independent: 3,200 of them have a standard error of 0.4%. LSP hears
+    # something in one step of twenty. Intervals that are drawn out to hold a smoothed value hold a little more.
+    streams, slack = (4 if epsilon > 1 else 10), (0.03 if method == "LSP" else 0.0)
+    assert 0.935 - slack < np.mean([one.coverage() for one in runs("LNS", method, streams, epsilon)]) < 0.98 + slack
 
 
 @pytest.mark.slow
@@ -157,5 +156,11 @@ def test_filtered_releases_err_less_and_at_any_speed(kind: str) -> None:
     for population, budget in (("LPD", "LBD"), ("LPA", "LBA")):
         mse = mean_mse(kind, population, streams)
         assert mse < mean_mse(kind, budget, streams)
-        assert mse < 1.3 * mean_mse(kind, "LPU", streams if streams == 3 else 40)
+        assert mse < 1.3 * mean_mse(kind, "LPU", streams, printed=True)
         assert mse < 0.7 * mean_mse(kind, population, 3, printed=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["LNS", "LNS slow", "LNS fast", "Sin", "Sin fast", "Log"])
+def test_lpu_filtered_errs_less_than_lpa_filtered(kind: str) -> None:
+    assert mean_mse(kind, "LPU", 3) < mean_mse(kind, "LPA", 3)

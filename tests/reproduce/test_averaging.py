@@ -40,8 +40,10 @@ def test_a_memory_that_is_redrawn_every_day_is_noticed() -> None:
     """The planted bug of other libraries: the permanent answer is drawn anew on each call."""
 
     class Forgetful(hb.BasicRappor):
-        def report_from(self, memo: Any, rng: hb.Random) -> Any:
-            return super().report_from(self.remember(memo.key, rng), rng)
+        def step(self, states: Any, step: int, values: Any, rng: hb.Random, paid: Any) -> Any:
+            kept, _, speaks = super().step(states, step, values, rng, paid)
+            everyone = np.ones(len(states), dtype=bool)
+            return kept, super().step(self.enroll(len(states), rng), step, values, rng, everyone)[1], speaks
 
     forgetful = averaging_attack(Forgetful(epsilon=3.0, domain=8), people=24, days=(365,), rng=hb.Random(seed=1))
     assert forgetful.memoised[-1] > forgetful.permanent + 0.2
@@ -53,6 +55,7 @@ def test_days_only_grow(days: tuple[int, ...]) -> None:
         averaging_attack(RAPPOR, people=4, days=days, rng=hb.Random(seed=1))
 
 
+@pytest.mark.papers
 def test_both_curves_are_drawn(tmp_path: Path) -> None:
     result = reproduce("averaging-attack", scale=0.1)
     claims = [cell for cell in result.cells if cell.column == "claim"]

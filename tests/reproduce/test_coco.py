@@ -71,6 +71,7 @@ def measured_to_exact() -> dict[str, float]:
     return {cell.row: cell.ours for cell in cells if cell.row.endswith("measured to exact")}
 
 
+@pytest.mark.papers
 def test_figure_5_measures_the_exact_errors():
     # 32 values of t with 40 collections of 128 positions each: a standard error of 0.4%, so that 3% is seven of them.
     found = measured_to_exact()
@@ -78,6 +79,7 @@ def test_figure_5_measures_the_exact_errors():
     assert all(0.97 < value < 1.03 for value in found.values()), found
 
 
+@pytest.mark.papers
 def test_figure_5_would_show_errors_that_are_off(monkeypatch: pytest.MonkeyPatch):
     right = hb.CoCo.estimate
 
@@ -101,6 +103,7 @@ def test_figure_5_has_the_reference_numbers():
     assert 0.16 < exact[0].ours < 0.17  # 1 - 38372/45755 at the text's own t
 
 
+@pytest.mark.papers
 def test_figures_of_one_setting_share_their_runs():
     # TVE and MAE are two numbers of one run: the logarithm of the first is larger by at most that of 2 d.
     large, small = (
@@ -154,6 +157,7 @@ def test_errors_of_the_truth_are_none():
     assert errors(*exact, exact, people) == Errors(*[0.0] * 11)
 
 
+@pytest.mark.papers
 def test_real_data_is_called_other_data_and_says_what_clipping_costs():
     for name, populations in (("coco-movies", 2), ("coco-retail", 1)):
         cells = [cell for cell in reproduce(name, repeats=1, scale=0.01).cells if cell.column != "claim"]

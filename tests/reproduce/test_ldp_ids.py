@@ -67,6 +67,7 @@ def test_table_2_is_judged_by_how_near_the_printed_bits_are():
     assert verdicts["LPD"].startswith("holds")
 
 
+@pytest.mark.papers
 def test_table_2_has_a_row_a_method_and_a_column_a_stream():
     cells, figure = table_2(context(scale=0.0005), steps=20)
     assert figure is None
@@ -226,6 +227,7 @@ def test_every_figure_at_a_small_size(name, tmp_path, monkeypatch):
         assert ("other data" in cell.note) == real
 
 
+@pytest.mark.papers
 def test_several_runs_give_standard_errors():
     cells, _ = figure_5(context(repeats=3, scale=0.0005), steps=12)
     assert any("standard error" in cell.note for cell in cells if cell.column == "claim")

@@ -149,6 +149,7 @@ def test_methods_of_one_legend_look_different(methods: tuple[str, ...]):
     assert len({one["color"] for one in looks}) == len({one["marker"] for one in looks}) == len(methods)
 
 
+@pytest.mark.papers
 def test_errors_of_stock_moves_are_those_on_paper():
     # ExSub at eps = 3: 32 means with the variance of the mechanism; ten runs' TVE has a standard error of 4%.
     cells = reproduce("sao2-figure-6", repeats=10, scale=0.05).cells

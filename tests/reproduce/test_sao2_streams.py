@@ -35,6 +35,7 @@ def test_table_3_has_the_papers_numbers_in_their_places() -> None:
     assert not list(numbers)
 
 
+@pytest.mark.papers
 def test_table_3_has_a_row_a_method_and_a_column_a_fanout() -> None:
     result = reproduce("sao2-table-3", repeats=1, scale=0.02)
     cells = {(cell.row, cell.column): cell for cell in result.cells if cell.column != "claim"}

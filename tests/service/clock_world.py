@@ -12,7 +12,7 @@ from hubbub import Random
 from hubbub.collection import Collection, Keys, open_sealed
 from hubbub.service.collector import Collector
 from hubbub.service.releases import shown
-from hubbub.service.store.base import Changes, Store
+from hubbub.service.store.base import Store, StoreChanges
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.service.time_belief import ClockReading
 from hubbub.service.trusted_clock import TrustedClock, hold_for
@@ -60,7 +60,7 @@ class World:
         self.collector.listeners.append(self._heard)
         self.look()
 
-    def _heard(self, changes: Changes) -> None:
+    def _heard(self, changes: StoreChanges) -> None:
         self._news = self._news or bool(changes.releases)
 
     def reboot(self, off_for: float) -> None:

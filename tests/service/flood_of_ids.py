@@ -21,7 +21,7 @@ from hubbub import Random
 from hubbub.collection import Keys, ManualClock
 from hubbub.collection.wire import BATCH_TYPE, encode_batch
 from hubbub.service.collector import Collector
-from hubbub.service.frames import Refused
+from hubbub.service.frames import RefusedRequest
 from hubbub.service.limits import Limits
 from hubbub.service.store.sqlite import SqliteStore
 
@@ -47,7 +47,7 @@ def flood(folder: Path, count: int) -> dict[str, Any]:
         body, then = before + rng.bytes(16 * BATCH) + after, time.monotonic()
         try:
             collector.ingest([collector.admit(BATCH_TYPE, body)])
-        except Refused:
+        except RefusedRequest:
             shed += BATCH
         longest = max(longest, time.monotonic() - then)
         first = first or peak_memory()  # with everything loaded that one batch needs

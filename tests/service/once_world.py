@@ -25,7 +25,7 @@ from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
 from hubbub.service.raw_reports import unpack
 from hubbub.service.receipt import Receipt
-from hubbub.service.store.base import AskKey, Changes, Store
+from hubbub.service.store.base import AskKey, Store, StoreChanges
 from hubbub.service.store.sqlite import SqliteStore
 
 KEYS = Keys(b"k" * 32)
@@ -58,7 +58,7 @@ class Crashing(SqliteStore):
         self._burn()
         return super()._changed(sql, *values)
 
-    def commit(self, changes: Changes) -> Counter[tuple[str, str]]:
+    def commit(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
         deleted = super().commit(changes)
         if self.fuse is not None:  # it outlived the transaction: it dies before anyone is told
             self.fuse = None

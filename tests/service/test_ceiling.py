@@ -26,7 +26,7 @@ from hubbub.service.limits import Ceilings
 from hubbub.service.metrics import metrics_text
 from hubbub.service.open_asks import OpenAsk
 from hubbub.service.service import Service
-from hubbub.service.store.base import Changes, Store
+from hubbub.service.store.base import Store, StoreChanges
 from hubbub.service.store.sqlite import SqliteStore
 
 COLLECTION = exact_collection()
@@ -183,7 +183,7 @@ def test_ids_of_an_earlier_format_are_known(reopen: Callable[[], Store]):
     frame, key = numbered(one, range(2000)), only(one).key
     one.ingest([frame])
     ids = b"".join(store.id_pages(key))
-    store.commit(Changes(trimmed=[(key, 0)]))
+    store.commit(StoreChanges(trimmed=[(key, 0)]))
     everything = Ids.concat(Ids.from_bytes(ids[at : at + 24 * 512]) for at in range(0, len(ids), 24 * 512))
     for start, end in ((0, 1), (1, 700), (700, 2000)):
         data = everything.take(slice(start, end)).to_bytes()

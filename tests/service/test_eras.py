@@ -50,6 +50,9 @@ def collector(collection: Collection, clock: ManualClock, store: SqliteStore) ->
     return Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1))
 
 
+LPA = window.METHODS["LPA"].arithmetic
+
+
 def number(monkeypatch: pytest.MonkeyPatch, arithmetic: int) -> None:
     """Give LPA another number, as whoever changes its arithmetic does."""
     monkeypatch.setitem(window.METHODS, "LPA", window.METHODS["LPA"]._replace(arithmetic=arithmetic))
@@ -96,8 +99,8 @@ def test_changed_arithmetic_begins_a_new_era_at_a_step_never_asked(
     again = collector(collection, clock, store)
     (line,) = lines()
     assert (line["collection"], line["question"], line["first"]) == ("exact", "all", 14)
-    assert line["why"] == "arithmetic 7, and it was begun with 1"
-    assert eras(store) == [(10, 1), (14, 7)]
+    assert line["why"] == f"arithmetic 7, and it was begun with {LPA}"
+    assert eras(store) == [(10, LPA), (14, 7)]
     assert store.releases(collection.collection_id, "all", 0, 99, 99) == told
     assert [key for key, _ in store.held()] == list(again.board.asks)
     for frame in frames:  # a device that did not hear the answer is told that it is too late, and nothing breaks
@@ -210,8 +213,8 @@ def test_an_era_of_unknown_arithmetic_is_left_where_it_is_not_reproduced(
         store._write(statement)
     collector(collection, clock, store)
     (line,) = lines()
-    assert line["why"].startswith("arithmetic 1, and it was begun with an older one: ")
-    assert eras(store) == [(10, 0), (20, 1)]
+    assert line["why"].startswith(f"arithmetic {LPA}, and it was begun with an older one: ")
+    assert eras(store) == [(10, 0), (20, LPA)]
 
 
 def test_an_era_of_unknown_arithmetic_goes_on_where_it_is_reproduced(lines: Any) -> None:
@@ -221,8 +224,8 @@ def test_an_era_of_unknown_arithmetic_goes_on_where_it_is_reproduced(lines: Any)
     store._write("UPDATE eras SET arithmetic = 0")
     collector(collection, clock, store)
     assert lines() == []
-    assert eras(store) == [(10, 1)]
-    assert store.era(collection.collection_id, "all") == EraRow(collection.collection_id, "all", 10, 1)
+    assert eras(store) == [(10, LPA)]
+    assert store.era(collection.collection_id, "all") == EraRow(collection.collection_id, "all", 10, LPA)
     store._write("UPDATE releases SET payload = replace(payload, '\"n\": 0', '\"n\": 3')")
     with pytest.raises(ReplayMismatch):  # from now on it is known
         collector(collection, clock, store)

@@ -21,7 +21,7 @@ from hubbub.collection.wire import (
     encode_upload_json,
 )
 from hubbub.service.collector import Collector, Limits
-from hubbub.service.frames import TYPES, Frame, Refused
+from hubbub.service.frames import TYPES, Frame, RefusedRequest
 from hubbub.service.store.sqlite import SqliteStore
 
 MORE = """
@@ -99,7 +99,7 @@ def fuzz(count: int, seed: int) -> None:
             kind = draw.choice(TYPES)
         try:
             waiting.append(collector.admit(kind, spoilt(draw, data, honest)))
-        except Refused:
+        except RefusedRequest:
             refused += 1
         if len(waiting) == 200 or number == count - 1:
             for receipt in collector.ingest(waiting):

@@ -23,7 +23,7 @@ from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
 from hubbub.service.bulletin import asks_bulletin
 from hubbub.service.collector import Collector
-from hubbub.service.frames import Refused
+from hubbub.service.frames import RefusedRequest
 from hubbub.service.open_asks import Board, OpenAsk
 from hubbub.service.store.sqlite import SqliteStore
 
@@ -75,7 +75,7 @@ def test_a_report_for_one_collection_is_not_accepted_by_another():
 )
 def test_a_report_of_another_version_is_refused(name: str, version: int, reason: str):
     collector, (first, second) = two_collections()
-    with pytest.raises(Refused, match=reason):
+    with pytest.raises(RefusedRequest, match=reason):
         collector.admit(UPLOAD_TYPE, encode_upload(name, version, [entry()], first.frame_bytes))
     assert counted(collector, first) + counted(collector, second) == 0
 

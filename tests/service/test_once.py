@@ -19,7 +19,7 @@ from hubbub.collection import ManualClock
 from hubbub.service import ingest
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
-from hubbub.service.gather import Answers
+from hubbub.service.gather import ReportGroup
 from hubbub.service.ids import Ids
 from hubbub.service.ingest import draft
 from hubbub.service.open_asks import OpenAsk
@@ -151,7 +151,7 @@ def test_it_finds_an_acknowledgement_before_the_commit(monkeypatch: pytest.Monke
 
 
 def test_it_finds_repeats_of_late_reports_that_are_called_duplicates(monkeypatch: pytest.MonkeyPatch):
-    def confused(window: OpenAsk, answers: Answers, now: float) -> NDArray[np.int8]:
+    def confused(window: OpenAsk, answers: ReportGroup, now: float) -> NDArray[np.int8]:
         status = window.ids.look(answers.ids)
         again = (status == FRESH) & (answers.ids.first_of_each() != np.arange(len(status)))
         status[again] = DUPLICATE

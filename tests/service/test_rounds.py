@@ -26,7 +26,7 @@ from hubbub.service.receipt import Receipt
 from hubbub.service.releases import shown
 from hubbub.service.rounds import LONGEST_GAP, MARGIN
 from hubbub.service.store import open_store
-from hubbub.service.store.base import Changes, EraRow, Store
+from hubbub.service.store.base import EraRow, Store, StoreChanges
 from hubbub.service.store.sqlite import SqliteStore
 
 KEYS = Keys(b"k" * 32)
@@ -412,7 +412,7 @@ def test_the_documents_say_what_is_open():
 def test_nothing_is_written_while_nothing_happens():
     store = open_store("sqlite:///:memory:")
     one = collector(exact_collection(), ManualClock(1000.0), store)
-    made: list[Changes] = []
+    made: list[StoreChanges] = []
     one.listeners.append(made.append)
     for second in range(50):
         at(one, 1000.0 + second)

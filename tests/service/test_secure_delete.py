@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.service.store import sqlite
-from hubbub.service.store.base import AskKey, AskRow, Changes, EraRow, Expiry, IdPage, StoreFailed
+from hubbub.service.store.base import AskKey, AskRow, EraRow, Expiry, IdPage, StoreChanges, StoreFailed
 from hubbub.service.store.sqlite import SqliteStore
 
 ERA = EraRow("c" * 32, "q", 5)
@@ -19,9 +19,9 @@ IDS, REPORT, SKETCH, LATER = (word * 50 for word in (b"--ids--", b"--report--", 
 def filled(store: SqliteStore) -> AskKey:
     ask = AskRow("c" * 32, "a" * 32, "q", 5, 5, 1, 0, "{}", 1.5, 2.5, False, False, SKETCH)
     store.commit(
-        Changes(eras=[ERA], asks=[ask], id_pages=[IdPage(*ask.key, 0, 0, IDS)], reports=[(ask.key, 1, REPORT)])
+        StoreChanges(eras=[ERA], asks=[ask], id_pages=[IdPage(*ask.key, 0, 0, IDS)], reports=[(ask.key, 1, REPORT)])
     )
-    store.commit(Changes(sketches={ask.key: LATER}, finals=[ask.key]))
+    store.commit(StoreChanges(sketches={ask.key: LATER}, finals=[ask.key]))
     return ask.key
 
 
@@ -33,10 +33,10 @@ def test_what_is_deleted_is_in_no_file(tmp_path: Path):
     store = SqliteStore(tmp_path / "store.db")
     key = filled(store)
     assert all(found(tmp_path, secret) for secret in (IDS, REPORT, SKETCH, LATER))
-    store.commit(Changes(forgotten=[key]))
+    store.commit(StoreChanges(forgotten=[key]))
     assert not found(tmp_path, IDS)
     assert found(tmp_path, REPORT)
-    store.commit(Changes(expired=[Expiry("c" * 32, "q", 6)]))
+    store.commit(StoreChanges(expired=[Expiry("c" * 32, "q", 6)]))
     assert not any(found(tmp_path, secret) for secret in (IDS, REPORT, SKETCH, LATER))
     store.close()
 
@@ -48,10 +48,10 @@ def test_while_someone_reads_it_waits_for_the_next_commit_after(tmp_path: Path):
     reader = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT COUNT(*) FROM reports").fetchall()
-    store.commit(Changes(expired=[Expiry("c" * 32, "q", 6)]))
+    store.commit(StoreChanges(expired=[Expiry("c" * 32, "q", 6)]))
     assert found(tmp_path, REPORT)
     reader.close()
-    counted = Changes()
+    counted = StoreChanges()
     counted.counts["", "malformed"] += 1
     store.commit(counted)
     assert not any(found(tmp_path, secret) for secret in (IDS, REPORT, SKETCH, LATER))
@@ -59,8 +59,8 @@ def test_while_someone_reads_it_waits_for_the_next_commit_after(tmp_path: Path):
     store.close()
 
 
-def count() -> Changes:
-    changes = Changes()
+def count() -> StoreChanges:
+    changes = StoreChanges()
     changes.counts["", "malformed"] += 1
     return changes
 

@@ -10,7 +10,7 @@ import pytest
 from hubbub import Random
 from hubbub.collection import ManualClock
 from hubbub.core.errors import InvalidValue
-from hubbub.service.frames import Refused
+from hubbub.service.frames import RefusedRequest
 from hubbub.service.limits import SenderLimits
 from hubbub.service.senders import HEADER, Senders, read_secret, signed_sender
 
@@ -64,7 +64,7 @@ def test_the_table_does_not_grow():
     for number in range(1000):
         one.take(one.name(f"10.0.{number % 250}.{number // 250}", []), 1)
         if number % 40 == 0:
-            with pytest.raises(Refused):  # who is active is not forgotten
+            with pytest.raises(RefusedRequest):  # who is active is not forgotten
                 one.take(busy, 1)
     assert len(one) == 50
     clock.advance(2000.0)
@@ -104,14 +104,14 @@ def test_a_batch_leaves_its_sender_in_debt():
     name = one.name("192.0.2.7", [])
     one.take(name, 100)
     one.correct(name, 1000)
-    with pytest.raises(Refused, match="over_sender_quota: more than 10 reports a second") as refused:
+    with pytest.raises(RefusedRequest, match="over_sender_quota: more than 10 reports a second") as refused:
         one.take(name, 1)
     assert refused.value.wait == pytest.approx(100.1)
     clock.advance(105.2)  # a request that was refused costs something too
     one.take(name, 1)
     one.correct(name, -5000)  # a bucket is full at its burst
     one.take(name, 100)
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedRequest):
         one.take(name, 1)
 
 
@@ -120,7 +120,7 @@ def test_who_goes_on_after_many_refusals_is_not_even_listened_to():
     name = one.name("192.0.2.7", [])
     refusals = 0
     while not one.blocked("192.0.2.7"):
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(RefusedRequest):
             one.take(name, 100)
             continue
         refusals += 1

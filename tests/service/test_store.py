@@ -11,7 +11,16 @@ import pytest
 from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import InvalidValue
 from hubbub.service.store import open_store
-from hubbub.service.store.base import AskRow, Changes, CollectionRow, EraRow, IdPage, ReleaseRow, Store, StoreFailed
+from hubbub.service.store.base import (
+    AskRow,
+    CollectionRow,
+    EraRow,
+    IdPage,
+    ReleaseRow,
+    Store,
+    StoreChanges,
+    StoreFailed,
+)
 from hubbub.service.store.sqlite import SqliteStore
 
 Reopen = Callable[[], Store]
@@ -28,8 +37,8 @@ def page(step: int, number: int, ids: bytes, part: int = 0) -> IdPage:
     return IdPage(*ask(step).key, number, part, ids)
 
 
-def filled() -> Changes:
-    changes = Changes(eras=[ERA], asks=[ask(5), ask(6, 2), ask(6, 1)])
+def filled() -> StoreChanges:
+    changes = StoreChanges(eras=[ERA], asks=[ask(5), ask(6, 2), ask(6, 1)])
     changes.collections.append(CollectionRow("c" * 32, "themes", 1, "{}"))
     changes.id_pages += [page(5, 0, b"one"), page(5, 1, b"two"), page(6, 0, b"three")]
     changes.releases.append(ReleaseRow("c" * 32, "q", 5, 9.25, '{"n": 1}', None))
@@ -69,7 +78,7 @@ def test_everything_comes_back(reopen: Reopen):
 def test_counters_add_up(reopen: Reopen):
     store = reopen()
     for _ in range(3):
-        changes = Changes()
+        changes = StoreChanges()
         changes.counts["", "malformed"] += 2
         store.commit(changes)
     assert store.counts() == {("", "malformed"): 6}
@@ -77,8 +86,8 @@ def test_counters_add_up(reopen: Reopen):
 
 def test_many_rows_are_read_in_order(reopen: Reopen):
     store = reopen()
-    store.commit(Changes(eras=[ERA], asks=[ask(step) for step in range(5, 605)]))
-    store.commit(Changes(id_pages=[page(7, number, b"%d" % number) for number in reversed(range(600))]))
+    store.commit(StoreChanges(eras=[ERA], asks=[ask(step) for step in range(5, 605)]))
+    store.commit(StoreChanges(id_pages=[page(7, number, b"%d" % number) for number in reversed(range(600))]))
     assert [row.step for row in store.asks(ERA)] == list(range(5, 605))
     assert list(store.id_pages(ask(7).key)) == [b"%d" % number for number in range(600)]
     assert store.count_id_pages(ask(7).key) == 600
@@ -90,13 +99,13 @@ def test_many_rows_are_read_in_order(reopen: Reopen):
 def test_a_page_of_ids_stands_for_its_parts_and_pages_are_deleted_from_the_end(reopen: Reopen):
     store = reopen()
     store.commit(filled())
-    store.commit(Changes(id_pages=[page(5, 1, b" and more", 3)]))
-    store.commit(Changes(id_pages=[page(5, 1, b" and even more", 12)]))
+    store.commit(StoreChanges(id_pages=[page(5, 1, b" and more", 3)]))
+    store.commit(StoreChanges(id_pages=[page(5, 1, b" and even more", 12)]))
     assert list(store.id_pages(ask(5).key)) == [b"one", b"two", b" and more", b" and even more"]
     assert store.count_id_pages(ask(5).key) == 2
-    store.commit(Changes(id_pages=[page(5, 1, b"two and more"), page(5, 2, b"three")]))
+    store.commit(StoreChanges(id_pages=[page(5, 1, b"two and more"), page(5, 2, b"three")]))
     assert list(store.id_pages(ask(5).key)) == [b"one", b"two and more", b"three"]
-    store.commit(Changes(trimmed=[(ask(5).key, 1)]))
+    store.commit(StoreChanges(trimmed=[(ask(5).key, 1)]))
     assert list(store.id_pages(ask(5).key)) == [b"one"]
     assert list(store.id_pages(ask(6).key)) == [b"three"]
     assert (ask(5).key, False) in store.held()  # not forgotten before all are gone
@@ -105,23 +114,23 @@ def test_a_page_of_ids_stands_for_its_parts_and_pages_are_deleted_from_the_end(r
 def test_a_change_that_fails_leaves_nothing_behind(reopen: Reopen):
     store = reopen()
     store.commit(filled())
-    again = Changes(id_pages=[page(5, 1, b"lost")], asks=[ask(7), ask(5)])  # the second is there already
+    again = StoreChanges(id_pages=[page(5, 1, b"lost")], asks=[ask(7), ask(5)])  # the second is there already
     again.counts["c" * 32, "late"] += 1
     with pytest.raises(StoreFailed):
         store.commit(again)
     assert list(store.id_pages(ask(5).key)) == [b"one", b"two"]
     assert not store.knows("c" * 32, name(7))
     assert store.counts() == {("c" * 32, "late"): 3}
-    store.commit(Changes(id_pages=[page(5, 2, b"kept")]))  # and it goes on
+    store.commit(StoreChanges(id_pages=[page(5, 2, b"kept")]))  # and it goes on
     assert list(store.id_pages(ask(5).key))[-1] == b"kept"
 
 
 def test_a_closed_sketch_never_changes(reopen: Reopen):
     store = reopen()
     store.commit(filled())
-    store.commit(Changes(sketches={ask(5).key: b"later"}))
-    store.commit(Changes(finals=[ask(5).key]))
-    for change in (Changes(sketches={ask(5).key: b"too late"}), Changes(finals=[ask(5).key])):
+    store.commit(StoreChanges(sketches={ask(5).key: b"later"}))
+    store.commit(StoreChanges(finals=[ask(5).key]))
+    for change in (StoreChanges(sketches={ask(5).key: b"too late"}), StoreChanges(finals=[ask(5).key])):
         with pytest.raises(StoreFailed):
             store.commit(change)
     row = next(iter(store.asks(ERA)))
@@ -132,10 +141,10 @@ def test_only_closed_asks_are_forgotten(reopen: Reopen):
     store = reopen()
     store.commit(filled())
     with pytest.raises(StoreFailed):
-        store.commit(Changes(forgotten=[ask(5).key]))
-    store.commit(Changes(finals=[ask(5).key]))
+        store.commit(StoreChanges(forgotten=[ask(5).key]))
+    store.commit(StoreChanges(finals=[ask(5).key]))
     assert sorted(store.held()) == [(ask(5).key, True), (ask(6).key, False), (ask(6, 2).key, False)]
-    store.commit(Changes(forgotten=[ask(5).key]))
+    store.commit(StoreChanges(forgotten=[ask(5).key]))
     assert list(store.id_pages(ask(5).key)) == []
     assert list(store.id_pages(ask(6).key)) == [b"three"]
     assert sorted(store.held()) == [(ask(6).key, False), (ask(6, 2).key, False)]
@@ -147,8 +156,8 @@ def test_a_newer_collector_takes_over_and_the_older_can_change_nothing(reopen: R
     older.commit(filled())
     newer = reopen()
     with pytest.raises(StoreFailed, match="another collector has taken over"):
-        older.commit(Changes(id_pages=[page(5, 2, b"from the older")]))
-    newer.commit(Changes(id_pages=[page(5, 2, b"from the newer")]))
+        older.commit(StoreChanges(id_pages=[page(5, 2, b"from the older")]))
+    newer.commit(StoreChanges(id_pages=[page(5, 2, b"from the newer")]))
     assert list(newer.id_pages(ask(5).key)) == [b"one", b"two", b"from the newer"]
 
 
@@ -186,7 +195,7 @@ def test_nothing_is_acknowledged_that_goes_into_a_file_that_is_gone(tmp_path: Pa
         (tmp_path / "other").replace(path)
     else:
         (path if what == "database" else tmp_path / "store.db-wal").unlink()
-    counted = Changes()
+    counted = StoreChanges()
     counted.counts["", "malformed"] += 2
     with pytest.raises(StoreFailed, match="deleted, moved or replaced"):
         store.commit(counted)
@@ -198,7 +207,7 @@ def test_a_store_behind_a_symbolic_link(tmp_path: Path):
     (tmp_path / "store.db").symlink_to(tmp_path / "real" / "store.db")
     for _ in range(2):
         store = SqliteStore(tmp_path / "store.db")
-        counted = Changes()
+        counted = StoreChanges()
         counted.counts["", "malformed"] += 2
         store.commit(counted)
         store.close()
@@ -220,7 +229,7 @@ def test_a_server_that_is_not_there_is_said_plainly():
 def test_what_came_is_known_to_the_minute_for_a_day(reopen: Reopen):
     store = reopen()
     for minute in (5, 5, 6, 1500):
-        changes = Changes(minute=minute)
+        changes = StoreChanges(minute=minute)
         changes.counts["c" * 32, "accepted"] += 10
         changes.counts["c" * 32, "late"] += 2
         changes.counts["c" * 32, "duplicate"] += 7
@@ -231,4 +240,4 @@ def test_what_came_is_known_to_the_minute_for_a_day(reopen: Reopen):
     store = reopen()
     assert store.rates("c" * 32, 0) == [(1500, 10, 2)]
     assert store.rates("", 1500) == [(1500, 0, 1)]
-    assert not Changes(minute=7)
+    assert not StoreChanges(minute=7)

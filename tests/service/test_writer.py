@@ -17,7 +17,7 @@ from hubbub.service import writer
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
 from hubbub.service.service import Service
-from hubbub.service.store.base import Changes, StoreFailed
+from hubbub.service.store.base import StoreChanges, StoreFailed
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.service.writer import Busy, Stopped
 
@@ -32,9 +32,9 @@ class Slow(SqliteStore):
         self.gate = threading.Event()
         self.gate.set()
         self.broken = False
-        self.made: list[Changes] = []
+        self.made: list[StoreChanges] = []
 
-    def commit(self, changes: Changes) -> Counter[tuple[str, str]]:
+    def commit(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
         self.gate.wait(30)
         if self.broken:
             raise StoreFailed("the disk is full")

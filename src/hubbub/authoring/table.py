@@ -9,17 +9,17 @@ from typing import Any
 from hubbub.core.errors import InvalidValue
 from hubbub.questions.keys import NOTHING
 
-__all__ = ["Table"]
+__all__ = ["TomlTable"]
 
 _MISSING: Any = object()
 _WORDS = {bool: "true or false", str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list"}
 
 
-class Table:
+class TomlTable:
     """Reads keys one by one, and refuses what nobody read.
 
     Example:
-        >>> table = Table({"schedule": {"step": "1h", "lateniss": "5m"}})
+        >>> table = TomlTable({"schedule": {"step": "1h", "lateniss": "5m"}})
         >>> schedule = table.table("schedule")
         >>> schedule.take("step", str)
         '1h'
@@ -38,7 +38,7 @@ class Table:
         """The place of a key.
 
         Example:
-            >>> Table({}, "questions.popular").at("epsilon")
+            >>> TomlTable({}, "questions.popular").at("epsilon")
             'questions.popular.epsilon'
         """
         return f"{self.place}.{key}" if self.place else key
@@ -64,11 +64,11 @@ class Table:
         self._read.add(key)
         return self._given.get(key, default)
 
-    def table(self, key: str, *, optional: bool = False) -> Table:
+    def table(self, key: str, *, optional: bool = False) -> TomlTable:
         """The table of a key."""
-        return Table(self.take(key, dict, {} if optional else _MISSING), self.at(key))
+        return TomlTable(self.take(key, dict, {} if optional else _MISSING), self.at(key))
 
-    def tables(self, key: str) -> Iterator[tuple[str, Table]]:
+    def tables(self, key: str) -> Iterator[tuple[str, TomlTable]]:
         """The tables in the table of a key, by name."""
         outer = self.table(key)
         for name in outer._given:
@@ -84,7 +84,7 @@ class Table:
         """Refuse keys that nobody read.
 
         Example:
-            >>> Table({"colour": 1}, "fields.theme").finish()
+            >>> TomlTable({"colour": 1}, "fields.theme").finish()
             Traceback (most recent call last):
                 ...
             hubbub.core.errors.InvalidValue: fields.theme.colour: got 1; allowed: nothing: there is no such key here

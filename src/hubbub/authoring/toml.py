@@ -10,7 +10,7 @@ from typing import Any, get_origin, get_type_hints
 
 from hubbub.authoring import rewrite
 from hubbub.authoring.check import refuse_unsafe
-from hubbub.authoring.table import Table
+from hubbub.authoring.table import TomlTable
 from hubbub.collection.duration import seconds_of
 from hubbub.collection.locate import at
 from hubbub.collection.spec import Collection
@@ -70,7 +70,7 @@ def read_collection(source: str | Path) -> Collection:
     text = source if isinstance(source, str) and "\n" in source else Path(source).read_text(encoding="utf-8")
     name = "collection" if text is source else str(source)
     try:
-        file = Table(tomllib.loads(text))
+        file = TomlTable(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise InvalidValue(name, "text that is not TOML", str(error)) from None
     rewrite.TOML.refuse_outdated(text, file.raw("format", 1), name)
@@ -117,11 +117,11 @@ def _located(given: dict[str, Any]) -> Collection:
         raise InvalidValue(where, error.value, error.allowed) from None
 
 
-def _duration(table: Table, key: str) -> int:
+def _duration(table: TomlTable, key: str) -> int:
     return seconds_of(table.at(key), table.take(key, str))
 
 
-def _days(schedule: Table) -> int:
+def _days(schedule: TomlTable) -> int:
     text = schedule.take("retention", str, "90d")
     days, rest = divmod(seconds_of(schedule.at("retention"), text), 86400)
     if rest or not days:
@@ -129,7 +129,7 @@ def _days(schedule: Table) -> int:
     return days
 
 
-def _origin(schedule: Table) -> int:
+def _origin(schedule: TomlTable) -> int:
     value = schedule.raw("origin", 0)
     if isinstance(value, datetime):
         if value.tzinfo is None:
@@ -141,14 +141,14 @@ def _origin(schedule: Table) -> int:
     return value
 
 
-def _arc(privacy: Table) -> int:
+def _arc(privacy: TomlTable) -> int:
     share = privacy.take("minimum_arc", float, 0.001)
     if not 1 / CIRCLE <= share <= 1:
         raise InvalidValue(privacy.at("minimum_arc"), share, "a part of the devices, above 0 and at most 1")
     return int(share * CIRCLE)
 
 
-def _budget(privacy: Table) -> Budget:
+def _budget(privacy: TomlTable) -> Budget:
     limits: dict[str, Any] = {}
     for key in ("event", "user"):
         limit = privacy.take(key, float, None)
@@ -165,7 +165,7 @@ def _budget(privacy: Table) -> Budget:
         return Budget.of(**limits)
 
 
-def _field(table: Table) -> Domain:
+def _field(table: TomlTable) -> Domain:
     """A field: its keys are those of the domain's class."""
     kind = table.take("kind", str)
     if kind not in Domain.kinds:
@@ -177,13 +177,13 @@ def _field(table: Table) -> Domain:
         return build(**given)
 
 
-def _value(table: Table, key: str, hint: Any) -> Any:
+def _value(table: TomlTable, key: str, hint: Any) -> Any:
     if hint is Domain:
         return _field(table.table(key))
     return table.take(key, list if get_origin(hint) is tuple else hint)
 
 
-def _question(table: Table) -> Question:
+def _question(table: TomlTable) -> Question:
     kind = table.take("kind", str)
     with at(table.place):
         return Question.make(kind, **table.rest())

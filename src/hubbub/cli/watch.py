@@ -19,7 +19,7 @@ from hubbub.core.errors import InvalidValue
 if TYPE_CHECKING:
     from hubbub.core.random import Random
     from hubbub.demo.watch import Moment, Watch
-    from hubbub.demo.watch_scenes import Scene
+    from hubbub.demo.watch_scenes import WatchScene
 
 __all__ = ["watch"]
 
@@ -33,7 +33,7 @@ def watch(
         typer.Argument(help="A CSV, TSV, JSON lines or Parquet file; a row is a device's value at a step."),
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="200,000 invented devices, with a surge.")] = False,
-    method: Annotated[str, typer.Option("--method", "-m", help="How a window is divided, such as LPA.")] = "LPA",
+    method: Annotated[str, typer.Option("--method", "-m", help="How a window is divided, such as LPU.")] = "LPU",
     epsilon: Annotated[
         float, typer.Option("--epsilon", "-e", help="What a device may spend in any w consecutive steps.")
     ] = 1.0,
@@ -108,7 +108,7 @@ def _scene(
     watched: str | None,
     mean: str | None,
     rng: Random,
-) -> Scene:
+) -> WatchScene:
     from hubbub.demo.stream_file import file_scene
     from hubbub.demo.watch_scenes import demo_scene
 

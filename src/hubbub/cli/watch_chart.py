@@ -12,7 +12,7 @@ from hubbub.cli.output import percent
 
 if TYPE_CHECKING:
     from hubbub.demo.watch import Moment, Watch
-    from hubbub.demo.watch_scenes import Scene
+    from hubbub.demo.watch_scenes import WatchScene
 
 __all__ = ["BAND", "FAINT", "GUTTER", "WHITE", "YELLOW", "chart", "scale", "written"]
 
@@ -100,6 +100,6 @@ def scale(low: float, high: float, rows: int) -> tuple[float, float, float]:
     return bottom, max(math.ceil(high / tick) * tick, bottom + tick), tick
 
 
-def written(scene: Scene) -> Callable[[float], str]:
+def written(scene: WatchScene) -> Callable[[float], str]:
     """How the watched number is written."""
     return percent if scene.share else "{:.4g}".format

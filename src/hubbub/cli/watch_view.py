@@ -36,7 +36,7 @@ def summary(run: Watch) -> list[str]:
         f"{total} releases: {run.published} published, {total - run.published} approximated by what was known.",
         f"Alarm: {_turns(run.changes) or 'never on'}.",
         f"The truth was above {show(run.monitor.above)} {truth}.",
-        f"{run.covered} of {total} intervals (95%) held the truth.",
+        f"{run.covered} of {run.known} intervals (95%) held the truth.",
         f"Sent, both ways: {last.bits / total:.3g} bits a device and step.",
         f"Each of the {run.scene.stream.n:,} devices kept a ledger, and none had to refuse:",
         f"the most that one spent in any {run.w} steps is {run.most_spent:.6g} of epsilon {run.epsilon:g}.",
@@ -69,6 +69,8 @@ def _facts(run: Watch) -> list[Text]:
     rule = f"on once the interval is above {show(monitor.above)}, off once below {show(monitor.below)}"
     estimate = "nothing published yet" if math.isnan(now.value) else f"{show(now.value)}  "
     interval = "" if math.isnan(now.value) else f"{show(now.low)} to {show(now.high)}  "
+    if interval and math.isnan(now.low):
+        interval = "interval unknown  "
     spent = bar(now.spent, run.epsilon, _BAR).ljust(_BAR, "·")
     average = f"{now.spent:.2f} of {run.epsilon:g} in the last {run.w} steps on average, at most {run.most_spent:.4g}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from hubbub.client.documents import Refused
-from hubbub.client.store import IN_FORCE, Document, Store
+from hubbub.client.store import IN_FORCE, DeviceStore, Document
 from hubbub.collection import Collection
 from hubbub.privacy.book import TooManyPromises
 from hubbub.privacy.device_clock import TICKS
@@ -13,7 +13,7 @@ from hubbub.privacy.device_clock import TICKS
 __all__ = ["adopt"]
 
 
-def adopt(store: Store, offered: Collection, document: Document, old: Collection | None) -> None:
+def adopt(store: DeviceStore, offered: Collection, document: Document, old: Collection | None) -> None:
     """Put a version in force. It adds its promises to those that the device keeps, and takes none away.
 
     When a device changes over depends on nothing that it recorded. Answers that wait name the older version, which
@@ -36,7 +36,7 @@ def adopt(store: Store, offered: Collection, document: Document, old: Collection
         >>> from hubbub.core.random import Random
         >>> clock = ManualClock()
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)
+        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
         ...     adopt(store, load_collection(EXAMPLE), Document("", "{}"), None)
         ...     with store.transaction():
         ...         [promise.unit for promise in store.book.promises()]

@@ -11,7 +11,7 @@ import numpy as np
 
 from hubbub.client.admit import run_ends
 from hubbub.client.documents import Published, Refused
-from hubbub.client.store import Kept, Store, frozen_key, read_values, value_bytes
+from hubbub.client.store import DeviceStore, Kept, frozen_key, read_values, value_bytes
 from hubbub.collection import Collection
 from hubbub.collection.terms import ASKS, Terms
 from hubbub.core.errors import DecodeError
@@ -48,7 +48,7 @@ class Answerer:
         >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
         >>> published = Published("popular", replace(next(collection.protocol("popular")), step=2))
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)
+        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
         ...     store.book.clock = store.clock_of(collection)
         ...     with store.transaction():
         ...         len(Answerer(collection, store, Random()).answer(published, 2, b"i" * 16)), store.book.rows.total()
@@ -56,7 +56,7 @@ class Answerer:
         (1, 1000000000000)
     """
 
-    def __init__(self, collection: Collection, store: Store, rng: Random) -> None:
+    def __init__(self, collection: Collection, store: DeviceStore, rng: Random) -> None:
         self._collection, self._store, self._rng = collection, store, rng
 
     def answer(self, published: Published, step: int, report_id: bytes) -> bytes | None:

@@ -14,7 +14,7 @@ from hubbub.client.documents import Documents, trusted_keys
 from hubbub.client.folder import collection_in
 from hubbub.client.respond import Responder
 from hubbub.client.status import ClientStatus, status_of
-from hubbub.client.store import Store
+from hubbub.client.store import DeviceStore
 from hubbub.client.transport import HttpTransport, Transport
 from hubbub.client.upload import Uploader
 from hubbub.collection import Clock, SystemClock
@@ -81,7 +81,7 @@ class Client:
         path, keys = Path(folder), trusted_keys(public_key)
         transport = HttpTransport(server) if isinstance(server, str) else server
         name = collection or collection_in(path) or _only_collection(transport)
-        self._store = Store(path, name, self._rng, self._clock, monotonic)
+        self._store = DeviceStore(path, name, self._rng, self._clock, monotonic)
         self._uploader = Uploader(self._store, transport, self._rng, per_frame=per_frame, jitter=jitter, form=form)
         self._responder = Responder(self._store, self._rng)
         documents = Documents(self._store, transport, keys, name)

@@ -8,7 +8,7 @@ from hubbub.client.admit import open_studies
 from hubbub.client.adopt import adopt, check_version
 from hubbub.client.backoff import Backoff, Delay, uniform
 from hubbub.client.documents import Asks, Documents, Refused
-from hubbub.client.store import Store
+from hubbub.client.store import DeviceStore
 from hubbub.client.transport import Unreachable
 from hubbub.collection import Collection
 from hubbub.core.random import Random
@@ -37,7 +37,7 @@ class Current:
         >>> from hubbub.collection import ManualClock
         >>> clock = ManualClock()
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)
+        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
         ...     documents = Documents(store, HttpTransport("http://localhost:9"), (bytes(32),), "themes")
         ...     current = Current(store, documents, Random(), jitter=0.1)
         ...     current.refresh(clock.now())
@@ -46,7 +46,7 @@ class Current:
         (None, False)
     """
 
-    def __init__(self, store: Store, documents: Documents, rng: Random, *, jitter: float) -> None:
+    def __init__(self, store: DeviceStore, documents: Documents, rng: Random, *, jitter: float) -> None:
         self._store, self._documents, self._rng, self._jitter = store, documents, rng, jitter
         self._backoff = Backoff(rng)
         self._pause: Delay | None = None

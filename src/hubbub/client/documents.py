@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from hubbub.client.store import Document, Store
+from hubbub.client.store import DeviceStore, Document
 from hubbub.client.transport import Response, Transport, Unreachable
 from hubbub.collection import Collection, open_sealed
 from hubbub.collection.formats import ASKS
@@ -107,14 +107,14 @@ class Documents:
         ...         return Response(200, {}, json.dumps(sealed).encode())
         >>> clock = ManualClock()
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)
+        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
         ...     documents = Documents(store, Server(), (keys.public,), "themes")
         ...     documents.fetch_collection()[0].version, documents.collection()
         ...     store.close()
         (1, None)
     """
 
-    def __init__(self, store: Store, transport: Transport, keys: tuple[bytes, ...], name: str) -> None:
+    def __init__(self, store: DeviceStore, transport: Transport, keys: tuple[bytes, ...], name: str) -> None:
         self._store, self._transport, self._keys, self._name = store, transport, keys, name
 
     def collection(self, *, trusted: bool = True) -> Collection | None:

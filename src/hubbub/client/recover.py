@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hubbub.client.folder import FILE, collection_in, set_aside
-from hubbub.client.store import Store
+from hubbub.client.store import DeviceStore
 from hubbub.collection import Clock
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.random import Random
@@ -36,7 +36,7 @@ def recover(
         >>> from hubbub.collection import ManualClock
         >>> clock = ManualClock()
         >>> with tempfile.TemporaryDirectory() as place:
-        ...     Store(Path(place), "themes", Random(), clock, clock.now).close()
+        ...     DeviceStore(Path(place), "themes", Random(), clock, clock.now).close()
         ...     recover(Path(place), clock)
         Traceback (most recent call last):
             ...
@@ -46,7 +46,7 @@ def recover(
     rng = Random()
     if name is not None and (folder / FILE).exists():
         try:
-            Store(folder, name, rng, clock, monotonic).close()
+            DeviceStore(folder, name, rng, clock, monotonic).close()
         except HubbubError:
             pass
         else:
@@ -54,4 +54,4 @@ def recover(
     if name is None:
         raise InvalidValue("folder", str(folder), "the folder of a client")
     set_aside(folder)
-    Store(folder, name, rng, clock, monotonic, lost=True).close()
+    DeviceStore(folder, name, rng, clock, monotonic, lost=True).close()

@@ -8,7 +8,7 @@ from hubbub.client.current import Current
 from hubbub.client.documents import Published, Refused
 from hubbub.client.outbox import Answer
 from hubbub.client.report_sealer import PlainReports, ReportSealer
-from hubbub.client.store import Store
+from hubbub.client.store import DeviceStore
 from hubbub.collection import Collection
 from hubbub.collection.wire import AnswerName
 from hubbub.core.random import Random
@@ -37,13 +37,13 @@ class Responder:
         >>> from hubbub.collection import ManualClock
         >>> clock = ManualClock()
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)
+        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
         ...     Responder(store, Random()).note("popular:0:7:1:0", "budget")  # is that news?
         ...     store.close()
         True
     """
 
-    def __init__(self, store: Store, rng: Random, sealer: ReportSealer | None = None) -> None:
+    def __init__(self, store: DeviceStore, rng: Random, sealer: ReportSealer | None = None) -> None:
         self._store, self._rng, self._sealer = store, rng, sealer or PlainReports()
         self._noted: set[tuple[str, str]] = set()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hubbub.client.documents import Documents
 from hubbub.client.folder import collection_in
-from hubbub.client.store import RECOVERED, Store
+from hubbub.client.store import RECOVERED, DeviceStore
 from hubbub.client.transport import Response, Unreachable
 from hubbub.collection import Clock, Collection, SystemClock
 from hubbub.collection.terms import ASKS
@@ -74,7 +74,7 @@ class ClientStatus:
     recovered: float | None = None
 
 
-def status_of(store: Store, collection: Collection, trouble: str | None = None) -> ClientStatus:
+def status_of(store: DeviceStore, collection: Collection, trouble: str | None = None) -> ClientStatus:
     """The status, from the file.
 
     Example:
@@ -85,7 +85,7 @@ def status_of(store: Store, collection: Collection, trouble: str | None = None) 
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)
+        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
         ...     adopt(store, collection, Document("", "{}"), None)
         ...     status_of(store, collection).event
         ...     store.close()
@@ -137,7 +137,7 @@ def read_status(folder: str | os.PathLike[str], clock: Clock | None = None) -> C
     name = collection_in(path)
     if name is None:
         raise InvalidValue("folder", str(folder), "the folder of a client")
-    store = Store(path, name, Random(), clock or SystemClock(), since_boot)
+    store = DeviceStore(path, name, Random(), clock or SystemClock(), since_boot)
     try:
         collection = Documents(store, _Nowhere(), (), name).collection(trusted=False)
         if collection is None:

@@ -19,7 +19,17 @@ from hubbub.privacy.device_clock import TICKS, DeviceClock
 from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.ledger_store import TABLES, all_spent
 
-__all__ = ["FORMAT", "IN_FORCE", "RECOVERED", "Document", "Kept", "Store", "frozen_key", "read_values", "value_bytes"]
+__all__ = [
+    "FORMAT",
+    "IN_FORCE",
+    "RECOVERED",
+    "DeviceStore",
+    "Document",
+    "Kept",
+    "frozen_key",
+    "read_values",
+    "value_bytes",
+]
 
 IN_FORCE = "in force"
 """The note of the version that the device answers by."""
@@ -37,7 +47,7 @@ def _from_4(run: Run) -> None:
 
 
 FORMAT = Format("client", VERSION, {2: (f"CREATE TABLE IF NOT EXISTS {_FOLLOWING}",), 3: (), 4: _from_4})
-"""Versions of the folder. From 3, which had ledgers in files of their own, `Store` migrates: it knows the folder."""
+"""Versions of the folder. From 3, which had ledgers in files of their own, `DeviceStore` migrates."""
 
 STATES = (
     "CREATE TABLE states (key TEXT PRIMARY KEY, stream TEXT NOT NULL, state BLOB NOT NULL, "
@@ -67,7 +77,7 @@ class Kept(NamedTuple):
     enrolment: bytes | None = None
 
 
-class Store:
+class DeviceStore:
     """One file in the client's folder, shared by its processes. Everything that belongs together is one transaction.
 
     Parameters
@@ -88,7 +98,7 @@ class Store:
         >>> from hubbub.collection import ManualClock
         >>> clock = ManualClock()
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)
+        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
         ...     with store.transaction():
         ...         store.record("theme", 12.0, 1)
         ...         store.recorded("theme")

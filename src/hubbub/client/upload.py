@@ -8,7 +8,7 @@ from typing import Any
 
 from hubbub.client.backoff import Backoff, Delay, uniform
 from hubbub.client.outbox import Answer
-from hubbub.client.store import Store
+from hubbub.client.store import DeviceStore
 from hubbub.client.transport import Response, Transport, Unreachable
 from hubbub.collection import Collection
 from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE, AnswerName, Entry, encode_upload, encode_upload_json
@@ -45,7 +45,7 @@ class Uploader:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = Store(Path(folder), "themes", Random(), clock, clock.now)
+        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
         ...     server = HttpTransport("http://localhost:9")
         ...     uploader = Uploader(store, server, Random(), per_frame=1, jitter=0.1, form="msgpack")
         ...     uploader.upload(collection, [], clock.now())
@@ -54,7 +54,7 @@ class Uploader:
     """
 
     def __init__(
-        self, store: Store, transport: Transport, rng: Random, *, per_frame: int, jitter: float, form: str
+        self, store: DeviceStore, transport: Transport, rng: Random, *, per_frame: int, jitter: float, form: str
     ) -> None:
         if isinstance(per_frame, bool) or not isinstance(per_frame, int) or per_frame < 1:
             raise InvalidValue("per_frame", per_frame, "an integer of at least 1")

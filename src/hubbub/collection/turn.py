@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hubbub.core.estimate import Estimate
 from hubbub.core.spec import spec_id
 from hubbub.protocols.ask import Ask, Count, Heard
 from hubbub.protocols.cohort import CIRCLE, Arc
@@ -49,9 +50,14 @@ def turned(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Prot
             said = [_turned(ask, start) for ask in said]
         elif isinstance(said, Count):
             said = replace(said, of=_turned(said.of, start))
-        elif labels is not None and len(labels) == len(said.estimate) and said.estimate.labels is None:
-            said = said.with_main(replace(said.estimate, labels=labels))
+        elif labels is not None:
+            said = replace(said, estimates={name: _named(one, labels) for name, one in said.estimates.items()})
         reply = yield said
+
+
+def _named(estimate: Estimate, labels: tuple[str, ...]) -> Estimate:
+    fits = estimate.labels is None and len(labels) == len(estimate)
+    return replace(estimate, labels=labels) if fits else estimate
 
 
 def _turned(ask: Ask, start: int) -> Ask:

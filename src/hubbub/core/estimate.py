@@ -49,6 +49,9 @@ class Estimate:
         Of a mean, or of each of several, the variance of the values among the people, where the reports tell it.
     bounds
         The least and the most that a value can be, where that is known; of shares it need not be said. See `possible`.
+    centre
+        Where `value` is smoothed over time, the unbiased estimate that `variance` and `noise` are of: intervals lie
+        around it, and are drawn out to hold `value` too.
 
     Example:
         >>> estimate = Estimate(value=[0.5, 0.3, 0.2], variance=[1e-4] * 3, n=1000)
@@ -68,9 +71,10 @@ class Estimate:
     noise: Noise | None = field(default=None, repr=False)
     spread: float | Floats | None = None
     bounds: tuple[float, float] | None = None
+    centre: Floats | None = None
 
     def __post_init__(self) -> None:
-        for name in ("value", "variance"):
+        for name in ("value", "variance", "centre") if self.centre is not None else ("value", "variance"):
             array = np.atleast_1d(np.array(getattr(self, name), dtype=np.float64))
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -79,6 +83,8 @@ class Estimate:
             self.spread.flags.writeable = False
         if self.value.shape != self.variance.shape:
             raise InvalidValue("variance", self.variance.shape, f"the shape of value, {self.value.shape}")
+        if self.centre is not None and self.centre.shape != self.value.shape:
+            raise InvalidValue("centre", self.centre.shape, f"the shape of value, {self.value.shape}")
         if self.labels is not None and len(self.labels) != len(self.value):
             raise InvalidValue("labels", len(self.labels), f"{len(self.value)} names, one a value")
         if self.bounds is not None:
@@ -105,18 +111,27 @@ class Estimate:
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Normal intervals that hold the truth with probability `level`, one value at a time.
 
-        They are not cut at 0 or 1: an interval that reaches below 0 says "not distinguishable from 0". What people are
-        shown is cut (`possible`).
+        They are not cut at 0 or 1: an interval that reaches below 0 says "not distinguishable from 0". Where the value
+        is smoothed they lie around `centre`, and hold the truth at least that often, whatever the truth did. Where
+        nothing is known they are infinite. What people are shown is cut
+        (`possible`).
 
         Example:
             >>> low, high = Estimate(value=[0.0], variance=[1.0], n=10).interval(0.9)
             >>> round(float(high[0]), 3)
             1.645
+            >>> [end.tolist() for end in Estimate(value=[0.0], variance=[0.0], n=10, centre=[1.0]).interval()]
+            [[0.0], [1.0]]
         """
         if not 0 < level < 1:
             raise InvalidValue("level", level, "a probability between 0 and 1")
         reach = NormalDist().inv_cdf(0.5 + level / 2) * self.stderr
-        return self.value - reach, self.value + reach
+        middle = self._middle
+        return np.minimum(self.value, middle - reach), np.maximum(self.value, middle + reach)
+
+    @property
+    def _middle(self) -> Floats:
+        return self.value if self.centre is None else self.centre
 
     def possible(self, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
         """The values and their intervals, cut to what is possible: what to show to people.
@@ -172,13 +187,14 @@ class Estimate:
         finite = np.where(known, self.variance, 0.0)
         variance = rows**2 @ finite
         if self.noise is not None and self.noise.knows_pairs:
-            variance = variance + self.noise.cross_terms(self.value, rows)
+            variance = variance + self.noise.cross_terms(self._middle, rows)
         else:
             several = (rows != 0).sum(axis=1) > 1
             variance = np.where(several, (np.abs(rows) @ np.sqrt(finite)) ** 2, variance)
         variance[(rows[:, ~known] != 0).any(axis=1)] = np.inf  # nothing is known of one of the values
         variance = np.maximum(variance, 0.0)
-        return Estimate(value, variance, self.n, self.bias, self.kind, bounds=self._bounds_of(rows))
+        centre = None if self.centre is None else rows @ self.centre
+        return Estimate(value, variance, self.n, self.bias, self.kind, bounds=self._bounds_of(rows), centre=centre)
 
     def _bounds_of(self, rows: Floats) -> tuple[float, float] | None:
         """What all the weighted sums lie between."""

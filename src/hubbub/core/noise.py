@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +82,16 @@ class Noise:
             [0.00125]
         """
         return replace(self, sampling=(1 - n / size) / max(n, 1))
+
+    @staticmethod
+    def of_sum(parts: Iterable[tuple[float, Noise]]) -> Noise:
+        """The moments of a weighted sum of independent estimates of the same shares: the form is kept.
+
+        Example:
+            >>> Noise.of_sum([(0.5, Noise(1.0, 0.0)), (0.5, Noise(1.0, 0.0))]).floor
+            0.5
+        """
+        return Noise(*np.sum([weight**2 * np.array(astuple(noise)) for weight, noise in parts], axis=0).tolist())
 
     def centred(self, size: int, total: float) -> Noise:
         """The moments after subtracting the mean of `size` shares that sum to `total`: the form is kept.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, overload
 
-__all__ = ["LEVEL", "Answer", "Standing", "Value", "Values"]
+__all__ = ["LEVEL", "AnswerCard", "Standing", "Value", "Values"]
 
 LEVEL = 0.95
 """How often intervals hold the truth."""
@@ -58,6 +58,8 @@ class Values(Sequence[Value]):
         A name, an estimate and its variance for each; None where it is not known.
     signed
         Whether they may be below zero.
+    centre
+        Around what their intervals lie, where that is not the values (see `hubbub.Estimate`).
 
     Example:
         >>> [round(end, 3) for end in Values(["a"], [0.5], [0.01])[0][2:5]]
@@ -68,6 +70,7 @@ class Values(Sequence[Value]):
     value: Sequence[float | None] = ()
     variance: Sequence[float | None] = ()
     signed: bool = False
+    centre: Sequence[float | None] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -85,11 +88,13 @@ class Values(Sequence[Value]):
         if value is None or variance is None:
             return Value(code, self.labels[code], value, None, None, self.signed)
         reach = _REACH * math.sqrt(max(variance, 0.0))
-        return Value(code, self.labels[code], value, value - reach, value + reach, self.signed)
+        middle = value if self.centre is None else self.centre[code] or 0.0
+        low, high = min(value, middle - reach), max(value, middle + reach)
+        return Value(code, self.labels[code], value, low, high, self.signed)
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerCard:
     """A release. Where it is withheld, it has no values.
 
     Parameters
@@ -108,6 +113,8 @@ class Answer:
         Why nobody may see it.
     lost
         Of a stream of changes: how many reports were due, how many came, and how far the rest may draw each value.
+    smoothed
+        Whether the values are smoothed over time; the intervals are still those of the step's own reports.
     """
 
     question: str
@@ -122,27 +129,36 @@ class Answer:
     spent: float | None = None
     withheld: str | None = None
     lost: Mapping[str, Any] | None = None
+    smoothed: bool = False
 
     @staticmethod
-    def of(stored: Mapping[str, Any], *, question: str, step: int, time: float, withheld: str | None) -> Answer:
+    def of(stored: Mapping[str, Any], *, question: str, step: int, time: float, withheld: str | None) -> AnswerCard:
         """From what is stored of a release.
 
         Example:
             >>> stored = {"n": 100, "bias": "none", "kind": "share", "published": True, "spent": 1.0,
             ...     "population": 100.0, "labels": ["a", "b"], "value": [0.9, 0.1], "variance": [0.01, 0.01]}
-            >>> answer = Answer.of(stored, question="q", step=7, time=0.0, withheld=None)
+            >>> answer = AnswerCard.of(stored, question="q", step=7, time=0.0, withheld=None)
             >>> [(value.label, value.standing) for value in answer.ranked()]
             [('a', 'clear'), ('b', 'zero')]
-            >>> len(Answer.of(stored, question="q", step=7, time=0.0, withheld="too few").values)
+            >>> len(AnswerCard.of(stored, question="q", step=7, time=0.0, withheld="too few").values)
             0
         """
         if withheld is None and not stored["value"] and "stopped" in stored:
             withheld = f"stopped: {stored['stopped']}"
         labels, signed = stored["labels"] or list(map(str, range(len(stored["value"])))), stored["kind"] != "share"
-        values = Values() if withheld is not None else Values(labels, stored["value"], stored["variance"], signed)
+        told = labels, stored["value"], stored["variance"], signed, stored.get("centre")
+        values = Values() if withheld is not None else Values(*told)
         plain = {name: stored[name] for name in ("n", "kind", "bias", "published", "population", "spent")}
-        return Answer(
-            question=question, step=step, time=time, values=values, withheld=withheld, lost=stored.get("lost"), **plain
+        return AnswerCard(
+            question=question,
+            step=step,
+            time=time,
+            values=values,
+            withheld=withheld,
+            lost=stored.get("lost"),
+            smoothed="centre" in stored,
+            **plain,
         )
 
     def ranked(self) -> list[Value]:

@@ -8,11 +8,11 @@ from msgspec import json
 from starlette.routing import BaseRoute
 
 from hubbub.collection import Collection
-from hubbub.dashboard.answer import Answer
+from hubbub.dashboard.answer import AnswerCard
 from hubbub.dashboard.clock_notice import clock_notice
 from hubbub.dashboard.meter import Meter
 from hubbub.dashboard.pages import routes
-from hubbub.dashboard.reader import Ingest, OpenAsk
+from hubbub.dashboard.reader import Ingest, OpenAskCount
 from hubbub.service.auth import Tokens
 from hubbub.service.service import Service
 from hubbub.service.store.base import RateRow
@@ -59,11 +59,11 @@ class ServiceReader:
         """What is served."""
         return list(self._collector.collections.values())
 
-    def releases(self, collection: str, question: str, limit: int) -> list[Answer]:
+    def releases(self, collection: str, question: str, limit: int) -> list[AnswerCard]:
         """The latest releases of a question, oldest first."""
         rows = self._collector.releases(collection, question, first=0, last=_FARTHEST, most=limit)
         return [
-            Answer.of(
+            AnswerCard.of(
                 json.decode(row.payload), question=row.question, step=row.step, time=row.time, withheld=row.withheld
             )
             for row in rows
@@ -80,7 +80,7 @@ class ServiceReader:
         # A copy at once: the collector's own thread opens and closes windows meanwhile.
         windows = list(self._collector.board.asks.values())
         asks = [
-            OpenAsk(
+            OpenAskCount(
                 question=window.question,
                 step=window.ask.step,
                 share=window.ask.cohort.share,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hubbub.dashboard.answer import LEVEL, Answer, Value
+from hubbub.dashboard.answer import LEVEL, AnswerCard, Value
 from hubbub.dashboard.markup import Child, Html, el
 from hubbub.dashboard.words import Scale, count
 
@@ -34,12 +34,12 @@ class BarTable:
         Where the name of a value leads, and the code of the one that is shown there now.
 
     Example:
-        >>> answer = Answer("q", 1, 0.0, 9, (Value(0, "<b>", 0.5, 0.1, 0.9),))
+        >>> answer = AnswerCard("q", 1, 0.0, 9, (Value(0, "<b>", 0.5, 0.1, 0.9),))
         >>> "&lt;b&gt;" in BarTable(answer, "q").table(answer.values, "All")
         True
     """
 
-    answer: Answer
+    answer: AnswerCard
     name: str
     link: Callable[[Value], str] | None = None
     chosen: int | None = None
@@ -94,7 +94,7 @@ def ranked_bars(bars: BarTable, *, most: int) -> Html:
 
     Example:
         >>> values = (Value(0, "a", 0.5, 0.1, 0.9), Value(1, "b", 0.1, -0.3, 0.5))
-        >>> answer = Answer("q", 1, 0.0, 9, values)
+        >>> answer = AnswerCard("q", 1, 0.0, 9, values)
         >>> "1 value not distinguishable from zero" in ranked_bars(BarTable(answer, "q"), most=5)
         True
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hubbub.dashboard.answer import Answer, Value
+from hubbub.dashboard.answer import AnswerCard, Value
 from hubbub.dashboard.axis import ticks
 from hubbub.dashboard.bars import MOST_ROWS, BarTable, fold
 from hubbub.dashboard.markup import Child, Html, el, join
@@ -22,7 +22,7 @@ def ordered_bars(bars: BarTable) -> Html:
 
     Example:
         >>> values = tuple(Value(code, str(code), 0.05, 0.01, 0.09) for code in range(20))
-        >>> answer = Answer("q", 1, 0.0, 9, values)
+        >>> answer = AnswerCard("q", 1, 0.0, 9, values)
         >>> 'role="img"' in ordered_bars(BarTable(answer, "q"))
         True
     """
@@ -38,7 +38,7 @@ def ordered_bars(bars: BarTable) -> Html:
     return el("figure", _columns(bars.answer), notes, fold(f"{bars.name}-all", "As a table", table), class_="columns")
 
 
-def _columns(answer: Answer) -> Html:
+def _columns(answer: AnswerCard) -> Html:
     ends = [end for one in answer.values for end in (one.low, one.value, one.high) if end is not None]
     marks = ticks(min([0.0, *ends]), max([0.0, *ends]))
     scale = Scale.of_answer(answer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hubbub.dashboard.answer import Answer, Value
+from hubbub.dashboard.answer import AnswerCard, Value
 from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.words import Scale, count
 
@@ -16,12 +16,12 @@ _BIAS = {
 }
 
 
-def headline(answer: Answer) -> Html:
+def headline(answer: AnswerCard) -> Html:
     """The main thing.
 
     Example:
         >>> def answer(*values):
-        ...     return Answer("q", 1, 0.0, 9, values)
+        ...     return AnswerCard("q", 1, 0.0, 9, values)
         >>> a, b, c = Value(0, "a", 0.6, 0.5, 0.7), Value(1, "b", 0.3, 0.2, 0.4), Value(2, "c", 0.25, 0.15, 0.35)
         >>> headline(answer(a, b))
         '<bdi>a</bdi> is the most common: <strong>60%</strong> ± 10.'
@@ -29,7 +29,7 @@ def headline(answer: Answer) -> Html:
         '<bdi>b</bdi> or <bdi>c</bdi> is the most common; which of them cannot be told yet.'
         >>> headline(answer(Value(0, "a", 0.6, -0.1, 1.3)))
         'No value can be told from zero yet: too few reports for so many values.'
-        >>> headline(Answer("q", 1, 0.0, 9, (a, b), kind="quantity"))
+        >>> headline(AnswerCard("q", 1, 0.0, 9, (a, b), kind="quantity"))
         '<bdi>a</bdi> is the highest: <strong>0.60</strong> ± 0.10.'
     """
     if answer.withheld is not None:
@@ -71,13 +71,15 @@ def _highest(ranked: list[Value], scale: Scale) -> Html:
     return join(_listed([_name(one) for one in first], last=" or "), " is the highest; which cannot be told yet.")
 
 
-def bias_text(bias: str) -> str:
+def bias_text(bias: str, *, smoothed: bool = False) -> str:
     """What a kind of bias means.
 
     Example:
         >>> bias_text("none")
         'none: right on average'
     """
+    if smoothed:
+        return "possible: smoothed over time; the intervals are of this step's own reports alone, and hold"
     return _BIAS.get(bias, bias)
 
 

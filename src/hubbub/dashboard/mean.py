@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from hubbub.dashboard.answer import Answer
+from hubbub.dashboard.answer import AnswerCard
 from hubbub.dashboard.markup import Child, Html, el
 from hubbub.dashboard.words import Scale
 
 __all__ = ["mean_figure"]
 
 
-def mean_figure(answer: Answer, low: float, high: float) -> Html:
+def mean_figure(answer: AnswerCard, low: float, high: float) -> Html:
     """The number, and where it lies.
 
     Example:
         >>> from hubbub.dashboard.answer import Value
         >>> one = Value(0, "age", 40.0, 38.0, 42.0)
-        >>> answer = Answer("q", 1, 0.0, 9, (one,), kind="quantity")
+        >>> answer = AnswerCard("q", 1, 0.0, 9, (one,), kind="quantity")
         >>> 'aria-label="40.0 ± 2.0, on a range from 0 to 100"' in mean_figure(answer, 0.0, 100.0)
         True
     """

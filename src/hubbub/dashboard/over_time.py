@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hubbub.collection import Collection
-from hubbub.dashboard.answer import LEVEL, Answer, Value
+from hubbub.dashboard.answer import LEVEL, AnswerCard, Value
 from hubbub.dashboard.band import Point, band, curve, span_of
 from hubbub.dashboard.markup import Html, el
 from hubbub.dashboard.words import Scale, count, step_time
@@ -15,7 +15,7 @@ __all__ = ["at_a_glance", "chosen_code", "latest", "over_time"]
 _GLANCES = 6
 
 
-def over_time(collection: Collection, name: str, answers: Sequence[Answer], code: int | None) -> Html | None:
+def over_time(collection: Collection, name: str, answers: Sequence[AnswerCard], code: int | None) -> Html | None:
     """One value, step by step; None while there is nothing to compare."""
     points = points_of(collection, answers, code)
     shown = latest(answers)
@@ -38,7 +38,7 @@ def over_time(collection: Collection, name: str, answers: Sequence[Answer], code
 
 
 def at_a_glance(
-    collection: Collection, name: str, answers: Sequence[Answer], code: int | None, link: Callable[[Value], str]
+    collection: Collection, name: str, answers: Sequence[AnswerCard], code: int | None, link: Callable[[Value], str]
 ) -> Html | None:
     """The values that are largest now, each in a small drawing, all on one scale."""
     shown = latest(answers)
@@ -74,13 +74,13 @@ def at_a_glance(
     )
 
 
-def points_of(collection: Collection, answers: Sequence[Answer], code: int | None) -> list[Point]:
+def points_of(collection: Collection, answers: Sequence[AnswerCard], code: int | None) -> list[Point]:
     """A value of each release; those with reports of their own are marked, if there are others."""
     stand_ins = any(not answer.published for answer in answers)
     return [_point(collection, answer, code, mark=stand_ins) for answer in answers]
 
 
-def latest(answers: Sequence[Answer]) -> Answer | None:
+def latest(answers: Sequence[AnswerCard]) -> AnswerCard | None:
     """The latest release that is not withheld.
 
     Example:
@@ -90,12 +90,12 @@ def latest(answers: Sequence[Answer]) -> Answer | None:
     return next((answer for answer in reversed(answers) if answer.values), None)
 
 
-def chosen_code(answers: Sequence[Answer], wanted: int | None) -> int | None:
+def chosen_code(answers: Sequence[AnswerCard], wanted: int | None) -> int | None:
     """The value to show in full: the wanted one if there is such a one, else the largest.
 
     Example:
         >>> values = (Value(0, "a", 0.1, 0.0, 0.2), Value(1, "b", 0.5, 0.4, 0.6))
-        >>> answers = [Answer("q", 1, 0.0, 9, values)]
+        >>> answers = [AnswerCard("q", 1, 0.0, 9, values)]
         >>> chosen_code(answers, None), chosen_code(answers, 0), chosen_code(answers, 7)
         (1, 0, 1)
     """
@@ -105,7 +105,7 @@ def chosen_code(answers: Sequence[Answer], wanted: int | None) -> int | None:
     return wanted if wanted is not None and 0 <= wanted < len(shown.values) else shown.ranked()[0].code
 
 
-def _point(collection: Collection, answer: Answer, code: int | None, *, mark: bool) -> Point:
+def _point(collection: Collection, answer: AnswerCard, code: int | None, *, mark: bool) -> Point:
     when, time = step_time(collection, answer.step), float(collection.opens(answer.step))
     if code is None or code >= len(answer.values):
         return Point(time, when, None, note=f"withheld: {answer.withheld}" if answer.withheld else "")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hubbub.collection import Collection
-from hubbub.dashboard.answer import Answer
+from hubbub.dashboard.answer import AnswerCard
 
-__all__ = ["Ingest", "Interval", "OpenAsk", "Reader"]
+__all__ = ["Ingest", "Interval", "OpenAskCount", "Reader"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class OpenAsk:
+class OpenAskCount:
     """An ask that devices may answer now: of which share of them, how many have, and until when."""
 
     question: str
@@ -52,7 +52,7 @@ class Ingest:
 
     outcomes: Mapping[str, int]
     rates: Sequence[Interval] = ()
-    asks: Sequence[OpenAsk] = ()
+    asks: Sequence[OpenAskCount] = ()
     nobodys: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -67,7 +67,7 @@ class Reader(Protocol):
         """What is served."""
         ...
 
-    def releases(self, collection: str, question: str, limit: int) -> list[Answer]:
+    def releases(self, collection: str, question: str, limit: int) -> list[AnswerCard]:
         """The latest releases of a question, oldest first."""
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hubbub.collection import Collection
-from hubbub.dashboard.answer import Answer, Value
+from hubbub.dashboard.answer import AnswerCard, Value
 from hubbub.dashboard.bars import MOST_ROWS, BarTable, ranked_bars
 from hubbub.dashboard.columns import ordered_bars
 from hubbub.dashboard.facts import facts, numbered
@@ -14,7 +14,7 @@ from hubbub.dashboard.layout import path_to
 from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.mean import mean_figure
 from hubbub.dashboard.over_time import at_a_glance, chosen_code, latest, over_time
-from hubbub.dashboard.reader import OpenAsk, Reader
+from hubbub.dashboard.reader import OpenAskCount, Reader
 from hubbub.dashboard.together import together
 from hubbub.dashboard.words import count, nearly, part, step_time
 from hubbub.questions import Shape
@@ -39,7 +39,7 @@ def results_page(reader: Reader, collection: Collection) -> Html:
     return join(_section(reader, collection, name, asks) for name in collection.questions)
 
 
-def _section(reader: Reader, collection: Collection, name: str, asks: Sequence[OpenAsk]) -> Html:
+def _section(reader: Reader, collection: Collection, name: str, asks: Sequence[OpenAskCount]) -> Html:
     question = collection.questions[name]
     moves = _shape(collection, name).over_time
     answers = reader.releases(collection.name, name, _history(collection, name, _MOST_READ if moves else _MOST_ADDED))
@@ -94,7 +94,7 @@ def _beside(charts: Child, about: Child, label: str) -> Html:
     return el("div", el("div", charts, class_="charts"), el("aside", about, aria_label=label), class_="beside")
 
 
-def _said(answers: Sequence[Answer]) -> Html:
+def _said(answers: Sequence[AnswerCard]) -> Html:
     if not answers:
         return el("p", "Nothing is released yet.", class_="said")
     said: list[Child] = [headline(answers[-1])]
@@ -110,7 +110,7 @@ def _link(collection: Collection, name: str) -> Callable[[Value], str]:
 def _values(
     collection: Collection,
     name: str,
-    answer: Answer | None,
+    answer: AnswerCard | None,
     *,
     most: int,
     chosen: int | None = None,
@@ -125,7 +125,7 @@ def _values(
     return ordered_bars(bars) if shape.form == "distribution" else ranked_bars(bars, most=most)
 
 
-def _together(collection: Collection, name: str, answers: Sequence[Answer]) -> Html | None:
+def _together(collection: Collection, name: str, answers: Sequence[AnswerCard]) -> Html | None:
     """Of a question that asks everyone anew in every step: its steps as one."""
     answer = together(answers) if _shape(collection, name).adds_up else None
     if answer is None:
@@ -146,7 +146,7 @@ def _together(collection: Collection, name: str, answers: Sequence[Answer]) -> H
     )
 
 
-def _facts(collection: Collection, answers: Sequence[Answer]) -> Html | None:
+def _facts(collection: Collection, answers: Sequence[AnswerCard]) -> Html | None:
     answer = latest(answers) or (answers[-1] if answers else None)
     if answer is None:
         return None
@@ -158,12 +158,12 @@ def _facts(collection: Collection, answers: Sequence[Answer]) -> Html | None:
             ("Came in time", None if answer.lost is None else _came(answer)),
             ("Devices", f"{count(answer.population)} or so" if answer.population and not everyone else None),
             ("Made from", None if answer.published else "what was known before, carried on"),
-            ("Bias", bias_text(answer.bias)),
+            ("Bias", bias_text(answer.bias, smoothed=answer.smoothed)),
         ]
     )
 
 
-def _came(answer: Answer) -> str:
+def _came(answer: AnswerCard) -> str:
     """How many of the reports that were due came, and what the others may have done."""
     assert answer.lost is not None
     due, came = answer.lost["due"], answer.lost["came"]
@@ -174,7 +174,7 @@ def _came(answer: Answer) -> str:
     return f"{said}: what was lost may have drawn shares by up to {part(max(known))} toward what they were"
 
 
-def _asking(name: str, asks: Sequence[OpenAsk], now: float) -> Html:
+def _asking(name: str, asks: Sequence[OpenAskCount], now: float) -> Html:
     """What is asked at this moment."""
     given = []
     for ask in asks:

@@ -6,19 +6,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hubbub.dashboard.answer import Answer, Value
+from hubbub.dashboard.answer import AnswerCard, Value
 
 __all__ = ["together"]
 
 
-def together(answers: Sequence[Answer]) -> Answer | None:
+def together(answers: Sequence[AnswerCard]) -> AnswerCard | None:
     """The mean of the shares in the steps that are not withheld, as an answer of the last; None with fewer than two.
 
     Its interval is that of releases with randomness of their own: of a question that asks everyone anew in every step,
     and of no other. The truth that it holds is the mean of these steps'.
 
     Example:
-        >>> answers = [Answer("q", t, 0.0, 9, (Value(0, "a", t / 4, t / 4 - 0.1, t / 4 + 0.1),)) for t in (1, 2)]
+        >>> answers = [AnswerCard("q", t, 0.0, 9, (Value(0, "a", t / 4, t / 4 - 0.1, t / 4 + 0.1),)) for t in (1, 2)]
         >>> both = together(answers)
         >>> both.n, both.values[0].value, round(both.values[0].reach, 4)
         (18, 0.375, 0.0707)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hubbub.collection import Collection
-from hubbub.dashboard.answer import Answer
+from hubbub.dashboard.answer import AnswerCard
 from hubbub.dashboard.markup import Html, el
 
 __all__ = ["Scale", "ago", "count", "moment", "nearly", "part", "step_time"]
@@ -43,7 +43,7 @@ class Scale:
         return Scale(kind, min(max(1 - math.floor(math.log10(typical)), 0), _MOST_DECIMALS))
 
     @staticmethod
-    def of_answer(answer: Answer) -> Scale:
+    def of_answer(answer: AnswerCard) -> Scale:
         """That of a release."""
         return Scale.of(answer.kind, reaches=(one.reach for one in answer.values if one.reach is not None))
 

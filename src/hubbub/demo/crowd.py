@@ -27,7 +27,7 @@ from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.simulate.collect import collect
 
-__all__ = ["Client", "Crowd", "Demo", "Other", "compare", "demo", "emoji_crowd", "zipf_crowd"]
+__all__ = ["Crowd", "CrowdSender", "Demo", "Other", "compare", "demo", "emoji_crowd", "zipf_crowd"]
 
 SINGLES = 5
 SHARDS = 8
@@ -107,7 +107,7 @@ def zipf_crowd(n: int | None, rng: Random) -> Crowd:
 
 
 @dataclass(frozen=True)
-class Client:
+class CrowdSender:
     """One device: what its owner holds, what it sent, and what that tells.
 
     `before` and `after` are the belief in what the owner holds of an observer who held all values equally likely,
@@ -140,7 +140,7 @@ class Demo:
 
     crowd: Crowd
     mechanism: FrequencyOracle
-    clients: tuple[Client, ...]
+    clients: tuple[CrowdSender, ...]
     shards: tuple[Sketch, ...]
     merged: Sketch
     digests: dict[str, str]
@@ -267,7 +267,7 @@ def _other(mechanism: Mechanism, crowd: Crowd, estimate: Estimate, most: int) ->
     )
 
 
-def _singles(crowd: Crowd, mechanism: FrequencyOracle, rng: Random) -> tuple[tuple[Client, ...], Sketch]:
+def _singles(crowd: Crowd, mechanism: FrequencyOracle, rng: Random) -> tuple[tuple[CrowdSender, ...], Sketch]:
     clients, sketch = [], mechanism.empty()
     for person, holds in enumerate(crowd.values(0, SINGLES)):
         report = mechanism.randomize([holds], rng.child("client", person))
@@ -275,7 +275,7 @@ def _singles(crowd: Crowd, mechanism: FrequencyOracle, rng: Random) -> tuple[tup
         sent = b"".join(column.tobytes() for column in (*report.public.values(), *report.private.values()))
         likelihood = np.exp(mechanism.log_prob(report, crowd.labels)[0])
         after = float(likelihood[crowd.codes[person]] / likelihood.sum())
-        clients.append(Client(holds, sent, 1 / len(crowd.labels), after))
+        clients.append(CrowdSender(holds, sent, 1 / len(crowd.labels), after))
     return tuple(clients), sketch
 
 

@@ -26,7 +26,7 @@ from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.demo.scenes import Scene, scenes
 
-__all__ = ["Live", "Look", "Seen", "Stopped", "covered"]
+__all__ = ["CollectorStopped", "Live", "Look", "Seen", "covered"]
 
 _FEWEST, _MOST = 50, 1_000_000
 _NO_FAULT = ("accepted", "duplicate", "cover")
@@ -34,7 +34,7 @@ _PATIENCE = 30.0
 _START_SECONDS = 4
 
 
-class Stopped(HubbubError):
+class CollectorStopped(HubbubError):
     """A process of the demonstration ended by itself."""
 
 
@@ -181,11 +181,13 @@ class Live:
         return (self._folder / "keys" / "admin.token").read_text(encoding="ascii").strip()
 
     def check(self) -> None:
-        """Raise `Stopped` if a process has ended."""
+        """Raise `CollectorStopped` if a process has ended."""
         for name, process, log in self._running:
             if process.poll() is not None:
                 lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-                raise Stopped(f"the {name} ended with {process.returncode}: {lines[-1] if lines else 'no word'}")
+                raise CollectorStopped(
+                    f"the {name} ended with {process.returncode}: {lines[-1] if lines else 'no word'}"
+                )
 
     def look(self) -> Look:
         """See what the collector's routes tell."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
-from hubbub.demo.watch_scenes import Scene, Stepwise
+from hubbub.demo.watch_scenes import Stepwise, WatchScene
 from hubbub.protocols.window import Frequencies, Means, Statistic
 from hubbub.simulate.columns import MISSING, CodedColumn, number_of, one_of, read_column
 from hubbub.simulate.event_stream import NONE
@@ -28,7 +28,7 @@ def file_scene(
     value: str = "value",
     watch: str | None = None,
     mean: tuple[float, float] | None = None,
-) -> Scene:
+) -> WatchScene:
     """The devices of a file, each row of which is a device's value at a step.
 
     The alarm's threshold lies at 3/4 of the way from the least to the largest truth (LDP-IDS, section 7.2.2).
@@ -80,7 +80,7 @@ def file_scene(
     truth = [float(read.weights @ stream.truth(at)) for at in range(1, steps + 1)]
     above = min(truth) + 0.75 * (max(truth) - min(truth))
     notes = (numbering, *read.notes)
-    return Scene(read.name, path.name, stream, read.question, read.weights, read.span, above, above, notes)
+    return WatchScene(read.name, path.name, stream, read.question, read.weights, read.span, above, above, notes)
 
 
 class _Reading(NamedTuple):

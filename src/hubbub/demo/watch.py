@@ -11,7 +11,7 @@ from typing import Any
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.random import Random
-from hubbub.demo.watch_scenes import Scene
+from hubbub.demo.watch_scenes import WatchScene
 from hubbub.protocols.ask import Release
 from hubbub.protocols.driver import converse
 from hubbub.protocols.monitor import Monitor
@@ -29,8 +29,9 @@ SURE = 0.975
 class Moment:
     """A release as it was seen: the number with its 95% interval, and the alarm.
 
-    The number is NaN before anything was published. `spent` is what the window's steps took, of epsilon, on average
-    over the devices; `n` the estimated population; `bits` what a device sent and received so far, on average.
+    The number is NaN before anything was heard, the ends of its interval in every step that heard nothing. `spent` is
+    what the window's steps took, of epsilon, on average over the devices; `n` the estimated population; `bits` what a
+    device sent and received so far, on average.
     """
 
     step: int
@@ -80,7 +81,7 @@ class Watch:
 
     def __init__(
         self,
-        scene: Scene,
+        scene: WatchScene,
         *,
         method: str,
         epsilon: float,
@@ -129,8 +130,13 @@ class Watch:
         return sum(moment.published for moment in self.moments)
 
     @property
+    def known(self) -> int:
+        """How many releases have an interval."""
+        return sum(not math.isnan(moment.low) for moment in self.moments)
+
+    @property
     def covered(self) -> int:
-        """How many 95% intervals held the truth."""
+        """How many 95% intervals held the truth, of those that are known."""
         return sum(moment.low <= moment.truth <= moment.high for moment in self.moments)
 
     @property
@@ -143,8 +149,8 @@ class Watch:
         # A ledger only falls as steps leave the window, so the largest is seen right after a step's asks.
         self._most = max(self._most, self.ledgers.most)
         seen = self.monitor.watch(release)
-        known = math.isfinite(seen.low)  # before the first publication the interval has no ends
-        value, low, high = (seen.value, seen.low, seen.high) if known else (math.nan, math.nan, math.nan)
+        value = seen.value if release.estimate.n else math.nan  # before anything was heard there is no number
+        low, high = (seen.low, seen.high) if math.isfinite(seen.low) else (math.nan, math.nan)
         return Moment(
             step=release.step,
             value=value,

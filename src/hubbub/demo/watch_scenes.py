@@ -15,7 +15,7 @@ from hubbub.protocols.window import Frequencies, Statistic
 from hubbub.simulate.devices import ArrayStream, Stream
 from hubbub.simulate.streams import binary_stream
 
-__all__ = ["Scene", "Stepwise", "demo_scene"]
+__all__ = ["Stepwise", "WatchScene", "demo_scene"]
 
 
 class Stepwise(Stream):
@@ -54,7 +54,7 @@ class Stepwise(Stream):
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class WatchScene:
     """Devices, what they are asked, and which number of the answer is watched.
 
     Parameters
@@ -91,7 +91,7 @@ class Scene:
         return float(self.weights @ self.stream.truth(step))
 
 
-def demo_scene(rng: Random, *, steps: int = 200, n: int = 200_000) -> Scene:
+def demo_scene(rng: Random, *, steps: int = 200, n: int = 200_000) -> WatchScene:
     """Devices of which a share, drawn anew at each step, holds a 1: a sine of 4% to 8%, which a surge lifts by 12%.
 
     The surge begins after 40% of the steps, is full from 45% to 65%, and is gone by 70%.
@@ -109,4 +109,4 @@ def demo_scene(rng: Random, *, steps: int = 200, n: int = 200_000) -> Scene:
 
     stream = Stepwise(row, n=n, steps=steps, domain=2)
     name, source = "share of devices that hold a 1", "demo: a sine with a surge"
-    return Scene(name, source, stream, Frequencies(2), np.array([0.0, 1.0]), (0.0, 1.0), above=0.11, below=0.10)
+    return WatchScene(name, source, stream, Frequencies(2), np.array([0.0, 1.0]), (0.0, 1.0), above=0.11, below=0.10)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hubbub.core.errors import HubbubError
 from hubbub.privacy.budget import BudgetExceeded
-from hubbub.privacy.clock import Clock, Observation, StepRefused
+from hubbub.privacy.clock import LedgerClock, Observation, StepRefused
 from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.ledger_store import Debit, LedgerStore, Times
 from hubbub.privacy.promise import MOST_PROMISES, WHOLE, Promise, Since, of_question
@@ -47,7 +47,7 @@ class Book:
         >>> file.close()
     """
 
-    def __init__(self, file: LedgerFile, clock: Clock) -> None:
+    def __init__(self, file: LedgerFile, clock: LedgerClock) -> None:
         self.rows, self.clock = LedgerStore(file), clock
 
     def promises(self) -> list[Promise]:

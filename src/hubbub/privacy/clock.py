@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.spec import Json
 
-__all__ = ["MOST_STEP", "Clock", "Observation", "StepClock", "StepRefused"]
+__all__ = ["MOST_STEP", "LedgerClock", "Observation", "StepClock", "StepRefused"]
 
 MOST_STEP = 1 << 62
 
@@ -21,7 +21,7 @@ class Observation(NamedTuple):
     trusted: int
 
 
-class Clock(Protocol):
+class LedgerClock(Protocol):
     """A clock whose readings the ledger keeps between uses: `observe` continues from the last of them."""
 
     @property

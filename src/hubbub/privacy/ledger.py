@@ -12,7 +12,7 @@ from hubbub.core.migrations import Format
 from hubbub.core.spec import Json
 from hubbub.privacy.book import Book
 from hubbub.privacy.budget import Budget, BudgetExceeded, Window
-from hubbub.privacy.clock import Clock, StepClock, StepRefused
+from hubbub.privacy.clock import LedgerClock, StepClock, StepRefused
 from hubbub.privacy.device_clock import DeviceClock
 from hubbub.privacy.ledger_checks import check_event, check_name, check_same, check_step
 from hubbub.privacy.ledger_entries import ENTRIES, Entries, LedgerEntry
@@ -91,7 +91,7 @@ class Ledger:
         path: str | os.PathLike[str],
         budget: Budget,
         *,
-        clock: Clock,
+        clock: LedgerClock,
         collection: str = "",
         rng: Random | None = None,
     ) -> None:
@@ -235,7 +235,7 @@ class Ledger:
         self.close()
 
 
-def promises_of(budget: Budget, clock: Clock) -> dict[str, Promise]:
+def promises_of(budget: Budget, clock: LedgerClock) -> dict[str, Promise]:
     """The promises of a budget, all of it for one account, on the grid of a clock.
 
     Example:

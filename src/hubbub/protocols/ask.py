@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from hubbub.core.estimate import Estimate
     from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
-__all__ = ["MAIN", "Ask", "Count", "Counted", "Heard", "Lost", "Release", "Said"]
+__all__ = ["MAIN", "OWN", "Ask", "Count", "Counted", "Heard", "Lost", "Release", "Said"]
 
 MAIN = "estimate"
 """The name of an estimate that is alone in its release."""
+OWN = "own"
+"""The name of what a step itself heard, beside a main estimate that is smoothed over time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,8 +212,9 @@ class Release:
         Which step it describes; 0 in a study.
     estimates
         Any number of named estimates, of any size, the main one first: of the population at that step, with their
-        variance: of the randomisation, of having asked a part of the population, and, where an older release stands
-        in, of what has changed since. Only a release that says `stopped` may have none.
+        variance: of the randomisation, and of having asked a part of the population. The main one's values may be
+        smoothed over time: its intervals are still those of what the step itself heard, and infinite where that was
+        nothing. Only a release that says `stopped` may have none.
     published
         Whether fresh reports were asked for it; otherwise an earlier release stands in (approximation).
     spent
@@ -255,6 +258,12 @@ class Release:
         from hubbub.core.estimate import Estimate  # a device, which releases nothing, loads none
 
         return next(iter(self.estimates.values()), Estimate(np.zeros(0), np.zeros(0), 0))
+
+    @property
+    def own(self) -> Estimate | None:
+        """What the step itself heard, all of it pooled, unbiased and not smoothed; None if that was nothing."""
+        own = self.estimates.get(OWN, self.estimate)
+        return own if len(own) and np.isfinite(own.variance).all() else None
 
     def with_main(self, estimate: Estimate) -> Release:
         """The same release with another main estimate."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,14 +62,14 @@ class Monitor:
             raise InvalidValue("below", below, f"at most above = {above}")
         if not 0.5 <= level < 1:
             raise InvalidValue("level", level, "a probability from 0.5, below 1")
-        self._reach = NormalDist().inv_cdf(level)
-        self.on = False
+        self.level, self.on = level, False
 
     def watch(self, release: Release) -> Alarm:
         """Look at a release."""
         seen = release.estimate.linear(self.weights)
-        value, error = float(seen.value[0]), float(np.sqrt(seen.variance[0]))
-        low, high = value - self._reach * error, value + self._reach * error
+        value = float(seen.value[0])
+        # Two sides, each of which the truth is past with a probability of at most 1 - level.
+        low, high = (float(end[0]) for end in seen.interval(2 * self.level - 1)) if self.level > 0.5 else (value, value)
         before = self.on
         if not before and low > self.above:
             self.on = True

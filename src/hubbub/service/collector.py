@@ -12,7 +12,7 @@ from hubbub.collection import Clock, Collection, Keys
 from hubbub.core.random import Random
 from hubbub.service.archive import Archive
 from hubbub.service.bulletin import Bulletin, asks_bulletin, collection_bulletin
-from hubbub.service.frames import Frame, Refused, Served, read_frame
+from hubbub.service.frames import Frame, RefusedRequest, Served, read_frame
 from hubbub.service.ingest import draft, refusal
 from hubbub.service.limits import Limits
 from hubbub.service.logs import log
@@ -23,7 +23,7 @@ from hubbub.service.raw_reports import moved
 from hubbub.service.receipt import Receipt
 from hubbub.service.rounds import Rounds
 from hubbub.service.schedule import Schedule
-from hubbub.service.store.base import Changes, Expiry, ReleaseRow, Store, StoreFailed
+from hubbub.service.store.base import Expiry, ReleaseRow, Store, StoreChanges, StoreFailed
 from hubbub.service.trusted_clock import TrustedClock
 from hubbub.service.versions import as_served, register
 
@@ -79,7 +79,7 @@ class Collector:
         self.clock = clock
         self.trusted = clock if isinstance(clock, TrustedClock) else None
         self.limits = limits or Limits()
-        self.listeners: list[Callable[[Changes], None]] = []
+        self.listeners: list[Callable[[StoreChanges], None]] = []
         self._keys = keys
         self._lock = threading.Lock()
         self._refused: Counter[tuple[str, str]] = Counter()
@@ -107,22 +107,24 @@ class Collector:
             archive=archive,
         )
         self.board = self._rounds.board
-        self._commit(Changes(collections=added))
+        self._commit(StoreChanges(collections=added))
         self._move()
         self.tick()
 
     def admit(self, kind: str, body: bytes) -> Frame:
-        """Read a request, or refuse it (`Refused`); refusals are counted."""
+        """Read a request, or refuse it (`RefusedRequest`); refusals are counted."""
         try:
             if len(body) > self.limits.most_bytes:
-                raise Refused("too_large", f"{len(body):,} bytes; at most {self.limits.most_bytes:,}")
+                raise RefusedRequest("too_large", f"{len(body):,} bytes; at most {self.limits.most_bytes:,}")
             frame = read_frame(kind, body, self.served)
             self._check_ceiling(frame)
             wait = self._quota.take(frame.collection, max(frame.count, 1))
             if wait:
                 said = f"more than {self.limits.rate:g} reports a second; try again in {wait:.3g} seconds"
-                raise Refused("over_quota", said, collection=frame.collection, count=max(frame.count, 1), wait=wait)
-        except Refused as refusal:
+                raise RefusedRequest(
+                    "over_quota", said, collection=frame.collection, count=max(frame.count, 1), wait=wait
+                )
+        except RefusedRequest as refusal:
             self.refuse(refusal)
             raise
         return frame
@@ -134,9 +136,11 @@ class Collector:
         opened = self.board.find(AnswerPlace(frame.collection, frame.batch.name))
         if opened is not None and not self.board.room(opened):
             said = f"{len(opened.ids):,} reports to this ask are all that is taken"
-            raise Refused("over_ceiling", said, collection=frame.collection, count=max(frame.count, 1), wait=60.0)
+            raise RefusedRequest(
+                "over_ceiling", said, collection=frame.collection, count=max(frame.count, 1), wait=60.0
+            )
 
-    def refuse(self, refusal: Refused) -> None:
+    def refuse(self, refusal: RefusedRequest) -> None:
         """Count a request that was refused; with the next commit it is stored."""
         with self._lock:
             self._refused[refusal.collection, refusal.reason] += refusal.count
@@ -187,7 +191,7 @@ class Collector:
         """Move the single reports of closed asks into files, one ask at a time."""
         if self.archive is not None:
             for key, question, step in self.store.to_archive():
-                self._commit(Changes(archives=[moved(self.store, self.archive, key, question, step)]))
+                self._commit(StoreChanges(archives=[moved(self.store, self.archive, key, question, step)]))
 
     def _tidy(self, expired: Sequence[Expiry]) -> None:
         """Delete files whose retention is over, set aside those that the store does not name, see what is missing."""
@@ -211,7 +215,7 @@ class Collector:
         self._posted[name] = said
         self.asks[name] = asks_bulletin(collection, opened, step=step, until=until, private=self._keys.private)
 
-    def _commit(self, changes: Changes) -> None:
+    def _commit(self, changes: StoreChanges) -> None:
         with self._lock:
             self._pending, self._refused = self._refused, Counter()
         changes.counts.update(self._pending)

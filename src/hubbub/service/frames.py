@@ -21,20 +21,20 @@ from hubbub.collection.wire import (
 from hubbub.core.errors import DecodeError, HubbubError
 from hubbub.service.reasons import Reason
 
-__all__ = ["TYPES", "Frame", "Refused", "Served", "read_frame"]
+__all__ = ["TYPES", "Frame", "RefusedRequest", "Served", "read_frame"]
 
 TYPES = (UPLOAD_TYPE, BATCH_TYPE, JSON_TYPE)
 """What may be posted."""
 
 
-class Refused(HubbubError):
+class RefusedRequest(HubbubError):
     """A whole request is refused; `count` reports were in it, as far as is known; `wait` seconds may mend it.
 
     Example:
-        >>> raise Refused("too_large", "5,000,000 bytes; at most 4,194,304")
+        >>> raise RefusedRequest("too_large", "5,000,000 bytes; at most 4,194,304")
         Traceback (most recent call last):
             ...
-        hubbub.service.frames.Refused: too_large: 5,000,000 bytes; at most 4,194,304
+        hubbub.service.frames.RefusedRequest: too_large: 5,000,000 bytes; at most 4,194,304
     """
 
     def __init__(self, reason: Reason, detail: str, *, collection: str = "", count: int = 1, wait: float = 0.0) -> None:
@@ -75,7 +75,7 @@ class Served:
         >>> served.find("themes", 1, count=1)
         Traceback (most recent call last):
             ...
-        hubbub.service.frames.Refused: outdated_version: version 2 of themes is served, not 1
+        hubbub.service.frames.RefusedRequest: outdated_version: version 2 of themes is served, not 1
     """
 
     current: Mapping[str, Collection]
@@ -87,13 +87,13 @@ class Served:
         count = max(count, 1)
         collection = self.current.get(name)
         if collection is None:
-            raise Refused("unknown_collection", "no collection has this name", count=count)
+            raise RefusedRequest("unknown_collection", "no collection has this name", count=count)
         if version == collection.version:
             return collection
         detail = f"version {collection.version} of {name} is served, not {version}"
         if version > collection.version:
-            raise Refused("unknown_collection", detail, count=count)
-        raise Refused("outdated_version", detail, collection=self.outdated.get((name, version), ""), count=count)
+            raise RefusedRequest("unknown_collection", detail, count=count)
+        raise RefusedRequest("outdated_version", detail, collection=self.outdated.get((name, version), ""), count=count)
 
 
 def read_frame(kind: str, body: bytes, served: Served) -> Frame:
@@ -103,7 +103,7 @@ def read_frame(kind: str, body: bytes, served: Served) -> Frame:
         >>> read_frame(UPLOAD_TYPE, b"hostile", Served({}))
         Traceback (most recent call last):
             ...
-        hubbub.service.frames.Refused: malformed: upload: got b'hostile'; allowed: ...
+        hubbub.service.frames.RefusedRequest: malformed: upload: got b'hostile'; allowed: ...
     """
     try:
         if kind == BATCH_TYPE:
@@ -114,8 +114,8 @@ def read_frame(kind: str, body: bytes, served: Served) -> Frame:
         if kind == JSON_TYPE:
             return _upload(decode_upload_json(body), served, len(body), exact=False)
     except DecodeError as error:
-        raise Refused("malformed", str(error)) from None
-    raise Refused("malformed", f"content type {kind[:80]!r}; allowed: {', '.join(TYPES)}")
+        raise RefusedRequest("malformed", str(error)) from None
+    raise RefusedRequest("malformed", f"content type {kind[:80]!r}; allowed: {', '.join(TYPES)}")
 
 
 def _batch(batch: Batch, served: Served) -> Frame:
@@ -129,5 +129,5 @@ def _upload(upload: Upload, served: Served, size: int, *, exact: bool) -> Frame:
     # A binary frame of another size is a client whose answers can be told apart; JSON is for people too.
     if size != wanted if exact else size > wanted:
         said = f"{size} bytes; allowed: {'exactly' if exact else 'at most'} {wanted}"
-        raise Refused("malformed", said, collection=collection.collection_id, count=max(len(upload.entries), 1))
+        raise RefusedRequest("malformed", said, collection=collection.collection_id, count=max(len(upload.entries), 1))
     return Frame(collection.collection_id, upload.entries)

@@ -18,10 +18,10 @@ from hubbub.service.reasons import Reason
 from hubbub.service.receipt import Receipt
 from hubbub.service.store.base import AskKey
 
-__all__ = ["Answers", "gather"]
+__all__ = ["ReportGroup", "gather"]
 
 
-class Answers(NamedTuple):
+class ReportGroup(NamedTuple):
     """Well-formed reports to one ask; `owner` is the number of the request that each came with."""
 
     reports: Reports
@@ -31,7 +31,7 @@ class Answers(NamedTuple):
 
 def gather(
     frames: Sequence[Frame], receipts: Sequence[Receipt], board: Board, knows: Callable[[str, AnswerName], bool]
-) -> dict[AskKey, Answers]:
+) -> dict[AskKey, ReportGroup]:
     """All reports that answer an ask of the board, and are such as its devices make; the others are rejected.
 
     Example:
@@ -41,7 +41,7 @@ def gather(
         ({}, [('00000000000000000000000000000000', 'unknown_ask')])
     """
     singles: dict[AnswerPlace, list[tuple[Entry, int]]] = defaultdict(list)
-    found: dict[AskKey, list[Answers]] = defaultdict(list)
+    found: dict[AskKey, list[ReportGroup]] = defaultdict(list)
     for number, frame in enumerate(frames):
         for entry in frame.entries:
             singles[AnswerPlace(frame.collection, entry.name)].append((entry, number))
@@ -77,15 +77,15 @@ def _missing(place: AnswerPlace, board: Board, knows: Callable[[str, AnswerName]
     return "late" if knows(*place) else "unknown_ask"
 
 
-def _answers(reports: Reports, ids: bytes, owner: Any) -> Answers:
+def _answers(reports: Reports, ids: bytes, owner: Any) -> ReportGroup:
     owners = np.broadcast_to(np.asarray(owner, dtype=np.int64), len(reports))
-    return Answers(reports, Ids.of(ids, digests_of(reports)), owners)
+    return ReportGroup(reports, Ids.of(ids, digests_of(reports)), owners)
 
 
-def _joined(several: list[Answers]) -> Answers:
+def _joined(several: list[ReportGroup]) -> ReportGroup:
     if len(several) == 1:
         return several[0]
-    return Answers(
+    return ReportGroup(
         Reports.concat(answers.reports for answers in several),
         Ids.concat(answers.ids for answers in several),
         np.concatenate([answers.owner for answers in several]),

@@ -12,14 +12,14 @@ from hubbub.backends import LOCAL
 from hubbub.collection.wire import AnswerName
 from hubbub.core.sketch import Sketch
 from hubbub.service.frames import Frame
-from hubbub.service.gather import Answers, gather
+from hubbub.service.gather import ReportGroup, gather
 from hubbub.service.ids import Ids
 from hubbub.service.open_asks import Board, OpenAsk
 from hubbub.service.raw_reports import pack
 from hubbub.service.reasons import Reason
 from hubbub.service.receipt import Receipt
 from hubbub.service.report_ids import DUPLICATE, FRESH, REPLAY
-from hubbub.service.store.base import Changes, IdPage
+from hubbub.service.store.base import IdPage, StoreChanges
 
 __all__ = ["Draft", "draft", "refusal"]
 
@@ -40,11 +40,11 @@ class Draft:
     """A transaction that is not made yet, what to answer once it is, and what memory will then hold.
 
     Example:
-        >>> bool(Draft(Changes(), [], []).changes)
+        >>> bool(Draft(StoreChanges(), [], []).changes)
         False
     """
 
-    changes: Changes
+    changes: StoreChanges
     receipts: list[Receipt]
     follow: list[tuple[OpenAsk, Sketch, Ids]]
 
@@ -73,7 +73,7 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
         >>> draft([Frame("0" * 32)], Board(), 0.0, lambda collection, name: False).receipts
         [Receipt(accepted=0, duplicates=0, rejected=[])]
     """
-    made = Draft(Changes(), [Receipt() for _ in frames], [])
+    made = Draft(StoreChanges(), [Receipt() for _ in frames], [])
     for key, answers in gather(frames, made.receipts, board, knows).items():
         opened = board.asks[key]
         status = _status(opened, answers, now)
@@ -108,12 +108,12 @@ def refusal(frame: Frame) -> Draft:
     """
     ids = b"".join(entry.report_id for entry in frame.entries) + (frame.batch.ids if frame.batch is not None else b"")
     receipt = Receipt(rejected=[(ids[at : at + 16].hex(), "malformed") for at in range(0, len(ids), 16)])
-    made = Draft(Changes(), [receipt], [])
+    made = Draft(StoreChanges(), [receipt], [])
     made.changes.counts[frame.collection, "malformed"] += len(receipt.rejected)
     return made
 
 
-def _status(opened: OpenAsk, answers: Answers, now: float) -> Status:
+def _status(opened: OpenAsk, answers: ReportGroup, now: float) -> Status:
     """Which reports are fresh, and what the others are."""
     ids = answers.ids
     status = opened.ids.look(ids)
@@ -135,7 +135,7 @@ def _cut(status: Status, ids: Ids, room: int) -> None:
     status[status[ids.first_of_each()] == _BEYOND] = _BEYOND  # what repeats them was not counted either
 
 
-def _fold(opened: OpenAsk, answers: Answers, status: Status) -> Sketch:
+def _fold(opened: OpenAsk, answers: ReportGroup, status: Status) -> Sketch:
     """The sketch with all fresh reports."""
     mechanism, reports, fresh = opened.ask.mechanism, answers.reports, status == FRESH
     try:
@@ -151,7 +151,7 @@ def _fold(opened: OpenAsk, answers: Answers, status: Status) -> Sketch:
     return sketch
 
 
-def _tell(receipts: list[Receipt], answers: Answers, status: Status) -> None:
+def _tell(receipts: list[Receipt], answers: ReportGroup, status: Status) -> None:
     for number, count in enumerate(np.bincount(answers.owner[status == FRESH]).tolist()):
         receipts[number].accepted += count
     for number, count in enumerate(np.bincount(answers.owner[status == DUPLICATE]).tolist()):

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hubbub.core.errors import InvalidValue
-from hubbub.service.frames import Refused
+from hubbub.service.frames import RefusedRequest
 from hubbub.service.reasons import Reason
 from hubbub.service.store.base import StoreFailed
 from hubbub.service.writer import Busy, Stopped
@@ -88,12 +88,12 @@ def problem_of(error: Exception) -> Problem:
     """The problem that an error is.
 
     Example:
-        >>> problem_of(Refused("over_quota", "too many")).status
+        >>> problem_of(RefusedRequest("over_quota", "too many")).status
         429
     """
     if isinstance(error, Problem):
         return error
-    if isinstance(error, Refused):
+    if isinstance(error, RefusedRequest):
         status = _STATUS[error.reason]
         headers = [("Retry-After", str(max(math.ceil(error.wait), 1)))] if status == 429 else []
         if error.reason == "over_sender_quota":

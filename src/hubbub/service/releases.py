@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -59,7 +58,10 @@ def row_of(
         for name in others:
             estimate = release.estimates[name]
             told, withheld = _payload(estimate), few(estimate)
-            named[name] = told if withheld is None else {**told, "value": None, "variance": None, "withheld": withheld}
+            if withheld is not None:
+                told = {**told, "value": None, "variance": None, "withheld": withheld}
+                told.pop("centre", None)
+            named[name] = told
         payload["estimates"] = named
     withheld = None if release.stopped is not None and not release.estimates else few(release.estimate)
     text = json.dumps(payload, allow_nan=False)
@@ -74,6 +76,7 @@ def _payload(estimate: Estimate) -> dict[str, Json]:
         "labels": None if estimate.labels is None else list(estimate.labels),
         "value": _list(estimate.value),
         "variance": _list(estimate.variance),
+        **({} if estimate.centre is None else {"centre": _list(estimate.centre)}),
     }
 
 
@@ -116,22 +119,18 @@ def shown(row: ReleaseRow, *, level: float = 0.95) -> dict[str, Json]:
     return {**head, **main, "level": level, "stopped": stopped, "number": row.number, "estimates": estimates}
 
 
-_OF_ESTIMATE = ("n", "bias", "kind", "labels", "value", "variance", "low", "high", "withheld")
+_OF_ESTIMATE = ("n", "bias", "kind", "labels", "value", "variance", "centre", "low", "high", "withheld")
 
 
 def _intervals(told: dict[str, Any], level: float) -> dict[str, Json]:
     """An estimate with names for its values and the ends of their intervals; without numbers, if it is withheld."""
     labels = told.get("labels") or [str(code) for code in range(len(told["value"] or ()))]
     if told["withheld"] is not None:
-        return {**told, "labels": labels, "value": None, "variance": None, "low": None, "high": None}
-    z = NormalDist().inv_cdf(0.5 + level / 2)
-    ends: dict[str, Json] = {}
-    for name, sign in (("low", -1), ("high", 1)):
-        ends[name] = [
-            None if value is None or variance is None else value + sign * z * math.sqrt(max(variance, 0.0))
-            for value, variance in zip(told["value"], told["variance"], strict=True)
-        ]
-    return {**told, "labels": labels, **ends}
+        kept = {key: told[key] for key in told if key != "centre"}
+        return {**kept, "labels": labels, "value": None, "variance": None, "low": None, "high": None}
+    value, variance = (np.array(told[name], dtype=np.float64) for name in ("value", "variance"))  # null becomes NaN
+    low, high = Estimate(value, np.maximum(variance, 0.0), 0, centre=told.get("centre")).interval(level)
+    return {**told, "labels": labels, "low": _list(low), "high": _list(high)}
 
 
 def _list(numbers: NDArray[np.float64]) -> list[Json]:

@@ -9,7 +9,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from hubbub.core.errors import HubbubError
-from hubbub.service.frames import TYPES, Refused
+from hubbub.service.frames import TYPES, RefusedRequest
 from hubbub.service.problems import CONTENT_TYPE, Problem, problem_of
 from hubbub.service.service import Service
 
@@ -58,18 +58,18 @@ class ReportsRoute:
         looks_like = length // SMALLEST + 1
         try:
             senders.take(sender, looks_like)  # before a byte of the body is read
-        except Refused as refusal:
+        except RefusedRequest as refusal:
             self._service.collector.refuse(refusal)
             raise
         kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
         if kind not in TYPES or b"content-encoding" in headers:
-            self._service.collector.refuse(Refused("malformed", ""))
+            self._service.collector.refuse(RefusedRequest("malformed", ""))
             raise Problem(415, "unsupported_type", f"allowed: {', '.join(TYPES)}, without an encoding")
         try:
             async with asyncio.timeout(PATIENCE) as patience:
                 body = await self._read(length, receive, patience)
         except TimeoutError:
-            self._service.collector.refuse(Refused("malformed", ""))
+            self._service.collector.refuse(RefusedRequest("malformed", ""))
             raise Problem(408, "too_slow", f"at most {PATIENCE:g} seconds") from None
         finally:
             self._service.bodies.done(patience)
@@ -105,8 +105,8 @@ class ReportsRoute:
         length = headers.get(b"content-length", b"")
         return int(length) if length.isdigit() else self._service.collector.limits.most_bytes
 
-    def _too_large(self, most: int) -> Refused:
-        refusal = Refused("too_large", f"at most {most:,} bytes")
+    def _too_large(self, most: int) -> RefusedRequest:
+        refusal = RefusedRequest("too_large", f"at most {most:,} bytes")
         self._service.collector.refuse(refusal)
         return refusal
 

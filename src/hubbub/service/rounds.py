@@ -30,7 +30,17 @@ from hubbub.service.question_run import QuestionRun, ReplayMismatch
 from hubbub.service.report_ids import ReportIds
 from hubbub.service.retention import expired_of_others, expired_of_run
 from hubbub.service.schedule import Schedule
-from hubbub.service.store.base import AskKey, AskRow, Changes, EraRow, Expiry, IdPage, SnapshotRow, Store, StoreFailed
+from hubbub.service.store.base import (
+    AskKey,
+    AskRow,
+    EraRow,
+    Expiry,
+    IdPage,
+    SnapshotRow,
+    Store,
+    StoreChanges,
+    StoreFailed,
+)
 from hubbub.service.studies import Studies
 from hubbub.service.takeover import TakenOver, first_unasked, last_asked, take_over
 from hubbub.service.turn_back import turn_back
@@ -78,7 +88,7 @@ class Rounds:
         self._runs: list[QuestionRun] = []
         self._unbegun: list[tuple[Collection, str, str | None]] = []
         self._recognised: list[EraRow] = []
-        self._repacked = Changes()
+        self._repacked = StoreChanges()
         self._forgetting: dict[AskKey, int] = {}
         """The asks whose ids are being deleted, and how many pages of them are left."""
         self._studies = Studies(collections, store, outdated)
@@ -102,7 +112,7 @@ class Rounds:
             (key, final) for key, final in store.held() if key.collection in over and key not in self.board.asks
         ]
 
-    def turn_back(self, now: float) -> Changes:
+    def turn_back(self, now: float) -> StoreChanges:
         """If time went back: end what is in steps that have not come, and begin anew in the present."""
         steps, changes = turn_back(self._runs, self.board, self._store, now)
         for place, step in steps.items():
@@ -111,12 +121,12 @@ class Rounds:
         self._end(changes)
         return changes
 
-    def tick(self, now: float, settled: float | None = None) -> Changes:
+    def tick(self, now: float, settled: float | None = None) -> StoreChanges:
         """All that is due by now. Memory has moved on when this returns: the changes must be made, or all is over.
 
         What retention deletes goes by `settled`, the earliest that the time can be.
         """
-        changes, self._repacked = self._repacked, Changes()
+        changes, self._repacked = self._repacked, StoreChanges()
         changes.finals += [key for key, final in self._left_over if not final]
         self._forgetting |= {key: self._store.count_id_pages(key) for key, _ in self._left_over}
         self._left_over = []
@@ -138,12 +148,12 @@ class Rounds:
             changes.expired += self._expired(sure)
         return changes
 
-    def _end(self, changes: Changes) -> None:
+    def _end(self, changes: StoreChanges) -> None:
         """Let go of the runs of studies that are over."""
         changes.ended += [run.era for run in self._runs if run.said is None]
         self._runs = [run for run in self._runs if run.said is not None]
 
-    def _forget(self, changes: Changes) -> None:
+    def _forget(self, changes: StoreChanges) -> None:
         """Delete ids, some pages at a time: nobody waits for millions of them to go."""
         left = FORGET_PAGES
         for key, pages in list(self._forgetting.items()):
@@ -203,7 +213,7 @@ class Rounds:
         return None
 
     def _take_over(
-        self, collection: Collection, question: str, why: str | None, now: float, changes: Changes
+        self, collection: Collection, question: str, why: str | None, now: float, changes: StoreChanges
     ) -> QuestionRun:
         """Go on with what an earlier version of the collection asked; where that cannot be, a new era."""
         taken = take_over(self._store, self._archive, collection, question, now) if why is None else None
@@ -217,7 +227,7 @@ class Rounds:
         return QuestionRun(collection, taken.era, [taken.snapshot])
 
     def _begin(
-        self, collection: Collection, question: str, why: str | None, now: float, changes: Changes
+        self, collection: Collection, question: str, why: str | None, now: float, changes: StoreChanges
     ) -> QuestionRun:
         """A new era, in the first step whose first ask is not over yet, and that no era of any version asked.
 
@@ -230,7 +240,7 @@ class Rounds:
         return self._begin_at(collection, question, step, why, changes)
 
     def _begin_at(
-        self, collection: Collection, question: str, step: int, why: str | None, changes: Changes
+        self, collection: Collection, question: str, step: int, why: str | None, changes: StoreChanges
     ) -> QuestionRun:
         spec = collection.questions[question]
         last = last_asked(self._store, collection, question, step)
@@ -244,7 +254,7 @@ class Rounds:
         changes.snapshots.append((SnapshotRow(*era.key, step, "null"), step))
         return QuestionRun(collection, era)
 
-    def _advance(self, run: QuestionRun, now: float, changes: Changes) -> QuestionRun:
+    def _advance(self, run: QuestionRun, now: float, changes: StoreChanges) -> QuestionRun:
         """Go as far as time allows; a study that cannot go on is stopped."""
         try:
             while (more := self._move(run, now, changes)) is not None:
@@ -259,7 +269,7 @@ class Rounds:
             self._look_ahead(run, now, changes)
         return run
 
-    def _move(self, run: QuestionRun, now: float, changes: Changes) -> QuestionRun | None:
+    def _move(self, run: QuestionRun, now: float, changes: StoreChanges) -> QuestionRun | None:
         """One thing that is due: the conversation to go on with, or None if nothing is."""
         said = run.said
         if said is None:
@@ -295,7 +305,7 @@ class Rounds:
         run.answer([ask.sketch for ask in opened])
         return run
 
-    def _stop(self, run: QuestionRun, why: str, now: float, changes: Changes) -> None:
+    def _stop(self, run: QuestionRun, why: str, now: float, changes: StoreChanges) -> None:
         """End a study that cannot go on."""
         log("study stopped", level=logging.WARNING, question=run.era.question, run=run.number, why=why)
         for opened in self.board.of(run.collection.collection_id, run.era.question):
@@ -304,14 +314,14 @@ class Rounds:
                 changes.finals.append(opened.key)
         changes.releases.append(run.stop(why, time=now))
 
-    def _count(self, run: QuestionRun, count: Count, changes: Changes) -> None:
+    def _count(self, run: QuestionRun, count: Count, changes: StoreChanges) -> None:
         """Count among the reports to an ask of this conversation."""
         place = {"step": run.number, "number": run.counted}
         row = make_count(self._store, self._archive, count, run.era, **place, missed=changes.asks)
         changes.counted.append(row)
         run.tell(read_count(row))
 
-    def _look_ahead(self, run: QuestionRun, now: float, changes: Changes) -> None:
+    def _look_ahead(self, run: QuestionRun, now: float, changes: StoreChanges) -> None:
         """Asks that are known ahead open with their step, while those before them still wait for the late."""
         asks = run.next_asks
         if not asks or self._opened(run, asks):
@@ -334,7 +344,7 @@ class Rounds:
         """What is on the board of some asks: all of them, or none."""
         return [opened for place in run.places(asks) if (opened := self.board.find(place)) is not None]
 
-    def _publish(self, run: QuestionRun, asks: Sequence[Ask], now: float, changes: Changes) -> list[OpenAsk]:
+    def _publish(self, run: QuestionRun, asks: Sequence[Ask], now: float, changes: StoreChanges) -> list[OpenAsk]:
         """Open asks; those whose time is over already are only recorded, as asks that nobody answered."""
         made = []
         for part, (ask, place) in enumerate(zip(asks, run.places(asks), strict=True)):

@@ -53,6 +53,9 @@ _ESTIMATE: dict[str, Any] = {
     "withheld": {"type": ["string", "null"]},
 }
 
+_CENTRE = {"centre": _NUMBERS}
+"""Of values that are smoothed over time: the unbiased estimate that their intervals are of."""
+
 _SHAPE = _object(
     form={"enum": list(get_args(Form))},
     size={"type": "integer", "minimum": 1},
@@ -110,7 +113,7 @@ SCHEMAS: dict[str, Any] = {
         )
     ),
     "Release": _object(
-        _LOST,
+        {**_LOST, **_CENTRE},
         question={"type": "string"},
         step={"type": "integer"},
         time={"type": "number"},
@@ -121,7 +124,7 @@ SCHEMAS: dict[str, Any] = {
         level={"type": "number"},
         stopped={"type": ["string", "null"]},
         number={"type": "integer", "minimum": 0},
-        estimates={"type": "object", "additionalProperties": _object(**_ESTIMATE)},
+        estimates={"type": "object", "additionalProperties": _object(_CENTRE, **_ESTIMATE)},
     ),
     "Releases": _object(
         question={"type": "string"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hubbub.service.frames import Refused
+from hubbub.service.frames import RefusedRequest
 from hubbub.service.problems import problem_of
 from hubbub.service.senders import PRICE, Senders
 
@@ -40,6 +40,6 @@ class LimitedBySender:
             sender = self._senders.name((scope.get("client") or ("",))[0], scope["headers"])
             try:
                 self._senders.take(sender, PRICE)
-            except Refused as refused:
+            except RefusedRequest as refused:
                 return await problem_of(refused).response()(scope, receive, send)
         return await self._app(scope, receive, send)

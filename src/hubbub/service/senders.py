@@ -11,7 +11,7 @@ from pathlib import Path
 from hubbub.collection import Clock
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
-from hubbub.service.frames import Refused
+from hubbub.service.frames import RefusedRequest
 from hubbub.service.limits import SenderLimits
 from hubbub.service.quota import Quota
 
@@ -41,7 +41,7 @@ class Senders:
         >>> senders.take(mine, 1)
         Traceback (most recent call last):
             ...
-        hubbub.service.frames.Refused: over_sender_quota: more than 1 reports a second; try again in 92 seconds
+        hubbub.service.frames.RefusedRequest: over_sender_quota: more than 1 reports a second; try again in 92 seconds
         >>> senders.name("127.0.0.1", []) is None
         True
     """
@@ -70,14 +70,14 @@ class Senders:
         return hashlib.blake2b(network_of(address).encode(), key=self._key, digest_size=16).hexdigest()
 
     def take(self, name: str | None, reports: int) -> None:
-        """Count so many reports for someone; refuse them (`Refused`) if there were too many before."""
+        """Count so many reports for someone; refuse them (`RefusedRequest`) if there were too many before."""
         if name is None:
             return
         wait = self._quota.take(name, reports)
         if wait:
             self._quota.owe(name, PRICE)
             said = f"more than {self._limits.rate:g} reports a second; try again in {wait:.3g} seconds"
-            raise Refused("over_sender_quota", said, wait=wait)
+            raise RefusedRequest("over_sender_quota", said, wait=wait)
 
     def blocked(self, address: str) -> bool:
         """Whether someone goes on after many refusals: then not even a connection is taken.

@@ -11,7 +11,7 @@ from hubbub.service.collector import Collector
 from hubbub.service.guard import Guard
 from hubbub.service.senders import Senders
 from hubbub.service.sse import Hub
-from hubbub.service.store.base import Changes
+from hubbub.service.store.base import StoreChanges
 from hubbub.service.store_probe import StoreProbe
 from hubbub.service.writer import Writer
 
@@ -117,7 +117,7 @@ class Service:
         counts = self.collector.counts()
         return {outcome: count for (collection, outcome), count in sorted(counts.items()) if collection == wanted}
 
-    def _heard(self, changes: Changes) -> None:
+    def _heard(self, changes: StoreChanges) -> None:
         """Pass on what was committed; in the writer's thread."""
         if not len(self.hub):
             return

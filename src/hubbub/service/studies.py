@@ -16,7 +16,7 @@ from hubbub.service.logs import log
 from hubbub.service.question_run import QuestionRun
 from hubbub.service.releases import row_of
 from hubbub.service.schedule import Schedule
-from hubbub.service.store.base import Changes, EraRow, Store
+from hubbub.service.store.base import EraRow, Store, StoreChanges
 
 __all__ = ["Studies"]
 
@@ -40,7 +40,7 @@ class Studies:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> from hubbub.service.store import open_store
         >>> studies = Studies([load_collection(EXAMPLE)], open_store("sqlite:///:memory:"))
-        >>> studies.begin(0.0, Changes()), studies.next_event(0.0)
+        >>> studies.begin(0.0, StoreChanges()), studies.next_event(0.0)
         ([], inf)
     """
 
@@ -56,7 +56,7 @@ class Studies:
         """Runs that cannot go on, and why."""
         self._begun: dict[tuple[str, str], int] = {}
 
-    def begin(self, now: float, changes: Changes) -> list[QuestionRun]:
+    def begin(self, now: float, changes: StoreChanges) -> list[QuestionRun]:
         """The runs that begin now; those that were lost are stopped."""
         for era, why in self.lost:
             self._stop(era, why, now, changes)
@@ -67,7 +67,9 @@ class Studies:
         """When the next run begins."""
         return min((one.opens(one.at(now) + 1) for one in self.schedules.values()), default=math.inf)
 
-    def _begin(self, place: tuple[str, str], schedule: Schedule, now: float, changes: Changes) -> Iterable[QuestionRun]:
+    def _begin(
+        self, place: tuple[str, str], schedule: Schedule, now: float, changes: StoreChanges
+    ) -> Iterable[QuestionRun]:
         collection, question, number = schedule.collection, schedule.question, schedule.at(now)
         if number < 0 or self._begun.get(place) == number:
             return
@@ -83,7 +85,7 @@ class Studies:
         log("study begins", collection=collection.name, question=question, run=number)
         yield QuestionRun(collection, era)
 
-    def _stop(self, era: EraRow, why: str, now: float, changes: Changes) -> None:
+    def _stop(self, era: EraRow, why: str, now: float, changes: StoreChanges) -> None:
         """End a run of which nothing is in memory."""
         log("study stopped", level=logging.WARNING, question=era.question, run=era.first, why=why)
         told = self._store.releases(era.collection, era.question, era.first, era.first, _MOST)

@@ -14,12 +14,14 @@ from collections.abc import Sequence
 from hubbub.service.logs import log
 from hubbub.service.open_asks import Board, OpenAsk
 from hubbub.service.question_run import QuestionRun
-from hubbub.service.store.base import Changes, PassedOver, Store
+from hubbub.service.store.base import PassedOver, Store, StoreChanges
 
 __all__ = ["turn_back"]
 
 
-def turn_back(runs: Sequence[QuestionRun], board: Board, store: Store, now: float) -> tuple[dict[int, int], Changes]:
+def turn_back(
+    runs: Sequence[QuestionRun], board: Board, store: Store, now: float
+) -> tuple[dict[int, int], StoreChanges]:
     """Which conversations are to begin anew, by their place, and at which step; and what is closed and removed.
 
     The board has moved on when this returns: the changes must be made, or all is over.
@@ -29,7 +31,7 @@ def turn_back(runs: Sequence[QuestionRun], board: Board, store: Store, now: floa
         >>> turn_back([], Board(), open_store("sqlite:///:memory:"), now=0.0)[0]
         {}
     """
-    changes, steps = Changes(), {}
+    changes, steps = StoreChanges(), {}
     _reopen(runs, board, now)
     for place, run in enumerate(runs):
         collection, question = run.collection, run.era.question
@@ -57,7 +59,7 @@ def _of(run: QuestionRun, board: Board) -> list[OpenAsk]:
     return board.of(run.collection.collection_id, run.era.question)
 
 
-def _close(board: Board, asks: Sequence[OpenAsk], changes: Changes) -> None:
+def _close(board: Board, asks: Sequence[OpenAsk], changes: StoreChanges) -> None:
     """Close asks for good, and forget their ids."""
     for opened in asks:
         if not opened.final:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.protocols.ask import Release
 from hubbub.protocols.driver import Protocol, converse
@@ -38,6 +39,15 @@ class StreamRun(Run):
     spent: NDArray[np.float64]
     traffic: Traffic
     n: int
+    centres: NDArray[np.float64]
+
+    def coverage(self, level: float = 0.95) -> float:
+        """How often the intervals hold the truth, of those that are known."""
+        from statistics import NormalDist
+
+        reach = NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(self.variances)
+        low, high = np.minimum(self.values, self.centres - reach), np.maximum(self.values, self.centres + reach)
+        return float(np.mean(((low <= self.truth) & (self.truth <= high))[np.isfinite(self.variances)]))
 
     @property
     def bits_per_device_and_step(self) -> float:
@@ -74,7 +84,12 @@ def run_stream(
         spent=np.array([release.spent for release in releases]),
         traffic=fleet.traffic,
         n=stream.n,
+        centres=np.array([_centre(release.estimate) for release in releases]),
     )
+
+
+def _centre(estimate: Estimate) -> NDArray[np.float64]:
+    return estimate.value if estimate.centre is None else estimate.centre
 
 
 def run_window(

@@ -14,13 +14,13 @@ from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.protocols.sao2.reading import Reading
 
-__all__ = ["Answers", "Plan"]
+__all__ = ["Answers", "LevelPlan"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class Plan(Protocol):
+class LevelPlan(Protocol):
     """What is asked, in parts that each have a mechanism of their own: the levels of a tree, or the steps."""
 
     @property
@@ -89,7 +89,7 @@ class Answers:
 
     remembered = ("step", "n", "counts")
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: LevelPlan) -> None:
         self.plan = plan
         self.step = 0
         """The last step that has ended."""

@@ -177,8 +177,11 @@ def clipped_means(
 
 def _widened(release: Release, more: float) -> Release:
     """The same release, its variance with what clipping may have taken away: a clipped mean is not the mean."""
-    estimate = release.estimate
-    return release.with_main(replace(estimate, variance=estimate.variance + more, bias="heuristic"))
+    wider = {
+        name: replace(estimate, variance=estimate.variance + more, bias="heuristic")
+        for name, estimate in release.estimates.items()
+    }
+    return replace(release, estimates=wider)
 
 
 def best_threshold(shares: Floats, edges: Floats, division: Division, *, now: float) -> float:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
-from hubbub.protocols.ask import MAIN, Ask, Heard, Release, Said
+from hubbub.protocols.ask import MAIN, OWN, Ask, Heard, Release, Said
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Pointer
 from hubbub.protocols.driver import ask_once
 from hubbub.protocols.statistic import Statistic
@@ -132,11 +132,11 @@ class Division(ABC):
         self.population = sum(n for n, _ in self._heard) / sum(share for _, share in self._heard)
         return self._whole(ask.mechanism.estimate(sketch))
 
-    def release(self, estimate: Estimate, *, published: bool) -> Release:
-        """End the step."""
+    def release(self, estimate: Estimate, *, own: Estimate | None, published: bool) -> Release:
+        """End the step: with what is released, and what the step itself heard."""
         release = Release(
             step=self.step,
-            estimates={MAIN: estimate},
+            estimates={MAIN: estimate} if own is None else {MAIN: estimate, OWN: own},
             published=published,
             spent=(self._taken[-1] + self.each_aside) / self._window(),
             n=self.population,

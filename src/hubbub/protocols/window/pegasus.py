@@ -11,9 +11,9 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.window.control import Kalman
+from hubbub.protocols.window.control import TINY
 from hubbub.protocols.window.division import Division
-from hubbub.protocols.window.last import Last, dissimilarity
+from hubbub.protocols.window.last import Last, dissimilarity, pooled
 
 __all__ = ["pegasus", "pegasus_parts"]
 
@@ -24,21 +24,17 @@ class _Group:
 
     weighted: NDArray[np.float64]
     weight: NDArray[np.float64]
-    n: int = 0
     steps: int = 0
 
     def clear(self) -> None:
-        self.weighted, self.weight, self.n, self.steps = 0 * self.weighted, 0 * self.weight, 0, 0
+        self.weighted, self.weight, self.steps = 0 * self.weighted, 0 * self.weight, 0
 
-    def smooth(self, fresh: Estimate, movement: float) -> Estimate:
-        """Their mean, with one more; a mean over k steps of a walk lags behind its end by (k-1)(2k-1)/(6k) steps."""
-        precision = 1 / np.maximum(fresh.variance, 1e-300)
+    def smooth(self, fresh: Estimate) -> NDArray[np.float64]:
+        """Their mean, with one more."""
+        precision = 1 / np.maximum(fresh.variance, TINY)
         self.weighted, self.weight = self.weighted + precision * fresh.value, self.weight + precision
-        self.n, self.steps = self.n + fresh.n, self.steps + 1
-        bias = fresh.bias if self.steps == 1 else "heuristic"
-        lag = (self.steps - 1) * (2 * self.steps - 1) / (6 * self.steps)
-        value, variance = self.weighted / self.weight, 1 / self.weight + lag * movement
-        return Estimate(value, variance, self.n, bias=bias, kind=fresh.kind, labels=fresh.labels)
+        self.steps += 1
+        return np.asarray(self.weighted / self.weight)
 
 
 def pegasus_parts(division: Division, *, beta: float = 0.2) -> tuple[int, int]:
@@ -69,20 +65,18 @@ def pegasus(division: Division, *, beta: float = 0.2, tolerance: float = 1.0, me
     if not 0 < beta < 1:
         raise InvalidValue("beta", beta, "a number between 0 and 1")
     memory, size = memory or Memory(), division.question.size
-    last, kalman = memory.keep("last", Last(division)), memory.keep("kalman", Kalman())
+    last = memory.keep("last", Last(division))
     group = memory.keep("group", _Group(np.zeros(size), np.zeros(size)))
     measure, publish = pegasus_parts(division, beta=beta)
     while True:
         now = yield from division.ask(measure, standing=True)
         fresh = yield from division.ask(publish, standing=True, then=measure)
         if fresh is None:
-            yield division.release(last.stand_in(division.step), published=False)
+            yield last.say(last.value, now, published=False)
             continue
         if group.steps and now is not None:
             error = float(np.mean(fresh.variance))
             if dissimilarity(now, last.value) > tolerance * error:
                 group.clear()
-        kalman.advance()
-        kalman.correct(fresh)
-        smooth = group.smooth(fresh, kalman.movement)
-        yield division.release(last.publish(smooth, division.step), published=True)
+        last.publish(group.smooth(fresh))
+        yield last.say(last.value, fresh if now is None else pooled([now, fresh]), published=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.estimate import Estimate
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.control import Kalman, Pid
@@ -78,7 +77,7 @@ def rescue(
     last = memory.keep("last", Last(division))
     rhythm = memory.keep("rhythm", _Rhythm())
     while True:
-        prior = kalman.predict()
+        kalman.advance()
         fresh = None
         if division.step >= rhythm.due:
             part = min(scale * math.log(rhythm.interval + 1), most_share)
@@ -86,16 +85,18 @@ def rescue(
             fresh = yield from division.ask(division.round_parts(parts, division.total))
         if fresh is None:
             rhythm.due = max(rhythm.due, division.step + 1)
-            yield division.release(prior or last.stand_in(division.step), published=False)
+            yield last.say(kalman.value if kalman.begun else last.value, None, published=False)
             continue
-        filtered = kalman.correct(fresh)
+        value = kalman.correct(fresh)
         if last.step:
-            distance = pid.feedback(_distance(filtered, last), elapsed=division.step - last.step)
+            moved = math.sqrt(float(np.mean((value - last.value) ** 2)))
+            distance = pid.feedback(moved, elapsed=division.step - last.step)
             error = math.sqrt(float(np.mean(fresh.variance)))
             longer = rhythm.interval + gain * (1 - (distance / error) ** 2)
             rhythm.interval = max(1.0, min(longer, float(division.w)))
         rhythm.due = division.step + round(rhythm.interval)
-        yield division.release(last.publish(filtered, division.step), published=True)
+        last.publish(value)
+        yield last.say(value, fresh, published=True)
 
 
 def fast(
@@ -126,23 +127,21 @@ def fast(
     last = memory.keep("last", Last(division))
     rhythm = memory.keep("rhythm", _Rhythm(max(1.0, w / samples)))
     while True:
-        prior = kalman.predict()
+        kalman.advance()
+        prior = kalman.value if kalman.begun else None
         fresh = None
         if division.step >= rhythm.due and part <= division.left():
             fresh = yield from division.ask(part)
         if fresh is None:
-            yield division.release(prior or last.stand_in(division.step), published=False)
+            yield last.say(last.value if prior is None else prior, None, published=False)
             continue
-        filtered = kalman.correct(fresh)
+        value = kalman.correct(fresh)
         if prior is not None:
-            moved = math.sqrt(float(np.mean((filtered.value - prior.value) ** 2)))
-            error = math.sqrt(float(np.mean(filtered.variance)))
+            moved = math.sqrt(float(np.mean((value - prior) ** 2)))
+            error = math.sqrt(float(np.mean(kalman.variance)))
             feedback = pid.feedback(moved / error, elapsed=division.step - last.step)
             longer = rhythm.interval + gain * (1 - math.exp(min((feedback - target) / target, 5.0)))
             rhythm.interval = min(max(1.0, longer), 2.0 * w)
         rhythm.due = division.step + round(rhythm.interval)
-        yield division.release(last.publish(filtered, division.step), published=True)
-
-
-def _distance(now: Estimate, last: Last) -> float:
-    return math.sqrt(float(np.mean((now.value - last.value) ** 2)))
+        last.publish(value)
+        yield last.say(value, fresh, published=True)

@@ -21,15 +21,17 @@ def uniform_parts(division: Division) -> tuple[int, ...]:
     return (division.total // division.w,)
 
 
-def uniform(division: Division, *, memory: Memory | None = None) -> Protocol:
+def uniform(division: Division, *, filtered: bool = True, memory: Memory | None = None) -> Protocol:
     """Publish at every step, with a w-th of the window (LDP-IDS, sections 4.1 and 5.1).
+
+    Unless `filtered`, a step releases its own estimate, as printed.
 
     Example:
         >>> from hubbub.protocols.window import Frequencies, PopulationDivision
         >>> next(uniform(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
         0.25
     """
-    last = (memory or Memory()).keep("last", Last(division))
+    last = (memory or Memory()).keep("last", Last(division, filtered=filtered))
     (part,) = uniform_parts(division)
     while True:
         fresh = yield from division.ask(part, standing=True, then=part)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.coco.setting import EPSILONS, LARGE, SPARSITIES, Study, compare
+from hubbub.reproduce.coco.setting import EPSILONS, LARGE, SPARSITIES, CocoStudy, compare
 from hubbub.reproduce.harness import Cell, Context, reproduction
 from hubbub.reproduce.sparse.sweep import Place, Runs, expected_tve
 
@@ -27,28 +27,28 @@ MAE, TVE = ("mean_mae_possible", "MAE"), ("mean_tve_possible", "TVE")
 @reproduction("coco-figure-12", title="MAE of means without post-processing, n = 100,000, d = 256", repeats=3)
 def figure_12(context: Context) -> tuple[list[Cell], Figure]:
     """The largest error of d means, as they are."""
-    study = Study(N, D, (*METHODS, "ExSub", "NetSub"), *PLAIN)  # the last two are not in the paper's figure
+    study = CocoStudy(N, D, (*METHODS, "ExSub", "NetSub"), *PLAIN)  # the last two are not in the paper's figure
     return compare(context, study, lambda runs: _claims(study, runs) + _succinct(study, runs))
 
 
 @reproduction("coco-figure-13", title="MAE of means with post-processing, n = 100,000, d = 256", repeats=3)
 def figure_13(context: Context) -> tuple[list[Cell], Figure]:
     """The same of means from projected frequencies of signs; SUCCINCT's are cut at -1 and 1."""
-    study = Study(N, D, METHODS, *MAE)
+    study = CocoStudy(N, D, METHODS, *MAE)
     return compare(context, study, lambda runs: _claims(study, runs))
 
 
 @reproduction("coco-figure-14", title="TVE of means with post-processing, n = 100,000, d = 256", repeats=3)
 def figure_14(context: Context) -> tuple[list[Cell], Figure]:
     """The sum of the absolute errors of d means, made possible."""
-    study = Study(N, D, METHODS, *TVE)
+    study = CocoStudy(N, D, METHODS, *TVE)
     return compare(context, study, lambda runs: _claims(study, runs) + _denser(study, runs))
 
 
 @reproduction("coco-figure-15", title="TVE of means with post-processing, n = 100,000, d = 512", repeats=3)
 def figure_15(context: Context) -> tuple[list[Cell], Figure]:
     """Vectors of twice the length, beside figure 14."""
-    study = Study(N, 2 * D, METHODS, *TVE, beside=(N, D))
+    study = CocoStudy(N, 2 * D, METHODS, *TVE, beside=(N, D))
 
     def claims(runs: Runs) -> list[Claim]:
         grown = study.growth_claims(runs, "CoCo", "sqrt(d)", math.sqrt(2))
@@ -60,7 +60,7 @@ def figure_15(context: Context) -> tuple[list[Cell], Figure]:
 @reproduction("coco-figure-16", title="TVE of means with post-processing, n = 10,000, d = 256", repeats=5)
 def figure_16(context: Context) -> tuple[list[Cell], Figure]:
     """A tenth of the people, beside figure 14."""
-    study = Study(N // 10, D, METHODS, *TVE, beside=(N, D))
+    study = CocoStudy(N // 10, D, METHODS, *TVE, beside=(N, D))
 
     def claims(runs: Runs) -> list[Claim]:
         return _claims(study, runs) + study.growth_claims(runs, "CoCo", "sqrt(n)", math.sqrt(10))
@@ -68,7 +68,7 @@ def figure_16(context: Context) -> tuple[list[Cell], Figure]:
     return compare(context, study, claims, beside=("CoCo",))
 
 
-def _claims(study: Study, runs: Runs) -> list[Claim]:
+def _claims(study: CocoStudy, runs: Runs) -> list[Claim]:
     existing = study.leads(runs, "Collision", OTHERS, at=LARGE)
     note = "mean over s, and eps of at least 0.8"
     led = f"it leads in {np.mean(np.array(existing) > 0):.0%} of these settings"
@@ -96,7 +96,7 @@ def _claims(study: Study, runs: Runs) -> list[Claim]:
     return claims
 
 
-def _succinct(study: Study, runs: Runs) -> list[Claim]:
+def _succinct(study: CocoStudy, runs: Runs) -> list[Claim]:
     small, large = (study.ratio(runs, "SUCCINCT", "Collision", 8, at=(epsilon,)) for epsilon in (0.1, 2.0))
     few, many = (study.ratio(runs, "SUCCINCT", "Collision", s, at=(1.0,)) for s in (4, 32))
     return [
@@ -105,7 +105,7 @@ def _succinct(study: Study, runs: Runs) -> list[Claim]:
     ]
 
 
-def _denser(study: Study, runs: Runs) -> list[Claim]:
+def _denser(study: CocoStudy, runs: Runs) -> list[Claim]:
     first, last = (study.ratio(runs, "PCKV-AGRR", "Collision", s, at=(2.0,)) for s in (4, 32))
     statement = (
         "PCKV-AGRR comes nearer to Collision as vectors grow denser, eps = 2, its lag at s = 32 to that at s = 4"

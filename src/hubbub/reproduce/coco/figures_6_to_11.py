@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.coco.setting import Study, compare
+from hubbub.reproduce.coco.setting import CocoStudy, compare
 from hubbub.reproduce.harness import Cell, Context, reproduction
 from hubbub.reproduce.sparse.sweep import Runs
 
@@ -26,51 +26,51 @@ TVE, MAE = ("sign_tve_possible", "TVE"), ("sign_mae_possible", "MAE")
 @reproduction("coco-figure-6", title="TVE of frequencies, n = 100,000, d = 256", repeats=3)
 def figure_6(context: Context) -> tuple[list[Cell], Figure]:
     """The sum of the absolute errors of the frequencies of 2 d signs, projected onto the capped simplex."""
-    return _by_sparsity(context, Study(N, D, METHODS, *TVE))
+    return _by_sparsity(context, CocoStudy(N, D, METHODS, *TVE))
 
 
 @reproduction("coco-figure-7", title="MAE of frequencies, n = 100,000, d = 256", repeats=3)
 def figure_7(context: Context) -> tuple[list[Cell], Figure]:
     """The largest of the same errors."""
-    return _by_sparsity(context, Study(N, D, METHODS, *MAE))
+    return _by_sparsity(context, CocoStudy(N, D, METHODS, *MAE))
 
 
 @reproduction("coco-figure-8", title="TVE of frequencies, n = 100,000, d = 512", repeats=3)
 def figure_8(context: Context) -> tuple[list[Cell], Figure]:
     """Vectors of twice the length, beside figure 6."""
-    return _grown(context, Study(N, 2 * D, METHODS, *TVE, beside=(N, D)), "sqrt(d)", math.sqrt(2))
+    return _grown(context, CocoStudy(N, 2 * D, METHODS, *TVE, beside=(N, D)), "sqrt(d)", math.sqrt(2))
 
 
 @reproduction("coco-figure-9", title="MAE of frequencies, n = 100,000, d = 512", repeats=3)
 def figure_9(context: Context) -> tuple[list[Cell], Figure]:
     """Vectors of twice the length, beside figure 7."""
-    return _grown(context, Study(N, 2 * D, METHODS, *MAE, beside=(N, D)), "sqrt(d)", math.sqrt(2))
+    return _grown(context, CocoStudy(N, 2 * D, METHODS, *MAE, beside=(N, D)), "sqrt(d)", math.sqrt(2))
 
 
 @reproduction("coco-figure-10", title="TVE of frequencies, n = 10,000, d = 256", repeats=5)
 def figure_10(context: Context) -> tuple[list[Cell], Figure]:
     """A tenth of the people, beside figure 6."""
-    return _grown(context, Study(N // 10, D, METHODS, *TVE, beside=(N, D)), "sqrt(n)", math.sqrt(10))
+    return _grown(context, CocoStudy(N // 10, D, METHODS, *TVE, beside=(N, D)), "sqrt(n)", math.sqrt(10))
 
 
 @reproduction("coco-figure-11", title="MAE of frequencies, n = 10,000, d = 256", repeats=5)
 def figure_11(context: Context) -> tuple[list[Cell], Figure]:
     """A tenth of the people, beside figure 7."""
-    return _grown(context, Study(N // 10, D, METHODS, *MAE, beside=(N, D)), "sqrt(n)", math.sqrt(10))
+    return _grown(context, CocoStudy(N // 10, D, METHODS, *MAE, beside=(N, D)), "sqrt(n)", math.sqrt(10))
 
 
-def _by_sparsity(context: Context, study: Study) -> tuple[list[Cell], Figure]:
+def _by_sparsity(context: Context, study: CocoStudy) -> tuple[list[Cell], Figure]:
     return compare(context, study, lambda runs: _claims(study, runs))
 
 
-def _grown(context: Context, study: Study, factor: str, size: float) -> tuple[list[Cell], Figure]:
+def _grown(context: Context, study: CocoStudy, factor: str, size: float) -> tuple[list[Cell], Figure]:
     def claims(runs: Runs) -> list[Claim]:
         return _claims(study, runs) + study.growth_claims(runs, "Collision", factor, size)
 
     return compare(context, study, claims, beside=("Collision",))
 
 
-def _claims(study: Study, runs: Runs) -> list[Claim]:
+def _claims(study: CocoStudy, runs: Runs) -> list[Claim]:
     drowned = "where noise drowns all, answers made possible are alike"
     claims = []
     for shown, words, why in ((study, "", drowned), (study.plain, ", without post-processing", "")):

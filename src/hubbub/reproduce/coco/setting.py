@@ -18,7 +18,7 @@ from hubbub.reproduce.sparse.sweep import Place, Runs, average, draw, logs, swee
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EPSILONS", "LARGE", "SPARSITIES", "Study", "compare"]
+__all__ = ["EPSILONS", "LARGE", "SPARSITIES", "CocoStudy", "compare"]
 
 SPARSITIES = (4, 8, 16, 32)
 EPSILONS = (0.001, 0.01, 0.1, 0.2, 0.4, 0.8, 1.0, 1.5, 2.0)
@@ -27,7 +27,7 @@ LARGE = (0.8, 1.0, 1.5, 2.0)
 
 
 @dataclass(frozen=True)
-class Study:
+class CocoStudy:
     """One figure: how many people, the length of their vectors, who is compared, and which error.
 
     Parameters
@@ -52,7 +52,7 @@ class Study:
         return average(runs, (Place(self.n, self.d, s), epsilon, method), self.what)
 
     @property
-    def plain(self) -> Study:
+    def plain(self) -> CocoStudy:
         """The same without post-processing."""
         return replace(self, what=self.what.removesuffix("_possible"))
 
@@ -105,7 +105,7 @@ class Study:
 
 
 def compare(
-    context: Context, study: Study, claims_of: Callable[[Runs], Sequence[Claim]], *, beside: Sequence[str] = ()
+    context: Context, study: CocoStudy, claims_of: Callable[[Runs], Sequence[Claim]], *, beside: Sequence[str] = ()
 ) -> tuple[list[Cell], Figure]:
     """Measure a study, draw a panel for each sparsity, and judge the claims.
 

@@ -121,7 +121,7 @@ def options_of(method: str, setting: MethodSetting) -> dict[str, Any]:
     """The setting's, and whether the method filters what it releases: the paper's do not.
 
     Example:
-        >>> [options_of(method, MethodSetting()) for method in ("LPA", "LPA, filtered", "LPU")]
+        >>> [options_of(method, MethodSetting()) for method in ("LPA", "LPA, filtered", "LSP")]
         [{'filtered': False}, {'filtered': True}, {}]
     """
     may = "filtered" in signature(WINDOW_METHODS[plain(method)].decide).parameters

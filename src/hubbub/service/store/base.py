@@ -14,7 +14,6 @@ __all__ = [
     "ArchiveRow",
     "AskKey",
     "AskRow",
-    "Changes",
     "CollectionRow",
     "CountRow",
     "EraRow",
@@ -25,6 +24,7 @@ __all__ = [
     "ReleaseRow",
     "SnapshotRow",
     "Store",
+    "StoreChanges",
     "StoreFailed",
 ]
 
@@ -198,11 +198,11 @@ class RateRow(NamedTuple):
 
 
 @dataclass
-class Changes:
+class StoreChanges:
     """What one transaction does.
 
     Example:
-        >>> changes = Changes()
+        >>> changes = StoreChanges()
         >>> bool(changes)
         False
         >>> changes.counts["0" * 32, "late"] += 1
@@ -256,7 +256,7 @@ class Changes:
 class Store(Protocol):
     """Where the collector's state is. One collector at a time: a newer one takes over, and the older's commits fail."""
 
-    def commit(self, changes: Changes) -> Counter[tuple[str, str]]:
+    def commit(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
         """Make all of the changes, durably, or none of them (`StoreFailed`).
 
         Returns what was deleted for good, by collection and kind: "ids", "sketches", "releases", "reports".

@@ -17,7 +17,6 @@ from hubbub.service.store.base import (
     ArchiveRow,
     AskKey,
     AskRow,
-    Changes,
     CollectionRow,
     CountRow,
     EraRow,
@@ -26,6 +25,7 @@ from hubbub.service.store.base import (
     RateRow,
     ReleaseRow,
     SnapshotRow,
+    StoreChanges,
     StoreFailed,
 )
 from hubbub.service.store.migrations import store_format
@@ -102,7 +102,7 @@ class SqlStore(ABC):
 
     # -- what the collector calls -----------------------------------------------------------------------------
 
-    def commit(self, changes: Changes) -> Counter[tuple[str, str]]:
+    def commit(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
         """Make all of the changes, or none; what was deleted."""
         deleted: Counter[tuple[str, str]] = Counter()
         with self._writing, self._transaction():
@@ -186,7 +186,7 @@ class SqlStore(ABC):
         if [tuple(row) for row in rows] != [(self._owner,)]:
             raise StoreFailed("another collector has taken over the store")
 
-    def _rate(self, changes: Changes) -> None:
+    def _rate(self, changes: StoreChanges) -> None:
         """When reports came, to the minute, for a day."""
         for collection in {collection for collection, _ in changes.counts}:
             accepted = changes.counts[collection, "accepted"]

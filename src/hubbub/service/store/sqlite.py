@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from hubbub.core.errors import InvalidValue
 from hubbub.core.private_file import make_private_file
 from hubbub.core.random import Random
-from hubbub.service.store.base import Changes, StoreFailed
+from hubbub.service.store.base import StoreChanges, StoreFailed
 from hubbub.service.store.sql import OWNER, SqlStore
 
 __all__ = ["SqliteStore"]
@@ -56,7 +56,7 @@ class SqliteStore(SqlStore):
         self._reader = self._writer if self._path == ":memory:" else _connect(self._path)
         self._opened = self._files()
 
-    def commit(self, changes: Changes) -> Counter[tuple[str, str]]:
+    def commit(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
         """Make all of the changes, or none; what was deleted is in no file any more."""
         with self._writing:
             deleted = super().commit(changes)
