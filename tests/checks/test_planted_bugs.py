@@ -540,7 +540,8 @@ def test_the_planted_bug_is_caught(mechanism: Mechanism, name: str):
 
 
 def test_every_check_catches_something():
-    assert {name for _, name in PLANTED} == set(BY_NAME)
+    of_states = {name for name in BY_NAME if name.startswith(("check_state_", "check_transcript"))}
+    assert {name for _, name in PLANTED} == set(BY_NAME) - of_states  # those: test_planted_stateful.py
 
 
 RIGHT = [OUE(**SMALL), OUE(epsilon=1.0, domain=131), OLH(**SMALL), SHE(epsilon=2.0, domain=2)]

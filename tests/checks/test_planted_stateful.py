@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hubbub import BasicRappor, Loloha, Random
-from hubbub.checks import CheckFailed, checks_for
+from hubbub.checks import CHECKS, CheckFailed, checks_for
 from hubbub.checks.stateful import (
     check_state_batches,
     check_state_bytes,
@@ -131,28 +131,34 @@ LOLOHA = {"epsilon": 2.0, "domain": 4, "buckets": 2}
 STREAM = {"epsilon": 2.0, "dimension": 1, "steps": 3, "changes": 2}
 
 
+PLANTED = [
+    (check_transcripts, Forgetful(**RAPPOR)),
+    (check_transcripts, Bare(**LOLOHA)),
+    (check_transcripts, Absolute(**STREAM)),
+    (check_transcripts, Doubling(**STREAM)),
+    (check_transcript_epsilon, Cheap(**RAPPOR)),
+    (check_transcript_epsilon, OnceOnly(**RAPPOR)),
+    (check_transcript_epsilon, Lavish(**RAPPOR)),
+    (check_state_price, Generous(**RAPPOR)),
+    (check_state_price, Honest(**LOLOHA)),
+    (check_state_price, Eager(**STREAM)),
+    (check_state_batches, First(**RAPPOR)),
+    (check_state_silence, Shy(**RAPPOR)),
+    (check_state_bytes, Trusting(**LOLOHA)),
+]
+
+
 @pytest.mark.parametrize(
-    ("check", "mechanism"),
-    [
-        (check_transcripts, Forgetful(**RAPPOR)),
-        (check_transcripts, Bare(**LOLOHA)),
-        (check_transcripts, Absolute(**STREAM)),
-        (check_transcripts, Doubling(**STREAM)),
-        (check_transcript_epsilon, Cheap(**RAPPOR)),
-        (check_transcript_epsilon, OnceOnly(**RAPPOR)),
-        (check_transcript_epsilon, Lavish(**RAPPOR)),
-        (check_state_price, Generous(**RAPPOR)),
-        (check_state_price, Honest(**LOLOHA)),
-        (check_state_price, Eager(**STREAM)),
-        (check_state_batches, First(**RAPPOR)),
-        (check_state_silence, Shy(**RAPPOR)),
-        (check_state_bytes, Trusting(**LOLOHA)),
-    ],
-    ids=lambda value: getattr(value, "__name__", type(value).__name__),
+    ("check", "mechanism"), PLANTED, ids=lambda value: getattr(value, "__name__", type(value).__name__)
 )
 def test_a_planted_bug_is_found(check: Callable[[Stateful], None], mechanism: Stateful) -> None:
     with pytest.raises(CheckFailed):
         check(mechanism)
+
+
+def test_every_check_of_states_catches_something() -> None:
+    of_states = {check for check in CHECKS if check.__name__.startswith(("check_state_", "check_transcript"))}
+    assert {check for check, _ in PLANTED} == of_states
 
 
 def test_every_mechanism_that_remembers_is_checked() -> None:

@@ -92,7 +92,7 @@ def test_the_most_that_any_device_spent(method: str, monkeypatch: pytest.MonkeyP
     real = Ledgers.spend
 
     def noted(self: Ledgers, now: int, units: int, who: slice, **more: str) -> NDArray[np.bool_]:
-        spent[now - 1, who] += units
+        spent[now, who] += units
         return real(self, now, units, who, **more)
 
     monkeypatch.setattr(Ledgers, "spend", noted)

@@ -49,6 +49,16 @@ epsilon = 2.0
 permanent = 4.0
 """
 SERVE = "import typer; from hubbub.cli.serve import serve; typer.run(serve)"
+TESTS = Path(__file__).parents[1]
+SERVE_DISTINCT = f"""
+import sys
+sys.path.insert(0, {str(TESTS / "questions")!r})
+from distinct import DistinctQuestion
+from hubbub.questions import QUESTIONS
+QUESTIONS["distinct"] = DistinctQuestion
+{SERVE}
+"""
+"""A collector that knows one more kind of question, which is in a file of the tests."""
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -88,14 +98,14 @@ def start(tmp_path: Path) -> Iterator[Callable[[list[str], str], re.Match[str]]]
 
 
 @pytest.fixture
-def serve(tmp_path: Path, start: Callable[..., re.Match[str]]) -> Callable[[str | Path], Running]:
+def serve(tmp_path: Path, start: Callable[..., re.Match[str]]) -> Callable[..., Running]:
     """Start a collector, of a file or of the collection above with steps of some length."""
 
-    def serve_file(what: str | Path) -> Running:
+    def serve_file(what: str | Path, script: str = SERVE, toml: str = TOML) -> Running:
         file, keys = tmp_path / "themes.toml", tmp_path / "keys"
-        file.write_text(TOML.replace("STEP", what) if isinstance(what, str) else what.read_text(encoding="utf-8"))
+        file.write_text(toml.replace("STEP", what) if isinstance(what, str) else what.read_text(encoding="utf-8"))
         options = ["--port", "0", "--keys", str(keys), "--store", f"sqlite:///{tmp_path}/store.db"]
-        said = start(["-c", SERVE, str(file), *options], r"at (http://\S+)\s+public key (\S+)\s+token")
+        said = start(["-c", script, str(file), *options], r"at (http://\S+)\s+public key (\S+)\s+token")
         return Running(said[1], said[2], (keys / "admin.token").read_text(encoding="utf-8").strip())
 
     return serve_file
@@ -157,6 +167,39 @@ def test_the_example_page_beside_a_collector(
     page.get_by_role("button", name="\U0001f389").click()
     page.get_by_text("A randomised answer has gone out").wait_for()
     assert collector.get("counts", "emoji")["outcomes"]["accepted"] == int(page.locator("#spent").inner_text())
+
+
+def test_a_kind_of_question_from_outside_is_answered(
+    context: BrowserContext, site: Callable[..., Any], serve: Callable[..., Running]
+) -> None:
+    """Browsers know no kinds: one that is in a file of the tests is answered like any other, and is released."""
+    seconds = 6
+    toml = TOML.split("[questions.popular]")[0] + (
+        '[questions.in-use]\nkind = "distinct"\nfield = "theme"\nepsilon = 6.0\nsteps = 3\n'
+    )
+    collector = serve(f"{seconds}s", SERVE_DISTINCT, toml)
+    home = site(load_collection(TOML.replace("STEP", f"{seconds}s")))
+    page = visit(context, home.url, collector)
+    time.sleep(seconds - time.time() % seconds + 0.2)
+    step = int(time.time() // seconds)
+    page.evaluate(
+        """() => Promise.all(Array.from({ length: 24 }, async (_, n) => {
+          const one = await device(n);
+          await one.record("theme", n % 2 ? "dark" : "light");
+          await one.tick();
+        })).then(() => null)"""
+    )
+    accepted = collector.get("counts")["outcomes"]["accepted"]
+    assert accepted == 24
+    for _ in range(300):  # the last reports may have come in the next step on a slow machine
+        released = collector.get(f"questions/in-use/releases?from={step}&to={step + 1}")["releases"]
+        heard = [release for release in released if release["n"] == accepted]
+        if heard:
+            break
+        time.sleep(0.1)
+    assert heard[0]["labels"] == ["values in use"]
+    # Half of 24 devices each, at epsilon 6: a share that chance would hide is 7 standard errors away.
+    assert heard[0]["value"] == [2.0]
 
 
 @pytest.mark.slow

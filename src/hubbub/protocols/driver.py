@@ -35,14 +35,30 @@ def ask_once(ask: Ask) -> Hears:
 
 
 def ask_all(asks: Sequence[Ask]) -> Generator[Said, Heard, list[Sketch]]:
-    """Ask several at once, of people who are apart: `sketches = yield from ask_all(asks)`."""
+    """Ask several at once, of people who are apart: `sketches = yield from ask_all(asks)`.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> from hubbub.protocols.cohort import Arc
+        >>> grr = GRR(epsilon=1.0, domain=2)
+        >>> parts = [Ask(mechanism=grr, step=1, cohort=Arc(start, 100)) for start in (0, 100)]
+        >>> [ask.cohort.start for ask in next(ask_all(parts))]
+        [0, 100]
+    """
     sketches = yield list(asks)
     assert isinstance(sketches, list)
     return sketches
 
 
 def count(of: Ask, candidates: Sequence[int | str]) -> Generator[Said, Heard, Counted]:
-    """Count among the reports that were kept: `counted = yield from count(ask, candidates)`."""
+    """Count among the reports that were kept: `counted = yield from count(ask, candidates)`.
+
+    Example:
+        >>> from hubbub import OLH
+        >>> ask = Ask(mechanism=OLH(epsilon=1.0, domain=1000), step=1, kept=True)
+        >>> next(count(ask, [7, 12])).candidates
+        (7, 12)
+    """
     counted = yield Count(of, tuple(candidates))
     assert isinstance(counted, Counted)
     return counted

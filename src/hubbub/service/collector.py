@@ -60,7 +60,7 @@ class Collector:
         >>> store = open_store("sqlite:///:memory:")
         >>> collector = Collector([load_collection(EXAMPLE)], store, clock=ManualClock(7200.0), keys=Keys.new())
         >>> len(collector.board.asks), collector.asks["themes"].until
-        (1, 10800)
+        (1, 10800.0)
     """
 
     def __init__(

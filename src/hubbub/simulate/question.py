@@ -51,10 +51,10 @@ def run_question(
         >>> import numpy as np
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> from hubbub.simulate.devices import ArrayStream
-        >>> stream = ArrayStream(np.tile([0, 0, 0, 1], (2, 5_000)))
+        >>> stream = ArrayStream(np.tile([0, 0, 0, 0, 1], (2, 5_000)))
         >>> releases = run_question(load_collection(EXAMPLE), "popular", stream, Random(seed=1), steps=2)
         >>> [release.estimate.value[:2].round(1).tolist() for release in releases]
-        [[0.8, 0.2], [0.7, 0.3]]
+        [[0.8, 0.2], [0.8, 0.2]]
     """
     terms = collection.terms[name]
     promises = [*collection.promises, *(promise for each in collection.terms.values() for promise in each.promises)]
