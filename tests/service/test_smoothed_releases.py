@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hubbub.core.estimate import Estimate
-from hubbub.dashboard.answer import Answer
+from hubbub.dashboard.answer import AnswerCard
 from hubbub.protocols.ask import MAIN, OWN, Release
 from hubbub.service.releases import row_of, shown
 
@@ -28,7 +28,7 @@ def test_the_interval_is_the_estimates(level: float) -> None:
 
 def test_the_page_shows_the_same_interval() -> None:
     row = row_of(RELEASE, collection="0" * 32, question="q", time=0.0, minimum_batch=1)
-    answer = Answer.of(json.loads(row.payload), question="q", step=7, time=0.0, withheld=None)
+    answer = AnswerCard.of(json.loads(row.payload), question="q", step=7, time=0.0, withheld=None)
     low, high = SMOOTH.interval(0.95)
     assert [value.low for value in answer.values] == pytest.approx(low.tolist())
     assert [value.high for value in answer.values] == pytest.approx(high.tolist())
