@@ -195,7 +195,7 @@ def test_a_table_shows_the_largest_with_intervals():
     text = shown.export_text()
     assert "12,345 reports" in text
     assert "10 more" in text
-    assert "0.9804 to 1.02" in text
+    assert "0.9804 to 1 " in text  # 1.02 is no share
     assert "bias: none" in text
 
 
@@ -247,3 +247,48 @@ def test_an_interval_around_another_centre_holds_the_value_too():
     assert (both.value.tolist(), both.centre.tolist()) == ([0.5], [1.5])
     with pytest.raises(InvalidValue, match="centre"):
         Estimate([0.0], [0.0], 1, centre=[0.0, 1.0])
+
+
+# -- what is possible -----------------------------------------------------------------------------------------------
+
+
+def test_what_is_shown_is_possible_and_holds_the_truth_as_often():
+    rng = np.random.default_rng(1)
+    truth = np.array([0.0, 0.001, 0.5, 0.999, 1.0])
+    for _ in range(500):
+        estimate = Estimate(truth + 0.05 * rng.standard_normal(5), np.full(5, 0.05**2), n=100)
+        value, low, high = estimate.possible(0.9)
+        assert ((low >= 0) & (low <= value) & (value <= high) & (high <= 1)).all()
+        whole = estimate.interval(0.9)
+        meets = (whole[1] >= 0) & (whole[0] <= 1)  # else the nearest number that is possible is left
+        assert (((low <= truth) & (truth <= high)) == ((whole[0] <= truth) & (truth <= whole[1])))[meets].all()
+
+
+def test_bounds_of_sums_follow_the_weights():
+    estimate = Estimate([0.9, 0.4], [0.1, 0.1], n=9)
+    assert estimate.linear([1, 1]).possible()[2][0] <= 2
+    assert estimate.linear([10, -10]).bounds == (-10.0, 10.0)
+    mean = Estimate([3.0], [4.0], n=9, kind="quantity", bounds=(0.0, 10.0))
+    assert mean.possible()[1].tolist() == [0.0]
+    assert mean.linear([-2]).bounds == (-20.0, 0.0)
+    unknown = Estimate([3.0], [4.0], n=9, kind="quantity")
+    assert unknown.possible()[1].tolist() == unknown.interval()[0].tolist()
+    assert unknown.linear([2]).bounds is None
+
+
+def test_bounds_are_two_numbers_in_order():
+    with pytest.raises(InvalidValue, match="bounds"):
+        Estimate([0.5], [0.1], n=9, bounds=(1.0, 0.0))
+    with pytest.raises(InvalidValue, match="bounds"):
+        Estimate([0.5], [0.1], n=9, bounds=(float("nan"), 0.0))
+
+
+def test_tables_show_what_is_possible():
+    shown = Estimate([1.05, -0.05], [0.01, 0.01], n=9)
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=100, record=True)
+    console.print(shown)
+    text = console.export_text() + repr(shown) + shown._repr_html_()
+    assert "1.05" not in text
+    assert "-0.05" not in text

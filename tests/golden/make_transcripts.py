@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.authoring.toml import read_collection
-from hubbub.collection.spec import Collection
+from hubbub.collection.document import Collection
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism

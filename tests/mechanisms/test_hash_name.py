@@ -5,13 +5,19 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from hubbub.checks.values import truth_of
 from hubbub.core.errors import InvalidValue
+from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES
+from hubbub.core.random import Random
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.first_hash import with_first_hash
 
 FIRST = {
     "BLH": "mix32",
@@ -46,12 +52,33 @@ def test_every_mechanism_that_hashes_names_its_function():
 
 @pytest.mark.parametrize("name", FIRST)
 def test_the_first_function_is_meant_where_none_is_named(name: str):
-    mechanism = _example(name)
+    unnamed = {key: value for key, value in _example(name).spec().items() if key != "hash"}
+    mechanism = Mechanism.from_spec(unnamed)
     assert mechanism.hash == FIRST[name]
     assert "hash" not in mechanism.spec()
     spelt = Mechanism.from_spec({**mechanism.spec(), "hash": FIRST[name]})
-    assert spelt == mechanism
+    assert spelt == mechanism == with_first_hash(_example(name))
     assert spelt.spec_id == mechanism.spec_id
+
+
+@pytest.mark.parametrize("name", [name for name, first in FIRST.items() if first == FIRST_HASH])
+def test_what_is_built_today_names_the_better_function(name: str):
+    mechanism = _example(name)
+    assert mechanism.hash == mechanism.spec()["hash"] == BEST_HASH
+    assert mechanism.spec_id != with_first_hash(mechanism).spec_id
+    assert Mechanism.from_spec(mechanism.spec()) == mechanism
+
+
+@pytest.mark.parametrize("hash_name", HASHES)
+@pytest.mark.parametrize("name", [name for name, first in FIRST.items() if first == FIRST_HASH])
+def test_either_function_serves_from_report_to_estimate(name: str, hash_name: str):
+    mechanism = replace(_example(name), hash=hash_name)
+    values = mechanism.example_values(1) * 4_000
+    sketch = mechanism.accumulate(mechanism.randomize(values, Random(seed=1)))
+    estimate = mechanism.estimate(sketch, mechanism.example_values(4) if name == "Rappor" else None)
+    truth = truth_of(mechanism, values)
+    truth = np.append(1.0, np.zeros(len(estimate) - 1)) if truth is None else truth
+    assert np.abs((estimate.value - truth) / estimate.stderr).max() < 5.5
 
 
 @pytest.mark.parametrize("name", FIRST)

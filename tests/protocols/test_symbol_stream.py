@@ -69,7 +69,8 @@ def test_releases_are_right_within_their_intervals(joins: int) -> None:
         assert release.lost is not None
         assert release.lost.due == release.lost.came
         assert release.lost.bias == (0.0, 0.0, 0.0)
-        assert release.estimate.bias == "none"
+        # 5 changes are one to the first value and two to each further: from step 4 on there may have been more.
+        assert release.estimate.bias == ("none" if release.step <= 3 else "heuristic")
 
 
 def test_errors_are_those_that_are_stated() -> None:

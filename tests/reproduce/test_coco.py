@@ -60,8 +60,9 @@ def test_figure_4_has_the_rates_of_the_formulas():
     for column, value in right.items():
         assert cells["t = 24", column] == pytest.approx(value, rel=1e-9)
     claims = [cell for cell in reproduce("coco-figure-4").cells if cell.column == "claim"]
-    assert len(claims) == 4
-    assert all(cell.note.startswith("holds") for cell in claims)
+    # A tenth lower where CoCo is used, and less than that where there are many buckets.
+    assert [cell.note.split(" (")[0] for cell in claims] == ["does not hold here", "holds"]
+    assert {cell.paper for cell in claims} == {"significantly lower"}
 
 
 def measured_to_exact() -> dict[str, float]:
@@ -93,10 +94,12 @@ def test_figure_5_would_show_errors_that_are_off(monkeypatch: pytest.MonkeyPatch
 
 def test_figure_5_has_the_reference_numbers():
     cells = {(cell.row, cell.column): cell for cell in reproduce("coco-figure-5", scale=0.01).cells}
-    assert cells["t = 28", "Collision Minus Error"].paper == pytest.approx(45755.058, abs=5e-4)
-    assert cells["t = 24", "CoCo Minus Error"].paper == pytest.approx(38372.275, abs=5e-4)
+    assert cells["t = 28", "Collision Minus Error"].note.startswith("exactly 45755.058")
+    assert cells["t = 24", "CoCo Minus Error"].note.startswith("exactly 38372.275")
     assert {t for t in BUCKETS if ("t = " + str(t), "CoCo Plus Error") in cells} == set(BUCKETS)
-    exact = [cell for cell in cells.values() if cell.note.startswith("holds (above 0.15, below 0.25); exact")]
+    assert {cell.paper for cell in cells.values()} == {None, "about 20%"}  # the figure prints no number
+    note = "does not hold here (above 0.175, below 0.225); exact"
+    exact = [cell for cell in cells.values() if cell.note.startswith(note)]
     assert 0.16 < exact[0].ours < 0.17  # 1 - 38372/45755 at the text's own t
 
 

@@ -16,6 +16,7 @@ from hubbub.reproduce.ldp_ids.numbers import FORMS, after, delays, percentile
 from hubbub.reproduce.ldp_ids.sources import binary, linear, logistic, normal, replay, sine
 from hubbub.reproduce.ldp_ids.sweep import BITS, METHODS, MSE, PAIRS, SPREAD, MethodSetting, mean, scores, sweep, theory
 from hubbub.reproduce.ldp_ids.table_2 import PRINTED, SETTINGS, table_2
+from hubbub.reproduce.ldp_ids.table_2 import _claims as bits_claims
 from hubbub.simulate.real_streams import flights_stream, taxi_stream
 from hubbub.simulate.roc import auc, event_threshold, roc
 
@@ -50,6 +51,20 @@ def test_table_2_has_the_papers_numbers_in_their_places():
             for name in ("LNS", "Sin", "Log"):
                 assert PRINTED[name, setting][METHODS.index(method)] == float(next(numbers))
     assert not list(numbers)
+
+
+def test_table_2_is_judged_by_how_near_the_printed_bits_are():
+    # As if every run had come out as printed, but one number 20% off.
+    runs = {
+        (name, method, setting): np.full((3, 4), printed[METHODS.index(method)])
+        for (name, setting), printed in PRINTED.items()
+        for method in METHODS
+    }
+    assert [claim.ours for claim in bits_claims(runs)] == pytest.approx([0.0] * 4, abs=1e-12)
+    runs["Sin", "LPA", SETTINGS[1]] = 1.2 * runs["Sin", "LPA", SETTINGS[1]]
+    verdicts = {claim.statement[:3]: claim.cell().note for claim in bits_claims(runs)}
+    assert verdicts["LPA"].startswith("does not hold here (below 0.1); Sin eps=2 w=20")
+    assert verdicts["LPD"].startswith("holds")
 
 
 @pytest.mark.papers

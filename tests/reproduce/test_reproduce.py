@@ -135,9 +135,9 @@ def test_a_long_table_keeps_to_what_the_paper_has_a_word_on():
 
 
 def test_a_claim_says_whether_it_holds():
-    assert Claim("a", 0.5, below=1).cell().note == "holds"
-    assert Claim("a", 2.0, below=1).cell().note == "does not hold here"
-    assert Claim("a", math.nan, below=1).cell().note == "does not hold here"
+    assert Claim("a", 0.5, below=1).cell().note == "holds (below 1)"
+    assert Claim("a", 2.0, below=1).cell().note == "does not hold here (below 1)"
+    assert Claim("a", math.nan, below=1).cell().note == "does not hold here (below 1)"
     assert Claim("a", 0.5, paper=0.4, above=0.3, below=0.6, note="n").cell().note == "holds (above 0.3, below 0.6); n"
 
 
@@ -156,7 +156,17 @@ def test_the_standard_error_of_a_mean_is_the_textbook_one():
 
 def test_a_claim_from_too_few_runs_has_no_standard_error():
     (cell,) = judged(lambda runs: [Claim("mean", float(runs["a"].mean()), above=0)], {"a": np.array([1.0, 5.0])})
-    assert cell.note == "holds"
+    assert cell.note == "holds (above 0)"
+
+
+def test_the_papers_column_holds_what_the_paper_prints():
+    assert Claim("a", 0.5, below=1).cell().paper is None
+    assert Claim("a", 0.5, paper="about half", above=0.4, below=0.6).cell().paper == "about half"
+
+
+def test_a_long_table_shows_every_claim():
+    cells = [Cell(f"r{i}", "b", None, float(i)) for i in range(90)] + [Claim("a statement", 0.5, below=1).cell()]
+    assert "a statement" in shown(Result("x", "X", tuple(cells)))
 
 
 def test_a_context_never_scales_a_population_away():

@@ -12,7 +12,7 @@ export { addPromises, charge } from "./promises";
 export { openSealed } from "./sealed";
 export { frame } from "./upload";
 export { expBelow, fraction, spentBy, within } from "./exact";
-export { bucket, fingerprint, hash32 } from "./hash";
+export { bucket, fingerprint, mix32, product32 } from "./hash";
 export { readMechanism, remembers } from "./mechanisms";
 export { readTerms } from "./terms";
 export { systemRandom } from "./random";

@@ -3,6 +3,7 @@ import { changeStream } from "./changes";
 import { check } from "./errors";
 import { type Ratio, UNITS_PER_EPSILON, fraction, spentBy, within } from "./exact";
 import { direct, hashed, text, unary } from "./frequency";
+import { HASHES } from "./hash";
 import { longitudinal, rappor } from "./memo";
 import { netSeed } from "./netseed";
 import { banded, hybrid } from "./numeric";
@@ -59,22 +60,22 @@ export type State = Record<string, unknown>;
 export type Built = { ratio: Ratio; reads: string; bytes: number } & (Fresh | { memory: (spent: bigint) => Remembering });
 type Builder = (spec: Spec, name: string) => Built;
 
-/** The names of the fields of each mechanism's spec, how it is built, and the hash function that it may name. */
-const KNOWN: Record<string, [fields: string, build: Builder, hash?: string]> = {
+/** The names of the fields of each mechanism's spec, how it is built, and the hash functions that it may name. */
+const KNOWN: Record<string, [fields: string, build: Builder, hashes?: string[]]> = {
   GRR: ["domain epsilon mechanism other", direct],
-  BLH: ["buckets domain epsilon mechanism other", hashed, "mix32"],
-  OLH: ["buckets domain epsilon mechanism other", hashed, "mix32"],
+  BLH: ["buckets domain epsilon mechanism other", hashed, Object.keys(HASHES)],
+  OLH: ["buckets domain epsilon mechanism other", hashed, Object.keys(HASHES)],
   SUE: ["domain epsilon mechanism one width zero", unary],
   OUE: ["domain epsilon mechanism one width zero", unary],
-  Rappor: ["bits cohorts domain epsilon hashes mechanism zero", text, "mix32"],
+  Rappor: ["bits cohorts domain epsilon hashes mechanism zero", text, Object.keys(HASHES)],
   StochasticRounding: ["band cells epsilon high low mechanism other", banded],
   Piecewise: ["band cells epsilon high low mechanism other", banded],
   Hybrid: ["band cells coin epsilon flip high low mechanism other", hybrid],
   ExSub: ["bits dimension epsilon least m mechanism sparsity", signedSets],
   NetSub: ["bits dimension epsilon least m mechanism sparsity t", signedSets],
-  NetSeed: ["bits dimension epsilon least mechanism sparsity t", netSeed, "bch"],
+  NetSeed: ["bits dimension epsilon least mechanism sparsity t", netSeed, ["bch"]],
   BasicRappor: ["domain epsilon keep lift mechanism one width zero", rappor],
-  Loloha: ["buckets domain epsilon mechanism other report_epsilon swap", longitudinal, "toeplitz"],
+  Loloha: ["buckets domain epsilon mechanism other report_epsilon swap", longitudinal, ["toeplitz"]],
   Symbols: ["changes dimension epsilon fanout lengths mechanism one sizes steps", changeStream],
 };
 
@@ -83,18 +84,19 @@ export async function readMechanism(spec: unknown): Promise<Mechanism | Stateful
   const name = (spec as { mechanism?: unknown } | null)?.mechanism;
   const known = typeof name === "string" && Object.hasOwn(KNOWN, name) ? KNOWN[name] : null;
   check(known, "mechanism", `one of ${Object.keys(KNOWN)}`);
-  const [fields, build, function_] = known;
+  const [fields, build, hashes] = known;
   const { hash, ...named } = spec as Spec; // a spec that names no hash function means the first one, and so does its id
   const given = exactly("spec", named, fields);
-  check(hash === undefined || (function_ && hash === function_), "hash", "the mechanism's own");
+  check(hash === undefined || hashes?.includes(hash as string), "hash", `one of ${hashes ?? "none"}`);
+  const first = hashes?.[0];
   const epsilon = given.epsilon as number;
   check(typeof epsilon === "number" && epsilon > 0 && epsilon <= 1000, "epsilon", "a number above 0, at most 1000");
-  const { ratio, ...built } = build(given, name as string);
+  const { ratio, ...built } = build(first ? { ...given, hash: hash ?? first } : given, name as string);
   const [over, under] = fraction(epsilon);
   check(within(ratio, over, under), "epsilon", "what its integers spend, or more");
   const scaled = over * UNITS_PER_EPSILON;
   const [units, declared, spent] = [scaled / under, (scaled + under - 1n) / under, spentBy(ratio)];
-  const common = { name: name as string, specId: await specId(given), units, declared, spent };
+  const common = { name: name as string, specId: await specId(hash === undefined || hash === first ? given : { ...given, hash }), units, declared, spent };
   if (!("memory" in built)) return { ...common, ...built };
   const { memory, ...rest } = built;
   return { ...common, ...rest, ...memory(spent) };

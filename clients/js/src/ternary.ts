@@ -2,7 +2,7 @@ import { type Bytes, view } from "./bytes";
 import { bytesOf, exactChoice, packed, widthOf } from "./choice";
 import { check } from "./errors";
 import { expBelow, fraction } from "./exact";
-import { hash32 } from "./hash";
+import { mix32 } from "./hash";
 import type { Built } from "./mechanisms";
 import { toUnits } from "./numeric";
 import type { Random } from "./random";
@@ -40,7 +40,7 @@ export function leastOf(epsilon: number): [preferred: bigint, least: bigint] {
 export function settle(seen: unknown, dimension: number, key: Bytes, sparsity: number): number[] {
   const pairs = (Array.isArray(seen) ? (seen as Pairs) : []).filter(([at]) => at >= 0 && at < dimension);
   const [low, high] = [view(key).getUint32(0, true), view(key).getUint32(4, true)];
-  const hash = (place: bigint) => hash32(low, high, place);
+  const hash = (place: bigint) => mix32(low, high, place);
   const symbols = pairs.map(([at, value]) => 2 * at + Number(hash(BigInt(at)) >= toUnits(value, -1, 1, 1)));
   if (symbols.length <= sparsity) return symbols;
   const order = (symbol: number) => hash(BigInt(symbol >> 1) | (1n << 32n));

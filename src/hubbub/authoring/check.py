@@ -6,10 +6,10 @@ from typing import Any
 
 from hubbub.authoring.diff import changes
 from hubbub.authoring.rules import RULES
+from hubbub.collection.document import Collection
 from hubbub.collection.finding import Finding, UnsafeCollection
 from hubbub.collection.safety import unsafe_terms
 from hubbub.collection.sealing import open_sealed
-from hubbub.collection.spec import Collection
 from hubbub.questions import read_collection
 
 __all__ = ["check", "open_collection", "refuse_unsafe"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from hubbub.collection.document import Collection
 from hubbub.collection.duration import shown
 from hubbub.collection.finding import Finding
 from hubbub.collection.safety import privacy_key
-from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, total_of
 from hubbub.core.domain import Domain
 from hubbub.privacy.budget import Budget

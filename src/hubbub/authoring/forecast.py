@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hubbub.collection.spec import Collection
+from hubbub.collection.document import Collection
 from hubbub.collection.spending import cost_of, steps_a_year
 from hubbub.core.event import UNITS_PER_EPSILON
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hubbub.collection.document import Collection
 from hubbub.collection.finding import Finding
 from hubbub.collection.setting import Setting
-from hubbub.collection.spec import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.privacy.poisoning import FORGED, part_text, warns
 from hubbub.questions.base import Question

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textwrap import fill
 
+from hubbub.collection.document import Collection
 from hubbub.collection.duration import shown, span
-from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
 from hubbub.collection.wire import json_size
 from hubbub.core.event import UNITS_PER_EPSILON

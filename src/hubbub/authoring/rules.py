@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from hubbub.authoring.poisoning import moved_far
+from hubbub.collection.document import Collection
 from hubbub.collection.duration import every, shown
 from hubbub.collection.finding import Finding
 from hubbub.collection.safety import LARGEST_EPSILON, SMALLEST_BATCH, privacy_key
-from hubbub.collection.spec import Collection
 from hubbub.collection.spending import cost_of, steps_a_year, total_of
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE

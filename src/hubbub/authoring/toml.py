@@ -11,9 +11,9 @@ from typing import Any, get_origin, get_type_hints
 from hubbub.authoring import rewrite
 from hubbub.authoring.check import refuse_unsafe
 from hubbub.authoring.table import TomlTable
+from hubbub.collection.document import Collection
 from hubbub.collection.duration import seconds_of
-from hubbub.collection.locate import at
-from hubbub.collection.spec import Collection
+from hubbub.collection.error_path import at
 from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue
 from hubbub.privacy.budget import Budget

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.checks.failure import CheckFailed, require
 from hubbub.checks.statistics import FALSE_ALARM, mean_is, smallest
-from hubbub.checks.values import candidates_for, some_values, truth_of
+from hubbub.checks.values import candidates_for, estimated, some_values, truth_of
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
@@ -145,7 +145,7 @@ def _repeat(mechanism: Mechanism, rng_seed: int) -> Repetitions:
         batch = np.tile(values, several) if isinstance(values, np.ndarray) else values * several
         reports = mechanism.randomize(batch, rng)
         for k in range(several):
-            estimate = mechanism.estimate(mechanism.accumulate(reports[k * n : (k + 1) * n]))
+            estimate = estimated(mechanism, mechanism.accumulate(reports[k * n : (k + 1) * n]))
             low, high = estimate.interval(0.95)
             value[start + k], variance[start + k] = estimate.value, estimate.variance
             covered[start + k] = (low <= truth) & (truth <= high)

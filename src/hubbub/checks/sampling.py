@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hubbub.checks.failure import require, require_refusal
 from hubbub.checks.statistics import FALSE_ALARM, mean_is
-from hubbub.checks.values import some_values, truth_of
+from hubbub.checks.values import estimated, some_values, truth_of
 from hubbub.core.errors import HubbubError
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
@@ -84,7 +84,7 @@ def check_of_population(mechanism: Mechanism, rng_seed: int = 1) -> None:
     error, variance = np.empty((_TIMES, len(truth))), np.empty((_TIMES, len(truth)))
     for time in range(_TIMES):
         cohort = _take(values, rng.permutation(len(values))[:_PEOPLE])
-        estimate = mechanism.estimate(mechanism.accumulate(mechanism.randomize(cohort, rng)))
+        estimate = estimated(mechanism, mechanism.accumulate(mechanism.randomize(cohort, rng)))
         if estimate.kind != "share" and estimate.spread is None:
             require_refusal("a population, of an unknown spread", HubbubError, partial(estimate.of_population, 10**6))
             return

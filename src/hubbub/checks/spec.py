@@ -14,7 +14,7 @@ from hubbub.checks.failure import CheckFailed, require, require_refusal
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.random import Random
-from hubbub.core.spec import Json, canonical, is_added
+from hubbub.core.spec import Json, canonical, first_of, is_added
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import Mechanism, Reporting
 
@@ -50,12 +50,16 @@ def check_spec_fields(mechanism: Reporting, rng_seed: int = 1) -> None:
         >>> check_spec_fields(GRR(epsilon=1.0, domain=3))
     """
     spec = mechanism.spec()
-    for name in spec:
+    may_lack = {field.name: first_of(field) for field in dataclasses.fields(mechanism) if is_added(field)}
+    for name in spec.keys() - may_lack.keys():
         less: dict[str, Json] = {key: value for key, value in spec.items() if key != name}
         require_refusal(f"a spec without {name}", InvalidValue, lambda less=less: _build(mechanism, less))  # type: ignore[misc]
-    for field in filter(is_added, dataclasses.fields(mechanism)):
-        spelt = _build(mechanism, {**spec, field.name: getattr(mechanism, field.name)})
-        require(spelt.spec_id == mechanism.spec_id, f"a spec that spells out {field.name} has another id")
+    for name, first in may_lack.items():
+        lacking = _build(mechanism, {key: value for key, value in spec.items() if key != name})
+        spelt = _build(mechanism, {**spec, name: first})
+        require(spelt.spec_id == lacking.spec_id, f"a spec that spells out {name}={first} has another id")
+        same = getattr(mechanism, name) == first
+        require(same == (spelt.spec_id == mechanism.spec_id), f"specs of two values of {name} have one id")
     for name, value in {
         "surplus": 1,
         "mechanism": "NoSuchMechanism",

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.domain import WORDS, Categorical, Domain, Numeric, Ordinal, Sets, Strings
+from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
 from hubbub.core.ternary import as_ternary
 from hubbub.mechanisms.base import Mechanism, Reporting
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
@@ -19,7 +21,16 @@ from hubbub.mechanisms.stateful import Stateful
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.privacy.probes import domain_of
 
-__all__ = ["bad_batches", "candidates_for", "range_of", "some_reports", "some_values", "take", "truth_of"]
+__all__ = [
+    "bad_batches",
+    "candidates_for",
+    "estimated",
+    "range_of",
+    "some_reports",
+    "some_values",
+    "take",
+    "truth_of",
+]
 
 
 def range_of(mechanism: Mechanism) -> tuple[float, float] | None:
@@ -112,6 +123,20 @@ def candidates_for(mechanism: Reporting) -> list[Any] | None:
     """
     domain = domain_of(mechanism)
     return mechanism.example_values(WORDS) if isinstance(domain, Strings) else None
+
+
+def estimated(mechanism: Mechanism, sketch: Sketch) -> Estimate:
+    """The estimate of a population of `some_values`: of ternary vectors, signs, so that there is no rounding to bound.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> grr = GRR(epsilon=1.0, domain=3)
+        >>> estimated(grr, grr.accumulate(grr.randomize([0] * 10, Random(seed=1)))).n
+        10
+    """
+    if isinstance(mechanism, TernaryMechanism):
+        return mechanism.estimate(sketch, signs=True)
+    return mechanism.estimate(sketch)
 
 
 def bad_batches(mechanism: Mechanism) -> Iterator[Any]:

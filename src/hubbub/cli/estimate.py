@@ -124,8 +124,9 @@ def _table(seen: ColumnResult, shown: list[ShareRow], fixed: Estimate | None) ->
     width = _BAR if fixed is None else _BAR - 4
     most = max(max(row.estimate, row.truth) for row in shown)
     for row in shown:
-        fields = [escape(shorten(row.value, _NAME)), percent(row.truth), percent(row.estimate)]
-        fields.append(f"{percent(row.low)} to {percent(row.high)}")
+        estimate, low, high = (min(max(one, 0.0), 1.0) for one in (row.estimate, row.low, row.high))  # as `possible`
+        fields = [escape(shorten(row.value, _NAME)), percent(row.truth), percent(estimate)]
+        fields.append(f"{percent(low)} to {percent(high)}")
         fixed_share = share[row.value]
         fields += [] if fixed_share is None else [percent(fixed_share)]
         fields.append(painted(row.estimate, most, width, mark=row.truth))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from hubbub.authoring.forecast import Forecast
     from hubbub.authoring.poisoning import Poisoning
-    from hubbub.collection.spec import Collection
+    from hubbub.collection.document import Collection
 
 __all__ = ["plan_file"]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from hubbub.client.folder import old_ledgers
 from hubbub.client.state_migration import TABLES_4
 from hubbub.client.store import STATES
-from hubbub.collection.spec import Collection
+from hubbub.collection.document import Collection
 from hubbub.collection.spending import promises_of
 from hubbub.collection.terms import ASKS
 from hubbub.core.errors import HubbubError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from hubbub.collection.document import Collection
 from hubbub.collection.finding import Finding, UnsafeCollection
 from hubbub.collection.sealing import open_sealed
-from hubbub.collection.spec import Collection
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.privacy.promise import Promise
 

@@ -9,7 +9,7 @@ from hubbub.collection.terms import ASKS
 from hubbub.privacy.promise import Promise
 
 if TYPE_CHECKING:
-    from hubbub.collection.spec import Collection
+    from hubbub.collection.document import Collection
 
 __all__ = ["YEAR", "Cost", "cost_of", "promises_of", "steps_a_year", "total_of", "worst_of"]
 

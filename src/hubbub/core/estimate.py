@@ -47,6 +47,8 @@ class Estimate:
         how errors of two values go together.
     spread
         Of a mean, or of each of several, the variance of the values among the people, where the reports tell it.
+    bounds
+        The least and the most that a value can be, where that is known; of shares it need not be said. See `possible`.
     centre
         Where `value` is smoothed over time, the unbiased estimate that `variance` and `noise` are of: intervals lie
         around it, and are drawn out to hold `value` too.
@@ -68,6 +70,7 @@ class Estimate:
     labels: tuple[str, ...] | None = None
     noise: Noise | None = field(default=None, repr=False)
     spread: float | Floats | None = None
+    bounds: tuple[float, float] | None = None
     centre: Floats | None = None
 
     def __post_init__(self) -> None:
@@ -84,6 +87,11 @@ class Estimate:
             raise InvalidValue("centre", self.centre.shape, f"the shape of value, {self.value.shape}")
         if self.labels is not None and len(self.labels) != len(self.value):
             raise InvalidValue("labels", len(self.labels), f"{len(self.value)} names, one a value")
+        if self.bounds is not None:
+            low, high = (float(end) for end in self.bounds)
+            if not low <= high:
+                raise InvalidValue("bounds", self.bounds, "a number, and one that is no smaller")
+            object.__setattr__(self, "bounds", (low, high))
         if self.bias not in ("none", "consistent", "heuristic"):
             raise InvalidValue("bias", self.bias, "none, consistent or heuristic")
 
@@ -105,7 +113,8 @@ class Estimate:
 
         They are not cut at 0 or 1: an interval that reaches below 0 says "not distinguishable from 0". Where the value
         is smoothed they lie around `centre`, and hold the truth at least that often, whatever the truth did. Where
-        nothing is known they are infinite.
+        nothing is known they are infinite. What people are shown is cut
+        (`possible`).
 
         Example:
             >>> low, high = Estimate(value=[0.0], variance=[1.0], n=10).interval(0.9)
@@ -123,6 +132,27 @@ class Estimate:
     @property
     def _middle(self) -> Floats:
         return self.value if self.centre is None else self.centre
+
+    def possible(self, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
+        """The values and their intervals, cut to what is possible: what to show to people.
+
+        The truth lies within `bounds`, so that a cut interval holds it exactly when the whole one does. Where the whole
+        interval lies outside, the nearest possible number is left of it. A cut value is no longer unbiased: sums and
+        further estimates begin from `value`.
+
+        Example:
+            >>> value, low, high = Estimate(value=[1.02, -0.01], variance=[1e-4, 1e-4], n=50).possible()
+            >>> value.tolist(), low.round(3).tolist(), high.round(3).tolist()
+            ([1.0, 0.0], [1.0, 0.0], [1.0, 0.01])
+        """
+        low, high = self.interval(level)
+        least, most = self._bounds
+        return np.clip(self.value, least, most), np.clip(low, least, most), np.clip(high, least, most)
+
+    @property
+    def _bounds(self) -> tuple[float, float]:
+        anything = (0.0, 1.0) if self.kind == "share" else (-np.inf, np.inf)
+        return anything if self.bounds is None else self.bounds
 
     def counts(self) -> Floats:
         """Shares scaled to numbers of people.
@@ -156,7 +186,7 @@ class Estimate:
         known = np.isfinite(self.variance)
         finite = np.where(known, self.variance, 0.0)
         variance = rows**2 @ finite
-        if self.noise is not None:
+        if self.noise is not None and self.noise.knows_pairs:
             variance = variance + self.noise.cross_terms(self._middle, rows)
         else:
             several = (rows != 0).sum(axis=1) > 1
@@ -164,7 +194,14 @@ class Estimate:
         variance[(rows[:, ~known] != 0).any(axis=1)] = np.inf  # nothing is known of one of the values
         variance = np.maximum(variance, 0.0)
         centre = None if self.centre is None else rows @ self.centre
-        return Estimate(value, variance, self.n, self.bias, self.kind, centre=centre)
+        return Estimate(value, variance, self.n, self.bias, self.kind, bounds=self._bounds_of(rows), centre=centre)
+
+    def _bounds_of(self, rows: Floats) -> tuple[float, float] | None:
+        """What all the weighted sums lie between."""
+        if not np.isfinite(self._bounds).all():
+            return None
+        ends = np.sort([end * rows for end in self._bounds], axis=0).sum(axis=2)
+        return float(ends[0].min(initial=0.0)), float(ends[1].max(initial=0.0))
 
     def of_population(self, size: int) -> Estimate:
         """The same value as an estimate of a larger population of which the n who answered are a random part.
@@ -212,14 +249,14 @@ class Estimate:
             from rich.table import Table
         except ImportError:
             raise MissingDependency("rich", "analytics") from None
-        low, high = self.interval(level)
+        value, low, high = self.possible(level)
         names = self.names()
         table = Table(title=f"{self.n:,} reports", caption=f"bias: {self.bias}")
         for heading in ("value", self.kind, f"{level:.0%} interval"):
             table.add_column(heading, justify="left" if heading == "value" else "right")
         for i in self.top(most):
             style = None if low[i] > 0 else "dim"
-            table.add_row(escape(names[i]), f"{self.value[i]:.4g}", f"{low[i]:.4g} to {high[i]:.4g}", style=style)
+            table.add_row(escape(names[i]), f"{value[i]:.4g}", f"{low[i]:.4g} to {high[i]:.4g}", style=style)
         if len(self) > most:
             table.add_row(f"... {len(self) - most} more", "", "", style="dim")
         return table
@@ -244,9 +281,9 @@ class Estimate:
         if ax is None:
             ax = Figure(figsize=(7, 0.9 + 0.28 * len(shown)), layout="constrained").subplots()
         names = self.names()
-        low, high = self.interval(level)
+        value, low, high = self.possible(level)
         plain = [names[i].replace("$", r"\$") for i in shown]  # a dollar would begin a formula
-        ax.barh(plain, self.value[shown], **{"color": "#4c78a8", **options})
+        ax.barh(plain, value[shown], **{"color": "#4c78a8", **options})
         for row, i in enumerate(shown):
             ax.plot([low[i], high[i]], [row, row], color="#333333", linewidth=1.5)
         ax.axvline(0, color="#999999", linewidth=0.8)
@@ -256,17 +293,17 @@ class Estimate:
     def _repr_html_(self) -> str:
         from html import escape
 
-        low, high = self.interval()
+        value, low, high = self.possible()
         names = self.names()
         rows = "".join(
-            f"<tr><td>{escape(names[i])}</td><td>{self.value[i]:.4g}</td><td>{low[i]:.4g} to {high[i]:.4g}</td></tr>"
+            f"<tr><td>{escape(names[i])}</td><td>{value[i]:.4g}</td><td>{low[i]:.4g} to {high[i]:.4g}</td></tr>"
             for i in self.top(20)
         )
         return f"<table><tr><th>value</th><th>{self.kind}</th><th>95% interval</th></tr>{rows}</table>"
 
     def __repr__(self) -> str:
-        low, high = self.interval()
+        value, low, high = self.possible()
         names = self.names()
-        shown = ", ".join(f"{names[i]}: {self.value[i]:.4g} [{low[i]:.4g}, {high[i]:.4g}]" for i in self.top(5))
+        shown = ", ".join(f"{names[i]}: {value[i]:.4g} [{low[i]:.4g}, {high[i]:.4g}]" for i in self.top(5))
         more = ", ..." if len(self) > 5 else ""
         return f"Estimate({shown}{more}; n={self.n}, bias={self.bias})"

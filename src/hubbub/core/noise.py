@@ -17,11 +17,12 @@ Floats = NDArray[np.float64]
 class Noise:
     """Variances and covariances: linear in the shares, plus the multinomial terms of sampling.
 
-    A share f_i has variance floor + slope f_i + sampling f_i (1-f_i); two have the covariance
-    pair_floor + pair_slope (f_i+f_j) - sampling f_i f_j.
+    A share f_i has variance floor + slope f_i + square f_i^2 + sampling f_i (1-f_i); two have the covariance
+    pair_floor + pair_slope (f_i+f_j) - sampling f_i f_j, unless `pairs` says that nobody knows it.
     Every frequency oracle has this form: the floor is Eq 3.3 and the slope the frequency term of Eq 3.2.
     Unary encodings and local hashing have no covariance; an oracle whose report supports a fixed number of
-    values (GRR, subset selection) has a negative one. `sampling` is 0 unless a cohort answers for a population.
+    values (GRR, subset selection) has a negative one. `sampling` is 0 unless a cohort answers for a population, and
+    `square` unless the estimator confuses values.
 
     Example:
         >>> Noise(floor=1.0, slope=0.5).variance(np.array([0.0, 1.0])).tolist()
@@ -33,6 +34,18 @@ class Noise:
     pair_floor: float = 0.0
     pair_slope: float = 0.0
     sampling: float = 0.0
+    square: float = 0.0
+    pairs: bool = True
+
+    @property
+    def knows_pairs(self) -> bool:
+        """Whether `cross_terms` is known.
+
+        Example:
+            >>> Noise(1.0, 0.0).knows_pairs, Noise(1.0, 0.0, pairs=False).knows_pairs
+            (True, False)
+        """
+        return self.pairs
 
     def variance(self, share: Floats) -> Floats:
         """The variance of each share.
@@ -41,7 +54,7 @@ class Noise:
             >>> Noise(2.0, 0.0).variance(np.zeros(2)).tolist()
             [2.0, 2.0]
         """
-        return self.floor + self.slope * share + self.sampling * share * (1 - share)
+        return self.floor + self.slope * share + self.square * share**2 + self.sampling * share * (1 - share)
 
     def cross_terms(self, share: Floats, weights: Floats) -> Floats:
         """What the covariances add to the variance of each row's weighted sum.
@@ -54,8 +67,12 @@ class Noise:
         squares = weights**2
         constant = self.pair_floor * (total**2 - squares.sum(axis=1))
         sums = weights @ share
-        sampled = self.sampling * (sums**2 - squares @ share**2)
-        return np.asarray(constant + 2 * self.pair_slope * (sums * total - squares @ share) - sampled)
+        return np.asarray(
+            constant + 2 * self.pair_slope * (sums * total - squares @ share) + self._sampled(share, weights)
+        )
+
+    def _sampled(self, share: Floats, weights: Floats) -> Floats:
+        return np.asarray(-self.sampling * ((weights @ share) ** 2 - weights**2 @ share**2))
 
     def sampled(self, n: int, size: int) -> Noise:
         """The moments when the n who answered are a random part of `size` people.
@@ -94,4 +111,5 @@ class Noise:
             pair_floor=self.pair_floor - 2 * base + grand,
             pair_slope=self.pair_slope - tilt,
             sampling=self.sampling,  # multinomial: already sums to zero
+            pairs=self.pairs,
         )

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["Json", "added", "canonical", "integer", "is_added", "spec_id"]
+__all__ = ["Json", "added", "canonical", "first_of", "integer", "is_added", "spec_id"]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 SAFE = 1 << 53
@@ -70,18 +70,20 @@ def integer(name: str, value: object) -> int:
     return value
 
 
-def added(default: str) -> Any:
-    """A field that came to a class of which specs are kept: left out of the spec at its default, so that ids stay.
+def added(first: str, default: str | None = None) -> Any:
+    """A field that came to a class of which specs are kept: a spec without it means `first`, so that ids stay.
+
+    What is built anew has the default, which is `first` unless given.
 
     Example:
         >>> from dataclasses import dataclass, fields
         >>> @dataclass
         ... class Hashed:
-        ...     hash: str = added("mix32")
-        >>> Hashed().hash, [is_added(field) for field in fields(Hashed)]
-        ('mix32', [True])
+        ...     hash: str = added("mix32", "product32")
+        >>> Hashed().hash, [(is_added(field), first_of(field)) for field in fields(Hashed)]
+        ('product32', [(True, 'mix32')])
     """
-    return field(default=default, metadata={"added": True})
+    return field(default=first if default is None else default, metadata={"added": first})
 
 
 def is_added(declared: Field[Any]) -> bool:
@@ -91,7 +93,21 @@ def is_added(declared: Field[Any]) -> bool:
         >>> is_added(field(default=1))
         False
     """
-    return bool(declared.metadata.get("added"))
+    return "added" in declared.metadata
+
+
+def first_of(declared: Field[Any]) -> str:
+    """What a spec without the field means.
+
+    Example:
+        >>> from dataclasses import dataclass, fields
+        >>> @dataclass
+        ... class Hashed:
+        ...     hash: str = added("mix32")
+        >>> first_of(fields(Hashed)[0])
+        'mix32'
+    """
+    return str(declared.metadata["added"])
 
 
 def _string(value: object) -> str:

@@ -1,6 +1,8 @@
-"""The fast Walsh-Hadamard transform of integers."""
+"""The fast Walsh-Hadamard transform."""
 
 from __future__ import annotations
+
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +12,10 @@ from hubbub.kernels.compile import kernel
 __all__ = ["walsh_hadamard"]
 
 
-def walsh_hadamard(x: NDArray[np.int64]) -> NDArray[np.int64]:
+Number = TypeVar("Number", np.int64, np.float64)
+
+
+def walsh_hadamard(x: NDArray[Number]) -> NDArray[Number]:
     """The sums over r of x[r] (-1)^popcount(r & v), for every v; the length is a power of two.
 
     Example:
@@ -18,7 +23,7 @@ def walsh_hadamard(x: NDArray[np.int64]) -> NDArray[np.int64]:
         >>> walsh_hadamard(np.array([1, 0, 1, 0])).tolist()
         [2, 2, 0, 0]
     """
-    out = np.array(x, dtype=np.int64)
+    out = x.copy()
     _transform(out)
     return out
 

@@ -2,7 +2,7 @@
 
 A report (seed, y) supports v when `(hash(seed, v) * g) >> 32 == y`, which is `hash - low_y < width_y` in 32-bit
 arithmetic: bucket y is an interval of hashes. Blocks of reports stay in the L1 cache while every candidate
-passes over them; the inner loop vectorises.
+passes over them; the inner loop vectorises. What depends on the candidate alone is computed once.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.hashing import GOLDEN, MIX_1, MIX_2
+from hubbub.core.hashing import BEST_HASH, FIRST_HASH, GOLDEN, MIX_1, MIX_2, value_words
 from hubbub.kernels.compile import inline, kernel
 from hubbub.kernels.threads import in_threads, readonly
 
-__all__ = ["bucket_intervals", "hash_support"]
+__all__ = ["bucket_intervals", "candidate_words", "hash_support"]
 
 BLOCK = 2048
 SLICE = 1 << 25  # hashes, some 5 ms: less is not worth a thread
@@ -31,8 +31,10 @@ def hash_support(
     g: int,
     candidates: NDArray[np.uint64],
     weights: NDArray[np.int64] | None = None,
+    *,
+    name: str = FIRST_HASH,
 ) -> NDArray[np.int64]:
-    """For each candidate, the number of reports, or their total weight, whose bucket holds it.
+    """For each candidate, the number of reports, or their total weight, whose bucket holds it by the hash of a name.
 
     Example:
         >>> import numpy as np
@@ -41,17 +43,31 @@ def hash_support(
     """
     seeds, buckets = readonly(seeds, np.uint64), readonly(buckets, np.uint16)
     weighing = readonly(np.empty(0) if weights is None else weights, np.int64)
-    words = readonly(candidates.astype(np.uint32) * np.uint32(GOLDEN), np.uint32)
-    wides = readonly((candidates >> _WORD).astype(np.uint32) * np.uint32(GOLDEN), np.uint32)
+    words, wides = candidate_words(candidates, name)
     lows, widths = bucket_intervals(g)
+    product = name == BEST_HASH
 
     def count(start: int, stop: int) -> NDArray[np.int64]:
         counts = np.zeros(len(words), dtype=np.int64)
         rows = slice(start, stop)
-        _support(seeds[rows], buckets[rows], weighing[rows], lows, widths, words, wides, counts)
+        _support(seeds[rows], buckets[rows], weighing[rows], lows, widths, words, wides, product, counts)
         return counts
 
     return in_threads(count, len(seeds), max(BLOCK, SLICE // max(1, len(words))))
+
+
+def candidate_words(candidates: NDArray[np.uint64], name: str) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """What of a hash depends on the candidate alone, as the kernels take it.
+
+    Example:
+        >>> [words.tolist() for words in candidate_words(np.uint64([1, 1 << 32]), "mix32")]
+        [[2654435769, 0], [0, 2654435769]]
+    """
+    if name == BEST_HASH:
+        first, second = value_words(candidates)
+        return readonly(first, np.uint32), readonly(second, np.uint32)
+    words = readonly(candidates.astype(np.uint32) * np.uint32(GOLDEN), np.uint32)
+    return words, readonly((candidates >> _WORD).astype(np.uint32) * np.uint32(GOLDEN), np.uint32)
 
 
 def bucket_intervals(g: int) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
@@ -77,6 +93,29 @@ def _mix(low_seed, high_seed, word):
     x = np.uint32(np.uint32(x ^ (x >> _S16)) * _MIX_1 + high_seed)
     x = np.uint32(np.uint32(x ^ (x >> _S15)) * _MIX_2)
     return np.uint32(x ^ (x >> _S15))
+
+
+@inline
+def _multiplied(low_seed, high_seed, first, second):
+    return np.uint32(np.uint32(low_seed + first) * np.uint32(high_seed + second))
+
+
+@inline
+def _hits_product(low_seed, high_seed, low, width, first, second):
+    hits = np.uint32(0)
+    for j in range(low_seed.size):
+        if np.int32(_multiplied(low_seed[j], high_seed[j], first, second) - low[j]) < width[j]:
+            hits = np.uint32(hits + _ONE)
+    return np.int64(hits)
+
+
+@inline
+def _weight_product(low_seed, high_seed, low, width, first, second, weights):
+    total = np.int64(0)
+    for j in range(low_seed.size):
+        h = _multiplied(low_seed[j], high_seed[j], first, second)
+        total += weights[j] * np.int64(np.int32(h - low[j]) < width[j])
+    return total
 
 
 @inline
@@ -107,7 +146,7 @@ def _rekeyed(low_seed, high_seed, wide, out):
 
 
 @kernel
-def _support(seeds, buckets, weights, lows, widths, words, wides, counts):
+def _support(seeds, buckets, weights, lows, widths, words, wides, product, counts):
     low_seed, high_seed = np.empty(BLOCK, dtype=np.uint32), np.empty(BLOCK, dtype=np.uint32)
     low, width = np.empty(BLOCK, dtype=np.uint32), np.empty(BLOCK, dtype=np.int32)
     rekeyed = np.empty(BLOCK, dtype=np.uint32)
@@ -118,9 +157,16 @@ def _support(seeds, buckets, weights, lows, widths, words, wides, counts):
             low_seed[j], high_seed[j] = np.uint32(seed), np.uint32(seed >> _WORD)
             low[j], width[j] = lows[y], widths[y]
         a, b, c, w = low_seed[:size], high_seed[:size], low[:size], width[:size]
+        own = weights[start : start + size]
         for v in range(words.size):
+            if product:
+                if weights.size == 0:
+                    counts[v] += _hits_product(a, b, c, w, words[v], wides[v])
+                else:
+                    counts[v] += _weight_product(a, b, c, w, words[v], wides[v], own)
+                continue
             first = a if wides[v] == 0 else _rekeyed(a, b, wides[v], rekeyed)
             if weights.size == 0:
                 counts[v] += _hits(first, b, c, w, words[v])
             else:
-                counts[v] += _weight(first, b, c, w, words[v], weights[start : start + size])
+                counts[v] += _weight(first, b, c, w, words[v], own)

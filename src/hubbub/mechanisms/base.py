@@ -25,7 +25,7 @@ from hubbub.core.exact import log_upper
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.core.spec import Json, integer, is_added, spec_id
+from hubbub.core.spec import Json, first_of, integer, is_added, spec_id
 
 if TYPE_CHECKING:  # a device estimates nothing
     from hubbub.core.estimate import Estimate
@@ -202,11 +202,11 @@ class Reporting(ABC):
         )
 
     def spec(self) -> dict[str, Json]:
-        """The fields, as JSON: what client and server share; without those `added` later that are at their default."""
+        """The fields, as JSON: what client and server share; without those `added` later that are as at first."""
         spec: dict[str, Json] = {"mechanism": self.spec_name or type(self).__name__}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if not (is_added(field) and value == field.default):
+            if not (is_added(field) and value == first_of(field)):
                 spec[field.name] = value.spec() if isinstance(value, Domain) else value
         return spec
 
@@ -225,10 +225,11 @@ class Reporting(ABC):
         )
         wanted = {field.name: field.type for field in dataclasses.fields(kind)}
         given = {name: value for name, value in spec.items() if name != "mechanism"}
-        needed = {field.name for field in dataclasses.fields(kind) if not is_added(field)}
-        if not needed <= given.keys() <= wanted.keys():
+        firsts = {field.name: first_of(field) for field in dataclasses.fields(kind) if is_added(field)}
+        if not wanted.keys() - firsts.keys() <= given.keys() <= wanted.keys():
             raise InvalidValue("spec", sorted(given), f"exactly the fields {sorted(wanted)}")
-        return kind(**{name: integer(name, value) if wanted[name] == "int" else value for name, value in given.items()})
+        given = {name: integer(name, value) if wanted[name] == "int" else value for name, value in given.items()}
+        return kind(**{**firsts, **given})
 
     def _set(self, field: str, value: object) -> None:
         object.__setattr__(self, field, value)

@@ -94,8 +94,12 @@ def _plain(value: Any) -> Json:
     if isinstance(value, list | tuple | deque):
         return [_plain(item) for item in value]
     if isinstance(value, Estimate):
-        inside = {field.name: getattr(value, field.name) for field in fields(value)}
+        # Without what is only shown, and without what Noise did not have at first where it says nothing.
+        inside = {field.name: getattr(value, field.name) for field in fields(value) if field.name != "bounds"}
         noise = None if value.noise is None else asdict(value.noise)
+        for name, nothing in (("square", 0.0), ("pairs", True)):
+            if noise is not None and noise[name] == nothing:
+                del noise[name]
         return {_ESTIMATE: {**{name: _plain(one) for name, one in inside.items() if name != "noise"}, "noise": noise}}
     names = _names(value)
     if names is None:

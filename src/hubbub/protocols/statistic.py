@@ -16,6 +16,7 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.first_hash import with_first_hash
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
 from hubbub.mechanisms.numeric.hybrid import Hybrid
@@ -119,7 +120,7 @@ class Means(Statistic):
 
 @lru_cache(maxsize=4096)
 def _oracle(units: int, domain: Domain) -> FrequencyOracle:
-    return adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=1 << 16)
+    return with_first_hash(adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=1 << 16))
 
 
 @lru_cache(maxsize=4096)

@@ -17,7 +17,7 @@ from hubbub.protocols.view import View, Whole
 
 __all__ = ["ARITHMETIC", "symbol_stream"]
 
-ARITHMETIC = 1
+ARITHMETIC = 2
 """Goes up with every change of what is asked, released or remembered: a collector then begins a new era."""
 
 Integers = NDArray[np.int64]

@@ -15,6 +15,7 @@ from hubbub.core.domain import Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.core.influence import Influence
+from hubbub.mechanisms.first_hash import with_first_hash
 from hubbub.mechanisms.frequency.rappor import Rappor
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
@@ -46,7 +47,7 @@ class Words(Statistic):
         return len(self.candidates)
 
     def mechanism(self, units: int) -> Rappor:
-        return Rappor(epsilon=epsilon_of(units), domain=self.domain)
+        return with_first_hash(Rappor(epsilon=epsilon_of(units), domain=self.domain))
 
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
         return float("nan")
@@ -85,6 +86,11 @@ class HistogramQuestion(StatisticQuestion):
     @property
     def keeps(self) -> bool:
         return self.keep_reports
+
+    @property
+    def arithmetic(self) -> int:
+        # All candidates are estimated now, whether they are selected or not.
+        return super().arithmetic + int(bool(self.candidates))
 
     def statistic(self, setting: Setting) -> Statistic:
         domain = setting.domain

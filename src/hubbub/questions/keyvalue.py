@@ -22,6 +22,7 @@ from hubbub.core.keyvalue import KeyValue
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.first_hash import with_first_hash
 from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import View
@@ -132,15 +133,12 @@ class Keyed(Statistic):
         assert isinstance(mechanism, TernaryMechanism)
         if self.of == "frequency":
             return mechanism.estimate(sketch, of="frequency")
-        mean, n = mechanism.estimate(sketch), sketch.n
-        # Rounding numbers to signs, on the device, adds no more than what people differ by.
-        differ = mean.spread if mean.spread is not None else 1 - np.minimum(mean.value**2, 1.0)
-        rounding = differ / n
         if self.of == "conditional":
             share = mechanism.estimate(sketch, of="frequency")
-            return self._conditional(mechanism.estimate(sketch, of="conditional"), share, rounding)
+            return self._conditional(mechanism.estimate(sketch, of="conditional"), share)
+        mean, n = mechanism.estimate(sketch), sketch.n
         c, h = self._middle, self._half
-        value, variance = h * mean.value, h**2 * (mean.variance + rounding)
+        value, variance = h * mean.value, h**2 * mean.variance
         if self._needs_shares:
             share = mechanism.estimate(sketch, of="frequency")
             true, false, reverse = (float(rate) for rate in mechanism.rates[:3])
@@ -149,10 +147,9 @@ class Keyed(Statistic):
         floor = h**2 * mean.variance / 4  # estimated second moments may add up to less than any can have
         return Estimate(value, np.maximum(variance, floor), n, bias=mean.bias, kind="quantity")
 
-    def _conditional(self, ratio: Estimate, share: Estimate, rounding: Any) -> Estimate:
+    def _conditional(self, ratio: Estimate, share: Estimate) -> Estimate:
         value = self._middle + self._half * ratio.value
-        seen = np.where(share.value > 0, share.value, np.nan)
-        stderr = self._half * np.sqrt(ratio.variance + rounding / seen**2)
+        stderr = self._half * ratio.stderr
         # The ratio of two noisy numbers means something only where the lower one is clear of zero.
         known = share.value > _CLEAR * share.stderr
         known &= (value - _CLEAR * stderr > self.domain.low) | (value + _CLEAR * stderr < self.domain.high)
@@ -282,9 +279,9 @@ def _ternary(
     """The named mechanism, with parameters for what is told worse; or the one with the smallest error."""
     given: dict[str, Any] = {"epsilon": epsilon_of(units), "dimension": dimension, "sparsity": sparsity}
     if name is not None:
-        return ternary_mechanisms()[name].best_for("frequency" if shares else "mean", **given)
+        return with_first_hash(ternary_mechanisms()[name].best_for("frequency" if shares else "mean", **given))
     kinds = [kind for kind in ternary_mechanisms().values() if kind.key_value == "chosen"]
-    made = [kind.best_for(of, **given) for kind in kinds for of in _BOTH[::-1]]
+    made = [with_first_hash(kind.best_for(of, **given)) for kind in kinds for of in _BOTH[::-1]]
 
     def error_and_size(mechanism: TernaryMechanism) -> tuple[float, int]:
         error = mean * mechanism.mse() + (share * mechanism.mse(of="frequency") if shares else 0.0)

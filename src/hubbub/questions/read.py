@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hubbub.collection.locate import at
-from hubbub.collection.spec import COMPILED, Collection, check_document, read_document
+from hubbub.collection.document import COMPILED, Collection, check_document, read_document
+from hubbub.collection.error_path import at
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import canonical
 from hubbub.questions.base import Question

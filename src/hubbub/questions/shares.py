@@ -10,6 +10,7 @@ from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, as_d
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.first_hash import with_first_hash
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.memo.memo import Memoised
@@ -100,6 +101,6 @@ def named_mechanism(name: str, wanted: type[Any]) -> type[Any]:
 @lru_cache(maxsize=4096)
 def _oracle(name: str | None, units: int, domain: Domain) -> FrequencyOracle:
     if name is None:
-        return adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=MOST_BYTES)
+        return with_first_hash(adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=MOST_BYTES))
     oracle: FrequencyOracle = named_mechanism(name, FrequencyOracle)(epsilon=epsilon_of(units), domain=domain)
-    return oracle
+    return with_first_hash(oracle)

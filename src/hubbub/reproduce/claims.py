@@ -30,15 +30,16 @@ class Claim:
     ours
         The number computed or measured here.
     paper
-        The paper's number or words; the bounds in words unless given.
+        The number or the words that the paper prints, if it does. Nothing else: what our own theory says, or what a
+        ratio would be if all were well, is not the paper's.
     above, below
-        The bounds. Where the paper gives a number, they are what we take for agreement, and the note says so.
+        The bounds: what the statement says, or where the paper gives a number, what we take for agreement.
     note
         As of a cell.
 
     Example:
         >>> Claim("variance, OLH to BLH, eps = 4", 0.07, below=1).cell()
-        Cell(row='variance, OLH to BLH, eps = 4', column='claim', paper='below 1', ours=0.07, note='holds')
+        Cell(row='variance, OLH to BLH, eps = 4', column='claim', paper=None, ours=0.07, note='holds (below 1)')
     """
 
     statement: str
@@ -59,13 +60,12 @@ class Claim:
         verdict = VERDICTS[2 if abs(margin) < 2 * error else 0 if margin > 0 else 1]
         ends = (("above", self.above), ("below", self.below))
         bounds = ", ".join(f"{word} {bound:g}" for word, bound in ends if math.isfinite(bound))
-        remarks = [verdict if self.paper is None else f"{verdict} ({bounds})"]
+        remarks = [f"{verdict} ({bounds})"]
         if error:
             remarks.append(f"standard error {error:.2g}")
         if self.note:
             remarks.append(self.note)
-        printed = bounds if self.paper is None else self.paper
-        return Cell(self.statement, "claim", printed, float(self.ours), "; ".join(remarks))
+        return Cell(self.statement, "claim", self.paper, float(self.ours), "; ".join(remarks))
 
 
 def judged(
@@ -86,7 +86,7 @@ def judged(
     Example:
         >>> runs = {"a": np.array([1.0, 2.0, 3.0])}
         >>> judged(lambda runs: [Claim("mean", float(runs["a"].mean()), above=0)], runs)[0].note
-        'holds; standard error 0.58'
+        'holds (above 0); standard error 0.58'
     """
     claims = claims_of(runs)
     number = min(len(rows) for rows in runs.values())

@@ -30,7 +30,7 @@ class Cell:
     row, column
         Where it stands; the column is "claim" where a statement of the text is checked.
     paper
-        The number the paper prints, its words ("O(log d)", "below 1"), or None where it prints neither.
+        The number the paper prints, its words ("O(log d)", "about 20%"), or None where it prints neither.
     ours
         The number computed or measured here.
     note
@@ -98,7 +98,7 @@ class Result:
         return tuple(paths)
 
     def table(self, *, most: int = 60) -> Table:
-        """A rich table. Where there are more than `most` cells, only those that the paper has a word on.
+        """A rich table. Where there are more than `most` cells, only claims, and what the paper prints.
 
         A remark that several cells share stands once, under the table.
         """
@@ -110,7 +110,7 @@ class Result:
             raise MissingDependency("rich", "analytics") from None
         shown = list(self.cells)
         if len(shown) > most:
-            shown = ([cell for cell in shown if cell.paper is not None] or shown)[:most]
+            shown = ([cell for cell in shown if cell.paper is not None or cell.column == "claim"] or shown)[:most]
         # A claim's note begins with the verdict, which stays where it is.
         parted = {cell: cell.note.split("; ") for cell in shown}
         remarks = Counter(part for cell in shown for part in parted[cell][cell.column == "claim" :])

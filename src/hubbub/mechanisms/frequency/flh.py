@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.hashing import bucket, hash32
+from hubbub.core.hashing import bucket, hash32, spread_seeds
+from hubbub.core.noise import Noise
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
@@ -19,8 +20,11 @@ from hubbub.mechanisms.base import ColumnSpec
 from hubbub.mechanisms.frequency.choice import choose
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.frequency.oracle import unsigned
+from hubbub.mechanisms.frequency.table_noise import TableNoise
 
 __all__ = ["FLH"]
+
+_CHUNK = 1 << 20  # hashes at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +33,9 @@ class FLH(OLH):
 
     The server keeps how often each (function, bucket) was reported, and hashes the domain once a function instead of
     once a report. Privacy is that of OLH. Accuracy is a heuristic: two values that fall together under more of these
-    functions than chance would have it are confused for good, a bias that no number of reports removes. Over random
-    lists of functions its square is (sum of the other values' squared shares) / (functions (g - 1)) on average, which
-    the variance of an estimate includes.
+    functions than chance would have it are confused for good, a bias that no number of reports removes. Over the values
+    of a domain its mean square is (sum of f^2 - f_i^2)/(functions (buckets - 1)), which the stated variance includes:
+    so that of all values, though not of each over and over, 95% lie in their intervals.
 
     Parameters
     ----------
@@ -44,7 +48,7 @@ class FLH(OLH):
     buckets, other
         As in OLH; 0 chooses them.
     hash
-        The name of the function that a number selects; a spec without a name means "mix32".
+        The name of the function that a number selects; "product32", or "mix32", which a spec without one means.
 
     Example:
         >>> flh = FLH(epsilon=2.0, domain=1024)
@@ -81,11 +85,48 @@ class FLH(OLH):
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         draws = rng.uint64(codes.size, 2)
         function = draws[:, 0] & np.uint64(self.functions - 1)
-        truth = bucket(hash32(_seed(function), codes), self.buckets)
+        truth = bucket(hash32(spread_seeds(function), codes, self.hash), self.buckets)
         return {"function": function, "bucket": choose(truth, draws[:, 1], self.other, self.buckets)}
 
     def _seeds(self, public: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:
-        return _seed(public["function"].astype(np.uint64))
+        return spread_seeds(public["function"].astype(np.uint64))
+
+    def noise(self, n: int) -> Noise:
+        """The variance of shares where no value is confused with another; three values may fall together more often."""
+        return replace(super().noise(n), pairs=False)
+
+    def _pure(self, counts: NDArray[np.int64], n: int, labels: tuple[str, ...] | None) -> Estimate:
+        estimate, noise = super()._pure(counts, n, labels), self.noise(n)
+        # Values that nobody asked for have a share together, and no squares above that of one value that had it all.
+        rest = max(0.0, 1.0 - float(estimate.value.sum())) if counts.size < self.size else 0.0
+        squares = float((estimate.value**2 - estimate.variance).sum()) + rest**2
+        confusion = 1 / (self.functions * (self.buckets - 1))
+        floor = noise.floor + confusion * min(max(squares, 1 / self.size), 1.0)
+        noise = replace(noise, floor=floor, square=-confusion)
+        return replace(estimate, variance=np.maximum(noise.variance(estimate.value), 0.0), noise=noise)
+
+    def _known_from(self, sketch: Sketch, estimate: Estimate) -> Estimate:
+        assert estimate.noise is not None
+        p, q = (float(rate) for rate in self.rates)
+        seen = sketch.counts / sketch.n
+        confusion = -estimate.noise.square
+        squares = (estimate.noise.floor - self.noise(sketch.n).floor) / confusion if confusion else 0.0
+        known = TableNoise(estimate.noise, sketch.n, self._cell_weights, lambda shares: seen, (p, q), squares)
+        return replace(estimate, noise=known)
+
+    def _cell_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """For every function and bucket, the total weight of the values that fall in it."""
+        values = np.flatnonzero(weights)
+        seeds = spread_seeds(np.arange(self.functions, dtype=np.uint64))[:, None]
+        found = np.zeros(self.functions * self.buckets)
+        step = max(1, _CHUNK // self.functions)
+        for start in range(0, values.size, step):
+            some = values[start : start + step]
+            cells = bucket(hash32(seeds, some.astype(np.uint64), self.hash), self.buckets)
+            cells += self.buckets * np.arange(self.functions)[:, None]
+            again = np.broadcast_to(weights[some], cells.shape)
+            found += np.bincount(cells.ravel(), weights=again.ravel(), minlength=found.size)
+        return found.reshape(self.sketch_shape)
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:
@@ -98,24 +139,13 @@ class FLH(OLH):
     def _support_counts(self, sketch: Sketch) -> NDArray[np.int64]:
         from hubbub.kernels.support import hash_support
 
-        seeds = np.repeat(_seed(np.arange(self.functions, dtype=np.uint64)), self.buckets)
+        seeds = np.repeat(spread_seeds(np.arange(self.functions, dtype=np.uint64)), self.buckets)
         every = np.tile(np.arange(self.buckets), self.functions)
         return hash_support(
-            seeds, every, self.buckets, np.arange(self.size, dtype=np.uint64), weights=sketch.counts.reshape(-1)
+            seeds,
+            every,
+            self.buckets,
+            np.arange(self.size, dtype=np.uint64),
+            weights=sketch.counts.reshape(-1),
+            name=self.hash,
         )
-
-    def _pure(self, counts: NDArray[np.int64], n: int, labels: tuple[str, ...] | None) -> Estimate:
-        estimate = super()._pure(counts, n, labels)
-        squares = np.maximum(estimate.value**2 - estimate.variance, 0.0)
-        # Values that nobody asked for have a share together, and no squares above that of one value that had it all.
-        rest = max(0.0, 1.0 - float(estimate.value.sum())) if counts.size < self.size else 0.0
-        others = np.clip(squares.sum() - squares + rest**2, 0.0, 1.0)
-        return replace(estimate, variance=estimate.variance + others / (self.functions * (self.buckets - 1)))
-
-
-def _seed(function: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Spread a function's number over 64 bits."""
-    low, high = (
-        hash32(np.array(word, dtype=np.uint64), function).astype(np.uint64) for word in (0x68756262, 0x75620000)
-    )
-    return low | high << np.uint64(32)

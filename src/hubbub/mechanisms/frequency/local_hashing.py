@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import exp_floor, log_fraction
-from hubbub.core.hashing import bucket, hash32
+from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.spec import added
@@ -39,14 +39,14 @@ class LocalHashing(FrequencyOracle):
     buckets: int = 0
     other: int = 0
     server_work: ClassVar[str] = "d hashes"
-    hash: str = added("mix32")
+    hash: str = added(FIRST_HASH, BEST_HASH)
 
     @abstractmethod
     def _default_buckets(self) -> int:
         """How many buckets serve best."""
 
     def _resolve(self) -> None:
-        self._one_of("hash", ["mix32"])
+        self._one_of("hash", HASHES)
         self._resolve_domain()
         if self.buckets == 0:
             self._set("buckets", self._default_buckets())
@@ -78,7 +78,7 @@ class LocalHashing(FrequencyOracle):
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         draws = rng.uint64(codes.size, 2)
         seed = draws[:, 0].copy()  # a view would carry the private draws along
-        truth = bucket(hash32(seed, codes), self.buckets)
+        truth = bucket(hash32(seed, codes, self.hash), self.buckets)
         return {"seed": seed, "bucket": choose(truth, draws[:, 1], self.other, self.buckets)}
 
     def _seeds(self, public: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:
@@ -86,7 +86,7 @@ class LocalHashing(FrequencyOracle):
 
     def _same(self, reports: Reports, values: Any) -> NDArray[np.bool_]:
         codes = self.encode(values).astype(np.uint64)
-        hashed = bucket(hash32(self._seeds(reports.public)[:, None], codes[None, :]), self.buckets)
+        hashed = bucket(hash32(self._seeds(reports.public)[:, None], codes[None, :], self.hash), self.buckets)
         return np.asarray(hashed == reports.private["bucket"][:, None])
 
     def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
@@ -109,7 +109,7 @@ class LocalHashing(FrequencyOracle):
         from hubbub.kernels.support import hash_support
 
         seeds = self._seeds(reports.public)
-        return hash_support(seeds, reports.private["bucket"], self.buckets, candidates, weights)
+        return hash_support(seeds, reports.private["bucket"], self.buckets, candidates, weights, name=self.hash)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -132,14 +132,14 @@ class BLH(LocalHashing):
     buckets, other
         2, and of 2^64 the share of the false bit; 0 chooses it.
     hash
-        The name of the function that a seed selects; a spec without a name means "mix32".
+        The name of the function that a seed selects; "product32", or "mix32", which a spec without one means.
 
     Example:
         >>> from hubbub import Random
         >>> blh = BLH(epsilon=2.0, domain=4)
         >>> reports = blh.randomize([0] * 7000 + [2] * 3000, Random(seed=1))
         >>> blh.estimate(blh.accumulate(reports)).value.round(2).tolist()
-        [0.71, -0.0, 0.32, 0.0]
+        [0.7, 0.02, 0.31, -0.01]
 
     References
     ----------
@@ -170,7 +170,7 @@ class OLH(LocalHashing):
     buckets, other
         How many buckets, and of 2^64 the share of each false one; 0 chooses them.
     hash
-        The name of the function that a seed selects; a spec without a name means "mix32".
+        The name of the function that a seed selects; "product32", or "mix32", which a spec without one means.
 
     Example:
         >>> from hubbub import Random

@@ -156,7 +156,8 @@ class FrequencyOracle(Mechanism):
     def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
         if candidates is None:
             self._check_sketch(sketch, self.spec_id, self.sketch_shape)
-            return self._pure(self._support_counts(sketch), sketch.n, self._domain.labels)
+            estimate = self._pure(self._support_counts(sketch), sketch.n, self._domain.labels)
+            return self._known_from(sketch, estimate)
         codes = self._codes(candidates)
         labels = tuple(map(str, candidates))
         if sketch.counts.ndim == 1:
@@ -168,6 +169,10 @@ class FrequencyOracle(Mechanism):
     def _support_counts(self, sketch: Sketch) -> NDArray[np.int64]:
         """The support of every value of the domain, from the sketch."""
         return sketch.counts
+
+    def _known_from(self, sketch: Sketch, estimate: Estimate) -> Estimate:
+        """The estimate with what more the sketch tells of its errors."""
+        return estimate
 
     def _pure(self, counts: NDArray[np.int64], n: int, labels: tuple[str, ...] | None) -> Estimate:
         low, high = self.support_range

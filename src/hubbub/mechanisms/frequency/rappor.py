@@ -16,7 +16,7 @@ from hubbub.core.domain import Domain, Strings, as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.exact import ceil_div, exp_floor, log_fraction
-from hubbub.core.hashing import bucket, hash32
+from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32, spread_seeds
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
@@ -38,8 +38,9 @@ class Rappor(Mechanism):
 
     A value sets up to `hashes` of `bits` bits, by hash functions of its sender's cohort; each bit is then flipped with
     probability zero/2^32. Epsilon is 2 hashes ln((1-q)/q), attained by two values without a common bit. The protocol
-    is not pure: values share bits, and are told apart by LASSO over a list of candidates and least squares on those
-    it keeps, so that the estimates' bias is "heuristic".
+    is not pure: values share bits, and candidates of a list are told apart by least squares, beside those that LASSO
+    selects in the other half of the cohorts (`rappor_decode`). That what is not selected lies on bits at random is no
+    theorem, so that the estimates' bias is "heuristic"; intervals hold for candidates selected or not.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ class Rappor(Mechanism):
     zero
         Of 2^32, how often a bit is flipped; 0 chooses the smallest that epsilon allows.
     hash
-        The name of the function that sets the bits; a spec without a name means "mix32".
+        The name of the function that sets the bits; "product32", or "mix32", which a spec without one means.
 
     Example:
         >>> rappor = Rappor(epsilon=4.0)
@@ -71,12 +72,12 @@ class Rappor(Mechanism):
     hashes: int = 2
     cohorts: int = 8
     zero: int = 0
-    hash: str = added("mix32")
+    hash: str = added(FIRST_HASH, BEST_HASH)
     bias: ClassVar[Literal["none", "heuristic"]] = "heuristic"
     fixed_block: ClassVar[bool] = False  # the cohorts of a batch are drawn before its bits
 
     def _resolve(self) -> None:
-        self._one_of("hash", ["mix32"])
+        self._one_of("hash", HASHES)
         self._set("domain", as_domain("domain", self.domain))
         self._integer("bits", 2, 1 << 16)
         self._integer("hashes", 1, min(self.bits, 16))
@@ -117,9 +118,10 @@ class Rappor(Mechanism):
 
     def filters(self, cohorts: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.int64]:
         """The bits that each code sets in each cohort (the two broadcast); a bit set twice is -1 the second time."""
-        seeds = cohorts.astype(np.uint64) * np.uint64(self.hashes)
-        words = codes.astype(np.uint64)
-        places = [bucket(hash32(seeds + np.uint64(k), words), self.bits) for k in range(self.hashes)]
+        first, words = cohorts.astype(np.uint64) * np.uint64(self.hashes), codes.astype(np.uint64)
+        spread = spread_seeds if self.hash != FIRST_HASH else np.asarray
+        seeds = [spread(first + np.uint64(k)) for k in range(self.hashes)]
+        places = [bucket(hash32(seed, words, self.hash), self.bits) for seed in seeds]
         out = np.stack(np.broadcast_arrays(*places), axis=-1)
         for k in range(1, self.hashes):
             out[..., k] = np.where((out[..., :k] == out[..., k : k + 1]).any(axis=-1), -1, out[..., k])

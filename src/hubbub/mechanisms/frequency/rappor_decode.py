@@ -1,9 +1,9 @@
-"""Decoding RAPPOR: LASSO picks candidates, non-negative least squares says how frequent they are."""
+"""Decoding RAPPOR: LASSO over half of the cohorts says which candidates to account for in the other half."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,66 +17,111 @@ __all__ = ["decode"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 ROUNDS = 8
+_CERTAIN = 1e-6
+_CHUNK = 1 << 12
+
+
+class _Equations(NamedTuple):
+    """What some cohorts say: the rows that each candidate is part of; one over the noise of each row; its value."""
+
+    rows: Ints
+    scale: Floats
+    target: Floats
+
+    @property
+    def weight(self) -> Floats:
+        """The squared length of each candidate's column."""
+        return np.asarray(np.where(self.rows >= 0, self.scale[self.rows] ** 2, 0.0).sum(axis=1))
+
+    def column(self, candidate: Any) -> Floats:
+        """What a candidate adds to each row, for a share of 1."""
+        column = np.zeros_like(self.scale)
+        hit = self.rows[candidate][self.rows[candidate] >= 0]
+        column[hit] = self.scale[hit]
+        return column
 
 
 def decode(rappor: Rappor, sketch: Sketch, codes: NDArray[Any]) -> tuple[Floats, Floats]:
-    """The shares of the candidates, and their variances given the selection.
+    """The shares of the candidates, selected or not, and their variances.
 
     Each bit of each cohort is an equation: the unbiased share of the cohort that set it is the sum of the shares of the
     candidates that set it, a background (what everyone else sets, alike for all bits), and noise of known variance,
-    by which it is divided. The LASSO's penalty is the universal one, sqrt(2 ln candidates) noise standard deviations a
-    column. Without the background, rare values that nobody can tell apart would be laid to candidates by chance.
+    by which it is divided. There are too many candidates to solve for all. So a LASSO over half of the cohorts selects
+    those that matter, and in the other half every candidate, selected or not, is estimated by least squares beside the
+    selected ones and the background; then the other way round, and the two estimates are pooled. The noise that led to
+    the selection is not the noise of the estimate, which is therefore unbiased (and may be negative), and its interval
+    knows of the selection. What was not selected, and what nobody listed, lies on bits at random: the residuals tell
+    how much that is, and widen all intervals.
 
     Example:
         >>> from hubbub import Random, Rappor
         >>> rappor = Rappor(epsilon=6.0, domain=3)
         >>> sketch = rappor.accumulate(rappor.randomize([0] * 5000 + [1] * 5000, Random(seed=1)))
-        >>> decode(rappor, sketch, np.arange(3))[0].round(1).tolist()
+        >>> np.abs(decode(rappor, sketch, np.arange(3))[0]).round(1).tolist()
         [0.5, 0.5, 0.0]
     """
-    p, q = (float(rate) for rate in rappor.rates)
     heard = np.flatnonzero(sketch.counts[:, -1])
-    sizes = sketch.counts[heard, -1].astype(np.float64)[:, None]
-    share = (sketch.counts[heard, :-1] / sizes - q) / (p - q)
-    spread = np.sqrt(q * (1 - q) / sizes) / (p - q) * np.ones_like(share)  # p = 1 - q: the same at any share
-    scale = 1 / spread.reshape(-1)
-    target = share.reshape(-1) * scale
-
-    places = rappor.filters(heard[None, :], codes[:, None])  # candidate, cohort, hash
-    rows = np.where(places >= 0, places + rappor.bits * np.arange(heard.size)[None, :, None], -1)
-    rows = rows.reshape(len(codes), -1)
-    weight = np.where(rows >= 0, scale[rows] ** 2, 0.0).sum(axis=1)
-    penalty = np.sqrt(weight) * math.sqrt(2 * math.log(max(2, len(codes))))
-    kept, background = _select(rows, scale, target, penalty)
-
-    value, variance = np.zeros(len(codes)), 1 / np.maximum(weight, 1e-300)
-    if kept.size:
-        from scipy.optimize import nnls
-
-        design = np.column_stack([*(_column(rows[one], scale) for one in kept), scale])
-        value[kept] = nnls(design, target)[0][:-1]
-        held = np.append(value[kept] > 0, background > 0)
-        spread = np.diag(np.linalg.pinv(design[:, held].T @ design[:, held], hermitian=True))
-        variance[kept[held[:-1]]] = spread[: int(held[:-1].sum())]
-    return value, variance
+    halves = [_equations(rappor, sketch, codes, heard[first::2]) for first in (0, 1)]
+    precision, total, spread = np.zeros(len(codes)), np.zeros(len(codes)), np.zeros(len(codes))
+    for half, other in zip(halves, halves[::-1], strict=True):
+        if half.target.size:
+            selected = _select(other) if other.target.size else np.empty(0, dtype=np.int64)
+            own, value, noise = _beside(half, selected)
+            precision, total, spread = precision + own, total + own * value, spread + own * noise
+    known = precision > 0
+    safe = np.where(known, precision, 1.0)
+    return np.where(known, total / safe, 0.0), np.where(known, spread / safe**2, np.inf)
 
 
-def _select(rows: Ints, scale: Floats, target: Floats, penalty: Floats) -> tuple[Ints, float]:
-    """The candidates that the LASSO keeps, and the background; each is fitted to what the other leaves, in turn."""
+def _equations(rappor: Rappor, sketch: Sketch, codes: NDArray[Any], cohorts: Ints) -> _Equations:
+    p, q = (float(rate) for rate in rappor.rates)
+    sizes = sketch.counts[cohorts, -1].astype(np.float64)[:, None]
+    share = (sketch.counts[cohorts, :-1] / sizes - q) / (p - q)
+    noise = np.sqrt(q * (1 - q) / sizes) / (p - q) * np.ones_like(share)  # p = 1 - q: the same at any share
+    places = rappor.filters(cohorts[None, :], codes[:, None])  # candidate, cohort, hash
+    rows = np.where(places >= 0, places + rappor.bits * np.arange(cohorts.size)[None, :, None], -1)
+    scale = 1 / noise.reshape(-1)
+    return _Equations(rows.reshape(len(codes), -1), scale, share.reshape(-1) * scale)
+
+
+def _beside(half: _Equations, selected: Ints) -> tuple[Floats, Floats, float]:
+    """Each candidate's precision and coefficient beside the selected ones and the background; and the noise."""
+    basis, corner = np.linalg.qr(np.column_stack([half.scale, *(half.column(one) for one in selected)]))
+    apart = np.abs(np.diag(corner)) > _CERTAIN * np.abs(corner).max()
+    if not apart.all():  # two candidates of the same bits: the first stands for both
+        return _beside(half, selected[apart[1:]])
+    fitted = basis.T @ half.target
+    rest = half.target - basis @ fitted
+    noise = max(1.0, float(rest @ rest) / max(half.target.size - basis.shape[1], 1))
+
+    own, value, weight = np.zeros(len(half.rows)), np.zeros(len(half.rows)), half.weight
+    for start in range(0, len(half.rows), _CHUNK):
+        rows = half.rows[start : start + _CHUNK]
+        scaled = np.where(rows >= 0, half.scale[rows], 0.0)
+        said = np.einsum("ck,ckb->cb", scaled, basis[rows])  # what the others say of the candidate already
+        own[start : start + _CHUNK] = weight[start : start + _CHUNK] - (said**2).sum(axis=1)
+        value[start : start + _CHUNK] = (scaled * rest[rows]).sum(axis=1)
+    own = np.where(own > _CERTAIN * weight, own, 0.0)
+    value = np.where(own > 0, value / np.where(own > 0, own, 1.0), 0.0)
+    inverse = np.linalg.inv(corner)
+    own[selected], value[selected] = 1 / (inverse**2).sum(axis=1)[1:], (inverse @ fitted)[1:]
+    return own, value, noise
+
+
+def _select(half: _Equations) -> Ints:
+    """The candidates that the LASSO keeps; they and the background are fitted to what the other leaves, in turn.
+
+    The penalty is the universal one, sqrt(2 ln candidates) noise standard deviations a column. Without the background,
+    rare values that nobody can tell apart would be laid to candidates by chance.
+    """
     from hubbub.kernels.lasso import nonnegative_lasso
 
+    penalty = np.sqrt(half.weight) * math.sqrt(2 * math.log(max(2, len(half.rows))))
     background = 0.0
     for _ in range(ROUNDS):
-        share = nonnegative_lasso(rows, scale, target - background * scale, penalty)
+        share = nonnegative_lasso(half.rows, half.scale, half.target - background * half.scale, penalty)
         kept = np.flatnonzero(share)
-        fitted = sum((share[one] * _column(rows[one], scale) for one in kept), np.zeros_like(target))
-        background = max(float(np.mean((target - fitted) / scale)), 0.0)
-    most = target.size // 2  # with as many unknowns as equations least squares would only amplify the noise
-    return np.sort(kept[np.argsort(-share[kept], kind="stable")[:most]]), background
-
-
-def _column(rows: Ints, scale: Floats) -> Floats:
-    column = np.zeros_like(scale)
-    hit = rows[rows >= 0]
-    column[hit] = scale[hit]
-    return column
+        fitted = sum((share[one] * half.column(one) for one in kept), np.zeros_like(half.target))
+        background = max(float(np.mean((half.target - fitted) / half.scale)), 0.0)
+    most = half.target.size // 2  # with as many unknowns as equations least squares would only amplify the noise
+    return np.sort(kept[np.argsort(-share[kept], kind="stable")[:most]])

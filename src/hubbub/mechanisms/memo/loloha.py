@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
 from hubbub.core.exact import ceil_div, exp_floor, log_fraction, log_upper
+from hubbub.core.noise import Noise
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
@@ -20,8 +22,9 @@ from hubbub.core.spec import added
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, other_weight, truth_weight
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
+from hubbub.mechanisms.frequency.table_noise import TableNoise
 from hubbub.mechanisms.memo.memo import Memoised
-from hubbub.mechanisms.memo.toeplitz import supports, toeplitz, toeplitz_functions
+from hubbub.mechanisms.memo.toeplitz import cell_weights, supports, toeplitz, toeplitz_functions
 
 __all__ = ["Loloha"]
 
@@ -151,7 +154,24 @@ class Loloha(FrequencyOracle, Memoised):
         return self.bucket_rates[0], Fraction(1, self.buckets)
 
     def pair_covariance(self) -> tuple[float, float]:
-        return 0.0, 0.0  # under a random hash two values fall together as often as chance says
+        return 0.0, 0.0  # of a random hash; what this list has instead, the sketch tells
+
+    def noise(self, n: int) -> Noise:
+        """The variance of shares; how three values fall together is not as under a random hash."""
+        return replace(super().noise(n), pairs=False)
+
+    def _known_from(self, sketch: Sketch, estimate: Estimate) -> Estimate:
+        assert estimate.noise is not None
+        p, q = (float(rate) for rate in self.rates)
+        own, other = (float(rate) for rate in self.bucket_rates)
+        cells = partial(cell_weights, functions=self.functions, buckets=self.buckets)
+
+        def likely(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+            # Of all functions, not of those that happened to be drawn: a rare one may put many values in one bucket.
+            found = np.maximum(other + (own - other) * cells(shares), 0.0)
+            return np.asarray(found / found.sum())
+
+        return replace(estimate, noise=TableNoise(estimate.noise, sketch.n, cells, likely, (p, q)))
 
     def ratio(self) -> Fraction:
         own, other = self.bucket_rates

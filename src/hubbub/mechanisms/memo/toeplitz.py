@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["supports", "toeplitz", "toeplitz_functions"]
+__all__ = ["cell_weights", "supports", "toeplitz", "toeplitz_functions"]
 
 
 def toeplitz_functions(size: int, buckets: int) -> int:
@@ -62,10 +62,37 @@ def supports(table: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 
     total = np.full(size, table.sum(), dtype=np.int64)
     for combination in range(1, buckets):
-        signs = 1 - 2 * (np.bitwise_count(np.arange(buckets) & combination).astype(np.int64) & 1)
-        mix = np.zeros(size, dtype=np.int64)
-        for bit in range(buckets.bit_length() - 1):
-            if combination >> bit & 1:
-                mix ^= values << bit
-        total += walsh_hadamard(table @ signs)[mix]
+        total += walsh_hadamard(table @ _signs(combination, buckets))[_mixed(values, combination)]
     return np.asarray(total // buckets)
+
+
+def cell_weights(weights: NDArray[np.float64], functions: int, buckets: int) -> NDArray[np.float64]:
+    """For every cell (functions by buckets), the total weight of the values that fall in it: `supports`, turned round.
+
+    Example:
+        >>> weights = np.array([1.0, 2.0, 4.0])
+        >>> cell_weights(weights, 4, 2).tolist()
+        [[7.0, 0.0], [5.0, 2.0], [3.0, 4.0], [1.0, 6.0]]
+    """
+    from hubbub.kernels.hadamard import walsh_hadamard
+
+    values = np.flatnonzero(weights)
+    found = np.full((functions, buckets), weights.sum())
+    for combination in range(1, buckets):
+        by_mix = np.bincount(_mixed(values, combination), weights=weights[values], minlength=functions)
+        found += walsh_hadamard(by_mix)[:, None] * _signs(combination, buckets)
+    return np.asarray(found / buckets)
+
+
+def _signs(combination: int, buckets: int) -> NDArray[np.int64]:
+    """The sign of every bucket under a combination of its bits."""
+    return np.asarray(1 - 2 * (np.bitwise_count(np.arange(buckets) & combination).astype(np.int64) & 1))
+
+
+def _mixed(values: NDArray[np.int64], combination: int) -> NDArray[np.int64]:
+    """For each value, the bits of a function whose parity is that of the combination of its bucket's bits."""
+    mix = np.zeros(values.size, dtype=np.int64)
+    for bit in range(combination.bit_length()):
+        if combination >> bit & 1:
+            mix ^= values << bit
+    return mix

@@ -111,4 +111,5 @@ class MeanMechanism(Mechanism):
             bias=self.bias,
             kind="quantity",
             spread=scale**2 * max(mean_square - mean**2 - each, 0.0),
+            bounds=(self.low, self.high),
         )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import log_fraction
-from hubbub.core.hashing import bucket, hash32
+from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.spec import added
@@ -67,7 +67,7 @@ class CoCo(TernaryMechanism):
     low, high
         Of 2^64, the shares of the two buckets of a pair that is hit; 0 chooses them.
     hash
-        The name of the function that a seed selects; a spec without a name means "mix32".
+        The name of the function that a seed selects; "product32", or "mix32", which a spec without one means.
 
     Example:
         >>> coco = CoCo(epsilon=2.0, dimension=16, sparsity=2)
@@ -86,10 +86,10 @@ class CoCo(TernaryMechanism):
     buckets: int = 0
     low: int = 0
     high: int = 0
-    hash: str = added("mix32")
+    hash: str = added(FIRST_HASH, BEST_HASH)
 
     def _resolve(self) -> None:
-        self._one_of("hash", ["mix32"])
+        self._one_of("hash", HASHES)
         self._resolve_shape()
         if self.buckets == 0:
             self._set("buckets", coco_buckets(self.epsilon, self.dimension, self.sparsity))
@@ -138,7 +138,7 @@ class CoCo(TernaryMechanism):
     def _hash(self, seed: NDArray[np.uint64], symbols: Integers) -> _Hashed:
         stubs = 2 * (self.dimension + np.arange(self.sparsity))
         filled = np.where(symbols >= 0, symbols, stubs)
-        own = bucket(hash32(seed[:, None], filled >> 1), self.buckets) ^ filled & 1
+        own = bucket(hash32(seed[:, None], filled >> 1, self.hash), self.buckets) ^ filled & 1
         own.sort(axis=1)
         pairs = own >> 1
         pairs[:, 1:][pairs[:, 1:] == pairs[:, :-1]] = self.buckets
@@ -200,7 +200,8 @@ class CoCo(TernaryMechanism):
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         from hubbub.kernels.pairs import pair_support
 
-        return pair_support(reports.public["seed"], reports.private["bucket"], self.buckets, self.dimension)
+        seeds, buckets = reports.public["seed"], reports.private["bucket"]
+        return pair_support(seeds, buckets, self.buckets, self.dimension, name=self.hash)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import log_fraction
-from hubbub.core.hashing import bucket, hash32
+from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.spec import added
@@ -54,13 +54,13 @@ class Collision(TernaryMechanism):
     buckets, high
         How many buckets, and of 2^64 the share of one that is hit; 0 chooses those with the smallest error of the mean.
     hash
-        The name of the function that a seed selects; a spec without a name means "mix32".
+        The name of the function that a seed selects; "product32", or "mix32", which a spec without one means.
 
     Example:
         >>> collision = Collision(epsilon=2.0, dimension=16, sparsity=2)
         >>> reports = collision.randomize([{3: 1, 5: -1}] * 20_000, Random(seed=1))
         >>> collision.estimate(collision.accumulate(reports)).value.round(1)[[3, 4, 5]].tolist()
-        [1.0, 0.0, -1.0]
+        [1.0, -0.0, -1.0]
         >>> collision.estimate(collision.accumulate(reports), of="frequency").value.round(1)[[3, 5]].tolist()
         [1.0, 1.0]
 
@@ -74,10 +74,10 @@ class Collision(TernaryMechanism):
     key_value: ClassVar[Literal["no", "named", "chosen"]] = "named"
     buckets: int = 0
     high: int = 0
-    hash: str = added("mix32")
+    hash: str = added(FIRST_HASH, BEST_HASH)
 
     def _resolve(self) -> None:
-        self._one_of("hash", ["mix32"])
+        self._one_of("hash", HASHES)
         self._resolve_shape()
         if self.buckets == 0:
             self._set("buckets", collision_buckets(self.epsilon, self.dimension, self.sparsity))
@@ -126,7 +126,8 @@ class Collision(TernaryMechanism):
     def _hit(self, seed: NDArray[np.uint64], symbols: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The different buckets that are hit, in order, filled up with t; and how many they are."""
         held = symbols >= 0
-        hit = np.where(held, bucket(hash32(seed[:, None], np.where(held, symbols, 0)), self.buckets), self.buckets)
+        hashes = hash32(seed[:, None], np.where(held, symbols, 0), self.hash)
+        hit = np.where(held, bucket(hashes, self.buckets), self.buckets)
         hit.sort(axis=1)
         hit[:, 1:][hit[:, 1:] == hit[:, :-1]] = self.buckets
         hit.sort(axis=1)
@@ -167,7 +168,8 @@ class Collision(TernaryMechanism):
         from hubbub.kernels.support import hash_support
 
         every = np.arange(2 * self.dimension, dtype=np.uint64)
-        counts = hash_support(reports.public["seed"], reports.private["bucket"], self.buckets, every)
+        seeds, said = reports.public["seed"], reports.private["bucket"]
+        counts = hash_support(seeds, said, self.buckets, every, name=self.hash)
         return np.ascontiguousarray(counts.reshape(-1, 2).T)
 
     @classmethod

@@ -48,4 +48,4 @@ class MeanOnly(TernaryMechanism):
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)
         value = self._means(sketch)
         each = self.square - np.minimum(np.abs(value), 1.0)
-        return Estimate(value, each / sketch.n, sketch.n, bias=self.bias, kind="quantity")
+        return Estimate(value, each / sketch.n, sketch.n, bias=self.bias, kind="quantity", bounds=(-1.0, 1.0))

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
@@ -73,8 +73,8 @@ class TernaryMechanism(Mechanism):
         frequency  ((C+ + C-)/n - 2 p_false) / (p_true + p_reverse - 2 p_false)
 
     are unbiased, and mean/frequency is the conditional mean, of those who hold something there. Their variances follow
-    from the same rates (Lemma B.1; Lemma 3 of collision-coco). Estimates of different positions are taken for
-    uncorrelated, which those of means are, but for pairs of positions that one person holds.
+    from the same rates (Lemma B.1; Lemma 3 of collision-coco). How errors of two positions go together depends on how
+    many people hold both, which no count tells: `Estimate.linear` states the largest variance that there could be.
 
     Values are rows of -1, 0 and 1, a mapping of keys to values from -1 to 1 for each person, or a `Ternary`. Real
     values are rounded on the device without bias; of more than `sparsity` entries that many are drawn, which is biased
@@ -182,11 +182,19 @@ class TernaryMechanism(Mechanism):
     def sketch_shape(self) -> tuple[int, ...]:
         return (2, self.dimension)
 
-    def estimate(self, sketch: Sketch, candidates: Any = None, *, of: Quantity = "mean") -> Estimate:
-        """Estimate the mean of every position, the share that holds something there, or the mean among those."""
+    def estimate(
+        self, sketch: Sketch, candidates: Any = None, *, of: Quantity = "mean", signs: bool = False
+    ) -> Estimate:
+        """Estimate the mean of every position, the share that holds something there, or the mean among those.
+
+        Reports do not tell real values from signs. The variance of a mean therefore bounds that of rounding from above:
+        frequency - mean^2 a report, which is attained where all who hold something hold the same value. With `signs`,
+        where it is known that nobody held anything but -1, 0 or 1, there is no rounding, and the variance is exact.
+        """
         if of not in self.answers:
             raise InvalidValue("of", of, f"one of {', '.join(self.answers)}")
         mean = super().estimate(sketch, candidates)
+        mean = mean if signs else _with_rounding(mean)
         if of == "mean":
             return mean
         frequency = self._frequency(sketch)
@@ -215,14 +223,15 @@ class TernaryMechanism(Mechanism):
             bias=self.bias,
             kind="quantity",
             spread=np.maximum(held - value**2, 0.0) if "frequency" in self.answers else None,
+            bounds=(-1.0, 1.0),
         )
 
     def _frequency(self, sketch: Sketch) -> Estimate:
         n = sketch.n
         value = (sketch.counts.sum(axis=0) / n - 2 * float(self.p_false)) / self._gap("frequency")
-        noise = self.frequency_noise(n)
-        variance = np.maximum(noise.variance(value), min(self.variances("frequency")) / n)
-        return Estimate(value, variance, n, bias=self.bias, noise=noise)
+        variance = np.maximum(self.frequency_noise(n).variance(value), min(self.variances("frequency")) / n)
+        # Without the noise: how errors of two positions go together depends on how many people hold both.
+        return Estimate(value, variance, n, bias=self.bias)
 
     def _conditional(self, mean: Estimate, frequency: Estimate) -> Estimate:
         """mean/frequency with the variance of the delta method; where no frequency is seen, nothing is known.
@@ -235,10 +244,11 @@ class TernaryMechanism(Mechanism):
         covariance = mean.value * float(1 - self.p_true - self.p_reverse) / (mean.n * self._gap("frequency"))
         spread = mean.variance - 2 * value * covariance + value**2 * frequency.variance
         variance = np.where(seen, np.maximum(spread, 0.0) / share**2, np.inf)
-        return Estimate(value, variance, mean.n, bias="heuristic", kind="quantity")  # a ratio of two unbiased numbers
+        # A ratio of two unbiased numbers is not one.
+        return Estimate(value, variance, mean.n, bias="heuristic", kind="quantity", bounds=(-1.0, 1.0))
 
     def frequency_noise(self, n: int) -> Noise:
-        """The variance of frequencies from n reports, as a function of them."""
+        """The variance of frequencies from n reports, as a function of them; of no two held by the same people."""
         held, missing = self.variances("frequency")
         return Noise(floor=missing / n, slope=(held - missing) / n)
 
@@ -313,6 +323,16 @@ class TernaryMechanism(Mechanism):
     def _gap(self, of: Quantity) -> float:
         rates = self.rates
         return float(rates.true - rates.reverse if of == "mean" else rates.true + rates.reverse - 2 * rates.false)
+
+
+def _with_rounding(mean: Estimate) -> Estimate:
+    """The mean of values that may be real: its variance bounds that of rounding, and what people differ by, together.
+
+    Of a value v that is held, rounding has the variance 1 - v^2; over all people that and the variance of the values
+    add up to frequency - mean^2, whatever the values are.
+    """
+    both = mean.spread if mean.spread is not None else 1 - np.minimum(mean.value**2, 1.0)
+    return replace(mean, variance=mean.variance + both / mean.n, spread=np.zeros_like(mean.value))
 
 
 def search_power(epsilon: float) -> float:

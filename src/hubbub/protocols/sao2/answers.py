@@ -43,6 +43,10 @@ class LevelPlan(Protocol):
         """Whether answers come as the stream goes, or when it has ended."""
         ...
 
+    def clips(self, step: int) -> bool:
+        """Whether a value may have changed more often by a step than its device may tell: nobody sees how many do."""
+        ...
+
     def ending(self, step: int) -> list[tuple[int, int]]:
         """The nodes that are told of at a step: their parts, and their numbers in them, from 1."""
         ...
@@ -61,7 +65,9 @@ class Answers:
 
     The variance is that of the randomisation and of each level being told by a part of the population, together;
     residues of different nodes count as uncorrelated. Devices that fell silent draw answers toward what they held
-    before, and where a node of all their past is missed, toward zero: `silent` says how many they are.
+    before, and where a node of all their past is missed, toward zero: `silent` says how many they are. So do devices
+    whose values change more often than they may tell, and nobody sees how many those are: where there can be any
+    (`Plan.clips`), the bias is "heuristic", and intervals hold for what was told.
 
     Parameters
     ----------
@@ -77,7 +83,7 @@ class Answers:
         ...     people = plan.views[level](np.array([[0, 1], [0, 0]] * 5_000))
         ...     answers.hear(level, mechanism.accumulate(mechanism.randomize(people, rng)))
         >>> answers.step = 2
-        >>> answers.mean(1).value.round(1).tolist(), answers.range(1, 2).value.round(1).tolist()
+        >>> np.abs(answers.mean(1).value).round(1).tolist(), answers.range(1, 2).value.round(1).tolist()
         ([0.0], [0.5])
     """
 
@@ -171,7 +177,8 @@ class Answers:
             told, noise = self._told(part)
             value += coefficients[used] @ told[used]
             variance += coefficients[used] ** 2 @ noise[used]
-        return Estimate(value, variance, int(self.n.sum()), bias=self.plan.mechanisms[0].bias, kind=kind)
+        bias = "heuristic" if self.plan.clips(now) else self.plan.mechanisms[0].bias
+        return Estimate(value, variance, int(self.n.sum()), bias=bias, kind=kind)
 
     def silent(self, step: int) -> Estimate:
         """The share of the devices that said nothing where they should have, at the nodes that end with a step.
@@ -201,7 +208,7 @@ class Answers:
         """What was told of a part and its variances, a row a node."""
         mechanism, n = self.plan.mechanisms[part], int(self.n[part])
         if not self.plan.online:  # the sketch is whole
-            told = mechanism.estimate(self.sketch(part))
+            told = mechanism.estimate(self.sketch(part), signs=True)
             spread = told.spread if told.spread is not None else np.abs(told.value) * (1 - np.minimum(1, told.value**2))
             value, variance = told.value, told.variance + spread / n
         else:

@@ -127,6 +127,16 @@ class Sao2:
         """Whether devices answer as the stream goes, or when it has ended."""
         return not self.mechanisms[0].whole_only
 
+    def clips(self, step: int) -> bool:
+        """Whether a value may have changed more often by a step than its device may tell, at any level.
+
+        Example:
+            >>> plan = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2)
+            >>> [plan.clips(step) for step in (1, 2, 3, 8)]
+            [False, False, True, True]
+        """
+        return any(_most_changes(view, step // view.span) > view.sparsity for view in self.views)
+
     def times(self, level: int) -> range:
         """The steps at which the nodes of a level end.
 
@@ -170,3 +180,9 @@ class Sao2:
         """
         heard = float(self.portions[n > 0].sum())
         return float(n.sum()) / heard if heard else 0.0
+
+
+def _most_changes(view: Changes, nodes: int) -> int:
+    """How many changes of entries a value can go through by so many nodes: a category leaves one for another."""
+    entries = view.dimension * nodes
+    return min(2 * nodes - 1, entries) if view.one else entries

@@ -120,7 +120,7 @@ def _bias_claims(runs: Runs) -> list[Claim]:
     for method in ("Base", "Norm"):
         size = math.sqrt(np.mean((bias[method] / error) ** 2))
         statement = f"{method} is unbiased: root mean square bias in standard errors"
-        claims.append(Claim(statement, size, paper=1.0, above=0.8, below=1.25, note="1 is what noise gives"))
+        claims.append(Claim(statement, size, above=0.8, below=1.25, note="1 is what noise gives"))
     tail = slice(runs.truth.size // 2, None)
     claims += [
         Claim(f"{method}: bias of the rare half, people a value", float(bias[method][tail].mean()), above=0)

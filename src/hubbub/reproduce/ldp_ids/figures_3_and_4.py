@@ -118,7 +118,7 @@ def _claims_of_3(runs: Runs, sources: Sequence[Source], settings: Settings) -> l
                 for s in settings.values()
             ]
             statement = f"{name}: MSE of {method} to the formula's"
-            claims.append(Claim(statement, float(np.mean(on_paper)), paper=1.0, above=0.9, below=1.1, note=formula))
+            claims.append(Claim(statement, float(np.mean(on_paper)), above=0.9, below=1.1, note=formula))
     return claims
 
 

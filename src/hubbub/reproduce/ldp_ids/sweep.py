@@ -164,7 +164,7 @@ def verdicts(claims_of: Callable[[Runs], Sequence[Claim]], runs: Runs) -> list[C
     Example:
         >>> runs = {("LNS", "LPA", MethodSetting()): np.array([[1.0]])}
         >>> verdicts(lambda runs: [Claim("small", 1.0, below=2)], runs)[0].note
-        'holds; without a standard error: runs: 1'
+        'holds (below 2); without a standard error: runs: 1'
     """
     cells, number = judged(claims_of, runs), min(len(rows) for rows in runs.values())
     if number >= ENOUGH:

@@ -55,18 +55,22 @@ def table_2(context: Context, steps: int = STEPS) -> tuple[list[Cell], None]:
     return cells + verdicts(_claims, runs), None
 
 
+ADAPTIVE = ("LBD", "LBA", "LPD", "LPA")
+
+
 def _claims(runs: Runs) -> list[Claim]:
-    bits = {key: float(rows[:, BITS].mean()) for key, rows in runs.items()}
-    places = [(source, setting) for source, method, setting in bits if method == "LBU"]
+    """How near the printed bits come out: those of the adaptive methods, which depend on the data.
+
+    That population division needs fewer bits than budget division is how they are made, as are the bits of the others.
+    """
     claims = []
-    for method, rival, statement in (
-        ("LPD", "LBD", "population division needs far fewer bits"),
-        ("LPA", "LBA", "population division needs far fewer bits"),
-        ("LPD", "LPU", "adapting to the data needs fewer bits still"),
-        ("LPA", "LPU", "adapting to the data needs fewer bits still"),
-    ):
-        ratios = {(s, at): bits[s, method, at] / bits[s, rival, at] for s, at in places}
-        worst = max(ratios, key=lambda place: ratios[place])
-        note = f"the largest of all columns: {worst[0]} {worst[1]}"
-        claims.append(Claim(f"{statement}: {method} to {rival}", ratios[worst], below=1, note=note))
+    for method in ADAPTIVE:
+        off = {
+            (source, setting): float(runs[source, method, setting][:, BITS].mean()) / row[METHODS.index(method)] - 1
+            for (source, setting), row in PRINTED.items()
+        }
+        worst = max(off, key=lambda place: abs(off[place]))
+        note = f"{worst[0]} {worst[1]}, of nine printed; the bound is ours"
+        statement = f"{method}: the bits furthest from the printed ones are off by"
+        claims.append(Claim(statement, abs(off[worst]), below=0.1, note=note))
     return claims

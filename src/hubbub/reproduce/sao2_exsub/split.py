@@ -62,6 +62,15 @@ class Split:
         """Answers come at once."""
         return True
 
+    def clips(self, step: int) -> bool:
+        """Whether more entries may be 1 than may be told of.
+
+        Example:
+            >>> Split(epsilon=1.0, dimension=4, steps=8, changes=2).clips(1)
+            True
+        """
+        return self.view.sparsity < (1 if self.one else self.dimension)
+
     @property
     def views(self) -> tuple[Changes, ...]:
         """What is told of every step."""

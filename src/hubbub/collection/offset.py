@@ -13,20 +13,20 @@ from hubbub.protocols.cohort import CIRCLE, Arc
 if TYPE_CHECKING:
     from hubbub.protocols.driver import Protocol
 
-__all__ = ["start_of", "turned"]
+__all__ = ["offset_of", "shifted"]
 
 
-def start_of(name: str) -> int:
+def offset_of(name: str) -> int:
     """Where on the circle a question begins.
 
     Example:
-        >>> start_of("popular") != start_of("trend")
+        >>> offset_of("popular") != offset_of("trend")
         True
     """
     return int(spec_id({"question": name})[:8], 16)
 
 
-def turned(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Protocol:
+def shifted(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Protocol:
     """The same protocol from another place of the circle, and with the values of its releases named.
 
     All arcs turn alike, so that those that did not meet still do not. The asks themselves carry codes alone, which
@@ -34,7 +34,7 @@ def turned(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Prot
 
     Example:
         >>> from hubbub.protocols.window import Frequencies, window_stream
-        >>> ask = next(turned(window_stream("LSP", Frequencies(2), epsilon=1.0, w=4), 17, None))
+        >>> ask = next(shifted(window_stream("LSP", Frequencies(2), epsilon=1.0, w=4), 17, None))
         >>> ask.cohort.start, ask.cohort.share
         (17, 1.0)
     """
@@ -45,11 +45,11 @@ def turned(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Prot
         except StopIteration:
             return
         if isinstance(said, Ask):
-            said = _turned(said, start)
+            said = _shifted(said, start)
         elif isinstance(said, list):
-            said = [_turned(ask, start) for ask in said]
+            said = [_shifted(ask, start) for ask in said]
         elif isinstance(said, Count):
-            said = replace(said, of=_turned(said.of, start))
+            said = replace(said, of=_shifted(said.of, start))
         elif labels is not None:
             said = replace(said, estimates={name: _named(one, labels) for name, one in said.estimates.items()})
         reply = yield said
@@ -60,6 +60,6 @@ def _named(estimate: Estimate, labels: tuple[str, ...]) -> Estimate:
     return replace(estimate, labels=labels) if fits else estimate
 
 
-def _turned(ask: Ask, start: int) -> Ask:
-    following = None if ask.following is None else _turned(ask.following, start)
+def _shifted(ask: Ask, start: int) -> Ask:
+    following = None if ask.following is None else _shifted(ask.following, start)
     return replace(ask, cohort=Arc((ask.cohort.start + start) % CIRCLE, ask.cohort.length), following=following)

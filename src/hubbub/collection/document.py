@@ -11,12 +11,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hubbub.collection import formats
+from hubbub.collection.error_path import at
 from hubbub.collection.frame import frame_for
-from hubbub.collection.locate import at
+from hubbub.collection.offset import offset_of, shifted
 from hubbub.collection.setting import Setting
 from hubbub.collection.slug import is_slug
 from hubbub.collection.terms import Terms
-from hubbub.collection.turn import start_of, turned
 from hubbub.core.domain import Code, Domain
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.keyvalue import KeyValue  # noqa: F401 - a domain that a field may have
@@ -151,7 +151,7 @@ class Collection:
                         raise InvalidValue(f"questions.{name}.field", key, f"one of {', '.join(self.fields)}")
                 with at(f"questions.{name}", domain="field"):
                     question.check(self.setting(name))
-        if len({start_of(name) for name in self.questions}) < len(self.questions):
+        if len({offset_of(name) for name in self.questions}) < len(self.questions):
             raise InvalidValue("questions", list(self.questions), "names whose places on the circle differ")
         for name, reason in self.overrides.items():
             if name not in OVERRIDES:
@@ -283,7 +283,7 @@ class Collection:
             True
         """
         stream = self._question(question).protocol(self.setting(question), memory, first=first)
-        return turned(stream, start_of(question), self.labels(question))
+        return shifted(stream, offset_of(question), self.labels(question))
 
     def labels(self, question: str) -> tuple[str, ...] | None:
         """A name for each number that answers a question."""

@@ -1,0 +1,26 @@
+"""Mechanisms as they were built before specs named a hash function: what signed collections were compiled to."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar
+
+from hubbub.core.spec import first_of, is_added
+from hubbub.mechanisms.base import Mechanism
+
+__all__ = ["with_first_hash"]
+
+Made = TypeVar("Made", bound=Mechanism)
+
+
+def with_first_hash(mechanism: Made) -> Made:
+    """The same mechanism with the hash function that a spec without a name means; itself, if it does not hash.
+
+    Example:
+        >>> from hubbub import GRR, OLH
+        >>> olh, grr = OLH(epsilon=1.0, domain=9), GRR(epsilon=1.0, domain=9)
+        >>> olh.hash, with_first_hash(olh).hash, with_first_hash(grr) is grr
+        ('product32', 'mix32', True)
+    """
+    firsts: dict[str, Any] = {one.name: first_of(one) for one in dataclasses.fields(mechanism) if is_added(one)}
+    return dataclasses.replace(mechanism, **firsts) if firsts else mechanism
