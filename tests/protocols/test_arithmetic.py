@@ -81,7 +81,8 @@ def test_it_goes_on_from_the_golden_snapshot(question: str) -> None:
 
 def test_every_kind_and_method_has_a_transcript() -> None:
     questions = COLLECTION.questions.values()
-    assert {question.kind for question in questions} == set(KINDS)
+    ours = {kind for kind in KINDS if KINDS[kind].__module__.startswith("hubbub.")}
+    assert {question.kind for question in questions} == ours
     assert {getattr(question, "method", None) for question in questions} - {None} == set(METHODS)
 
 

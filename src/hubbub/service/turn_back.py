@@ -46,13 +46,19 @@ def turn_back(
         name, lateness = collection.collection_id, float(collection.lateness_seconds)
         first = present + (now >= run.schedule.times(present, 1)[1])
         step = store.first_unasked(name, question, first, lateness=lateness)
-        if step >= run.number:
+        if step >= run.number or _awaits_horizon(run, present):
             continue
         _close(board, [ask for ask in _of(run, board) if ask.number > present], changes)
         changes.passed_over.append(PassedOver(name, question, step, lateness))
         steps[place] = step
         log("turned back", question=question, from_step=run.number, to_step=step)
     return steps, changes
+
+
+def _awaits_horizon(run: QuestionRun, present: int) -> bool:
+    """Whether an era has not begun because it begins with the next horizon: ahead, without any fault of time."""
+    horizon = run.collection.questions[run.era.question].horizon
+    return bool(horizon) and run.number == run.era.first == (present // horizon + 1) * horizon
 
 
 def _of(run: QuestionRun, board: Board) -> list[OpenAsk]:
