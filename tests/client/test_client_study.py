@@ -47,13 +47,18 @@ class StudyServer:
     """Serves signed documents, and keeps what is sent."""
 
     def __init__(self, terms: Terms = TERMS, text: str = TEXT) -> None:
-        self.collection, self.terms = survey(text, event="2.0"), terms
+        self.reports: list[tuple[AnswerName, bytes]] = []
+        self.serve(terms, text)
+        self.publish([], now=0.0)
+
+    def serve(self, terms: Terms, text: str = TEXT, version: int = 1) -> None:
+        """Serve a version of the collection, whose question is a study by these terms."""
+        self.collection, self.version = survey(text, event="2.0"), version
         spec: dict[str, Any] = json.loads(json.dumps(self.collection.spec()))
+        spec["version"] = version
         spec["terms"]["popular"] = terms.spec()
         spec["frame_bytes"] = frame_for({**self.collection.terms, "popular": terms})
         self.documents = {"/v1/collections/survey": seal(spec, KEYS.private)}
-        self.reports: list[tuple[AnswerName, bytes]] = []
-        self.publish([], now=0.0)
 
     def publish(self, asks: list[tuple[int, int, int, Ask]], now: float) -> None:
         """Publish asks, each with its run, round and part."""
@@ -62,7 +67,7 @@ class StudyServer:
             name = AnswerName("popular", run, ask.step, round, part)
             listed.append({**name._asdict(), "closes": now + ROUND, "ask": ask.spec()})
         step = self.collection.step_at(now)
-        spec = {"format": ASKS.version, "collection": "survey", "version": 1, "step": step, "asks": listed}
+        spec = {"format": ASKS.version, "collection": "survey", "version": self.version, "step": step, "asks": listed}
         closes = min([self.collection.opens(step + 1), *(now + ROUND for _ in listed)])
         self.documents["/v1/collections/survey/asks"] = seal({**spec, "closes": closes}, KEYS.private)
 
@@ -173,6 +178,27 @@ def test_asks_that_declare_more_than_the_limit_together_are_refused(world: World
     assert world.round(3, ask(0.25)) == 0
     assert world.refused() == {"limit": 1}
     assert world.client.status().spent == ONE
+
+
+WIDER = replace(TERMS, limit=2 * ONE, promises=(Promise(2 * ONE, 1, DAY, 0, scope=of_question("popular")),))
+
+
+def test_a_version_that_widens_the_limit_in_mid_run_gets_no_more_than_was_paid(world: World) -> None:
+    assert [world.round(1, ask(0.5)), world.round(2, ask(0.5))] == [1, 1]
+    world.server.serve(WIDER, version=2)
+    assert world.round(3, ask(0.5)) == 0
+    assert world.refused() == {"limit": 1}
+    assert world.client.status().spent == ONE
+
+
+def test_a_version_that_postpones_the_end_of_a_run_is_not_answered_in_it(world: World) -> None:
+    """What was paid stops counting when the run should have ended: an answer after that would be free."""
+    assert world.round(1) == 1
+    later = replace(TERMS, study=Study(start=START + 5 * HOUR, round_seconds=ROUND, every=DAY))
+    world.server.serve(later, version=2)
+    assert world.round(2, late=5 * HOUR + 700.0) == 0
+    assert world.refused() == {"run": 1}
+    assert [name.round for name, _ in world.server.reports] == [1]
 
 
 def test_a_round_is_answered_in_its_time_and_a_missed_one_stays_silent(world: World) -> None:

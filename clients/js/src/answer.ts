@@ -93,13 +93,15 @@ async function inStudy(making: Making): Promise<unknown> {
   const row = await kept.get<StateRow>(key);
   check(!row || +row.stream <= run, "run", "no earlier one than was answered");
   const domains = terms.fields.map((field) => collection.domains[field]!);
+  const until = roundTimes(collection, terms, run, 0, terms.rounds)[1] - 1;
   let study = row?.stream === `${run}` ? (row.state as StudyState) : null;
   if (!study) {
     const codes = await Promise.all(terms.fields.map((field) => recorded(making, field)));
-    study = { codes, domains, left: terms.limit, round: 0 };
-    pay(making, terms.limit, roundTimes(collection, terms, run, 0, terms.rounds)[1] - 1);
+    study = { codes, domains, left: terms.limit, round: 0, until };
+    pay(making, terms.limit, until);
   }
   check(`${study.domains}` === `${domains}`, "fields", "what they were when the run began");
+  check(until <= study.until, "run", "one that ends when it was to end: what was paid counts until then");
   check(round > study.round, "round", "a later one than was answered");
   const left = study.left - mechanism.declared;
   check(left >= 0n, "limit", "no more in all rounds than was signed");

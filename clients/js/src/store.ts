@@ -32,6 +32,8 @@ export interface StudyState {
   /** What the run's asks may still declare, and the last round that was answered. */
   left: bigint;
   round: number;
+  /** Until when it was paid for. */
+  until: number;
 }
 
 /** Do some work in one transaction: all of it is on the disk when this resolves, or none of it. Await nothing else in it. */

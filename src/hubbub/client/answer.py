@@ -107,14 +107,18 @@ class Answerer:
         return reports.to_bare() if speaks[0] else None
 
     def _in_study(self, published: Published, terms: Terms, step: int) -> bytes:
-        """One round of a study. With the first answer of a run all of it is paid, until its last round has closed."""
+        """One round of a study. With the first answer of a run all of it is paid, until its last round has closed.
+
+        A later version may promise more, or end later: of a run that has begun, what was paid for it stands.
+        """
         question, run, key = published.question, published.run, f"study:{published.question}"
         at = self._store.stream(key)
         if at is not None and int(at) > run:
             raise Refused("run", f"{run} is over: {at} has begun")
         kept, mechanism = self._store.state(key, str(run)), _randomizer(published)
         fields = spec_id({field: self._collection.fields[field].spec() for field in terms.fields})
-        told: dict[str, Any] = {"fields": fields, "values": None, "declared": 0, "round": 0}
+        ends = int(run_ends(self._collection, question, run) * TICKS) - 1
+        told: dict[str, Any] = {"fields": fields, "limit": terms.limit, "until": ends, "declared": 0, "round": 0}
         if kept is not None:
             told = json.loads(kept.state)
         declared = told["declared"] + math.ceil(Fraction(mechanism.epsilon) * UNITS_PER_EPSILON)
@@ -122,10 +126,13 @@ class Answerer:
             raise Refused("fields", f"those of {question} are not what they were when it began")
         if published.round <= told["round"]:
             raise Refused("round", f"{published.round} is over: {told['round']} was answered")
-        if declared > terms.limit:
-            raise Refused("limit", f"the asks of this run sum to {declared} units, above {terms.limit}")
+        if ends > told["until"]:  # what was paid no longer counts by then
+            raise Refused("run", f"{run} would end later than it was paid for")
+        if declared > told["limit"]:
+            raise Refused(
+                "limit", f"the asks of this run sum to {declared} units, above {told['limit']}, which was paid"
+            )
         if kept is None:
-            ends = int(run_ends(self._collection, question, run) * TICKS) - 1
             self._spend(question, step, terms.limit, until=ends)
             told["values"] = value_bytes(self._held(terms, None)).decode()
         told |= {"declared": declared, "round": published.round}

@@ -1,6 +1,6 @@
 """Which asks the signed terms of a question allow. Nothing here looks at a value: what is refused tells nothing of one.
 
-The browser client has the same two functions (`clients/js/src/terms.ts`); `tests/vectors/admits.json` is run by both.
+The browser client has the same two functions (`clients/js/src/admits.ts`); `tests/vectors/admits.json` is run by both.
 """
 
 from __future__ import annotations

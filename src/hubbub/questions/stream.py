@@ -25,7 +25,6 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.window import METHODS, Method, epsilons, window_stream
-from hubbub.protocols.window.advice import advice
 from hubbub.questions.mean import Averages, averages, mean_shape
 from hubbub.questions.shapes import Shape, shares_shape
 from hubbub.questions.shares import Shares, shares_labels, shares_read, shares_title
@@ -142,7 +141,7 @@ class StreamQuestion(StatisticQuestion):
         return math.sqrt(asked.error(units, people, like) + asked.spread(like) / people * (1 - part))
 
     def assumes(self, setting: Setting) -> str:
-        return f"{self._method.decision.publishes}. {self.method}: {advice(self.method)}"
+        return f"{self._method.decision.publishes}. {self.method}: {self._method.advice}"
 
     def influence(self, setting: Setting) -> Influence | str:
         units = units_of(self.epsilon)
