@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from hubbub.alarms.definition import AlarmDefinition
@@ -20,6 +21,7 @@ from hubbub.core.spec import Json
 __all__ = ["AlarmPlan"]
 
 MOST_WATCHED = 1000
+_SHOWN = 20  # names in an error
 _FALSE_ALARMS = "false_alarms"
 
 
@@ -69,25 +71,63 @@ class AlarmPlan:
 
     def watches(self, collection: Collection) -> tuple[WatchedQuantity, ...]:
         """Every quantity that is watched, with its test; what cannot be watched is refused by its place in the file."""
-        with at("alarms"):
-            total = false_alarms_a_step(self.false_alarms, collection.step_seconds)
         weights = {name: self._weights(name, alarm, collection) for name, alarm in self.alarms.items()}
         shared = sum(len(weights[name]) for name, alarm in self.alarms.items() if alarm.false_alarms is None)
         watched = [
             watch
             for name, alarm in self.alarms.items()
-            for watch in _watches(name, alarm, weights[name], collection, total, shared)
+            for watch in self._of(name, alarm, weights[name], collection, shared)
         ]
         if len(watched) > MOST_WATCHED:
             raise InvalidValue("alarms", f"{len(watched):,} watched quantities", f"at most {MOST_WATCHED:,}")
         return tuple(watched)
 
+    def _of(
+        self,
+        name: str,
+        alarm: AlarmDefinition,
+        weights: Mapping[str, tuple[float, ...]],
+        collection: Collection,
+        shared: int,
+    ) -> Iterator[WatchedQuantity]:
+        """The watched quantities of one alarm; `shared` is how many in all have the false alarms of the plan."""
+        question, setting = collection.questions[alarm.question], collection.setting(alarm.question)
+        with at("alarms" if alarm.false_alarms is None else f"alarms.{name}"):
+            allowed = false_alarms_a_step(alarm.false_alarms or self.false_alarms, collection.step_seconds)
+        rate = allowed / (shared if alarm.false_alarms is None else len(weights))
+        baseline, pools = alarm.baseline or 0, question.independent_steps(setting)
+        test = SequentialTest(
+            sides=alarm.sides,
+            raises=limits_for(rate / len(alarm.sides), baseline=baseline, pools=pools),
+            # Only what is raised can be cleared by mistake: others have no part in that.
+            clears=limits_for(allowed, pools=pools),
+            threshold=alarm.threshold,
+            ends=alarm.clears,
+            baseline=baseline,
+            pools=pools,
+        )
+        labels: list[Json] = list(question.labels(setting) or ())
+        fields: list[Json] = list(question.reads())
+        means: dict[str, Json] = {"labels": labels, "fields": fields, "unit": question.shape(setting).unit}
+        for category, row in weights.items():
+            yield WatchedQuantity(
+                alarm=name,
+                category=category,
+                question=alarm.question,
+                title=": ".join(filter(None, [alarm.title or _title(alarm), category])),
+                weights=row,
+                test=test,
+                false_alarms=rate,
+                means=means,
+            )
+
     def _weights(self, name: str, alarm: AlarmDefinition, collection: Collection) -> dict[str, tuple[float, ...]]:
         """The weights of each watched quantity, by category."""
         with at(f"alarms.{name}"):
             if alarm.question not in collection.questions or collection.terms[alarm.question].study is not None:
-                steps = ", ".join(one for one in collection.questions if collection.terms[one].study is None)
-                raise InvalidValue("question", alarm.question, f"a question that is asked every step: {steps}")
+                steps = [one for one in collection.questions if collection.terms[one].study is None]
+                allowed = f"a question of every step: {', '.join(steps)}{_near(alarm.question, steps)}"
+                raise InvalidValue("question", alarm.question, allowed)
             question, setting = collection.questions[alarm.question], collection.setting(alarm.question)
             if not question.unbiased_steps(setting):
                 raise InvalidValue("question", alarm.question, "one whose steps have unbiased estimates of their own")
@@ -104,7 +144,8 @@ def _chosen(alarm: AlarmDefinition, labels: tuple[str, ...]) -> Iterator[tuple[s
     elif alarm.weights is not None:
         for label in alarm.weights:
             if label not in labels:
-                raise InvalidValue(f"weights.{label}", alarm.weights[label], f"weights of {', '.join(labels[:20])}")
+                allowed = f"weights of {', '.join(labels[:_SHOWN])}{_near(label, labels)}"
+                raise InvalidValue(f"weights.{label}", alarm.weights[label], allowed)
         yield "", tuple(alarm.weights.get(label, 0.0) for label in labels)
     elif len(labels) == 1:
         yield "", (1.0,)
@@ -113,43 +154,9 @@ def _chosen(alarm: AlarmDefinition, labels: tuple[str, ...]) -> Iterator[tuple[s
         raise InvalidValue("weights", "nothing", given)
 
 
-def _watches(
-    name: str,
-    alarm: AlarmDefinition,
-    weights: Mapping[str, tuple[float, ...]],
-    collection: Collection,
-    total: float,
-    shared: int,
-) -> Iterator[WatchedQuantity]:
-    question, setting = collection.questions[alarm.question], collection.setting(alarm.question)
-    with at(f"alarms.{name}"):
-        own = None if alarm.false_alarms is None else false_alarms_a_step(alarm.false_alarms, collection.step_seconds)
-    rate = total / shared if own is None else own / len(weights)
-    baseline, pools = alarm.baseline or 0, question.independent_steps(setting)
-    test = SequentialTest(
-        sides=alarm.sides,
-        raises=limits_for(rate / len(alarm.sides), baseline=baseline, pools=pools),
-        # Only what is raised can be cleared by mistake: others have no part in that.
-        clears=limits_for(total if own is None else own, pools=pools),
-        threshold=alarm.threshold,
-        ends=alarm.clears,
-        baseline=baseline,
-        pools=pools,
-    )
-    labels: list[Json] = list(question.labels(setting) or ())
-    fields: list[Json] = list(question.reads())
-    means: dict[str, Json] = {"labels": labels, "fields": fields, "unit": question.shape(setting).unit}
-    for category, row in weights.items():
-        yield WatchedQuantity(
-            alarm=name,
-            category=category,
-            question=alarm.question,
-            title=": ".join(filter(None, [alarm.title or _title(alarm), category])),
-            weights=row,
-            test=test,
-            false_alarms=rate,
-            means=means,
-        )
+def _near(given: str, known: Sequence[str]) -> str:
+    close = get_close_matches(given, known, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def _title(alarm: AlarmDefinition) -> str:

@@ -57,8 +57,9 @@ class WatchState:
         Of the baseline: how many steps it rests on; the sums of 1/variance, of value/variance and of 1/stderr.
     above, below, back
         The evidence for a change to each side, and while the alarm is raised for the end of it.
-    raised, clears, event
-        On which side the alarm is raised, if it is; where it then ends; the number of the event that told of it.
+    raised, since, clears, event
+        On which side the alarm is raised, if it is, and since which step; where it then ends; the number of the event
+        that told of it.
     step, value, stderr
         The last estimate.
 
@@ -75,7 +76,8 @@ class WatchState:
     below: Evidence = field(default=Evidence())
     back: Evidence = field(default=Evidence())
     raised: Direction | None = None
-    clears: float = 0.0
+    since: int | None = None
+    clears: float | None = None
     event: int = 0
     step: int | None = None
     value: float | None = None
@@ -144,7 +146,7 @@ class SequentialTest:
         """What is known after one more step, and what that decided."""
         state = replace(state, step=step, value=value, stderr=stderr)
         if state.raised is not None:
-            return self._look_for_end(state, step, value, stderr)
+            return self._look_for_end(state, state.raised, step, value, stderr)
         if self.threshold is None and state.learnt < self.baseline:
             return _learn(state, value, stderr), None
         expected = state.baseline if self.threshold is None else self.threshold
@@ -157,20 +159,22 @@ class SequentialTest:
             if evidence.sum >= self.raises.h or x >= self.raises.z:
                 shift = scale * (self.raises.k + evidence.sum / evidence.steps)
                 end = self._end(state, side, shift)
-                fresh = replace(state, above=Evidence(), below=Evidence(), back=Evidence(), raised=side, clears=end)
-                return fresh, Verdict("raised", side, evidence.since)
+                state = replace(state, above=Evidence(), below=Evidence(), back=Evidence())
+                return replace(state, raised=side, since=evidence.since, clears=end), Verdict(
+                    "raised", side, evidence.since
+                )
             state = replace(state, **{side: evidence})
         return state, None
 
     def _look_for_end(
-        self, state: WatchState, step: int, value: float, stderr: float
+        self, state: WatchState, raised: Direction, step: int, value: float, stderr: float
     ) -> tuple[WatchState, Verdict | None]:
-        assert state.raised is not None
-        x = (state.clears - value if state.raised == "above" else value - state.clears) / stderr
+        assert state.clears is not None
+        x = (state.clears - value if raised == "above" else value - state.clears) / stderr
         evidence = state.back.add(x, step, self.clears)
         if evidence.sum >= self.clears.h or x >= self.clears.z:
-            side = state.raised
-            return replace(state, raised=None, back=Evidence()), Verdict("cleared", side, evidence.since)
+            quiet = replace(state, raised=None, since=None, clears=None, back=Evidence())
+            return quiet, Verdict("cleared", raised, evidence.since)
         return replace(state, back=evidence), None
 
     def _scale(self, state: WatchState, stderr: float) -> float:

@@ -16,6 +16,7 @@ from hubbub.alarms.sequential import Verdict, WatchState
 from hubbub.alarms.watch import WatchedQuantity
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json
 from hubbub.protocols.ask import Release
 from hubbub.service.alarms.event import AlarmEvent
 from hubbub.service.logs import log
@@ -193,6 +194,10 @@ class Alarms:
         """The latest stored events of a collection, oldest first."""
         return self.events(name, after=max(self._store.last_alarm_event(name) - most, 0), most=most)
 
+    def status(self, name: str) -> list[dict[str, Json]]:
+        """Every watched quantity of a collection: what it is, its state now, and its last estimate."""
+        return [_status(watch, state) for watch, state in self.states(name)]
+
     def states(self, name: str) -> list[tuple[WatchedQuantity, WatchState]]:
         """Every watched quantity of a collection, with what is known of it."""
         watches = [watch for some in self._watches[name].values() for watch in some]
@@ -200,6 +205,27 @@ class Alarms:
 
     def _watch(self, name: str, key: str) -> WatchedQuantity:
         return next(watch for watch, _ in self.states(name) if watch.key == key)
+
+
+def _status(watch: WatchedQuantity, state: WatchState) -> dict[str, Json]:
+    value, reach = state.value, None if state.stderr is None else _REACH * state.stderr
+    learning = state.learnt < watch.test.baseline
+    return {
+        "alarm": watch.alarm,
+        "category": watch.category,
+        "question": watch.question,
+        "title": watch.title,
+        "state": "raised" if state.raised is not None else "learning" if learning else "quiet",
+        "direction": state.raised,
+        "since": state.since,
+        "step": state.step,
+        "value": value,
+        "low": None if value is None or reach is None else value - reach,
+        "high": None if value is None or reach is None else value + reach,
+        "threshold": watch.test.threshold,
+        "baseline": state.baseline,
+        "clears": state.clears,
+    }
 
 
 def _logged(event: AlarmEvent) -> dict[str, object]:
