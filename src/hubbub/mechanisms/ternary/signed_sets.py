@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,10 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.ternary.selection import select
-from hubbub.mechanisms.ternary.set_forms import AsList, SetForm
 from hubbub.mechanisms.ternary.ternary import Rates, TernaryMechanism
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms.ternary.set_forms import SetForm
 
 __all__ = ["SignedSets", "group_weights"]
 
@@ -141,6 +143,8 @@ class SignedSets(TernaryMechanism):
     @cached_property
     def form(self) -> SetForm:
         """How a set is sent."""
+        from hubbub.mechanisms.ternary.set_forms import AsList  # a stream of changes sends no whole set
+
         return AsList(self.positions, self.m)
 
     @property

@@ -23,20 +23,21 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.influence import Influence
 from hubbub.core.noise import Noise
 from hubbub.core.random import Random
-from hubbub.core.settling import settle, settled
 from hubbub.core.sketch import Sketch
 from hubbub.core.ternary import MOST_DIMENSION, as_ternary
 from hubbub.mechanisms.base import Mechanism
+
+if TYPE_CHECKING:
+    from hubbub.core.influence import Influence
 
 __all__ = ["Quantity", "Rates", "TernaryMechanism", "search_power"]
 
@@ -139,6 +140,8 @@ class TernaryMechanism(Mechanism):
 
     def symbols(self, values: Any) -> NDArray[np.int64]:
         """Rows of symbols of vectors that need no rounding and no clipping: what a probability is conditional on."""
+        from hubbub.core.settling import settled
+
         return settled(self.encode(values), self.sparsity)
 
     def example_values(self, most: int) -> list[Any]:
@@ -167,6 +170,8 @@ class TernaryMechanism(Mechanism):
             yield {(start + k) % d: sign * (1 - 2 * (k % 2)) for k in range(count)}
 
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+        from hubbub.core.settling import settle  # no device needs it whose vectors come an entry at a time
+
         width = 1 + self.words
         step = max(1, _CHUNK // width)
         parts = []
@@ -269,6 +274,8 @@ class TernaryMechanism(Mechanism):
             raise InvalidValue("of", of, f"one of {', '.join(self.answers)}")
         if of == "conditional":
             return None
+        from hubbub.core.influence import Influence
+
         numbers = [self.stands_for(plus, minus, of) for plus, minus in self.supports()]
         return Influence(min(numbers), max(numbers), Fraction(-1 if of == "mean" else 0), Fraction(1))
 
