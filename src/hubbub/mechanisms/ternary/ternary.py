@@ -8,8 +8,8 @@ How to write one (see `collision.py`, the shortest): subclass `TernaryMechanism`
   -1, filled up with -1; at most `sparsity` of them) and those words; `rng` only for what happens once in 2^32 times;
 - `rates`: the exact chances that a report supports +1 (or -1) at a position, given what is held there;
 - `_fold(reports)`: how many reports support +1 (first row) and -1 (second row) at every position;
-- `columns`, `ratio`, `prob`, `log_prob`, `outputs`, `examples` as for any mechanism. Values come to `prob` and
-  `log_prob` as users give them: `self.symbols(values)` makes rows of symbols of them.
+- `columns`, `ratio`, `_cases` (or `prob` and `log_prob`), `outputs`, `examples` as for any mechanism. Values come as
+  users give them: `self.symbols(values)` makes rows of symbols of them.
 
 One that cannot count supports (SUCCINCT) overrides `sketch_shape`, `_estimate`, and `answers`.
 """
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.core.exact import ceil_div, exp_floor
 from hubbub.core.noise import Noise
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
@@ -43,6 +44,7 @@ __all__ = ["Quantity", "Rates", "TernaryMechanism", "search_power"]
 
 Quantity = Literal["mean", "frequency", "conditional"]
 MOST_SPARSITY = 1 << 12
+MOST_WEIGHT_BITS = 1 << 11
 _CHUNK = 1 << 20  # words drawn at once
 
 
@@ -112,6 +114,18 @@ class TernaryMechanism(Mechanism):
     def _resolve_shape(self) -> None:
         self._integer("dimension", 1, MOST_DIMENSION)
         self._integer("sparsity", 1, min(self.dimension, MOST_SPARSITY))
+
+    def _resolve_floor(self, epsilon: float | Fraction, kept: int = 64) -> None:
+        """Fill in the fields `bits` and `least`: what falls short weighs `least` beside 2^bits, at least e^-epsilon."""
+        fields: Any = self
+        if fields.bits == 0:
+            self._set("bits", 1 + kept + int(float(epsilon) / math.log(2)))  # so that `least` keeps so many bits
+        self._integer("bits", 1, MOST_WEIGHT_BITS)
+        if fields.least == 0:
+            self._set("least", ceil_div(1 << fields.bits, exp_floor(epsilon)))
+        if fields.least == 1 << fields.bits:
+            raise InvalidValue("epsilon", self.epsilon, f"an epsilon that {kept}-bit weights can tell from 0")
+        self._integer("least", 1, (1 << fields.bits) - 1)
 
     @property
     def p_true(self) -> Fraction:
