@@ -16,7 +16,7 @@ from hubbub.core.migrations import Format
 from hubbub.core.random import Random
 from hubbub.privacy.book import Book
 from hubbub.privacy.budget import Budget
-from hubbub.privacy.clock import LedgerClock
+from hubbub.privacy.clock import LedgerClock, Observation
 from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.ledger_store import TABLES
 from hubbub.privacy.promise import Promise
@@ -58,6 +58,20 @@ class Status:
     pending: int
 
 
+class StepClock:
+    """A clock whose step is simply set; trusted time follows it, and a step set back adds none."""
+
+    interval = 1
+    origin = 0
+
+    def __init__(self, step: int = 0) -> None:
+        self.step = step
+
+    def observe(self, last: Observation | None) -> Observation:
+        trusted = 0 if last is None else last.trusted + max(0, self.step - last.step)
+        return Observation(self.step, self.step, self.step, trusted)
+
+
 class Ledger:
     """One budget in one file: an answer and its debit are one transaction."""
 
@@ -71,7 +85,11 @@ class Ledger:
         rng: Random | None = None,
     ) -> None:
         self._rng = rng or Random()
-        terms: dict[str, Any] = {"budget": budget.spec(), "clock": clock.spec(), "collection": collection}
+        terms: dict[str, Any] = {
+            "budget": budget.spec(),
+            "clock": [type(clock).__name__, clock.interval, clock.origin],
+            "collection": collection,
+        }
         self._file = LedgerFile(path, terms, (*TABLES, ENTRIES), FORMAT)
         self._book = Book(self._file, clock)
         window, grid = budget.window, (clock.interval, clock.origin)

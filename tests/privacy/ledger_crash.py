@@ -22,11 +22,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from budget_ledger import Ledger
+from budget_ledger import Ledger, StepClock
 
 from hubbub.core.event import Event
 from hubbub.privacy.budget import Budget, BudgetExceeded
-from hubbub.privacy.clock import StepClock
 from hubbub.privacy.ledger_store import LedgerStore
 
 ASKS = 4

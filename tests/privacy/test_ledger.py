@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from budget_ledger import Ledger
+from budget_ledger import Ledger, StepClock
 
 from hubbub import GRR, Random
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.event import Event
 from hubbub.privacy.budget import Budget, BudgetExceeded, Window
-from hubbub.privacy.clock import StepClock, StepRefused
+from hubbub.privacy.clock import StepRefused
 from hubbub.privacy.device_clock import DeviceClock
 from hubbub.privacy.ledger_file import LedgerUnavailable
 from hubbub.privacy.spending import Spending
@@ -264,9 +264,8 @@ def test_a_forked_child_cannot_spend_the_same_budget_again() -> None:
         import os, sys
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         from hubbub.core.event import Event
-        from budget_ledger import Ledger
+        from budget_ledger import Ledger, StepClock
         from hubbub.privacy.budget import Budget
-        from hubbub.privacy.clock import StepClock
         from hubbub.privacy.ledger_file import LedgerUnavailable
         ledger = Ledger(":memory:", Budget(user=1), clock=StepClock())
         pid = os.fork()

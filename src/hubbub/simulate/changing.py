@@ -42,13 +42,6 @@ class ChangingRun(Run):
     answers: Answers
     spent: int
 
-    def range_errors(self, ranges: list[tuple[int, int]]) -> Floats:
-        """The errors of sums over steps, a row for each (first, last)."""
-        before = np.concatenate([np.zeros((1, self.truth.shape[1])), np.cumsum(self.truth, axis=0)])
-        return np.array(
-            [self.answers.range(first, last).value - (before[last] - before[first - 1]) for first, last in ranges]
-        )
-
 
 def run_changing(changes: ChangeStream, stream: Stream, rng: Random, *, present: Present | None = None) -> ChangingRun:
     """Run a stream of changes over one horizon, every device with a ledger that allows it epsilon for life.
