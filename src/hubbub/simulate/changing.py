@@ -97,7 +97,11 @@ def true_means(stream: Stream, steps: int, dimension: int) -> Floats:
     for step in range(1, steps + 1):
         for start in range(0, stream.n, some):
             values = stream.values(step, start, min(start + some, stream.n))
-            means[step - 1] += bits_of(values, dimension).sum(axis=0)
+            if values.ndim == 1 and dimension > 1:
+                held = values[(values >= 0) & (values < dimension)]
+                means[step - 1] += np.bincount(held, minlength=dimension)
+            else:
+                means[step - 1] += bits_of(values, dimension).sum(axis=0)
     return means / stream.n
 
 
