@@ -15,7 +15,7 @@ from hubbub.core.estimate import Bias, Estimate
 if TYPE_CHECKING:
     from hubbub.curator.tops import ToPS
 
-__all__ = ["Segment", "range_of"]
+__all__ = ["Segment", "range_error", "range_of"]
 
 
 class Segment(NamedTuple):
@@ -40,7 +40,27 @@ def range_of(
     """
     if not 0 <= first < last <= published.size:
         raise InvalidValue("range", (first, last), f"positions from 0 to {published.size}, at least one")
-    if not segments or first < segments[0].first or np.isnan(published[first:last]).any():
+    if np.isnan(published[first:last]).any():
+        raise InvalidValue("range", (first, last), "positions that were published")
+    variance, guess = range_error(tops, segments, first, last)
+    bias: Bias = "heuristic" if guess else "none"
+    value = published[first:last].sum()
+    return Estimate(np.array([value]), np.array([variance + guess]), last - first, bias, "quantity")
+
+
+def range_error(tops: ToPS, segments: Sequence[Segment], first: int, last: int) -> tuple[float, float]:
+    """The variance of a range's noise, and a guess at the squared error of predictions where an end is inside a block.
+
+    The guess is that of Eq 7: a prediction is off by a third of the threshold.
+
+    Example:
+        >>> from hubbub.curator.tops import ToPS
+        >>> tops = ToPS(epsilon=1.0, bound=10.0, holdout=1, max_range=256, pruned=1)
+        >>> variance, guess = range_error(tops, [Segment(1, 9.0)], 1, 20)
+        >>> round(variance), round(guess)  # one block of 16, and 3 values
+        (162, 81)
+    """
+    if not segments or first < segments[0].first:
         raise InvalidValue("range", (first, last), "positions that were published")
     variance, guess = 0.0, 0.0
     ends = [*(segment.first for segment in segments[1:]), last]
@@ -53,9 +73,7 @@ def range_of(
             variance += square * _noise(tops, low, high) if low < high else 0.0
             loose = [low * tops.block - start, stop - high * tops.block] if low <= high else [stop - start]
             guess += sum(square * (values / 3) ** 2 for values in loose)
-    value = float(published[first:last].sum())
-    bias: Bias = "heuristic" if guess else "none"
-    return Estimate(np.array([value]), np.array([variance + guess]), last - first, bias, "quantity")
+    return variance, guess
 
 
 def _noise(tops: ToPS, low: int, high: int) -> float:

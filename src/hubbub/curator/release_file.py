@@ -125,14 +125,19 @@ class ReleaseFile:
         self.stream = ToPSStream(tops, state=state_from_bytes(tops, state))
         self.pending = Pending(first, np.frombuffer(pending, dtype="<f8"))
 
-    def push_many(self, values: NDArray[np.float64] | list[float]) -> NDArray[np.float64]:
-        """Answer values that come once. What is returned is on disk, as `pending`, until the next call."""
+    def push_many(
+        self, values: NDArray[np.float64] | list[float], *, carry: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """Answer values that come once. What is returned is on disk, as `pending`, until the next call.
+
+        `carry` is what was published right before and is still needed: it stays in front of them.
+        """
         if self._answered > self.stream.position:
             raise InvalidValue("values", "a pipe", "the file whose release was interrupted: it is finished first")
         first, before = self.stream.position, self.stream.state
         published = self.stream.push_many(values)
         try:
-            self._store(published, first, self.stream.position, b"")
+            self._store(published, first, b"", carry)
         except BaseException:
             self.stream = ToPSStream(self.stream.tops, state=before)
             raise
@@ -159,11 +164,16 @@ class ReleaseFile:
             self._answered, self._digest = values.size, digest
         return self.stream.push_many(values[position:])
 
-    def settle(self) -> None:
-        """What `replay` returned is written: the next release begins after it."""
-        self._store(np.empty(0), self.stream.position, self.stream.position, self._digest)
+    def settle(self, *, carry: NDArray[np.float64] | None = None) -> None:
+        """What `replay` returned is written: the next release begins after it. `carry` as of `push_many`."""
+        self._store(np.empty(0), self.stream.position, self._digest, carry)
 
-    def _store(self, pending: NDArray[np.float64], first: int, answered: int, digest: bytes) -> None:
+    def _store(
+        self, published: NDArray[np.float64], first: int, digest: bytes, carry: NDArray[np.float64] | None
+    ) -> None:
+        pending, answered = published, self.stream.position
+        if carry is not None:
+            pending, first = np.concatenate([carry, published]), first - carry.size
         state = state_to_bytes(self.stream.state)
         with self._file.transaction():
             self._change(

@@ -42,7 +42,14 @@ def state_to_bytes(state: StreamState) -> bytes:
 
 
 def state_from_bytes(tops: ToPS, data: bytes) -> StreamState:
-    """Read a state that belongs to these settings."""
+    """Read a state that belongs to these settings.
+
+    Example:
+        >>> state_from_bytes(ToPS(epsilon=1.0, bound=10.0), b"half a state")
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.DecodeError: state: got '12 bytes'; allowed: a whole state: this one is cut short or damaged
+    """
     digest, body = data[:_DIGEST], data[_DIGEST:]
     if hashlib.sha256(body).digest() != digest:
         raise DecodeError("state", f"{len(data)} bytes", "a whole state: this one is cut short or damaged")
