@@ -127,6 +127,6 @@ def _reasons(response: Response) -> dict[str, str]:
         raise failure
     try:
         answer: Any = json.loads(response.body)
-        return {str(one["id"]): str(one["reason"])[:64] for one in answer["rejected"]}
+        return {str(rejected["id"]): str(rejected["reason"])[:64] for rejected in answer["rejected"]}
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise Unreachable(f"POST /v1/reports: {error!r}") from error

@@ -99,22 +99,22 @@ class KeyValue(Domain):
             >>> KeyValue(["a", "b"], low=0, high=1, most=1).pairs({"b": 0.5})
             ((1, 0.5),)
         """
-        found: dict[int, float] = {}
+        numbers: dict[int, float] = {}
         for key, number in _given(value):
             position = self._positions.get(key) if isinstance(key, str) else None
             if position is None:
                 few = ", ".join(self.keys[:5]) + (", ..." if len(self.keys) > 5 else "")
                 raise InvalidValue("values", key, f"keys such as {few}")
-            if position in found:
+            if position in numbers:
                 raise InvalidValue("values", key, "keys that differ from each other")
             if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
                 raise InvalidValue("values", {key: number}, "a finite number for every key")
             if not math.isfinite(number):
                 raise InvalidValue("values", {key: number}, "a finite number for every key")
-            found[position] = float(number)
-        if len(found) > self.most:
-            raise InvalidValue("values", f"{len(found)} keys", f"at most {self.most} keys")
-        return tuple(sorted(found.items()))
+            numbers[position] = float(number)
+        if len(numbers) > self.most:
+            raise InvalidValue("values", f"{len(numbers)} keys", f"at most {self.most} keys")
+        return tuple(sorted(numbers.items()))
 
     def encode(self, values: Any) -> NDArray[np.float64]:
         if isinstance(values, Mapping | str | bytes) or not isinstance(values, Iterable):

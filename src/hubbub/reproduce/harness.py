@@ -157,22 +157,22 @@ def reproduce(
         >>> cell.row, cell.column, cell.paper, round(cell.ours, 2)
         ('eps = 4', 'OLH', 0.08, 0.08)
     """
-    found = REPRODUCTIONS.get(name)
-    if found is None:
+    chosen = REPRODUCTIONS.get(name)
+    if chosen is None:
         close = difflib.get_close_matches(str(name), REPRODUCTIONS, n=1, cutoff=0.0)
         raise InvalidValue("name", name, f"a reproduction; the closest is {close[0]}" if close else "a reproduction")
     if repeats is None:
-        repeats = found.repeats
+        repeats = chosen.repeats
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
         raise InvalidValue("repeats", repeats, "an integer of at least 1")
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= 1:
         raise InvalidValue("scale", scale, "a number above 0, at most 1")
     more: dict[str, Any] = {}
     if steps is not None:
-        if "steps" not in signature(found.function).parameters:
+        if "steps" not in signature(chosen.function).parameters:
             raise InvalidValue("steps", steps, f"none: {name} has no streams")
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
             raise InvalidValue("steps", steps, "an integer of at least 1")
         more["steps"] = steps
-    cells, figure = found.function(Context(repeats, Random(seed=seed), float(scale), progress), **more)
-    return Result(found.name, found.title, tuple(cells), figure)
+    cells, figure = chosen.function(Context(repeats, Random(seed=seed), float(scale), progress), **more)
+    return Result(chosen.name, chosen.title, tuple(cells), figure)

@@ -65,7 +65,7 @@ class Studies:
 
     def next_event(self, now: float) -> float:
         """When the next run begins."""
-        return min((one.opens(one.at(now) + 1) for one in self.schedules.values()), default=math.inf)
+        return min((schedule.opens(schedule.at(now) + 1) for schedule in self.schedules.values()), default=math.inf)
 
     def _begin(
         self, place: tuple[str, str], schedule: Schedule, now: float, changes: StoreChanges

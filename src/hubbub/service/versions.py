@@ -75,5 +75,5 @@ def register(collections: Sequence[Collection], store: Store) -> tuple[list[Coll
 
 
 def _refuse_wider(new: Collection, old: Collection) -> None:
-    for found in wider(new, old):
-        raise InvalidValue(f"{new.name}.{found.where}", f"version {new.version}", f"no wider promise: {found.text}")
+    for reason in wider(new, old):
+        raise InvalidValue(f"{new.name}.{reason.where}", f"version {new.version}", f"no wider promise: {reason.text}")
