@@ -81,7 +81,7 @@ class Reporting(ABC):
     """
 
     epsilon: float
-    bias: ClassVar[Literal["none", "heuristic"]] = "none"
+    bias: ClassVar[Literal["none", "consistent", "heuristic"]] = "none"
     spec_name: ClassVar[str] = ""
     """What a spec calls it, where that is not the name of the class."""
 
