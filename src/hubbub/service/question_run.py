@@ -19,7 +19,8 @@ from hubbub.service.open_asks import AnswerPlace
 from hubbub.service.releases import alike, row_of, same
 from hubbub.service.retention import snapshot_steps
 from hubbub.service.schedule import Schedule
-from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, SnapshotRow, Store, StoreFailed
+from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, SnapshotRow, StoreFailed
+from hubbub.service.store.sql import Store
 
 __all__ = ["QuestionRun", "ReplayMismatch"]
 

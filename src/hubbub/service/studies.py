@@ -16,7 +16,8 @@ from hubbub.service.logs import log
 from hubbub.service.question_run import QuestionRun
 from hubbub.service.releases import row_of
 from hubbub.service.schedule import Schedule
-from hubbub.service.store.base import EraRow, Store, StoreChanges
+from hubbub.service.store.base import EraRow, StoreChanges
+from hubbub.service.store.sql import Store
 
 __all__ = ["Studies"]
 

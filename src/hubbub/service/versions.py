@@ -10,7 +10,8 @@ from hubbub.collection import Collection, formats
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import canonical
 from hubbub.questions import read_collection
-from hubbub.service.store.base import CollectionRow, Store
+from hubbub.service.store.base import CollectionRow
+from hubbub.service.store.sql import Store
 
 __all__ = ["as_served", "register"]
 

@@ -16,14 +16,14 @@ from hubbub.service.store.migrations import store_format
 from hubbub.service.store.schema import META, tables
 from hubbub.service.store.sql_reader import SqlReader
 
-__all__ = ["OWNER", "SqlStore"]
+__all__ = ["OWNER", "Store"]
 
 OWNER = "SELECT value FROM meta WHERE key = 'owner'"
 _DAY = 1440
 
 
-class SqlStore(SqlReader):
-    """One connection that writes, one that reads.
+class Store(SqlReader):
+    """Where the collector's state is: one connection that writes, one that reads. One collector at a time.
 
     Opening takes the store over: a token of the newest collector is in it, and every commit of an older one finds
     another's there and fails, before it has changed anything.
@@ -80,7 +80,10 @@ class SqlStore(SqlReader):
     # -- what the collector calls -----------------------------------------------------------------------------
 
     def commit(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
-        """Make all of the changes, or none; what was deleted."""
+        """Make all of the changes, durably, or none of them (`StoreFailed`).
+
+        Returns what was deleted for good, by collection and kind: "ids", "sketches", "releases", "reports".
+        """
         deleted: Counter[tuple[str, str]] = Counter()
         with self._writing, self._transaction():
             if not self._changed("UPDATE meta SET value = value WHERE key = 'owner' AND value = ?", self._owner):
@@ -162,7 +165,7 @@ class SqlStore(SqlReader):
         self._write(_WITHOUT_ASK, passed.collection)
 
     def probe(self, seconds: float) -> None:
-        """See whether a commit could be made now; `StoreFailed` says why not."""
+        """See whether a commit could be made now; `StoreFailed` says why not. Any thread may ask, one at a time."""
         if not self._writing.acquire(timeout=seconds):
             raise StoreFailed(f"a commit has not ended for {seconds:g} seconds")
         try:

@@ -83,7 +83,7 @@ class SqlReader(ABC):
         return bool(self._read(_WAS_ASKED, *place, *place, *place, step))
 
     def first_unasked(self, collection: str, question: str, step: int, *, lateness: float) -> int:
-        """The first step from one on for which no ask was ever open."""
+        """The first step from one on for which no ask was ever open: those that were passed over count as unasked."""
         expired = self._read(
             "SELECT first, last FROM expired_asks WHERE collection = ? AND question = ? ORDER BY first",
             collection,
@@ -293,7 +293,7 @@ class SqlReader(ABC):
         return Counter({(collection, outcome): int(count) for collection, outcome, count in rows})
 
     def rates(self, collection: str, first: int) -> list[RateRow]:
-        """What was counted minute by minute from one on."""
+        """What was counted minute by minute from one on; a minute without anything is left out."""
         rows = self._read(
             "SELECT minute, accepted, rejected FROM rates WHERE collection = ? AND minute >= ? ORDER BY minute",
             collection,
