@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.domain import Categorical, Domain
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 
 __all__ = ["MOST_KEYS", "KeyValue"]
 
@@ -68,8 +68,7 @@ class KeyValue(Domain):
             object.__setattr__(self, field, float(value))
         if not self.low < self.high:
             raise InvalidValue("high", self.high, f"a number above low = {self.low}")
-        if isinstance(self.most, bool) or not isinstance(self.most, int) or not 1 <= self.most <= len(self.keys):
-            raise InvalidValue("most", self.most, f"an integer from 1 to {len(self.keys)}")
+        check_integer("most", self.most, 1, len(self.keys))
 
     @property
     def labels(self) -> tuple[str, ...]:

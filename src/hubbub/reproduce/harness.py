@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.random import Random
 from hubbub.reproduce.result import Cell, Result
 
@@ -163,16 +163,14 @@ def reproduce(
         raise InvalidValue("name", name, f"a reproduction; the closest is {close[0]}" if close else "a reproduction")
     if repeats is None:
         repeats = chosen.repeats
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
-        raise InvalidValue("repeats", repeats, "an integer of at least 1")
+    check_integer("repeats", repeats, 1)
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= 1:
         raise InvalidValue("scale", scale, "a number above 0, at most 1")
     more: dict[str, Any] = {}
     if steps is not None:
         if "steps" not in signature(chosen.function).parameters:
             raise InvalidValue("steps", steps, f"none: {name} has no streams")
-        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-            raise InvalidValue("steps", steps, "an integer of at least 1")
+        check_integer("steps", steps, 1)
         more["steps"] = steps
     cells, figure = chosen.function(Context(repeats, Random(seed=seed), float(scale), progress), **more)
     return Result(chosen.name, chosen.title, tuple(cells), figure)
