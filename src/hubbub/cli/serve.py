@@ -83,7 +83,7 @@ def serve(
         connections=ConnectionLimits(connections=connections),
     )
     loaded = [load_collection(path) for path in collections]
-    alarms = {one.name: load_alarms(path) for one, path in zip(loaded, collections, strict=True)}
+    alarms = {each.name: load_alarms(path) for each, path in zip(loaded, collections, strict=True)}
     folder = KeyFolder(keys)
     signing, token = folder.keys(), folder.token()
     # The port first: a second collector on one store would end the first.
