@@ -24,6 +24,10 @@ from hubbub.service.store import open_store
 
 HERE = Path(__file__).parent
 WORLD = HERE.parent / "service"
+sys.path.append(str(WORLD))
+
+from study_world import retold
+
 ROUND, LATENESS, BROWSERS, PYTHONS = 24, 3, 60, 30
 TOML = """
 name = "study"
@@ -153,8 +157,7 @@ def test_a_study_goes_on_whoever_is_killed(site: Callable[..., Any], tmp_path: P
         for client in pythons:
             client.close()
         served.kill()
-    world = run_path(str(WORLD / "study_world.py"))
     store = open_store(f"sqlite:///{tmp_path}/store.db")
-    said = world["retold"](load_collection(text), store)
+    said = retold(load_collection(text), store)
     store.close()
     assert said.estimate.value.tolist() == releases[-1]["value"]
