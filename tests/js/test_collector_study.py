@@ -24,10 +24,7 @@ from hubbub.service.store import open_store
 
 HERE = Path(__file__).parent
 WORLD = HERE.parent / "service"
-sys.path.append(str(WORLD))
-
-from study_world import retold
-
+sys.path.append(str(WORLD))  # for a kind that is a study
 ROUND, LATENESS, BROWSERS, PYTHONS = 24, 3, 60, 30
 TOML = """
 name = "study"
@@ -157,6 +154,8 @@ def test_a_study_goes_on_whoever_is_killed(site: Callable[..., Any], tmp_path: P
         for client in pythons:
             client.close()
         served.kill()
+    from study_world import retold
+
     store = open_store(f"sqlite:///{tmp_path}/store.db")
     said = retold(load_collection(text), store)
     store.close()

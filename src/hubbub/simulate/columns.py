@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, MissingDependency
 
-__all__ = ["MISSING", "CodedColumn", "number_of", "one_of", "read_column"]
+__all__ = ["MISSING", "CodedColumn", "number_of", "one_of", "read_column", "read_numbers"]
 
 MISSING = "(missing)"
 MOST_LABELS = 1_000_000
@@ -41,6 +41,47 @@ def read_column(path: Path, column: str) -> CodedColumn:
         ...     read_column(path, "town")
         CodedColumn(labels=('Rye', '(missing)'), codes=array([0, 1, 0]), missing=1)
     """
+    known: dict[str, int] = {}
+    parts: list[NDArray[np.int64]] = []
+    missing = 0
+    for batch in _batches(path, column):
+        codes = [known.setdefault(MISSING if value is None else value, len(known)) for value in batch]
+        if len(known) > MOST_LABELS:
+            allowed = f"a column of at most {MOST_LABELS:,} different values: group or round them first"
+            raise InvalidValue("column", column, allowed)
+        missing += batch.count(None)
+        parts.append(np.array(codes, dtype=np.int64))
+    if not known:
+        raise InvalidValue("path", str(path), "a file with at least one row")
+    return _ordered(list(known), np.concatenate(parts), missing)
+
+
+def read_numbers(path: Path, column: str) -> NDArray[np.float64]:
+    """Read a column of numbers in the order of its rows. A row without one is refused: a stream has no gaps.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "people.csv"
+        ...     _ = path.write_text("town,age\\nRye,31\\nBath,6.4e1\\n")
+        ...     read_numbers(path, "age").tolist()
+        [31.0, 64.0]
+    """
+    parts: list[NDArray[np.float64]] = []
+    rows = 0
+    for batch in _batches(path, column):
+        numbers = np.array([math.nan if value is None else number_of(value) for value in batch])
+        if np.isnan(numbers).any():
+            place = int(np.flatnonzero(np.isnan(numbers))[0])
+            raise InvalidValue(f"{column}, row {rows + place + 1}", batch[place], "a number in every row")
+        parts.append(numbers)
+        rows += len(batch)
+    if not rows:
+        raise InvalidValue("path", str(path), "a file with at least one row")
+    return np.concatenate(parts)
+
+
+def _batches(path: Path, column: str) -> Iterator[Batch]:
     if not path.is_file():
         raise InvalidValue("path", str(path), "a file that exists")
     readers = {
@@ -52,22 +93,10 @@ def read_column(path: Path, column: str) -> CodedColumn:
     }
     if path.suffix.lower() not in readers:
         raise InvalidValue("path", str(path), f"a file whose name ends in {', '.join(readers)}")
-    known: dict[str, int] = {}
-    parts: list[NDArray[np.int64]] = []
-    missing = 0
     try:
-        for batch in readers[path.suffix.lower()]():
-            codes = [known.setdefault(MISSING if value is None else value, len(known)) for value in batch]
-            if len(known) > MOST_LABELS:
-                allowed = f"a column of at most {MOST_LABELS:,} different values: group or round them first"
-                raise InvalidValue("column", column, allowed)
-            missing += batch.count(None)
-            parts.append(np.array(codes, dtype=np.int64))
+        yield from readers[path.suffix.lower()]()
     except UnicodeDecodeError:
         raise InvalidValue("path", str(path), "a file in UTF-8") from None
-    if not known:
-        raise InvalidValue("path", str(path), "a file with at least one row")
-    return _ordered(list(known), np.concatenate(parts), missing)
 
 
 def number_of(label: str) -> float:
