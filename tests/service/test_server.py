@@ -120,7 +120,7 @@ def test_a_day_in_two_seconds(served: Served):
     release = next(one for one in json.loads(body)["releases"] if one["step"] == ask.step)
     assert (status, release["n"], release["withheld"]) == (200, 60, None)
     status, body = served.get("/metrics", port=served.metrics)
-    assert b'hubbub_reports_total{collection="themes",outcome="accepted"} 60\n' in body
+    assert b'hubbub_reports_total{collection="themes",outcome="accepted"} 60.0\n' in body
     assert served.get("/metrics")[0] == 404
     assert served.get("/", token=True)[0] in (200, 307)  # the dashboard
     assert served.stop() == 0
