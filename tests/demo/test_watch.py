@@ -187,7 +187,7 @@ def test_a_mean(tmp_path: Path) -> None:
     ],
 )
 def test_how_steps_are_numbered(tmp_path: Path, steps: list[object], said: str) -> None:
-    rows: list[Row] = [(step, "a", place) for place, step in enumerate(steps)]
+    rows: list[Row] = [(step, device, place) for place, step in enumerate(steps) for device in "ab"]
     scene = file_scene(csv_of(tmp_path, rows[::-1]), Random(seed=1), watch="0")
     assert scene.notes[0].startswith(said)
     assert [scene.truth(step) for step in (1, 2)] == [1.0, 0.0]
