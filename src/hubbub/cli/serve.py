@@ -51,7 +51,7 @@ def serve(
 
     The first run makes a signing key, whose public half devices are built with, and a token for reading results.
     """
-    from hubbub.authoring import load_collection
+    from hubbub.authoring.toml import load_alarms, load_collection
     from hubbub.cli.output import say
     from hubbub.core.errors import MissingDependency
 
@@ -83,6 +83,7 @@ def serve(
         connections=ConnectionLimits(connections=connections),
     )
     loaded = [load_collection(path) for path in collections]
+    alarms = {one.name: load_alarms(path) for one, path in zip(loaded, collections, strict=True)}
     folder = KeyFolder(keys)
     signing, token = folder.keys(), folder.token()
     # The port first: a second collector on one store would end the first.
@@ -95,7 +96,7 @@ def serve(
     kept = open_store(store)
     clock = TrustedClock(kept.clock(), hold=hold_for(loaded) if clock_hold is None else clock_hold)
     try:
-        collector = Collector(loaded, kept, clock=clock, keys=signing, limits=limits, archive=archive)
+        collector = Collector(loaded, kept, clock=clock, keys=signing, limits=limits, archive=archive, alarms=alarms)
     except ReplayMismatch as error:
         log("stopped", level=logging.ERROR, error=type(error).__name__, detail=str(error))
         raise typer.Exit(1) from None

@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from hubbub.alarms.plan import AlarmPlan
 from hubbub.collection import Clock, Collection, Keys
 from hubbub.core.random import Random
+from hubbub.service.alarms.alarms import Alarms
 from hubbub.service.archive import Archive
 from hubbub.service.bulletin import Bulletin, asks_bulletin, collection_bulletin
 from hubbub.service.frames import Frame, RefusedRequest, Served, read_frame
@@ -52,6 +54,8 @@ class Collector:
     archive
         Where single reports are moved to once their ask is closed, if a question keeps any; without it they stay in
         the store.
+    alarms
+        The alarms of each collection, by its name.
 
     Example:
         >>> from hubbub.collection import ManualClock
@@ -73,6 +77,7 @@ class Collector:
         limits: Limits | None = None,
         rng: Random | None = None,
         archive: Archive | None = None,
+        alarms: Mapping[str, AlarmPlan] | None = None,
     ) -> None:
         self.store = store
         self.archive = archive
@@ -98,6 +103,7 @@ class Collector:
         self.asks: dict[str, Bulletin] = {}
         self._counts = store.counts()
         self._posted: dict[str, tuple[object, ...]] = {}
+        self.alarms = Alarms(collections, store, alarms or {})
         self._rounds = Rounds(
             collections,
             store,
@@ -105,9 +111,12 @@ class Collector:
             outdated=outdated,
             ceilings=self.limits.ceilings,
             archive=archive,
+            hear=self.alarms.hear,
         )
         self.board = self._rounds.board
-        self._commit(StoreChanges(collections=added))
+        changes = StoreChanges(collections=added)
+        self.alarms.end_others(changes)
+        self._commit(changes)
         self._move()
         self.tick()
 
@@ -227,6 +236,7 @@ class Collector:
                 self.deleted = self.deleted + deleted
                 self._counts.update(changes.counts)
                 self._pending = Counter()
+            self.alarms.committed(changes)
             for listener in self.listeners:
                 try:
                     listener(changes)

@@ -69,6 +69,13 @@ _SHAPE = _object(
 )
 """What the answers to a question look like: how to draw them."""
 
+_NUMBER = {"type": ["number", "null"]}
+_WATCHED: dict[str, Any] = {
+    **{key: {"type": "string"} for key in ("alarm", "category", "question", "title")},
+    "threshold": _NUMBER,
+    "baseline": _NUMBER,
+}
+
 SCHEMAS: dict[str, Any] = {
     "Problem": {
         "type": "object",
@@ -155,6 +162,46 @@ SCHEMAS: dict[str, Any] = {
                 closes={"type": "number"},
             )
         ),
+    ),
+    "AlarmEvent": _object(
+        **_WATCHED,
+        number={"type": "integer", "minimum": 1},
+        collection={"type": "string"},
+        state={"enum": ["raised", "cleared"]},
+        direction={"enum": ["above", "below"]},
+        step={"type": "integer"},
+        at={"type": "number"},
+        since={"type": "integer"},
+        value={"type": "number"},
+        low={"type": "number"},
+        high={"type": "number"},
+    ),
+    "Alarms": _object(
+        false_alarms_a_day={"type": "number", "minimum": 0},
+        guarantee={"type": ["string", "null"]},
+        alarms=_list(
+            _object(
+                alarm={"type": "string"},
+                definition={"type": "object"},
+                false_alarms_a_day={"type": "number", "minimum": 0},
+                guarantee={"type": "string"},
+                delays={"type": "string"},
+                watched=_list(
+                    _object(
+                        **_WATCHED,
+                        state={"enum": ["learning", "quiet", "raised"]},
+                        direction={"enum": ["above", "below", None]},
+                        step={"type": ["integer", "null"]},
+                        since={"type": ["integer", "null"]},
+                        value=_NUMBER,
+                        low=_NUMBER,
+                        high=_NUMBER,
+                        clears=_NUMBER,
+                    )
+                ),
+            )
+        ),
+        events=_list({"$ref": "#/components/schemas/AlarmEvent"}),
     ),
     "Alive": _object(alive={"type": "boolean"}),
     "Ready": _object(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 
 from hubbub.core.spec import Json
@@ -126,9 +127,16 @@ class Service:
         for ask in changes.asks:
             self._tell(ask.collection, "ask", {"question": ask.question, "step": ask.step})
 
+        for row in changes.alarm_events:
+            self._pass_on(row.collection, "alarm", json.loads(row.event))
+
     def _tell(self, collection: str, event: str, data: dict[str, Json]) -> None:
-        if collection in self._names and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self.hub.tell, self._names[collection], event, data)
+        if collection in self._names:
+            self._pass_on(self._names[collection], event, data)
+
+    def _pass_on(self, name: str, event: str, data: dict[str, Json]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.hub.tell, name, event, data)
 
     async def _tell_counts(self) -> None:
         told: dict[str, dict[str, int]] = {}

@@ -11,6 +11,7 @@ from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import HubbubError
 
 __all__ = [
+    "AlarmEventRow",
     "ArchiveRow",
     "AskKey",
     "AskRow",
@@ -189,6 +190,17 @@ class ReleaseRow(NamedTuple):
     number: int = 0
 
 
+class AlarmEventRow(NamedTuple):
+    """An alarm that was raised or cleared: the event as JSON, under a number that counts those of a collection.
+
+    Alarms are known by the name of their collection, whatever its version.
+    """
+
+    collection: str
+    number: int
+    event: str
+
+
 class RateRow(NamedTuple):
     """How many reports a minute brought."""
 
@@ -241,6 +253,11 @@ class StoreChanges:
     """Asks whose ids are deleted."""
     counted: list[CountRow] = field(default_factory=list)
     releases: list[ReleaseRow] = field(default_factory=list)
+    alarm_states: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    """What is known of each watched quantity, as JSON, by collection name and watch; None deletes it."""
+    alarm_events: list[AlarmEventRow] = field(default_factory=list)
+    delivered: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The number of the last event that a webhook has taken, by its name and the collection's."""
     expired: list[Expiry] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     """What to add to the counters, by collection and outcome."""
@@ -365,6 +382,22 @@ class Store(Protocol):
 
     def releases(self, collection: str, question: str, first: int, last: int, most: int) -> list[ReleaseRow]:
         """The latest releases from one step to another, oldest first, at most so many."""
+        ...
+
+    def alarm_states(self, collection: str) -> dict[str, str]:
+        """What is known of each watched quantity of a collection, by watch."""
+        ...
+
+    def alarm_events(self, collection: str, after: int, most: int) -> list[AlarmEventRow]:
+        """The events of a collection's alarms with a number above one, oldest first, at most so many."""
+        ...
+
+    def last_alarm_event(self, collection: str) -> int:
+        """The number of the last event of a collection's alarms; 0 if there was none."""
+        ...
+
+    def delivered(self) -> dict[tuple[str, str], int]:
+        """The number of the last event that each webhook has taken, by its name and the collection's."""
         ...
 
     def counts(self) -> Counter[tuple[str, str]]:

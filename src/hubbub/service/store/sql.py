@@ -14,6 +14,7 @@ from hubbub.core.random import Random
 from hubbub.service.ids import ENTRY_BYTES
 from hubbub.service.reasons import REASONS
 from hubbub.service.store.base import (
+    AlarmEventRow,
     ArchiveRow,
     AskKey,
     AskRow,
@@ -152,6 +153,15 @@ class SqlStore(ABC):
                 self._write("INSERT INTO candidate_counts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *counted)
             for release in changes.releases:
                 self._write("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?)", *release)
+            for watch, state in changes.alarm_states.items():
+                if state is None:
+                    self._write("DELETE FROM alarm_states WHERE collection = ? AND watch = ?", *watch)
+                else:
+                    self._write(_ALARM_STATE, *watch, state)
+            for event in changes.alarm_events:
+                self._write("INSERT INTO alarm_events VALUES (?, ?, ?)", *event)
+            for webhook, number in changes.delivered.items():
+                self._write(_DELIVERED, *webhook, number)
             for expiry in changes.expired:
                 deleted += self._expire(expiry)
             for place, count in changes.counts.items():
@@ -448,6 +458,31 @@ class SqlStore(ABC):
         )
         return [ReleaseRow(*row) for row in reversed(rows)]
 
+    def alarm_states(self, collection: str) -> dict[str, str]:
+        """What is known of each watched quantity of a collection, by watch."""
+        return dict(self._read("SELECT watch, state FROM alarm_states WHERE collection = ?", collection))
+
+    def alarm_events(self, collection: str, after: int, most: int) -> list[AlarmEventRow]:
+        """The events of a collection's alarms with a number above one, oldest first."""
+        rows = self._read(
+            "SELECT collection, number, event FROM alarm_events WHERE collection = ? AND number > ? "
+            "ORDER BY number LIMIT ?",
+            collection,
+            after,
+            most,
+        )
+        return [AlarmEventRow(*row) for row in rows]
+
+    def last_alarm_event(self, collection: str) -> int:
+        """The number of the last event of a collection's alarms; 0 if there was none."""
+        ((last,),) = self._read("SELECT MAX(number) FROM alarm_events WHERE collection = ?", collection)
+        return int(last or 0)
+
+    def delivered(self) -> dict[tuple[str, str], int]:
+        """The number of the last event that each webhook has taken, by its name and the collection's."""
+        rows = self._read("SELECT name, collection, delivered FROM webhooks")
+        return {(name, collection): int(number) for name, collection, number in rows}
+
     def counts(self) -> Counter[tuple[str, str]]:
         """The counters, by collection and outcome."""
         rows = self._read("SELECT collection, outcome, count FROM counts")
@@ -509,6 +544,10 @@ _EXPIRED_REPORTS = """SELECT SUM(n) FROM {} WHERE collection = ? AND ask IN
     (SELECT ask FROM asks WHERE collection = ? AND question = ? AND step < ?)"""
 _RATE = """INSERT INTO rates VALUES (?, ?, ?, ?) ON CONFLICT (collection, minute)
     DO UPDATE SET accepted = rates.accepted + excluded.accepted, rejected = rates.rejected + excluded.rejected"""
+_ALARM_STATE = """INSERT INTO alarm_states VALUES (?, ?, ?)
+    ON CONFLICT (collection, watch) DO UPDATE SET state = excluded.state"""
+_DELIVERED = """INSERT INTO webhooks VALUES (?, ?, ?)
+    ON CONFLICT (name, collection) DO UPDATE SET delivered = excluded.delivered"""
 _COUNT = """INSERT INTO counts VALUES (?, ?, ?)
     ON CONFLICT (collection, outcome) DO UPDATE SET count = counts.count + excluded.count"""
 
