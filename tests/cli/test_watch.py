@@ -112,6 +112,39 @@ def test_other_columns_and_a_mean(hubbub: Hubbub, tmp_path: Path) -> None:
     assert "The truth was above 25 in 1 steps, from 3 to 3." in result.stderr
 
 
+def test_hours(hubbub: Hubbub, tmp_path: Path) -> None:
+    rows = [
+        f"2026-01-30T{hour:02}:{device % 60:02}:00Z,{device},{'late' if device < 30 * hour else 'no'}"
+        for hour in range(8)
+        for device in range(300)
+    ]
+    (tmp_path / "planes.csv").write_text("\n".join(["seen,device,value", *rows]) + "\n")
+    command = ("watch", "planes.csv", "--every", "1h", "--watch", "late", "-w", 1, "-m", "LSP", "-e", 8, "--seed", 1)
+    result = hubbub(*command, "--above", 0.5, "--plot", "planes.png")
+    assert [one["time"] for one in lines(result)] == [f"2026-01-30T{hour:02}:00:00+00:00" for hour in range(8)]
+    assert "Alarm: on at 2026-01-30 06:00." in result.stderr
+    assert "in 2 steps, from 2026-01-30 06:00 to 2026-01-30 07:00." in result.stderr
+    assert hubbub("watch", "planes.csv", "--every", "often").exit_code == 2
+
+
+def test_a_frame_of_hours(tmp_path: Path) -> None:
+    from hubbub.demo.stream_file import file_scene
+
+    rows = [f"{1767225600 + 3600 * hour},{device},x" for hour in range(60) for device in range(40)]
+    (tmp_path / "two.csv").write_text("\n".join(["at,device,value", *rows]) + "\n")
+    scene = file_scene(tmp_path / "two.csv", Random(seed=1), every=3600)
+    watch = Watch(scene, method="LPU", epsilon=4.0, w=4, rng=Random(seed=1))
+    for _ in watch:
+        pass
+    page = Console(file=io.StringIO(), width=100, height=30)
+    page.print(frame(watch, 100, 30))
+    text = page.file.getvalue()  # type: ignore[attr-defined]
+    assert "in any 4 steps of 1 hour" in text
+    assert "╵01-01" in text
+    assert "╵12:00" in text
+    assert "step 60 of 60, 2026-01-03 11:00 UTC" in text
+
+
 def test_what_is_not_known_is_null(hubbub: Hubbub, tmp_path: Path) -> None:
     (tmp_path / "few.csv").write_text("step,device,value\n1,a,x\n1,b,x\n2,b,x\n2,c,x\n3,c,x\n3,a,x\n", encoding="utf-8")
     told = [lines(hubbub("watch", "few.csv", "-w", 3, "-m", "LPU", "--seed", seed))[0] for seed in range(8)]

@@ -33,6 +33,8 @@ def remote_summary(run: RemoteWatch) -> list[str]:
     if run.times is not None and moments:
         first, last = (run.times.label(moments[place].step) for place in (0, -1))
         lines.append(f"From {first} to {last} UTC.")
+    if run.alarms:
+        lines.append(f"Alarm: {turns(run, run.changes) or 'no change'}; now {'; '.join(run.alarms.raised) or 'quiet'}.")
     if run.away is not None:
         lines.append(f"The collector is away: {run.away}.")
     return lines
@@ -49,8 +51,11 @@ def _facts(run: RemoteWatch) -> list[Text]:
     step = f"step {now.step:,}" + ("" if run.times is None else f", {run.times.label(now.step)} UTC")
     people = "" if math.isnan(now.n) else f"; about {now.n:,.0f} devices"
     here = "it answers" if run.away is None else f"AWAY: {run.away}"
+    alarms = run.alarms or ()
+    quiet = turns(run, run.changes[-4:]) or (f"{len(alarms)} watched" if alarms else "none is set")
+    raised = "; ".join(run.alarms.raised) if run.alarms is not None else ""
     return [
-        fact("alarm", state_of(now.alarm), " ", turns(run, run.changes[-4:])),
+        fact("alarm", state_of(now.alarm), " ", (raised, "bold") if raised else quiet),
         estimate,
         fact("newest", step + people),
         fact("collector", (here, "" if run.away is None else f"bold {YELLOW}")),
