@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from hubbub.demo.moment import Moment, Watched
 
-__all__ = ["Frame", "WatchView", "show_moments"]
+__all__ = ["FrameDrawing", "WatchView", "show_moments"]
 
 
-class Frame(Protocol):
+class FrameDrawing(Protocol):
     """Draws the view after the last moment, in a terminal of a size; without the facts once it is over."""
 
     def __call__(self, width: int, height: int, *, over: bool = False) -> RenderableType:
@@ -28,7 +28,7 @@ class Frame(Protocol):
 class WatchView(NamedTuple):
     """What is shown of a run: its view, its summary, a title of its figure, and what to say where nothing is drawn."""
 
-    frame: Frame
+    frame: FrameDrawing
     summary: Callable[[], list[str]]
     name: str
     head: str

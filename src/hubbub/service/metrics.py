@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from hubbub.service.alarm_metrics import AlarmMetrics
 from hubbub.service.estimate_metrics import EstimateMetrics
 from hubbub.service.reasons import REASONS
 from hubbub.service.service import Service
@@ -125,6 +126,7 @@ def _registry(service: Service) -> CollectorRegistry:
     registry = CollectorRegistry()
     registry.register(ServiceMetrics(service))
     registry.register(EstimateMetrics(service.collector))
+    registry.register(AlarmMetrics(service))
     return registry
 
 
