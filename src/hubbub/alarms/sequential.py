@@ -149,7 +149,7 @@ class SequentialTest:
             return self._look_for_end(state, state.raised, step, value, stderr)
         if self.threshold is None and state.learnt < self.baseline:
             return _learn(state, value, stderr), None
-        expected = state.baseline if self.threshold is None else self.threshold
+        expected = self.expects(state)
         assert expected is not None
         distance = value - expected
         scale = self._scale(state, stderr)
@@ -165,6 +165,12 @@ class SequentialTest:
                 )
             state = replace(state, **{side: evidence})
         return state, None
+
+    def expects(self, state: WatchState) -> float | None:
+        """What the next step is compared with; None before the first of a baseline."""
+        if state.raised is not None:
+            return state.clears
+        return state.baseline if self.threshold is None else self.threshold
 
     def _look_for_end(
         self, state: WatchState, raised: Direction, step: int, value: float, stderr: float

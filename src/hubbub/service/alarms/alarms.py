@@ -11,6 +11,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from hubbub.alarms.errors import stderr_at
 from hubbub.alarms.plan import AlarmPlan
 from hubbub.alarms.sequential import Verdict, WatchState
 from hubbub.alarms.watch import WatchedQuantity
@@ -112,9 +113,11 @@ class Alarms:
             return
         sums = own.linear(rows)
         # What is missing of a standing stream draws its estimates: counted as if it were error.
-        drawn = 0.0 if release.lost is None else np.abs(rows @ np.array(release.lost.bias))
-        errors = sums.stderr + drawn
-        for watch, value, stderr in zip(watches, sums.value.tolist(), errors.tolist(), strict=True):
+        drawn = np.abs(rows @ np.array(release.lost.bias)) if release.lost is not None else np.zeros(len(rows))
+        for row, watch in enumerate(watches):
+            expected = watch.test.expects(self._states[collection.name, watch.key])
+            at_null = 0.0 if expected is None else stderr_at(own, rows[row], expected)
+            value, stderr = float(sums.value[row]), max(float(sums.stderr[row]), at_null) + float(drawn[row])
             if math.isfinite(value) and 0 < stderr < math.inf:
                 self._judge(collection, watch, release.step, value, stderr, changes)
 
