@@ -11,9 +11,9 @@ from typing import Any
 from hubbub.client.backoff import uniform
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
+from hubbub.dashboard.alarm_history import AlarmHistory
 from hubbub.demo.collector_api import Away, CollectorApi
 from hubbub.demo.moment import Moment
-from hubbub.demo.remote_alarms import RemoteAlarms
 from hubbub.demo.step_times import StepTimes
 from hubbub.simulate.columns import one_of
 
@@ -63,7 +63,7 @@ class RemoteWatch:
         self.withheld: str | None = None
         """Why the newest release has no numbers."""
         self.thresholds: tuple[float, ...] = ()
-        self.alarms: RemoteAlarms | None = None
+        self.alarms: AlarmHistory | None = None
         self._pause, self._rng = pause, Random()
         self._last = -1, 0
         try:
@@ -124,14 +124,14 @@ class RemoteWatch:
         """What was released since the last one that is known."""
         most = HISTORY if self.steps is None else min(self.steps - len(self.moments), HISTORY)
         first = "" if self._last[0] < 0 else f"&from={self._last[0]}"
-        self.alarms = RemoteAlarms(self.api.get(f"/v1/collections/{self.collection}/alarms"), self.question)
+        self.alarms = AlarmHistory(self.api.get(f"/v1/collections/{self.collection}/alarms"), self.question)
         for release in self.api.get(f"{self._path}?most={most if not first else 1000}{first}")["releases"]:
             if (release["step"], release["number"]) > self._last and not self._done():
                 self._last = release["step"], release["number"]
                 self.moments.append(self._moment(release, self.alarms))
                 yield self.moments[-1]
 
-    def _moment(self, release: dict[str, Any], alarms: RemoteAlarms) -> Moment:
+    def _moment(self, release: dict[str, Any], alarms: AlarmHistory) -> Moment:
         place = self._place(release)
         self.thresholds = alarms.thresholds(self.watched)
         raised = alarms.raised_at(release["step"])

@@ -1,14 +1,15 @@
-"""The alarms of a question, as a collector's API tells of them."""
+"""The alarms of a question: what is raised, and when it was."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["RemoteAlarms"]
+__all__ = ["AlarmHistory"]
 
 
-class RemoteAlarms:
-    """What is raised, and when it was.
+class AlarmHistory:
+    """What is raised, and when it was, as far as the events that are told go back.
 
     Parameters
     ----------
@@ -16,22 +17,24 @@ class RemoteAlarms:
         What `GET /v1/collections/NAME/alarms` answers.
     question
         The question whose alarms these are.
+    category
+        Leaves out what is watched of other categories, where an alarm watches each for itself.
 
     Example:
         >>> watched = {"alarm": "late", "category": "", "question": "delays", "state": "raised", "threshold": 0.2,
         ...     "title": "late planes", "direction": "above"}
         >>> event = {"alarm": "late", "category": "", "question": "delays", "state": "raised", "step": 7, "number": 1}
-        >>> alarms = RemoteAlarms({"alarms": [{"definition": {}, "watched": [watched]}], "events": [event]}, "delays")
+        >>> alarms = AlarmHistory({"alarms": [{"definition": {}, "watched": [watched]}], "events": [event]}, "delays")
         >>> alarms.raised_at(6), alarms.raised_at(7), alarms.raised
         (False, True, ['late planes, above 0.2'])
     """
 
-    def __init__(self, told: dict[str, Any], question: str) -> None:
+    def __init__(self, told: Mapping[str, Any], question: str, category: str | None = None) -> None:
         self._watched = [
             (alarm["definition"], watched)
             for alarm in told["alarms"]
             for watched in alarm["watched"]
-            if watched["question"] == question
+            if watched["question"] == question and (category is None or watched["category"] in ("", category))
         ]
         self._events = [event for event in told["events"] if event["question"] == question]
 
