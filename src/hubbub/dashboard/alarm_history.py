@@ -78,6 +78,5 @@ def _only(definition: dict[str, Any], category: str | None) -> bool:
 
 
 def _words(watched: dict[str, Any]) -> str:
-    name = f"{watched['title']}: {watched['category']}" if watched["category"] else watched["title"]
     bound = "its baseline" if watched["threshold"] is None else f"{watched['threshold']:g}"
-    return f"{name}, {watched['direction']} {bound}"
+    return f"{watched['title']}, {watched['direction']} {bound}"

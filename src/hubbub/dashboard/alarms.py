@@ -64,7 +64,7 @@ def _raised(collection: Collection, watched: Told) -> Html:
     scale = _scale(collection, watched)
     bound = watched["threshold"] if watched["threshold"] is not None else watched["baseline"]
     what = "" if watched["threshold"] is not None else "its baseline, "
-    link = el("a", _name(watched), href=path_to("results", collection.name, watched["question"]))
+    link = el("a", el("bdi", watched["title"]), href=path_to("results", collection.name, watched["question"]))
     since = watched["since"]
     return join(
         link,
@@ -87,12 +87,12 @@ def _card(collection: Collection, alarm: Told) -> Html:
     ]
     return el(
         "section",
-        el("h3", el("bdi", first["title"])),
+        el("h3", el("bdi", alarm["definition"].get("title") or alarm["alarm"])),
         facts(
             [
                 ("State", el("b", state + several, class_="raised" if raised else None)),
                 ("Question", el("a", first["question"], href=path_to("results", collection.name, first["question"]))),
-                (_rule(alarm["definition"]), _bound(scale, first)),
+                (_rule(alarm["definition"]), None if several else _bound(scale, first)),
                 (
                     "Step",
                     None if first["step"] is None else numbered(step_time(collection, first["step"]), first["step"]),
@@ -109,17 +109,13 @@ def _events(collection: Collection, events: list[Told]) -> Html:
         (
             numbered(step_time(collection, event["step"]), event["step"]),
             el("b" if event["state"] == "raised" else "span", event["state"]),
-            el("bdi", _name(event)),
+            el("bdi", event["title"]),
             _estimate(_scale(collection, event), event),
             step_time(collection, event["since"]),
         )
         for event in events
     ]
     return table("Latest events", ["Step", "Event", "Alarm", "That step alone", "Likely since"], rows)
-
-
-def _name(watched: Told) -> str:
-    return f"{watched['title']}: {watched['category']}" if watched["category"] else str(watched["title"])
 
 
 def _estimate(scale: Scale, told: Told) -> str:
