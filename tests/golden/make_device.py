@@ -1,6 +1,5 @@
 """Makes golden files of what devices keep, in the formats of the code that it is run with.
 
-    python tests/golden/make_device.py ledger FOLDER
     python tests/golden/make_device.py client FOLDER
     python tests/golden/make_device.py client-later FOLDER
 
@@ -19,9 +18,7 @@ from typing import Any
 from hubbub.authoring import load_collection
 from hubbub.client import Client, Response, Transport
 from hubbub.collection import Keys, ManualClock
-from hubbub.core.event import Event
 from hubbub.core.random import Random
-from hubbub.privacy.ledger import Budget, DeviceClock, Ledger
 from hubbub.service.collector import Collector
 from hubbub.service.store import open_store
 
@@ -76,7 +73,6 @@ epsilon = 2.0
 steps = 8
 changes = 3
 """
-BUDGET = Budget.of(event=1.0, window=(3.0, 4), user=20.0)
 
 
 class InProcess:
@@ -160,34 +156,6 @@ def expect(folder: Path, client: Client, clock: ManualClock) -> None:
     write(folder, expected)
 
 
-def make_ledger(folder: Path) -> None:
-    """Four steps of a ledger under three limits: one answer acknowledged, two pending, a value frozen."""
-    folder.mkdir(parents=True, exist_ok=True)
-    clock = ManualClock(FIRST * HOUR + 60.0)
-    with open_ledger(folder / "ledger.sqlite", clock) as ledger:
-        for number in range(3):
-            clock.set((FIRST + number) * HOUR + 60.0)
-            event = Event.of("GRR", "0" * 32, 0.5 + number / 4)
-            entry = ledger.answer(f"ask {number}", FIRST + number, event, f"randomised {number}".encode)
-            if number == 0:
-                ledger.sent(entry.id)
-        ledger.freeze("theme", FIRST + 2, b"1")
-        status = ledger.status()
-        expected = {
-            "now": clock.now(),
-            "lifetime": status.lifetime,
-            "pending": [[entry.ask_id, entry.id.hex(), (entry.report or b"").hex()] for entry in ledger.pending()],
-            "remaining": {unit: getattr(status, unit).remaining for unit in ("event", "window", "user")},
-        }
-    write(folder, expected)
-
-
-def open_ledger(path: Path, clock: ManualClock) -> Ledger:
-    """The ledger of the golden file."""
-    time = DeviceClock(HOUR, wall=clock.now, monotonic=clock.now)
-    return Ledger(path, BUDGET, clock=time, collection="golden", rng=Random(seed=3))
-
-
 def write(folder: Path, expected: Mapping[str, object]) -> None:
     """Keep what is expected beside the files."""
     (folder / "expected.json").write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
@@ -195,4 +163,4 @@ def write(folder: Path, expected: Mapping[str, object]) -> None:
 
 if __name__ == "__main__":
     kind, place = sys.argv[1:]
-    {"client": make_client, "client-later": make_client_later, "ledger": make_ledger}[kind](Path(place))
+    {"client": make_client, "client-later": make_client_later}[kind](Path(place))

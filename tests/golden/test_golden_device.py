@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from make_device import FIRST, HOUR, InProcess, device, open_ledger
+from make_device import HOUR, InProcess, device
 
 from hubbub.client.store import FORMAT as CLIENT
 from hubbub.collection import ManualClock
-from hubbub.core.event import Event
-from hubbub.privacy.ledger import FORMAT as LEDGER
-from hubbub.privacy.ledger import LedgerUnavailable
+from hubbub.privacy.ledger_file import LedgerUnavailable
 
 HERE = Path(__file__).parent
 CLIENTS = [
@@ -36,24 +34,6 @@ def terms(path: Path) -> dict[str, Any]:
     database.close()
     found: dict[str, Any] = json.loads(text)
     return found
-
-
-@pytest.mark.parametrize("name", [f"ledger-{version}" for version in range(LEDGER.oldest, LEDGER.version + 1)])
-def test_a_ledger_goes_on(tmp_path: Path, name: str) -> None:
-    folder, expected = golden(name, tmp_path)
-    clock = ManualClock(expected["now"])
-    with open_ledger(folder / "ledger.sqlite", clock) as ledger:
-        status = ledger.status()
-        assert {unit: getattr(status, unit).remaining for unit in ("event", "window", "user")} == expected["remaining"]
-        assert status.lifetime == expected["lifetime"]
-        pending = [[entry.ask_id, entry.id.hex(), (entry.report or b"").hex()] for entry in ledger.pending()]
-        assert pending == expected["pending"]
-        assert ledger.freeze("theme", FIRST + 2, b"0") == b"1"
-        clock.set(expected["now"] + HOUR)
-        ledger.answer("ask 3", FIRST + 3, Event.of("GRR", "0" * 32, 0.75), lambda: b"randomised 3")
-        window = ledger.status().window
-        assert window is not None
-        assert window.remaining == 0
 
 
 @pytest.mark.parametrize("name", CLIENTS)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from narrowing import PARTS, ROUNDS, narrowing
 
 from hubbub import Estimate, Ordinal, Random, Reports, Sketch
 from hubbub.backends import LOCAL
@@ -19,7 +20,6 @@ from hubbub.protocols.ask import MAIN, Ask, Count, Counted, Release
 from hubbub.protocols.cohort import Arc
 from hubbub.protocols.driver import Protocol, ask_all, ask_once, converse, count
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.narrowing import PARTS, ROUNDS, narrowing
 from hubbub.protocols.statistic import Frequencies
 from hubbub.protocols.view import Among
 from hubbub.questions import QUESTIONS, Setting, StatisticQuestion

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
@@ -15,7 +15,7 @@ from hubbub.reproduce.result import Cell, Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["REPRODUCTIONS", "Cell", "Context", "Reproduction", "Result", "reproduce", "reproduction"]
+__all__ = ["REPRODUCTIONS", "Cell", "Context", "Reproduced", "Reproduction", "Result", "reproduce", "reproduction"]
 
 Progress = Callable[[int, int, str], None]
 Item = TypeVar("Item")
@@ -70,7 +70,9 @@ class Context:
             self.progress(len(steps), len(steps), "done")
 
 
-Run = Callable[..., "tuple[Sequence[Cell], Figure | None]"]
+Reproduced: TypeAlias = "tuple[list[Cell], Figure | None]"
+"""What the function of a reproduction makes: its cells, and its figure where it has one."""
+Run = Callable[..., Reproduced]
 """Of a context, and of a number of steps where there are streams."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, MissingDependency
 
-__all__ = ["MISSING", "CodedColumn", "first_rows", "number_of", "one_of", "read_column"]
+__all__ = ["MISSING", "CodedColumn", "first_rows", "number_of", "one_of", "read_column", "read_numbers"]
 
 MISSING = "(missing)"
 MOST_LABELS = 1_000_000
@@ -45,19 +45,59 @@ def read_column(path: Path, column: str) -> CodedColumn:
     known: dict[str, int] = {}
     parts: list[NDArray[np.int64]] = []
     missing = 0
-    try:
-        for batch in _batches(path, column):
-            codes = [known.setdefault(MISSING if value is None else value, len(known)) for value in batch]
-            if len(known) > MOST_LABELS:
-                allowed = f"a column of at most {MOST_LABELS:,} different values: group or round them first"
-                raise InvalidValue("column", column, allowed)
-            missing += batch.count(None)
-            parts.append(np.array(codes, dtype=np.int64))
-    except UnicodeDecodeError:
-        raise InvalidValue("path", str(path), "a file in UTF-8") from None
+    for batch in _batches(path, column):
+        codes = [known.setdefault(MISSING if value is None else value, len(known)) for value in batch]
+        if len(known) > MOST_LABELS:
+            allowed = f"a column of at most {MOST_LABELS:,} different values: group or round them first"
+            raise InvalidValue("column", column, allowed)
+        missing += batch.count(None)
+        parts.append(np.array(codes, dtype=np.int64))
     if not known:
         raise InvalidValue("path", str(path), "a file with at least one row")
     return _ordered(list(known), np.concatenate(parts), missing)
+
+
+def read_numbers(path: Path, column: str) -> NDArray[np.float64]:
+    """Read a column of numbers in the order of its rows. A row without one is refused: a stream has no gaps.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "people.csv"
+        ...     _ = path.write_text("town,age\\nRye,31\\nBath,6.4e1\\n")
+        ...     read_numbers(path, "age").tolist()
+        [31.0, 64.0]
+    """
+    parts: list[NDArray[np.float64]] = []
+    rows = 0
+    for batch in _batches(path, column):
+        numbers = np.array([math.nan if value is None else number_of(value) for value in batch])
+        if np.isnan(numbers).any():
+            place = int(np.flatnonzero(np.isnan(numbers))[0])
+            raise InvalidValue(f"{column}, row {rows + place + 1}", batch[place], "a number in every row")
+        parts.append(numbers)
+        rows += len(batch)
+    if not rows:
+        raise InvalidValue("path", str(path), "a file with at least one row")
+    return np.concatenate(parts)
+
+
+def _batches(path: Path, column: str) -> Iterator[Batch]:
+    if not path.is_file():
+        raise InvalidValue("path", str(path), "a file that exists")
+    readers = {
+        ".csv": lambda: _delimited(path, column, ","),
+        ".tsv": lambda: _delimited(path, column, "\t"),
+        ".jsonl": lambda: _json_lines(path, column),
+        ".ndjson": lambda: _json_lines(path, column),
+        ".parquet": lambda: _parquet(path, column),
+    }
+    if path.suffix.lower() not in readers:
+        raise InvalidValue("path", str(path), f"a file whose name ends in {', '.join(readers)}")
+    try:
+        yield from readers[path.suffix.lower()]()
+    except UnicodeDecodeError:
+        raise InvalidValue("path", str(path), "a file in UTF-8") from None
 
 
 def first_rows(path: Path) -> dict[str, list[str]]:
@@ -109,21 +149,6 @@ class _NoColumn(InvalidValue):
     def __init__(self, column: str, names: list[str]) -> None:
         super().__init__("column", column, one_of(names))
         self.names = names
-
-
-def _batches(path: Path, column: str) -> Iterator[Batch]:
-    if not path.is_file():
-        raise InvalidValue("path", str(path), "a file that exists")
-    readers: dict[str, Callable[[], Iterator[Batch]]] = {
-        ".csv": lambda: _delimited(path, column, ","),
-        ".tsv": lambda: _delimited(path, column, "\t"),
-        ".jsonl": lambda: _json_lines(path, column),
-        ".ndjson": lambda: _json_lines(path, column),
-        ".parquet": lambda: _parquet(path, column),
-    }
-    if path.suffix.lower() not in readers:
-        raise InvalidValue("path", str(path), f"a file whose name ends in {', '.join(readers)}")
-    return readers[path.suffix.lower()]()
 
 
 def _ordered(labels: list[str], codes: NDArray[np.int64], missing: int) -> CodedColumn:

@@ -18,7 +18,8 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import ColumnSpec
-from hubbub.mechanisms.numeric.banded import TWO_64, Banded
+from hubbub.mechanisms.numeric.banded import TWO_64
+from hubbub.mechanisms.numeric.banded_mean import BandedMean
 from hubbub.mechanisms.numeric.mean import Curve, MeanMechanism
 from hubbub.mechanisms.numeric.piecewise import Piecewise
 from hubbub.mechanisms.numeric.rounding import StochasticRounding
@@ -164,7 +165,7 @@ class Hybrid(MeanMechanism):
         rows = []
         for side in (0, 1):
             cell = reports.private["cell"][reports.public["rounded"] == side]
-            rows.append([cell.size, *Banded.fold_cells(cell)])
+            rows.append([cell.size, *BandedMean.fold_cells(cell)])
         return np.array(rows, dtype=np.int64)
 
     def _numbers(self, sketch: Sketch) -> tuple[float, float, float | None]:

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import log_fraction
 from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.spec import added
 from hubbub.core.uniform import bounded
-from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.collision import MOST_BUCKETS
@@ -184,13 +183,9 @@ class CoCo(TernaryMechanism):
         rivals, for_it = divmod(code, self.sparsity + 1)
         return Fraction(for_it * self.high + (rivals - for_it) * self.low, rivals * TWO_64)
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+    def _cases(self, reports: Reports, values: Any) -> Cases:
         codes, index = np.unique(self._table(reports, values), return_inverse=True)
-        return fractions([self._chance(code) for code in codes.tolist()], index)
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        codes, index = np.unique(self._table(reports, values), return_inverse=True)
-        return np.array([log_fraction(self._chance(code)) for code in codes.tolist()])[index]
+        return [self._chance(code) for code in codes.tolist()], index
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
         given = np.zeros(1, dtype="u8") if public is None else public["seed"]

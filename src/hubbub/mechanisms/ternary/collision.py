@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import log_fraction
 from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.spec import added
-from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.ternary import Quantity, Rates, TernaryMechanism, search_power
@@ -153,11 +152,8 @@ class Collision(TernaryMechanism):
             chance(shares.each + more) for shares in self._shares for more in (shares.extra > 0, 0)
         ]
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        return fractions(self._chances, self._table(reports, values))
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        return np.array([log_fraction(part) for part in self._chances])[self._table(reports, values)]
+    def _cases(self, reports: Reports, values: Any) -> Cases:
+        return self._chances, self._table(reports, values)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
         given = np.zeros(1, dtype="u8") if public is None else public["seed"]

@@ -115,8 +115,7 @@ class AsBits(SetForm):
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
-        octets = -(-self.positions // 8)
-        return tuple(ColumnSpec("private", name, "u1", (octets,)) for name in ("plus", "minus")[: 2 - self._every])
+        return tuple(ColumnSpec.packed(name, self.positions) for name in ("plus", "minus")[: 2 - self._every])
 
     @property
     def bits(self) -> int:
@@ -126,10 +125,6 @@ class AsBits(SetForm):
         return {"plus": pack(said > 0)} | ({} if self._every else {"minus": pack(said < 0)})
 
     def check(self, columns: Columns) -> None:
-        spare = -self.positions % 8
-        for name, bits in columns.items():
-            if spare and len(bits) and int(bits[:, -1].max()) >> (8 - spare):
-                raise InvalidValue(name, "a bit past the last position", f"{self.positions} bits a report, then zeros")
         if self._every:
             return
         if (columns["plus"] & columns["minus"]).any():

@@ -89,8 +89,7 @@ class ThreeWay(TernaryMechanism):
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
-        octets = -(-self.dimension // 8)
-        return ColumnSpec("private", "plus", "u1", (octets,)), ColumnSpec("private", "minus", "u1", (octets,))
+        return ColumnSpec.packed("plus", self.dimension), ColumnSpec.packed("minus", self.dimension)
 
     @property
     def report_bits(self) -> int:
@@ -119,9 +118,6 @@ class ThreeWay(TernaryMechanism):
     def check(self, reports: Reports) -> None:
         super().check(reports)
         plus, minus = reports.private["plus"], reports.private["minus"]
-        spare = -self.dimension % 8
-        if spare and len(reports) and int((plus | minus)[:, -1].max()) >> (8 - spare):
-            raise InvalidValue("plus", "a bit past the last position", f"{self.dimension} bits a report, then zeros")
         if (plus & minus).any():
             raise InvalidValue("minus", "both signs at one position", "one sign at a position, or none")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +10,7 @@ from numpy.typing import NDArray
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, ItemCounts, measure
 from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, look
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["figure_3_4"]
 
@@ -33,7 +29,7 @@ def _positives(got: ItemCounts) -> tuple[int, int]:
     repeats=1,
     needs=("retail",),
 )
-def figure_3_4(context: Context) -> tuple[list[Cell], Figure]:
+def figure_3_4(context: Context) -> Reproduced:
     """Values estimated above the threshold of Eq 3.13 at alpha = 0.05, and those truly above it."""
     found = measure(context, EPSILONS, _positives)
     figure, (panel,) = canvas(width=6, height=4.4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +11,7 @@ from numpy.typing import NDArray
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.clicks import METHODS, OTHER_DATA, ItemCounts, events, measure
 from hubbub.reproduce.dissertation.style import canvas, finish, legend_below, look
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["figure_3_5"]
 
@@ -30,7 +26,7 @@ KINDS = ("true positives", "false positives")
     repeats=3,
     needs=("retail",),
 )
-def figure_3_5(context: Context) -> tuple[list[Cell], Figure]:
+def figure_3_5(context: Context) -> Reproduced:
     """How many values a threshold lets through that are truly above it, and that are not."""
     # The paper reads the figure at 5,000: so many standard deviations on its events, here as many on ours.
     printed = 5000 * math.sqrt(events(context).size / KOSARAK)

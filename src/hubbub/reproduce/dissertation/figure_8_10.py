@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,7 @@ from hubbub.reproduce.dissertation.postprocessing import (
     zipf_population,
 )
 from hubbub.reproduce.dissertation.style import canvas
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["figure_8_10"]
 
@@ -36,7 +32,7 @@ TOP = tuple(range(2, 33, 2))
     repeats=30,
     needs=("emoji",),
 )
-def figure_8_10(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_10(context: Context) -> Reproduced:
     """The squared error of the k truly most frequent values, which no method knows."""
     both = (zipf_population(context), emoji_population(context))
     found: dict[tuple[str, str], list[NDArray[np.float64]]] = {}

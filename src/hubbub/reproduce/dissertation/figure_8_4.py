@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,7 @@ from hubbub.reproduce.dissertation.postprocessing import (
     zipf_population,
 )
 from hubbub.reproduce.dissertation.style import canvas
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["figure_8_4"]
 
@@ -36,7 +32,7 @@ Setting = tuple[str, str, float]  # population, method, epsilon
     repeats=10,
     needs=("emoji",),
 )
-def figure_8_4(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_4(context: Context) -> Reproduced:
     """The mean over the domain of the squared error of a share."""
     both = (zipf_population(context), emoji_population(context))
     steps = [(people, epsilon, run) for people in both for epsilon in EPSILONS for run in range(context.repeats)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +11,7 @@ from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.postprocessing import KEYS, draw_rows, estimated, full_domain, zipf_population
 from hubbub.reproduce.dissertation.style import canvas
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["figure_8_5", "people_without"]
 
@@ -40,7 +36,7 @@ def people_without(olh: OLH, error: float) -> float:
     title="People saved by post-processing: n against n', Zipf data set, eps = 1",
     repeats=10,
 )
-def figure_8_5(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_5(context: Context) -> Reproduced:
     """For each n, the n' whose analytical error is the error measured."""
     olh = OLH(epsilon=EPSILON, domain=1024)
     found: dict[tuple[str, int], list[float]] = {}

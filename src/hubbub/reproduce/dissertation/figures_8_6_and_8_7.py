@@ -20,7 +20,7 @@ from hubbub.reproduce.dissertation.postprocessing import (
     zipf_population,
 )
 from hubbub.reproduce.dissertation.style import canvas
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,7 +90,7 @@ def _cells(context: Context, errors: Mapping[Setting, Floats]) -> list[Cell]:
     repeats=30,
     needs=("emoji",),
 )
-def figure_8_6(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_6(context: Context) -> Reproduced:
     """Sets of 10 to 90 percent of the domain."""
     errors, figure = _measure(context, WIDE)
     return _cells(context, errors) + judged(_wide_claims, errors), figure
@@ -128,7 +128,7 @@ def _wide_claims(errors: Mapping[Setting, Floats]) -> list[Claim]:
     repeats=30,
     needs=("emoji",),
 )
-def figure_8_7(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_7(context: Context) -> Reproduced:
     """Sets of 1 to 10 percent of the domain."""
     errors, figure = _measure(context, NARROW)
     return _cells(context, errors) + judged(_narrow_claims, errors), figure

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +23,7 @@ from hubbub.reproduce.dissertation.postprocessing import (
     estimated,
 )
 from hubbub.reproduce.dissertation.style import canvas, finish, legend_below, look
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["figure_8_8", "figure_8_9"]
 
@@ -54,7 +50,7 @@ def _true_errors(context: Context, people: KnownPeople, queries: Floats, epsilon
     repeats=30,
     needs=("emoji",),
 )
-def figure_8_8(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_8(context: Context) -> Reproduced:
     """The share of each category of emoji."""
     people = emoji_population(context)
     queries = _categories(people)
@@ -96,7 +92,7 @@ def _claims(errors: Mapping[tuple[str, float], Floats]) -> list[Claim]:
     repeats=10,
     needs=("emoji",),
 )
-def figure_8_9(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_9(context: Context) -> Reproduced:
     """The errors that a synthetic population foretells, fitted once by Norm-Sub and once by PowerNS."""
     people = emoji_population(context)
     queries = _categories(people)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.ldp_ids.numbers import FORMS, delays, percentile, source
 from hubbub.reproduce.ldp_ids.sources import OTHER
 from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
 from hubbub.reproduce.ldp_ids.sweep import MRE, MethodSetting, Runs, mean, sweep, verdicts
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["figure_9"]
 
@@ -25,7 +21,7 @@ SETTINGS = {epsilon: MethodSetting(epsilon, 20) for epsilon in EPSILONS}
 
 
 @reproduction("ldp-ids-figure-9", title="MRE of means by clipping threshold, w = 20", repeats=3, needs=("flights3m",))
-def figure_9(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
+def figure_9(context: Context, steps: int = STEPS) -> Reproduced:
     """Relative to the mean of the numbers as they are: what clipping takes away counts as error."""
     sources = {}
     for form in FORMS:

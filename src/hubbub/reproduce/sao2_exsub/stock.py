@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +12,11 @@ from hubbub.core.ternary import Ternary
 from hubbub.data.prices import NOT_STOCK, stock_moves
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.sparse.errors import Errors, measure
 from hubbub.reproduce.sparse.methods import METHODS as KNOWN
 from hubbub.reproduce.sparse.methods import look, mechanism
 from hubbub.simulate.event_stream import RESAMPLED
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["EPSILONS", "METHODS", "S", "figure_6", "figure_12", "first_moves"]
 
@@ -57,7 +53,7 @@ def first_moves(windows: Ternary, most: int) -> Records:
 @reproduction(
     "sao2-figure-6", title="TVE of the means of stock moves over 32 days, s = 6", repeats=10, needs=("stocks",)
 )
-def figure_6(context: Context) -> tuple[list[Cell], Figure]:
+def figure_6(context: Context) -> Reproduced:
     """The sum of the absolute errors of 32 days' means."""
     return _compare(context, "mean_tve", "TVE")
 
@@ -65,12 +61,12 @@ def figure_6(context: Context) -> tuple[list[Cell], Figure]:
 @reproduction(
     "sao2-figure-12", title="MAE of the means of stock moves over 32 days, s = 6", repeats=10, needs=("stocks",)
 )
-def figure_12(context: Context) -> tuple[list[Cell], Figure]:
+def figure_12(context: Context) -> Reproduced:
     """The largest of the same errors."""
     return _compare(context, "mean_mae", "MAE")
 
 
-def _compare(context: Context, what: str, metric: str) -> tuple[list[Cell], Figure]:
+def _compare(context: Context, what: str, metric: str) -> Reproduced:
     many = context.size(RESAMPLED)
     windows = {
         "as it is": stock_moves(),

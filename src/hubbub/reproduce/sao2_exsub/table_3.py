@@ -13,7 +13,7 @@ from hubbub.data.processes import normals
 from hubbub.protocols.sao2 import Sao2
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.sao2_exsub.online import NET, OURS, Key, Runs, as_printed, average, look, sweep, toggling
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ REPEATED = "the paper's row at eps = 1 repeats that at eps = 0.1"
 
 
 @reproduction("sao2-table-3", title="MAE of mean queries by the fan-out, n = 50,000, d = 1, T = 128, s = 8", repeats=8)
-def table_3(context: Context) -> tuple[list[Cell], Figure]:
+def table_3(context: Context) -> Reproduced:
     """One bit that turns eight times at random, told step by step; answers as they are."""
     n = context.size(N)
     streams = dict.fromkeys(map(_who, FANOUTS), toggling(n, T, 1, S, context.rng.child("turning bits")))

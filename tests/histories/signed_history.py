@@ -1,4 +1,7 @@
-"""A server that signs, asks and answers whatever it likes, and a recount of what a device told it.
+"""A server that signs, asks and answers whatever it likes: the histories that both clients are played, from a seed.
+
+`browser_adversary.mjs` plays them to the browser's client, `history_player.py` to Python's; `recount.py` says what is
+wrong with what was told.
 
 The mechanisms' reports are all of different lengths, so that what was sent says what it cost. The second layer of memos
 is as good as open: what was sent says which permanent answer it came from.
@@ -10,7 +13,6 @@ import copy
 import hashlib
 import json
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub import OUE, BasicRappor
 from hubbub.collection import Keys
+from hubbub.collection.frame import entry_bytes, frame_bytes
+from hubbub.privacy.budget import Budget
 from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.cohort import CIRCLE
 
@@ -90,7 +94,7 @@ SIZE_VIEW = {"kind": "binned", "first": 1, "factor": 2, "cells": 4}
 class Adversary:
     """One history: documents, asks, clocks and losses drawn from a seed.
 
-    Example: Adversary(7).history()["events"] is what `browser_adversary.mjs` plays.
+    Example: Adversary(7, Keys.new()).history()["events"] is what is played.
     """
 
     def __init__(self, seed: int, keys: Keys) -> None:
@@ -98,7 +102,10 @@ class Adversary:
         self.public = keys.public.hex()
         self.focused = self.rng.random() < 0.6
         """Whether asks are as the terms allow, and limits are a few answers: then clocks and versions decide."""
+        self.studious = self.focused and self.rng.random() < 0.4
+        """Whether hardly anything is asked but studies, whose rounds time goes by."""
         self.generous = self.rng.random() < 0.6
+        self.begins = 10**12 + self.rng.randrange(10**9)
         self.signer = Ed25519PrivateKey.from_private_bytes(keys.private)
         self.documents: dict[str, dict[str, Any]] = {}
         """Whatever was signed, by its id: there may be several of a version."""
@@ -110,7 +117,8 @@ class Adversary:
     def history(self) -> dict[str, Any]:
         rng = self.rng
         events: list[list[Any]] = []
-        time, offset, wall = 10**12 + rng.randrange(10**9), 0, 0
+        time = wall = self.begins
+        offset = 0
         served, jumpy, tabs = self._document(1), rng.choice((0.0, 0.1, 0.5)), rng.choice((0.0, 0.1, 0.5))
 
         def add(*event: Any) -> None:
@@ -127,13 +135,15 @@ class Adversary:
                 self.asked.setdefault(name, []).append((len(self.times), same))
             add("serve", self._seal(served), self._seal(asks))
 
-        wall = time
         add("time", time, wall)
         serve()
         add("open", 0)
         add("open", 1)
         for _ in range(rng.randrange(6, 30)):
-            grid = 1000 * (served["step_seconds"] if rng.random() < 0.8 else rng.choice(STEPS))
+            seconds = [terms["study"]["round_seconds"] for terms in served["terms"].values() if terms["study"]]
+            if not self.studious or not seconds:
+                seconds = [served["step_seconds"]]
+            grid = 1000 * (rng.choice(seconds) if rng.random() < 0.8 else rng.choice(STEPS))
             time += grid * rng.randrange(4) // 2 + rng.randrange(3) * 250
             if rng.random() < jumpy:
                 offset += rng.choice((-1, 1, 1)) * grid * rng.randrange(1, 9)
@@ -174,16 +184,24 @@ class Adversary:
     def _document(self, version: int) -> dict[str, Any]:
         rng = self.rng
         origin, seconds = rng.choice((0, 0, 17, 3600)), rng.choice(STEPS)
+        chance = 0.4 if self.focused else 0.6
         terms = {
             name: self._terms(field, what, origin, seconds)
             for name, field, what in QUESTIONS
-            if rng.random() < (0.4 if self.focused else 0.6)
+            if rng.random() < (chance if not self.studious else 0.7 if what == "study" else 0.1)
         }
         accounts = sorted({each["account"] for each in terms.values()})
         document = {
             "name": "c",
+            "title": "Anything",
             "format": 3,
-            "frame_bytes": 1024,
+            "questions": {name: {} for name in terms},  # a device knows no kinds
+            "budget": Budget.of(user=8.0).spec(),  # what it keeps are the promises
+            "lateness_seconds": 0,
+            "retention_days": 90,
+            "frame_bytes": frame_bytes(
+                sum(entry_bytes(name, each["report_bytes"]) * each["rounds"] for name, each in terms.items())
+            ),
             "version": version,
             "trust": "local",
             "fields": FIELDS,
@@ -215,9 +233,13 @@ class Adversary:
         return document
 
     def _changed(self, before: dict[str, Any], version: int) -> dict[str, Any]:
-        """A version that differs in its steps alone, or promises a little less, or much more, of the whole."""
+        """A version that differs in a study, or in its steps, or promises a little less, or more, of the whole."""
         rng = self.rng
         document = copy.deepcopy({**before, "version": version})
+        studies = [terms for terms in document["terms"].values() if terms["study"]]
+        if studies and rng.random() < 0.6:
+            self._move(rng.choice(studies))
+            return self._signed(document)
         if rng.random() < 0.5:
             document["step_seconds"] = rng.choice(STEPS)
             return self._signed(document)
@@ -239,9 +261,13 @@ class Adversary:
         else:
             known = rng.sample(PLAIN, rng.randrange(1, 4))
         ids = sorted(each.id for each in known)
-        rounds = 1 if what in ("memo", "stream") else rng.choice((1, 2, 3, 5) if what == "study" else (1, 1, 2, 3))
+        rounds = 1 if what in ("memo", "stream") else rng.choice((1, 3, 5, 8) if what == "study" else (1, 1, 2, 3))
         largest = max(each.spent for each in known)
-        limit = min(round(largest * rng.choice((1, 1.5, 2, 3)) + rounds), 8 * EPSILON)
+        most = rounds if what == "study" else 3
+        limit = min(round(largest * rng.choice((1, 1.5, 2, most)) + rounds), 8 * EPSILON)
+        promises = [self._promise(origin, seconds) for _ in range(rng.choice((1, 1, 2)))]
+        if what == "study" and rng.random() < 0.8:  # else it is hardly ever begun
+            promises = [{**promise, "limit": max(promise["limit"], limit)} for promise in promises]
         return {
             "fields": [field],
             "frozen": {"memo": "last", "stream": "last", "study": "study"}.get(what, "step"),
@@ -254,16 +280,28 @@ class Adversary:
             "state": {"memo": "BasicRappor", "stream": "ChangeStream"}.get(what, ""),
             "limit": limit if what == "study" else max(limit, min(largest, 8 * EPSILON)),
             "report_bytes": max(each.size for each in known),
-            "promises": [self._promise(origin, seconds) for _ in range(rng.choice((1, 1, 2)))],
-            "study": self._schedule(rounds) if what == "study" else None,
+            "promises": promises,
+            "study": self._schedule(rounds, seconds) if what == "study" else None,
         }
 
-    def _schedule(self, rounds: int) -> dict[str, int]:
+    def _schedule(self, rounds: int, step: int) -> dict[str, int]:
         rng = self.rng
-        seconds = rng.choice((1, 60, 1800, 3600, 86400))
-        start = (self.times[-1][1] if self.times else 10**12) // 1000 - rng.randrange(3) * seconds
+        seconds = rng.choice((1, 60, 86400, max(1, step // 2), step, step, 3 * step))
+        start = (self.times[-1][1] if self.times else self.begins) // 1000 - rng.randrange(3) * seconds
         every = rng.choice((0, rounds * seconds, rounds * seconds, (rounds + 2) * seconds))
         return {"start": max(0, start), "round_seconds": seconds, "every": every}
+
+    def _move(self, terms: dict[str, Any]) -> None:
+        """Change a study, perhaps while it runs: its end is postponed, or its limit raised."""
+        rng, study = self.rng, terms["study"]
+        what = rng.randrange(3)
+        if what == 0:
+            terms["limit"] = min(terms["limit"] * rng.choice((2, 8)), 8 * EPSILON)
+        elif what == 1:
+            study["start"] += rng.choice((1, 2, terms["rounds"])) * study["round_seconds"]
+        else:
+            study["round_seconds"] *= rng.choice((2, 5))
+            study["every"] = study["every"] and max(study["every"], terms["rounds"] * study["round_seconds"])
 
     def _promise(self, origin: int, seconds: int) -> dict[str, Any]:
         rng = self.rng
@@ -311,6 +349,7 @@ class Adversary:
         run, number, closes = _present(served, terms, wall)
         parts = self.rng.randrange(terms["parts"]) + 1
         starts = [at * (CIRCLE // parts) for at in range(parts)]
+        kept = terms["state"] == "" and self.rng.random() < 0.2
         return [
             {
                 "question": name,
@@ -325,6 +364,7 @@ class Adversary:
                     "view": WHOLE_VIEW,
                     "cohort": {"start": start, "length": CIRCLE // parts},
                     "standing": terms["rounds"] == 1 and terms["study"] is None and self.rng.random() < 0.8,
+                    **({"kept": True} if kept else {}),  # and what is kept may be counted
                 },
             }
             for part, start in enumerate(starts)
@@ -371,138 +411,3 @@ def _present(document: dict[str, Any], terms: dict[str, Any], wall: int) -> tupl
     number = min(max(int((wall / 1000 - begin) // each), 0), rounds - 1) + 1
     closes = begin + number * each
     return run, number, int(closes) if closes == int(closes) else closes
-
-
-@dataclass(frozen=True)
-class Paid:
-    """What a report told for the first time: when, by true time and the latest wall time, of what, and how much.
-
-    `ahead` is how much later it counts as told: what a study may tell is paid for as of the end of its run.
-    """
-
-    event: int
-    time: int
-    wall: int
-    question: str
-    spent: int
-    ahead: int = 0
-
-
-def judge(adversary: Adversary, told: dict[str, Any]) -> list[str]:
-    """What is wrong with what a device told: nothing, if it kept every promise that it ever made."""
-    wrong = []
-    paid, names, latest = [], set(), -(10**18)
-    memos: dict[tuple[str, int], list[int]] = {}
-    runs: dict[str, tuple[int, int, int]] = {}
-    streams: dict[str, tuple[Any, ...]] = {}
-    kept = {answer["id"]: answer["report"] for answer in told["answers"]}
-    for report_id, report in told["heard"]:
-        if kept.get(report_id) != report:
-            wrong.append(f"{report_id} was sent otherwise than it was kept")
-    for answer in told["answers"]:
-        event, question = answer["event"], answer["question"]
-        time, wall = adversary.times[event]
-        latest = max(latest, wall)
-        if answer.get("cover"):
-            continue
-        document = adversary.documents[told["in_force"][event]]
-        terms, known = document["terms"][question], BY_SIZE[len(answer["report"]) // 2]
-        study, run, number = terms["study"], answer["run"], answer["round"]
-        if answer["version"] != document["version"]:
-            wrong.append(f"event {event}: an answer to version {answer['version']}, which was not in force")
-        if known.id not in terms["mechanisms"] or not 1 <= number <= terms["rounds"]:
-            wrong.append(f"event {event}: {question} was answered otherwise than it promised")
-        grid = 1000 * document["step_seconds"]
-        step = 0 if study else (wall - 1000 * document["origin"]) // grid
-        if answer["step"] != step:
-            wrong.append(f"event {event}: {question} was answered for step {answer['step']}")
-        begin = 1000 * (study["start"] + run * study["every"]) if study else 1000 * document["origin"] + step * grid
-        each = 1000 * study["round_seconds"] if study else grid / terms["rounds"]
-        if not begin + (number - 1) * each <= wall < begin + number * each:
-            wrong.append(f"event {event}: {question} was answered out of round {number}")
-        name = (answer["version"], question, run, step, number)
-        if name in names:
-            wrong.append(f"event {event}: {name} was answered twice")
-        names.add(name)
-        if not _asked_apart(adversary, answer, terms):
-            wrong.append(f"event {event}: {name} was asked in parts that are not apart")
-        spent, ahead = known.spent, 0
-        if terms["state"] == "BasicRappor":
-            bits, seen = int(answer["report"], 16), memos.setdefault((terms["account"], known.size), [])
-            # Two permanent answers agree in all but 12 of 96 bits with probability below 1e-8.
-            if any((bits ^ other).bit_count() <= 12 for other in seen):
-                spent = 0
-            else:
-                seen.append(bits)
-        elif terms["state"]:
-            stream = (step // HORIZON, known.size, grid, document["origin"])
-            spent = 0 if streams.get(question) == stream else known.spent
-            streams[question] = stream
-        elif study:
-            last, left, before = runs.get(question, (-1, 0, 0))
-            if run < last or (run == last and number <= before):
-                wrong.append(f"event {event}: {question} went back to run {run}, round {number}")
-            if run != last:
-                left, spent, ahead = terms["limit"], terms["limit"], int(begin + terms["rounds"] * each - 1 - latest)
-            else:
-                spent = 0
-            runs[question] = (run, left - known.spent, number)
-            if left < known.spent:
-                wrong.append(f"event {event}: {question} told more in a run than was signed")
-        if spent:
-            paid.append(Paid(event, time, latest, question, spent, max(0, ahead)))
-    wrong.extend(_broken(adversary, told["in_force"], paid))
-    return wrong
-
-
-def _asked_apart(adversary: Adversary, answer: dict[str, Any], terms: dict[str, Any]) -> bool:
-    """Whether some document asked for it, in parts that no two of which could ask one device."""
-    name = (answer["version"], answer["question"], answer["run"])
-    rounds = [(*name, step, answer["round"]) for step in (answer["step"], None)]
-    for since, asks in (asked for each in rounds for asked in adversary.asked.get(each, [])):
-        parts = [ask["part"] for ask in asks]
-        arcs = sorted((ask["ask"]["cohort"]["start"], ask["ask"]["cohort"]["length"]) for ask in asks)
-        ends = [start for start, _ in arcs[1:]] + [arcs[0][0] + CIRCLE]
-        # What is over is not among the parts that a device looks at; what it does not admit spoils all of them.
-        wall = adversary.times[answer["event"]][1]
-        over = any(ask["closes"] * 1000 <= wall for ask in asks)
-        right = not any(_strange(ask, terms) for ask in asks)
-        apart = all(start + length <= end for (start, length), end in zip(arcs, ends, strict=True))
-        fits = right and apart and len(set(parts)) == len(parts) <= terms["parts"]
-        if since <= answer["event"] and answer["part"] in parts and (fits or over):
-            return True
-    return False
-
-
-def _strange(ask: dict[str, Any], terms: dict[str, Any]) -> bool:
-    inner = ask["ask"]
-    known = [BY_ID[each] for each in terms["mechanisms"] if BY_ID[each].spec == inner["mechanism"]]
-    right = known and known[0].spent <= terms["limit"] and inner["view"] == WHOLE_VIEW and ask["part"] < terms["parts"]
-    return not right or inner["cohort"]["length"] < CIRCLE // 10
-
-
-def _broken(adversary: Adversary, in_force: list[str], paid: list[Paid]) -> Iterator[str]:
-    """The promises of every version that was in force, counted from then on, each on its own grid and in true time."""
-    for document_id in set(in_force) - {""}:
-        since, document = in_force.index(document_id), adversary.documents[document_id]
-        promised = [(None, promise) for promise in document["promises"]]
-        promised += [(name, promise) for name, terms in document["terms"].items() for promise in terms["promises"]]
-        for question, promise in promised:
-            limit, steps = promise["limit"], promise["steps"]
-            grid, origin = 1000 * promise["interval"], 1000 * promise["origin"]
-            mine = [debit for debit in paid if debit.event >= since and question in (None, debit.question)]
-            for at, last in enumerate(mine):
-                before = mine[: at + 1]
-                if steps:
-                    first = (last.wall - origin) // grid - steps + 1
-                    by_step = sum(
-                        debit.spent for debit in before if (debit.wall + debit.ahead - origin) // grid >= first
-                    )
-                    edge = last.time - (steps - 1) * grid
-                    by_time = sum(debit.spent for debit in before if debit.time + debit.ahead > edge)
-                    spent = max(by_step, by_time)
-                else:
-                    spent = sum(debit.spent for debit in before)
-                if spent > limit:
-                    scope = f"{question or 'the whole'} of version {document['version']}"
-                    yield f"event {last.event}: {spent} of what {scope} promised, {promise}"
