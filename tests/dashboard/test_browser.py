@@ -123,6 +123,7 @@ def test_an_alarm_is_seen_and_fits(browser: Browser, width: int, scheme: str):
     assert page.locator(".alarm[role=alert]").bounding_box()["y"] < 400  # type: ignore[index]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.screenshot(path=PICTURES / f"alarm-{width}-{scheme}.png", full_page=True)
+    assert watched.wrong == []
     # The last step is shaded, the first is not: of each, a point of the canvas near its upper end.
     tints = page.evaluate(
         """() => {
@@ -133,7 +134,6 @@ def test_an_alarm_is_seen_and_fits(browser: Browser, width: int, scheme: str):
     )
     assert tints[0][3] == 0
     assert tints[1][0] > tints[1][1]  # more red than green
-    assert watched.wrong == []
     watched.context.close()
     site.close()
 
