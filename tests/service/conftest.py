@@ -15,6 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(1, str(Path(__file__).parent.parent))
+sys.path.insert(2, str(Path(__file__).parent.parent / "shared"))
 
 from hubbub.service.store.postgres import PostgresStore
 from hubbub.service.store.sql import Store

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hubbub.alarms.plan import AlarmPlan
+from hubbub.authoring.alarms import alarm_findings
 from hubbub.authoring.diff import changes
 from hubbub.authoring.rules import RULES
 from hubbub.collection.document import Collection
@@ -17,8 +19,10 @@ __all__ = ["check", "open_collection", "refuse_unsafe"]
 _ORDER = ("error", "warning", "note")
 
 
-def check(collection: Collection, against: Collection | None = None) -> list[Finding]:
+def check(collection: Collection, against: Collection | None = None, alarms: AlarmPlan | None = None) -> list[Finding]:
     """All that is wrong with a collection, or worth knowing: errors first. With an older version, what would break.
+
+    The alarms, which are no part of it, are looked at if they are given.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
@@ -35,6 +39,8 @@ def check(collection: Collection, against: Collection | None = None) -> list[Fin
     ]
     if against is not None:
         findings += changes(collection, against)
+    if alarms is not None:
+        findings += alarm_findings(collection, alarms)
     return sorted(findings, key=lambda finding: _ORDER.index(finding.level))
 
 

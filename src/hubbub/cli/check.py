@@ -30,15 +30,18 @@ def check(
 
     Exits with 1 if it is refused.
     """
+    from hubbub.authoring.alarms import alarm_forecasts, alarms_promise
     from hubbub.authoring.check import check as examine
     from hubbub.authoring.poisoning import poisoning
     from hubbub.authoring.promise import promise
-    from hubbub.authoring.toml import read_collection
+    from hubbub.authoring.toml import load_alarms, read_collection
     from hubbub.cli.output import emit, page
     from hubbub.privacy.poisoning import FORGED
 
-    collection = read_collection(file)
-    findings = examine(collection, against=None if against is None else read_collection(against))
+    collection, alarms = read_collection(file), load_alarms(file)
+    older = None if against is None else read_collection(against)
+    findings = examine(collection, against=older, alarms=alarms)
+    watched = alarm_forecasts(collection, alarms)
     part = FORGED if forged is None else forged
     moved = {
         name: poisoning(question, collection.setting(name), part) for name, question in collection.questions.items()
@@ -54,6 +57,7 @@ def check(
                 "findings": [finding._asdict() for finding in findings],
                 "promise": promise(collection),
                 "poisoning": {name: {**how.to_dict(), "text": how.text()} for name, how in moved.items()},
+                "alarms": {"guarantee": alarms_promise(collection, alarms), "each": [row.to_dict() for row in watched]},
             }
         )
     else:
@@ -65,6 +69,12 @@ def check(
         console.print("\nWhat a liar can do.", style="bold")
         for name, how in moved.items():
             console.print(f"{name}: {how.text()}", markup=False)
+        if watched:
+            console.print("\nWhat the alarms promise.", style="bold")
+            for row in watched:
+                console.print(f"{row.alarm}: {row.guarantee}; {row.delays}.", markup=False)
+        if len(watched) > 1:
+            console.print(f"All together: {alarms_promise(collection, alarms)}.", markup=False)
         verdict = "refused" if refused else "good to serve"
         console.print(f"\n{collection.name} {collection.version}: {verdict}", style="bold red" if refused else "bold")
     if refused:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ def discrete_laplace(words: NDArray[np.uint64], decay: int, unit: int, most: int
     return side * (1 + geometric(words[:, 1], decay, unit, most - 1, rng))
 
 
+@lru_cache(maxsize=1024)  # long fractions, and the same ones for every report
 def at_least(k: int, decay: int, unit: int) -> Fraction:
     """The exact chance that the noise is at least k.
 

@@ -90,6 +90,7 @@ class Collector:
         self._lock = threading.Lock()
         self._refused: Counter[tuple[str, str]] = Counter()
         self._pending: Counter[tuple[str, str]] = Counter()
+        self._delivered: dict[tuple[str, str], int] = {}
         self.deleted: Counter[tuple[str, str]] = Counter()
         """What was deleted since the start, by collection id and kind."""
         self.missing: list[str] = []
@@ -156,6 +157,11 @@ class Collector:
         """Count a request that was refused; with the next commit it is stored."""
         with self._lock:
             self._refused[refusal.collection, refusal.reason] += refusal.count
+
+    def delivered(self, webhook: str, collection: str, number: int) -> None:
+        """Note that a webhook has taken all events of a collection up to one; with the next commit it is stored."""
+        with self._lock:
+            self._delivered[webhook, collection] = number
 
     def ingest(self, frames: Sequence[Frame]) -> list[Receipt]:
         """Count a group of requests in one transaction; what is answered is on the disk."""
@@ -230,6 +236,7 @@ class Collector:
     def _commit(self, changes: StoreChanges) -> None:
         with self._lock:
             self._pending, self._refused = self._refused, Counter()
+            changes.delivered, self._delivered = self._delivered, {}
         changes.counts.update(self._pending)
         changes.minute = int(self.clock.now() // 60)
         changes.clock = None if self.trusted is None else self.trusted.record()

@@ -165,7 +165,10 @@ class Queries:
     def alarms(self, request: Request) -> Response:
         """The alarms of a collection: what they promise, their state now, and the latest events."""
         self._tokens.check(request)
-        return JSONResponse(alarms_json(self._collector.alarms, self._named(request)))
+        collection = self._named(request)
+        told = [sender.status(collection.name) for sender in self._service.webhooks]
+        webhooks: list[Json] = [status for status in told if status is not None]
+        return JSONResponse({**alarms_json(self._collector.alarms, collection), "webhooks": webhooks})
 
     # -- about the service ------------------------------------------------------------------------------------
 
