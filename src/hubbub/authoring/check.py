@@ -31,17 +31,17 @@ def check(collection: Collection, against: Collection | None = None, alarms: Ala
         note: privacy.user: no limit for life: in a year a device may spend up to epsilon 8,760, which hides single
         reports and not a year of them
     """
-    found = [finding for rule in RULES for finding in rule(collection)]
-    known = [finding.where for finding in found if finding.level == "error"]
+    findings = [finding for rule in RULES for finding in rule(collection)]
+    known = [finding.where for finding in findings if finding.level == "error"]
     # What devices refuse, where no rule said it better.
-    found += [
+    findings += [
         finding for finding in unsafe_terms(collection) if not any(where.startswith(finding.where) for where in known)
     ]
     if against is not None:
-        found += changes(collection, against)
+        findings += changes(collection, against)
     if alarms is not None:
-        found += alarm_findings(collection, alarms)
-    return sorted(found, key=lambda finding: _ORDER.index(finding.level))
+        findings += alarm_findings(collection, alarms)
+    return sorted(findings, key=lambda finding: _ORDER.index(finding.level))
 
 
 def refuse_unsafe(collection: Collection) -> Collection:

@@ -40,13 +40,13 @@ def check(
 
     collection, alarms = read_collection(file), load_alarms(file)
     older = None if against is None else read_collection(against)
-    found = examine(collection, against=older, alarms=alarms)
+    findings = examine(collection, against=older, alarms=alarms)
     watched = alarm_forecasts(collection, alarms)
     part = FORGED if forged is None else forged
     moved = {
         name: poisoning(question, collection.setting(name), part) for name, question in collection.questions.items()
     }
-    refused = any(finding.level == "error" for finding in found)
+    refused = any(finding.level == "error" for finding in findings)
     if as_json:
         emit(
             {
@@ -54,7 +54,7 @@ def check(
                 "version": collection.version,
                 "collection_id": collection.collection_id,
                 "ok": not refused,
-                "findings": [finding._asdict() for finding in found],
+                "findings": [finding._asdict() for finding in findings],
                 "promise": promise(collection),
                 "poisoning": {name: {**how.to_dict(), "text": how.text()} for name, how in moved.items()},
                 "alarms": {"guarantee": alarms_promise(collection, alarms), "each": [row.to_dict() for row in watched]},
@@ -65,7 +65,7 @@ def check(
         if not refused:
             console.print(promise(collection, width=console.width), markup=False)
             console.print()
-        console.print(_table(found))
+        console.print(_table(findings))
         console.print("\nWhat a liar can do.", style="bold")
         for name, how in moved.items():
             console.print(f"{name}: {how.text()}", markup=False)
@@ -81,14 +81,14 @@ def check(
         raise typer.Exit(REFUSED)
 
 
-def _table(found: list[Finding]) -> RenderableType:
+def _table(findings: list[Finding]) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for finding in found:
+    for finding in findings:
         text = Text(f"{finding.where}: ", style="bold").append(Text(finding.text, style="not bold"))
         table.add_row(Text(finding.level, style=_STYLES[finding.level]), text)
     return table

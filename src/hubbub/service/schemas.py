@@ -202,6 +202,14 @@ SCHEMAS: dict[str, Any] = {
             )
         ),
         events=_list({"$ref": "#/components/schemas/AlarmEvent"}),
+        webhooks=_list(
+            _object(
+                webhook={"type": "string"},
+                taken={"type": "integer", "minimum": 0},
+                waiting={"type": "integer", "minimum": 0},
+                failing={"type": ["string", "null"]},
+            )
+        ),
     ),
     "Alive": _object(alive={"type": "boolean"}),
     "Ready": _object(

@@ -20,7 +20,8 @@ from hubbub.questions import read_collection
 from hubbub.service.archive import Archive
 from hubbub.service.counts import make_count, read_count
 from hubbub.service.question_run import QuestionRun
-from hubbub.service.store.base import CollectionRow, EraRow, ReleaseRow, SnapshotRow, Store
+from hubbub.service.store.base import CollectionRow, EraRow, ReleaseRow, SnapshotRow
+from hubbub.service.store.sql import Store
 
 __all__ = ["TakenOver", "first_unasked", "last_asked", "take_over"]
 
@@ -104,8 +105,8 @@ def last_asked(store: Store, collection: Collection, question: str, before: int)
     """
     grid = collection.step_seconds, collection.origin
     versions = [row for row in store.collections() if row.name == collection.name and _grid(row) == grid]
-    found = [store.last_step(row.id, question, before) for row in versions]
-    return max((step for step in found if step is not None), default=None)
+    steps = [store.last_step(row.id, question, before) for row in versions]
+    return max((step for step in steps if step is not None), default=None)
 
 
 def _earlier(store: Store, collection: Collection) -> Iterator[CollectionRow]:
