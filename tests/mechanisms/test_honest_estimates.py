@@ -13,6 +13,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.estimate import Estimate
+from hubbub.core.ternary import Ternary
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
@@ -29,7 +30,8 @@ def repeated(
 ) -> list[Estimate]:
     """What is read of so many collections from n people who all hold the same."""
     rng = hb.Random(seed=seed)
-    reports = mechanism.randomize([person] * (n * times), rng)
+    everyone = Ternary.pairs([person], dimension=mechanism.dimension)[np.zeros(n * times, dtype=np.int64)]
+    reports = mechanism.randomize(everyone, rng)
     return [read(mechanism.accumulate(reports[k * n : (k + 1) * n])) for k in range(times)]
 
 
