@@ -56,20 +56,20 @@ def geometric(words: NDArray[np.uint64], decay: int, unit: int, most: int, rng: 
     count = (np.log(uniform) - 64 * np.log(2.0)) / step
     # What the unseen bits and the rounding of logarithms below 64 may amount to.
     doubt = (1 / uniform + 1e-13) / -step
-    found = np.floor(count).astype(np.int64)
-    unsure = (count - found < doubt) | (count - found > 1 - doubt)
-    for place in np.flatnonzero(unsure & (found <= most + doubt)):
-        found[place] = _exact(int(words[place]), decay, unit, most, rng)
-    return np.asarray(np.clip(found, 0, most))
+    number = np.floor(count).astype(np.int64)
+    unsure = (count - number < doubt) | (count - number > 1 - doubt)
+    for place in np.flatnonzero(unsure & (number <= most + doubt)):
+        number[place] = _exact(int(words[place]), decay, unit, most, rng)
+    return np.asarray(np.clip(number, 0, most))
 
 
 def _exact(bits: int, decay: int, unit: int, most: int, rng: Random) -> int:
     drawn = 64
     while True:
         reached = partial(_reached, bits, drawn, decay, unit)
-        found = bisect_left(range(1, most + 1), True, key=reached)
-        if (bits + 1) * unit**found <= decay**found << drawn:  # so it is whatever bits follow
-            return found
+        number = bisect_left(range(1, most + 1), True, key=reached)
+        if (bits + 1) * unit**number <= decay**number << drawn:  # so it is whatever bits follow
+            return number
         bits, drawn = bits << 64 | int.from_bytes(rng.bytes(8), "little"), drawn + 64
 
 
