@@ -7,13 +7,18 @@ copies in numpy: a thousand months of hourly steps take seconds.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub import Estimate, Ordinal, Sketch
 from hubbub.alarms.sequential import SequentialTest
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.driver import converse
+from hubbub.protocols.window import window_stream
+from hubbub.questions.shares import Shares
 
 Floats = NDArray[np.float64]
 
@@ -99,11 +104,41 @@ def share_estimates(
     return value, np.sqrt(np.maximum(noise.variance(value), noise.variance(null)))
 
 
+def zipf(n: int, size: int = 16) -> Floats:
+    """Shares of n devices, from common to rare."""
+    shares = 1 / np.arange(1, size + 1)
+    return np.rint(n * shares / shares.sum()) / n
+
+
+def window_steps(method: str, jump: Callable[[int], float], steps: int, rng: np.random.Generator) -> Iterator[Estimate]:
+    """What the steps of a window stream heard by themselves, its sketches drawn exactly; the last share moves.
+
+    `jump` says by how much, at every step: in standard errors of a step that asks a w-th of the people.
+    """
+    n, w = 200_000, 20
+    shares, each = zipf(n), n // w
+    asked = Shares(Ordinal(16))
+    made, few = asked.mechanism(10**12), shares[-1:]
+    assert isinstance(made, FrequencyOracle)
+    one = math.sqrt(float(made.noise(each).sampled(each, n).variance(few)[0]))
+
+    def answer(ask: Ask) -> Sketch:
+        now = shares.copy()
+        now[[0, -1]] += jump(ask.step) * one * np.array([-1, 1])
+        count = round(n * ask.cohort.share)
+        people = rng.multivariate_hypergeometric(np.rint(n * now).astype(np.int64), count, method="marginals")
+        assert isinstance(ask.mechanism, FrequencyOracle)
+        p, q = ask.mechanism.moments()[:2]
+        counts = rng.binomial(people, p) + rng.binomial(people.sum() - people, q)
+        return Sketch(ask.mechanism.spec_id, int(people.sum()), counts.astype(np.int64))
+
+    stream = window_stream(method, asked, epsilon=1.0, w=w)
+    for release in converse(stream, answer, steps=steps):
+        if release.own is not None:
+            yield release.own
+
+
 def first_alarms(told: list[Floats]) -> Floats:
     """In which step, from 1 on, each copy was first raised; infinite if it never was."""
     raised = np.abs(np.stack(told)) == 1
     return np.where(raised.any(axis=0), raised.argmax(axis=0) + 1.0, np.inf)
-
-
-def normal(rng: np.random.Generator, shape: Any) -> Floats:
-    return rng.standard_normal(shape)

@@ -76,31 +76,33 @@ def test_a_file_that_grows_is_released_once(answer: Callable[..., Any], fares: s
     assert first["theta"] == second["theta"]
 
 
-def pipe(folder: Path, text: str, *options: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", ENTRY, "release", "-", *map(str, (*SETTINGS, *options))]
-    return subprocess.run(command, cwd=folder, input=text, capture_output=True, text=True, check=False, timeout=120)
+def pipe(text: str, *options: object) -> Result:
+    return CliRunner().invoke(app, ["release", "-", *map(str, (*SETTINGS, *options))], input=text)
 
 
-def test_a_pipe_prints_steps_and_goes_on(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("hubbub")
+def test_a_pipe_prints_steps_and_goes_on() -> None:
     lines = "".join(f"{value}\n" for value in VALUES[:1700])
-    done = pipe(tmp_path, lines, "--state", "state")
-    assert done.returncode == 0, done.stderr
+    done = pipe(lines, "--state", "state")
+    assert done.exit_code == 0, done.stderr
     rows = [line.split("\t") for line in done.stdout.splitlines()[1:]]
     assert [row[0] for row in rows] == ["0", "1", "2", "3"]
-    rest = pipe(tmp_path, "".join(f"{value}\n" for value in VALUES[1700:]), "--state", "state", "--json")
+    rest = pipe("".join(f"{value}\n" for value in VALUES[1700:]), "--state", "state", "--json")
     steps = json.loads(rest.stdout)["steps"]
     assert [step["step"] for step in steps] == [4, 5, 6, 7, 8]
 
 
-def test_a_pipe_with_a_gap_is_refused_and_nothing_of_it_taken(tmp_path: Path) -> None:
-    done = pipe(tmp_path, "1.0\n\n2.0\n", "--state", "state")
-    assert done.returncode == 2
+@pytest.mark.usefixtures("hubbub")
+def test_a_pipe_with_a_gap_is_refused_and_nothing_of_it_taken() -> None:
+    done = pipe("1.0\n\n2.0\n", "--state", "state")
+    assert done.exit_code == 2
     assert "value 1: got ''; allowed: a number a line, without gaps" in done.stderr
-    again = pipe(tmp_path, "".join(f"{value}\n" for value in VALUES), "--state", "state", "--json")
+    again = pipe("".join(f"{value}\n" for value in VALUES), "--state", "state", "--json")
     assert len(json.loads(again.stdout)["steps"]) == 9
 
 
-def test_a_state_in_use_is_refused(tmp_path: Path, fares: str) -> None:
+@pytest.mark.usefixtures("hubbub")
+def test_a_state_in_use_is_refused(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ENTRY, "release", "-", *map(str, SETTINGS), "--state", "state"]
     first = subprocess.Popen(
         command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -111,8 +113,8 @@ def test_a_state_in_use_is_refused(tmp_path: Path, fares: str) -> None:
     first.stdin.flush()
     assert first.stdout.readline().startswith("step")
     assert first.stdout.readline().startswith("0\t")
-    second = pipe(tmp_path, "1\n", "--state", "state")
-    assert second.returncode == 2
+    second = pipe("1\n", "--state", "state")
+    assert second.exit_code == 2
     assert "another process" in second.stderr
     first.stdin.close()
     first.stdout.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "histories")]  # the tests share a server, devices and histories
+sys.path[:0] = [str(HERE), str(HERE.parent / "shared")]  # the tests share a server and devices
 
 
 @pytest.fixture

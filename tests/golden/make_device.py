@@ -17,12 +17,13 @@ from typing import Any
 
 from hubbub.authoring import load_collection
 from hubbub.client import Client, Response, Transport
-from hubbub.collection import Keys, ManualClock
+from hubbub.collection import ManualClock
 from hubbub.core.random import Random
-from hubbub.service.collector import Collector
-from hubbub.service.store import open_store
 
-KEYS = Keys(b"k" * 32)
+sys.path.insert(0, str(Path(__file__).parents[1] / "shared"))
+
+from in_process import KEYS, InProcess
+
 HOUR = 3600
 HORIZON = 8
 FIRST = 3 * HORIZON
@@ -75,8 +76,8 @@ changes = 3
 """
 
 
-class InProcess:
-    """A collector's routes, without the network."""
+class SurveyServer(InProcess):
+    """A collector of the survey, whose answers to uploads may get lost."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock, self.lost = clock, False
@@ -85,20 +86,13 @@ class InProcess:
     def serve(self, version: int) -> None:
         """Begin with a version of the collection."""
         collection = load_collection(SURVEY.replace("version = 1", f"version = {version}"))
-        self.collector = Collector(
-            [collection], open_store("sqlite:///:memory:"), clock=self.clock, keys=KEYS, rng=Random(seed=1)
-        )
+        super().__init__(collection, self.clock, ":memory:", rng=Random(seed=1))
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
         """Answer; with `lost`, what is uploaded gets no answer."""
-        if body is not None:
-            if self.lost:
-                return Response(503, {}, b"")
-            (receipt,) = self.collector.ingest([self.collector.admit(headers["Content-Type"], body)])
-            counted = {"accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": []}
-            return Response(200, {}, json.dumps(counted).encode())
-        bulletin = (self.collector.asks if path.endswith("/asks") else self.collector.specs)["survey"]
-        return Response(200, {"etag": bulletin.etag}, bulletin.body)
+        if body is not None and self.lost:
+            return Response(503, {}, b"")
+        return super().request(method, path, headers, body)
 
 
 def device(folder: Path, clock: ManualClock, server: Transport) -> Client:
@@ -110,7 +104,7 @@ def device(folder: Path, clock: ManualClock, server: Transport) -> Client:
 def make_client(folder: Path) -> None:
     """Four steps of a device: a histogram, two memos, a stream of changes; the last step's reports still wait."""
     clock = ManualClock(FIRST * HOUR + 60.0)
-    server = InProcess(clock)
+    server = SurveyServer(clock)
     with device(folder, clock, server) as client:
         live(client, server, FIRST)
         expect(folder, client, clock)
@@ -119,7 +113,7 @@ def make_client(folder: Path) -> None:
 def make_client_later(folder: Path) -> None:
     """A device that has gone on to the second version of its collection, once the first had left its window."""
     clock = ManualClock(FIRST * HOUR + 60.0)
-    server = InProcess(clock)
+    server = SurveyServer(clock)
     with device(folder, clock, server) as client:
         live(client, server, FIRST)
         server.serve(2)
@@ -127,7 +121,7 @@ def make_client_later(folder: Path) -> None:
         expect(folder, client, clock)
 
 
-def live(client: Client, server: InProcess, first: int) -> None:
+def live(client: Client, server: SurveyServer, first: int) -> None:
     """Four steps."""
     for number, (home, place) in enumerate([(3, "home"), (3, "home"), (1, "work"), (1, "work")]):
         server.clock.set((first + number) * HOUR + 60.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from make_device import HOUR, InProcess, device
+from make_device import HOUR, SurveyServer, device
 
 from hubbub.client.store import FORMAT as CLIENT
 from hubbub.collection import ManualClock
@@ -40,7 +40,7 @@ def terms(path: Path) -> dict[str, Any]:
 def test_a_client_goes_on(tmp_path: Path, name: str) -> None:
     folder, expected = golden(name, tmp_path)
     clock = ManualClock(expected["now"])
-    server = InProcess(clock)
+    server = SurveyServer(clock)
     server.serve(expected["version"])
     if not (folder / "client.json").exists():  # ledgers in files of their own, and reports with names no longer taken
         expected["counts"]["outdated"] = expected["counts"].get("outdated", 0) + expected["queued"]
@@ -74,7 +74,7 @@ def test_a_folder_older_than_streams_of_changes_gets_their_table(tmp_path: Path,
         database.execute("DROP TABLE following")
     database.close()
     clock = ManualClock(expected["now"])
-    with device(folder, clock, InProcess(clock)) as client:
+    with device(folder, clock, SurveyServer(clock)) as client:
         assert client.status().spent == expected["spent"]
 
 
@@ -95,7 +95,7 @@ def test_a_newer_format_is_refused_and_left_as_it_is(tmp_path: Path, name: str, 
     before = (folder / file).read_bytes()
     clock = ManualClock(expected["now"])
     with pytest.raises(LedgerUnavailable, match=r"format 99.*a newer one wrote it"):
-        device(folder, clock, InProcess(clock))
+        device(folder, clock, SurveyServer(clock))
     assert (folder / file).read_bytes() == before
 
 
@@ -104,7 +104,7 @@ def test_what_was_promised_and_spent_in_older_files_is_carried(tmp_path: Path, n
     """The window of 24 steps and 20 epsilon, and the life of 40, hold over what the older files say was spent."""
     folder, expected = golden(name, tmp_path)
     clock = ManualClock(expected["now"])
-    server = InProcess(clock)
+    server = SurveyServer(clock)
     server.serve(expected["version"])
     with device(folder, clock, server) as client:
         limits = {(promise.seconds, promise.limit) for promise in client.status().promises}
@@ -127,4 +127,4 @@ def test_a_folder_that_lost_a_ledger_is_refused(tmp_path: Path, lost: str) -> No
     clock = ManualClock(expected["now"])
     for _ in range(2):
         with pytest.raises(LedgerUnavailable, match="missing, and was there before"):
-            device(folder, clock, InProcess(clock))
+            device(folder, clock, SurveyServer(clock))

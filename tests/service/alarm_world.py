@@ -15,7 +15,7 @@ from hubbub.mechanisms.stateful import Stateful
 from hubbub.service.alarms.event import AlarmEvent
 from hubbub.service.collector import Collector
 from hubbub.service.store import open_store
-from hubbub.service.store.base import Store
+from hubbub.service.store.sql import Store
 
 HOUR = 3600
 FIRST = 24

@@ -32,8 +32,8 @@ from hubbub.service.collector import Collector
 from hubbub.service.metrics import metrics_text
 from hubbub.service.service import Service
 from hubbub.service.store import open_store
-from hubbub.service.store.base import Store
 from hubbub.service.store.postgres import PostgresStore
+from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.service.trusted_clock import TrustedClock
 

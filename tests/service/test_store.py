@@ -18,10 +18,10 @@ from hubbub.service.store.base import (
     EraRow,
     IdPage,
     ReleaseRow,
-    Store,
     StoreChanges,
     StoreFailed,
 )
+from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 
 Reopen = Callable[[], Store]

@@ -188,7 +188,7 @@ def _too_short(found: int, tops: ToPS) -> InvalidValue:
 def _batches_of_lines() -> Iterator[list[str]]:
     """Whole lines as they come: a batch is what was there, and at least one."""
     rest = b""
-    while part := sys.stdin.buffer.read1(_PIECE):
+    while part := sys.stdin.buffer.read1(_PIECE):  # type: ignore[union-attr] # of a pipe, what is there
         *lines, rest = (rest + part).split(b"\n")
         if lines:
             yield [line.decode("utf-8", "replace") for line in lines]

@@ -99,7 +99,7 @@ def serve(
     if metrics_port is not None:
         sockets.append(bind(host, metrics_port))
     files = reports or beside(store)
-    keeps = any(question.keeps for one in loaded for question in one.questions.values())
+    keeps = any(question.keeps for collection in loaded for question in collection.questions.values())
     archive = Archive(files) if keeps or files.exists() else None
     kept = open_store(store)
     clock = TrustedClock(kept.clock(), hold=hold_for(loaded) if clock_hold is None else clock_hold)

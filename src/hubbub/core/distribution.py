@@ -133,7 +133,7 @@ class Distribution(Estimate):
         value = float(np.diff(np.interp([low, high], self.borders, self._cumulated))[0])
         centre, error = self._between(start, end)
         if atoms:  # between the least that the inner range can hold and the most that the outer one can
-            a, b = int(self._half[start]), int(self._half[end])
+            a, b = int(self._half[start]) + (start > 0), int(self._half[end]) + (end < len(self))
             inner, inner_error = self._between(start + a, end - b)
             outer, outer_error = self._between(max(start - a, 0), min(end + b, len(self)))
             bottom, top = inner - _Z * inner_error, outer + _Z * outer_error
@@ -170,7 +170,10 @@ class Distribution(Estimate):
         error = reach * np.sqrt(np.maximum(self._blurred(every, every), 0.0))
         ends = np.array([self._ends(share, self._below - error, self._below + error) for share in asked])
         if atoms:
-            ends += np.array([-0.5, 0.5]) * np.interp(ends, self.borders, self.resolution)
+            blurred = (
+                np.interp(ends, self.borders, self.resolution) / 2 + self._cell
+            )  # a value may be rounded by a cell
+            ends += np.array([-1.0, 1.0]) * blurred
             ends = np.clip(ends, self.borders[0], self.borders[-1])
         value = np.interp(asked, self._cumulated, self.borders)
         ends = np.stack([np.minimum(ends[:, 0], value), np.maximum(ends[:, 1], value)], axis=1)
@@ -221,12 +224,15 @@ class Distribution(Estimate):
     def _cumulated(self) -> Floats:
         return np.concatenate([[0.0], np.cumsum(self.value)])
 
+    @property
+    def _cell(self) -> float:
+        return float(self.borders[-1] - self.borders[0]) / len(self)
+
     @cached_property
     def _half(self) -> NDArray[np.int64]:
         """Half the resolution at every border, in cells; less near the ends of the range, where the share is known."""
-        width = float(self.borders[-1] - self.borders[0]) / len(self)
         to_the_end = np.minimum(np.arange(len(self) + 1), np.arange(len(self) + 1)[::-1])
-        return np.minimum(np.rint(self.resolution / width / 2).astype(np.int64), to_the_end)
+        return np.minimum(np.rint(self.resolution / self._cell / 2).astype(np.int64), to_the_end)
 
     def _window(self, border: Any) -> tuple[Any, Any]:
         """The borders that a border is blurred over, from and to."""

@@ -68,6 +68,8 @@ class ToPSStream:
         The settings.
     key
         32 secret bytes, from a secure source.
+    theta
+        A threshold that does not come from the values; else it is searched for.
     state
         As `state` gave it; a new stream if None.
 
@@ -85,7 +87,9 @@ class ToPSStream:
         3
     """
 
-    def __init__(self, tops: ToPS, key: bytes = b"", *, state: StreamState | None = None) -> None:
+    def __init__(
+        self, tops: ToPS, key: bytes = b"", *, theta: float | None = None, state: StreamState | None = None
+    ) -> None:
         self.tops = tops
         if state is None:
             if len(key) != 32:
@@ -99,6 +103,10 @@ class ToPSStream:
         self._counted = int(self._counts.sum())
         self._memory, self._history = state.memory.copy(), state.history.copy()
         self._noise: NDArray[np.int64] | None = None
+        if theta is not None:
+            if not 0 < theta < math.inf:
+                raise InvalidValue("theta", theta, "a finite number above 0")
+            self._use(theta)
 
     @property
     def state(self) -> StreamState:

@@ -25,6 +25,7 @@ FOLLOWS = ("drift", "update")
 
 _LEAST_CANDIDATES, _MOST_CANDIDATES = 1 << 10, 1 << 16
 _MOST_HEIGHT = 40
+_CONSTANT = 0.03
 _MOST_LEAVES = 1 << 22
 
 
@@ -58,7 +59,8 @@ class ToPS:
     noise
         Of the threshold search: exponential, or laplace as in the paper.
     constant
-        c of Eq 6, by which the error of cutting values is underestimated.
+        c of Eq 6: about how far a value above the threshold exceeds it, in the unit of the values. The paper's 60 is
+        for the units of its own streams; 0 takes 3% of the bound, which is 60 for a bound of 2,000, in any unit.
     watch
         The share of epsilon that is spent on looking for a better threshold while publishing; 0 for none.
     follow
@@ -94,7 +96,7 @@ class ToPS:
     pruned: int | None = None
     candidates: int = 0
     noise: str = "exponential"
-    constant: float = 60.0
+    constant: float = 0.0
     watch: float = 0.0
     follow: str = "drift"
     window: int = 16
@@ -114,6 +116,8 @@ class ToPS:
         _ = self.tree, self.search, self.watcher  # refuse what they refuse
 
     def _check(self) -> None:
+        if self.constant == 0:
+            object.__setattr__(self, "constant", _CONSTANT * self.bound)
         for field in ("epsilon", "bound", "constant"):
             number = getattr(self, field)
             if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
@@ -220,11 +224,19 @@ class ToPS:
         """
         return asdict(self)
 
-    def start(self, rng: Random) -> ToPSStream:
-        """A stream with nothing in it yet; all its noise comes from a key that `rng` gives."""
+    def start(self, rng: Random, *, theta: float | None = None) -> ToPSStream:
+        """A stream with nothing in it yet; all its noise comes from a key that `rng` gives.
+
+        With a `theta` that does not come from the values, it publishes from the first one on.
+
+        Example:
+            >>> from hubbub import Random
+            >>> ToPS(epsilon=1.0, bound=100.0).start(Random(seed=1), theta=20.0).push(7.0) is None
+            False
+        """
         from hubbub.curator.stream import ToPSStream
 
-        return ToPSStream(self, rng.bytes(32))
+        return ToPSStream(self, rng.bytes(32), theta=theta)
 
 
 def best_pruned(epsilon: float, fan_out: int, height: int) -> int:

@@ -15,6 +15,7 @@ from hubbub.dashboard.headline import bias_text, headline
 from hubbub.dashboard.layout import path_to
 from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.mean import mean_figure
+from hubbub.dashboard.others import other_numbers
 from hubbub.dashboard.over_time import at_a_glance, chosen_code, latest, over_time
 from hubbub.dashboard.reader import OpenAskCount, Reader
 from hubbub.dashboard.together import together
@@ -132,7 +133,9 @@ def _values(
     if shape.form == "mean" and shape.low is not None and shape.high is not None:
         return mean_figure(answer, shape.low, shape.high)
     bars = BarTable(answer, f"{place}-{name}", _link(collection, name), chosen)
-    return ordered_bars(bars) if shape.form == "distribution" else ranked_bars(bars, most=most)
+    if shape.form != "distribution":
+        return ranked_bars(bars, most=most)
+    return join(ordered_bars(bars), other_numbers(answer.others))
 
 
 def _together(collection: Collection, name: str, answers: Sequence[AnswerCard]) -> Html | None:

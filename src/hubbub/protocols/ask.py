@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import Event
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, integer, spec_id
@@ -71,8 +71,7 @@ class Ask:
     kept: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.step, bool) or not isinstance(self.step, int) or self.step < 0:
-            raise InvalidValue("step", self.step, "an integer of at least 0")
+        check_integer("step", self.step, 0)
 
     @cached_property
     def ask_id(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.ternary import MOST_DIMENSION, Ternary
 from hubbub.protocols.view import View
 
@@ -56,8 +56,8 @@ class Changes(View):
 
     def __post_init__(self) -> None:
         for name, high in (("steps", MOST_DIMENSION), ("dimension", MOST_DIMENSION), ("changes", MOST_DIMENSION)):
-            _integer(name, getattr(self, name), high)
-        _integer("span", self.span, self.steps)
+            check_integer(name, getattr(self, name), 1, high)
+        check_integer("span", self.span, 1, self.steps)
         if not isinstance(self.one, bool):
             raise InvalidValue("one", self.one, "true or false")
         if self.entries > MOST_DIMENSION:
@@ -175,8 +175,3 @@ def members(sets: Iterable[Sequence[int]], dimension: int) -> Bits:
                 raise InvalidValue("sets", item, f"items from 0 to {dimension - 1}")
             row[item] = 1
     return rows
-
-
-def _integer(name: str, value: object, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= high:
-        raise InvalidValue(name, value, f"an integer from 1 to {high}")

@@ -210,6 +210,7 @@ QUESTIONS: Registry[Question] = Registry(
         "memo": "hubbub.questions.memo:MemoQuestion",
         "keyvalue": "hubbub.questions.keyvalue:KeyValueQuestion",
         "changes": "hubbub.questions.changes:ChangesQuestion",
+        "distribution": "hubbub.questions.distribution:DistributionQuestion",
     },
     named_by="kind",
 )

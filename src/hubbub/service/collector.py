@@ -25,7 +25,8 @@ from hubbub.service.raw_reports import moved
 from hubbub.service.receipt import Receipt
 from hubbub.service.rounds import Rounds
 from hubbub.service.schedule import Schedule
-from hubbub.service.store.base import Expiry, ReleaseRow, Store, StoreChanges, StoreFailed
+from hubbub.service.store.base import Expiry, ReleaseRow, StoreChanges, StoreFailed
+from hubbub.service.store.sql import Store
 from hubbub.service.trusted_clock import TrustedClock
 from hubbub.service.versions import as_served, register
 

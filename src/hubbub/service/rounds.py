@@ -37,10 +37,10 @@ from hubbub.service.store.base import (
     Expiry,
     IdPage,
     SnapshotRow,
-    Store,
     StoreChanges,
     StoreFailed,
 )
+from hubbub.service.store.sql import Store
 from hubbub.service.studies import Studies
 from hubbub.service.takeover import TakenOver, first_unasked, last_asked, take_over
 from hubbub.service.turn_back import turn_back

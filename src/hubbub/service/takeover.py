@@ -20,7 +20,8 @@ from hubbub.questions import read_collection
 from hubbub.service.archive import Archive
 from hubbub.service.counts import make_count, read_count
 from hubbub.service.question_run import QuestionRun
-from hubbub.service.store.base import CollectionRow, EraRow, ReleaseRow, SnapshotRow, Store
+from hubbub.service.store.base import CollectionRow, EraRow, ReleaseRow, SnapshotRow
+from hubbub.service.store.sql import Store
 
 __all__ = ["TakenOver", "first_unasked", "last_asked", "take_over"]
 

@@ -137,11 +137,11 @@ class Rappor(Mechanism):
 
     def _flips(self, reports: Reports, values: Any) -> NDArray[np.int64]:
         """How many bits of each report differ from the filter of each value."""
-        got = unpack(reports.private["bits"], self.bits).astype(bool)
+        sent = unpack(reports.private["bits"], self.bits).astype(bool)
         places = self.filters(reports.public["cohort"][:, None], self.encode(values)[None, :])
-        want = np.zeros((*places.shape[:2], self.bits + 1), dtype=bool)
-        np.put_along_axis(want, places, True, axis=2)  # -1 is the spare place at the end
-        return np.asarray((want[:, :, :-1] != got[:, None, :]).sum(axis=2))
+        wanted = np.zeros((*places.shape[:2], self.bits + 1), dtype=bool)
+        np.put_along_axis(wanted, places, True, axis=2)  # -1 is the spare place at the end
+        return np.asarray((wanted[:, :, :-1] != sent[:, None, :]).sum(axis=2))
 
     def _cases(self, reports: Reports, values: Any) -> Cases:
         p, q = self.rates

@@ -168,8 +168,8 @@ class Loloha(FrequencyOracle, Memoised):
 
         def likely(shares: NDArray[np.float64]) -> NDArray[np.float64]:
             # Of all functions, not of those that happened to be drawn: a rare one may put many values in one bucket.
-            found = np.maximum(other + (own - other) * cells(shares), 0.0)
-            return np.asarray(found / found.sum())
+            chances = np.maximum(other + (own - other) * cells(shares), 0.0)
+            return np.asarray(chances / chances.sum())
 
         return replace(estimate, noise=TableNoise(estimate.noise, sketch.n, cells, likely, (p, q)))
 

@@ -42,6 +42,11 @@ class BandedMean(Banded, MeanMechanism):
         middle = (self.cells + self.band - 1) / 2
         return -middle * step, step
 
+    def number_of(self, cell: NDArray[Any]) -> NDArray[np.float64]:
+        """The numbers that single reports stand for, on the scale -1 to 1: each unbiased by itself."""
+        first, step = self._affine
+        return np.asarray(first + step * cell.astype(np.float64))
+
     @cached_property
     def curve(self) -> Curve:
         # A report is uniform on the band with probability lift, else uniform on all cells; in between two points,

@@ -131,21 +131,20 @@ class SquareWave(Banded):
         scale = ((self.cells + 1) / USUAL_POINTS) ** 2 * USUAL_REPORTS / n
         return min(SMOOTH, SMOOTH * scale)
 
-    def distribution(self, sketch: Sketch, *, smooth: bool = True) -> Distribution:
-        """The estimate, by EMS; or by EM alone, which follows atoms better, and noise too.
+    def likeliest(self, sketch: Sketch, *, smooth: bool = True) -> NDArray[np.float64]:
+        """The shares of the points, by EMS; or by EM alone, which follows atoms better, and noise too.
 
         Example:
             >>> from hubbub import Random
             >>> wave = SquareWave(epsilon=4.0, cells=15)
             >>> sketch = wave.accumulate(wave.randomize([-1.0] * 9000 + [0.6] * 1000, Random(seed=1)))
-            >>> [int(np.argmax(wave.distribution(sketch, smooth=smooth).value)) for smooth in (True, False)]
+            >>> [int(np.argmax(wave.likeliest(sketch, smooth=smooth))) for smooth in (True, False)]
             [0, 0]
         """
         from hubbub.kernels.square_wave import most_likely
-        from hubbub.mechanisms.numeric.information import unbiased_shares
 
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)
-        near, far = (float(Fraction(weight, TWO_64)) for weight in (self._high, self.other))
+        near, far = self._rates
         shares, _ = most_likely(
             sketch.counts,
             band=self.band,
@@ -154,8 +153,29 @@ class SquareWave(Banded):
             smoothing=self.smoothing(sketch.n) if smooth else 0.0,
             tolerance=STOP if smooth else STOP * math.exp(min(self.epsilon, 10.0)),
         )
+        return shares
+
+    def distribution(self, sketch: Sketch, *, smooth: bool = True) -> Distribution:
+        """The same, with all intervals.
+
+        Example:
+            >>> from hubbub import Random
+            >>> wave = SquareWave(epsilon=4.0, cells=15)
+            >>> sketch = wave.accumulate(wave.randomize([-1.0] * 9000 + [0.6] * 1000, Random(seed=1)))
+            >>> float(wave.distribution(sketch, smooth=False).share(-1.0, 0.0).value[0].round(2))
+            0.9
+        """
+        from hubbub.mechanisms.numeric.information import unbiased_shares
+
+        shares = self.likeliest(sketch, smooth=smooth)
+        near, far = self._rates
         whole, covariance = unbiased_shares(sketch.counts, shares, band=self.band, near=near, far=far)
         return _distribution(self, sketch.n, shares, whole, covariance)
+
+    @property
+    def _rates(self) -> tuple[float, float]:
+        """The probability of a cell of the band, and of any other."""
+        return float(Fraction(self._high, TWO_64)), float(Fraction(self.other, TWO_64))
 
     def resolution(self, n: int, slope: ArrayLike = 20.0) -> NDArray[np.float64]:
         """The length over which the intervals of n reports blur the distribution, in the units of the range.

@@ -165,10 +165,10 @@ class CoCo(TernaryMechanism):
         table = np.empty((len(reports), len(symbols)), dtype=np.int64)
         extra = np.array([shares.extra for shares in self._shares], dtype=np.int64)
         for start, some in in_blocks(symbols, len(reports)):
-            seeds, said, rows = every_pair(reports.public["seed"], reports.private["bucket"], some)
+            seeds, buckets, rows = every_pair(reports.public["seed"], reports.private["bucket"], some)
             own, pairs, count = self._hash(seeds, rows)
-            rivals, for_it = (own >> 1 == said[:, None] >> 1).sum(axis=1), (own == said[:, None]).sum(axis=1)
-            rank = said - 2 * (pairs < said[:, None] >> 1).sum(axis=1)
+            rivals, for_it = (own >> 1 == buckets[:, None] >> 1).sum(axis=1), (own == buckets[:, None]).sum(axis=1)
+            rank = buckets - 2 * (pairs < buckets[:, None] >> 1).sum(axis=1)
             other = (s + 1) ** 2 + 2 * (count - 1) + (rank >= extra[count - 1])
             table[:, start : start + len(some)] = np.where(rivals > 0, rivals * (s + 1) + for_it, other).reshape(
                 len(reports), -1

@@ -138,12 +138,12 @@ class Collision(TernaryMechanism):
         table = np.empty((len(reports), len(symbols)), dtype=np.int64)
         extra = np.array([shares.extra for shares in self._shares], dtype=np.int64)
         for start, some in in_blocks(symbols, len(reports)):
-            seeds, said, rows = every_pair(reports.public["seed"], reports.private["bucket"], some)
+            seeds, buckets, rows = every_pair(reports.public["seed"], reports.private["bucket"], some)
             hit, count = self._hit(seeds, rows)
-            rank = said - (hit < said[:, None]).sum(axis=1)
+            rank = buckets - (hit < buckets[:, None]).sum(axis=1)
             other = 1 + 2 * count + (rank >= extra[count])
-            found = np.where((hit == said[:, None]).any(axis=1), 0, other)
-            table[:, start : start + len(some)] = found.reshape(len(reports), -1)
+            cases = np.where((hit == buckets[:, None]).any(axis=1), 0, other)
+            table[:, start : start + len(some)] = cases.reshape(len(reports), -1)
         return table
 
     @cached_property
@@ -164,8 +164,8 @@ class Collision(TernaryMechanism):
         from hubbub.kernels.support import hash_support
 
         every = np.arange(2 * self.dimension, dtype=np.uint64)
-        seeds, said = reports.public["seed"], reports.private["bucket"]
-        counts = hash_support(seeds, said, self.buckets, every, name=self.hash)
+        seeds, buckets = reports.public["seed"], reports.private["bucket"]
+        counts = hash_support(seeds, buckets, self.buckets, every, name=self.hash)
         return np.ascontiguousarray(counts.reshape(-1, 2).T)
 
     @classmethod

@@ -166,11 +166,11 @@ class NetSeed(MeanOnly):
         return np.asarray((seeds @ self._code[:, positions].astype(np.float32)).astype(np.int32) & 1 == 1)
 
     def _net(self, reports: Reports, values: Any) -> NDArray[np.int64]:
-        found = []
+        nets = []
         for positions, minus in zip(*self._filled(self.symbols(values)), strict=True):
             wrong = (self._minus(reports, positions) != minus).sum(axis=1)
-            found.append(self.sparsity - 2 * wrong)
-        return np.stack(found, axis=1)
+            nets.append(self.sparsity - 2 * wrong)
+        return np.stack(nets, axis=1)
 
     @cached_property
     def _each(self) -> tuple[Fraction, Fraction]:

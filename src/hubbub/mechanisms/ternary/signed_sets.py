@@ -121,12 +121,12 @@ class SignedSets(TernaryMechanism):
         missing, held, rest = 2 * self.p_false, self.p_true + self.p_reverse, max(m - 2, 0)
         neither = pair * self._weight(d - 2, s, rest) - missing**2 if d - 2 >= s else Fraction(0)
         either = self._weight(d - 2, s - 1, rest, trues=1) + self._weight(d - 2, s - 1, rest, reverses=1)
-        one = pair * either / 2 - missing * held
+        single = pair * either / 2 - missing * held
         return Noise(
             floor=self.variances("frequency")[1] / n,
             slope=(self.variances("frequency")[0] - self.variances("frequency")[1]) / n,
             pair_floor=float(neither) / scale,
-            pair_slope=float(one - neither) / scale,
+            pair_slope=float(single - neither) / scale,
         )
 
     # -- the sampler ------------------------------------------------------------------------------------------
@@ -164,10 +164,10 @@ class SignedSets(TernaryMechanism):
     def counters(self, draws: NDArray[np.uint64], rng: Random) -> NDArray[np.int32]:
         """The state that selection starts from, from 64 random bits a device: it does not depend on any value."""
         signs, choice = self._groups
-        said = signs[choice.place(draws, rng)]
-        start = np.empty((len(said), 5), dtype=np.int32)
-        start[:, :2] = said
-        start[:, 2] = self.m - said.sum(axis=1)
+        chosen = signs[choice.place(draws, rng)]
+        start = np.empty((len(chosen), 5), dtype=np.int32)
+        start[:, :2] = chosen
+        start[:, 2] = self.m - chosen.sum(axis=1)
         start[:, 3], start[:, 4] = self.sparsity, self.dimension
         return start
 
@@ -211,11 +211,13 @@ class SignedSets(TernaryMechanism):
         if math.comb(self.positions, self.m) << self.m > _ENUMERABLE:
             return None
         sets = list(product(combinations(range(self.positions), self.m), product((1, -1), repeat=self.m)))
-        said = np.zeros((len(sets), self.positions), dtype=np.int8)
-        for row, (held, signs) in zip(said, sets, strict=True):
+        rows = np.zeros((len(sets), self.positions), dtype=np.int8)
+        for row, (held, signs) in zip(rows, sets, strict=True):
             row[list(held)] = signs
-        packed = self.form.pack(said)
-        return Reports(self.spec_id, private={one.name: packed[one.name].astype(one.dtype) for one in self.columns})
+        packed = self.form.pack(rows)
+        return Reports(
+            self.spec_id, private={column.name: packed[column.name].astype(column.dtype) for column in self.columns}
+        )
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         return np.ascontiguousarray(self.form.counts(reports.private)[:, : self.dimension])  # stubs tell nothing

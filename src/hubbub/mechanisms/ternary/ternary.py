@@ -166,12 +166,12 @@ class TernaryMechanism(Mechanism):
         if not every:
             counts = sorted(set(counts[:3] + counts[-1:]), key=counts.index)
         kinds = [self._vectors(count, every=every) for count in counts]
-        found: list[Any] = []
-        while kinds and len(found) < most:
+        vectors: list[Any] = []
+        while kinds and len(vectors) < most:
             turn = [(kind, next(kind, None)) for kind in kinds]
             kinds = [kind for kind, vector in turn if vector is not None]
-            found += [vector for _, vector in turn if vector is not None]
-        return found[:most]
+            vectors += [vector for _, vector in turn if vector is not None]
+        return vectors[:most]
 
     def _vectors(self, count: int, *, every: bool) -> Iterator[dict[int, int]]:
         """Every vector with so many entries; or runs of positions that wrap round, with alternating signs."""

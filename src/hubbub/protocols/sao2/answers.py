@@ -55,7 +55,7 @@ class Answers:
         """The last step that has ended."""
         self.n: Integers = np.zeros(len(plan.mechanisms), dtype=np.int64)
         """How many devices have enrolled for each part."""
-        self._starts = np.cumsum([0, *(one.dimension for one in plan.mechanisms)])
+        self._starts = np.cumsum([0, *(mechanism.dimension for mechanism in plan.mechanisms)])
         self.counts: Integers = np.zeros((2, int(self._starts[-1])), dtype=np.int64)
 
     def hear(self, part: int, sketch: Sketch) -> None:

@@ -79,8 +79,8 @@ def _measured(mechanism: TernaryMechanism, groups: int, rng: Random) -> NDArray[
     for start in range(0, groups * GROUP, GROUP):
         some = slice(start, start + GROUP)
         sketch = mechanism.accumulate(reports[some])
-        found = mechanism.estimate(sketch).value, mechanism.estimate(sketch, of="frequency").value
-        rows.append(errors(*found, found, people[some]))
+        estimates = mechanism.estimate(sketch).value, mechanism.estimate(sketch, of="frequency").value
+        rows.append(errors(*estimates, estimates, people[some]))
     return GROUP * np.array([np.mean(part, axis=0) for part in np.array_split(rows, min(ROWS, groups))])
 
 

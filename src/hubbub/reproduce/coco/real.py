@@ -109,14 +109,14 @@ def _sweep(context: Context, populations: Sequence[RealPeople]) -> dict[Key, NDA
     plan = [
         (who, e, m, run) for who in populations for e in EPSILONS for m in METHODS for run in range(context.repeats)
     ]
-    found: dict[Key, list[Errors]] = {}
+    rows_of: dict[Key, list[Errors]] = {}
     for who, epsilon, method, run in context.track(
         plan, lambda p: f"{p[0].title}, eps = {p[1]:g}, {p[2]}, run {p[3] + 1}"
     ):
         built = mechanism(method, epsilon, who.people.dimension, who.sparsity, len(who.people))
         rng = context.rng.child("real key-value data", who.title, str(epsilon), method, run)
-        found.setdefault((who.title, epsilon, method), []).append(measure(built, who.people, rng, exactly=False))
-    return {key: np.array(rows) for key, rows in found.items()}
+        rows_of.setdefault((who.title, epsilon, method), []).append(measure(built, who.people, rng, exactly=False))
+    return {key: np.array(errors) for key, errors in rows_of.items()}
 
 
 def _mean(runs: Runs, key: Key, what: str) -> float:

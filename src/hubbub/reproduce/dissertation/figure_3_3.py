@@ -17,9 +17,9 @@ __all__ = ["figure_3_3"]
 FREQUENT = 30
 
 
-def _squared_error(got: ItemCounts) -> float:
-    top = np.argsort(-got.truth, kind="stable")[:FREQUENT]
-    return float(((got.counts - got.truth)[top] ** 2).mean())
+def _squared_error(items: ItemCounts) -> float:
+    top = np.argsort(-items.truth, kind="stable")[:FREQUENT]
+    return float(((items.counts - items.truth)[top] ** 2).mean())
 
 
 @reproduction(

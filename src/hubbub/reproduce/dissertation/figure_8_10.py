@@ -35,7 +35,7 @@ TOP = tuple(range(2, 33, 2))
 def figure_8_10(context: Context) -> Reproduced:
     """The squared error of the k truly most frequent values, which no method knows."""
     both = (zipf_population(context), emoji_population(context))
-    found: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
+    measured: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
     kept: dict[str, list[int]] = {people.name: [] for people in both}
     steps = [(people, run) for people in both for run in range(context.repeats)]
     for people, run in context.track(steps, lambda step: f"{step[0].name}, run {step[1] + 1}"):
@@ -44,8 +44,8 @@ def figure_8_10(context: Context) -> Reproduced:
         top, truth = people.ranked[: TOP[-1]], people.truth
         for method, shares in methods.items():
             running = np.cumsum((shares[top] - truth[top]) ** 2) / np.arange(1, TOP[-1] + 1)
-            found.setdefault((people.name, method), []).append(running)
-    errors = {key: np.array(runs) for key, runs in found.items()}
+            measured.setdefault((people.name, method), []).append(running)
+    errors = {key: np.array(runs) for key, runs in measured.items()}
     figure, panels = canvas(2, 2)
     draw_rows(
         figure,

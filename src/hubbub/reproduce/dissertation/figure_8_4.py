@@ -36,13 +36,13 @@ def figure_8_4(context: Context) -> Reproduced:
     """The mean over the domain of the squared error of a share."""
     both = (zipf_population(context), emoji_population(context))
     steps = [(people, epsilon, run) for people in both for epsilon in EPSILONS for run in range(context.repeats)]
-    found: dict[Setting, list[float]] = {}
+    measured: dict[Setting, list[float]] = {}
     for people, epsilon, run in context.track(steps, lambda s: f"{s[0].name}, eps = {s[1]:g}, run {s[2] + 1}"):
         estimate = estimated(people, epsilon, context.rng.child("figure 8.4", people.name, str(epsilon), run))
         for method, shares in full_domain(estimate).items():
             error = float(((shares - people.truth) ** 2).mean())
-            found.setdefault((people.name, method, epsilon), []).append(error)
-    errors = {key: np.array(runs) for key, runs in found.items()}
+            measured.setdefault((people.name, method, epsilon), []).append(error)
+    errors = {key: np.array(runs) for key, runs in measured.items()}
     figure, panels = canvas(2, 2)
     draw_rows(
         figure,

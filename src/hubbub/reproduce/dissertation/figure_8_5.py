@@ -39,7 +39,7 @@ def people_without(olh: OLH, error: float) -> float:
 def figure_8_5(context: Context) -> Reproduced:
     """For each n, the n' whose analytical error is the error measured."""
     olh = OLH(epsilon=EPSILON, domain=1024)
-    found: dict[tuple[str, int], list[float]] = {}
+    measured: dict[tuple[str, int], list[float]] = {}
     sizes = tuple(dict.fromkeys(context.size(n, least=1000) for n in SIZES))
     steps = [(n, run) for n in sizes for run in range(context.repeats)]
     crowds = {context.size(n, least=1000): zipf_population(context, n) for n in SIZES}
@@ -47,8 +47,8 @@ def figure_8_5(context: Context) -> Reproduced:
         estimate = estimated(crowds[n], EPSILON, context.rng.child("figure 8.5", n, run))
         for method, shares in full_domain(estimate).items():
             error = float(((shares - crowds[n].truth) ** 2).mean())
-            found.setdefault((method, n), []).append(people_without(olh, error))
-    needed = {key: np.array(runs) for key, runs in found.items()}
+            measured.setdefault((method, n), []).append(people_without(olh, error))
+    needed = {key: np.array(runs) for key, runs in measured.items()}
     figure, panels = canvas(1, 2, width=5)
     draw_rows(
         figure,

@@ -53,7 +53,7 @@ def random_sets(domain: int, percent: int, sets: int, rng: Random) -> Floats:
 
 def _measure(context: Context, percents: tuple[int, ...]) -> tuple[dict[Setting, Floats], Figure]:
     both = (zipf_population(context), emoji_population(context))
-    found: dict[Setting, list[float]] = {}
+    errors_of: dict[Setting, list[float]] = {}
     steps = [(people, run) for people in both for run in range(context.repeats)]
     for people, run in context.track(steps, lambda step: f"{step[0].name}, run {step[1] + 1}"):
         rng = context.rng.child("figures 8.6 and 8.7", people.name, run)
@@ -63,8 +63,8 @@ def _measure(context: Context, percents: tuple[int, ...]) -> tuple[dict[Setting,
         for method, results in answers(estimate, queries).items():
             errors = ((results - truth) ** 2).reshape(len(percents), SETS).mean(axis=1)
             for percent, error in zip(percents, errors, strict=True):
-                found.setdefault((people.name, method, percent), []).append(float(error))
-    measured = {key: np.array(runs) for key, runs in found.items()}
+                errors_of.setdefault((people.name, method, percent), []).append(float(error))
+    measured = {key: np.array(runs) for key, runs in errors_of.items()}
     figure, panels = canvas(2, 2)
     draw_rows(
         figure,

@@ -71,9 +71,9 @@ def figure_14(context: Context) -> Reproduced:
 
 def populations(context: Context) -> dict[str, CategoryStream]:
     """The aircraft as they are, and as many devices as the paper's people are worth comparing with."""
-    found = last_destinations(days=DAYS)
+    destinations = last_destinations(days=DAYS)
     many = context.size(RESAMPLED)
-    return {"as it is": found, f"resampled to {many:,}": found.resampled(many)}
+    return {"as it is": destinations, f"resampled to {many:,}": destinations.resampled(many)}
 
 
 def _plan(method: str, epsilon: float, dimension: int) -> Sao2:

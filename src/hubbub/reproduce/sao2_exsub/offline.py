@@ -36,16 +36,16 @@ def figure_3(context: Context) -> Reproduced:
     places, metrics = LENGTHS, (("mean_tve", "TVE"), ("mean_mae", "MAE"))
 
     def claims(runs: Runs) -> list[Claim]:
-        found = _dominates(runs, places, metrics)
+        claims = _dominates(runs, places, metrics)
         for method in (*AMPLIFIED, "PrivKV", "KVUE"):
             first, last = (_ratio(runs, places[end], method, "mean_tve") for end in (0, -1))
             statement = f"{method} falls behind ExSub as d' grows, TVE, its lag at 512 to that at 64"
-            found.append(Claim(statement, last / first, above=1, note=f"to ExSub: {first:.3g}, then {last:.3g}"))
+            claims.append(Claim(statement, last / first, above=1, note=f"to ExSub: {first:.3g}, then {last:.3g}"))
         for method in AMPLIFIED:
             close = _ratio(runs, places[0], method, "mean_tve") / _ratio(runs, places[0], "Collision", "mean_tve")
             statement = f"{method} is close to the optimal ones at d' = 64, TVE, to Collision's"
-            found.append(Claim(statement, close, above=0.7, below=1.5, note="mean over eps; the bounds are ours"))
-        return [*found, _net_rule(runs, places)]
+            claims.append(Claim(statement, close, above=0.7, below=1.5, note="mean over eps; the bounds are ours"))
+        return [*claims, _net_rule(runs, places)]
 
     return _compare(context, places, metrics, claims)
 

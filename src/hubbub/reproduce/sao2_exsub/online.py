@@ -154,7 +154,7 @@ def sweep(
     The randomness of a run depends on nothing but its own setting, so that figures that share settings share numbers.
     """
     steps = [(key, run) for key in plans for run in range(context.repeats)]
-    found: dict[Key, list[Scores]] = {}
+    measured: dict[Key, list[Scores]] = {}
 
     def one(step: tuple[Key, int]) -> Scores:
         (who, epsilon, method), run = step
@@ -166,10 +166,10 @@ def sweep(
     try:
         results = pool.map(one, steps)
         for key, _ in context.track(steps, lambda s: f"{s[0][0]}, eps = {s[0][1]:g}, {s[0][2]}, run {s[1] + 1}"):
-            found.setdefault(key, []).append(next(results))
+            measured.setdefault(key, []).append(next(results))
     finally:
         pool.shutdown(cancel_futures=True)
-    return {key: np.array(rows) for key, rows in found.items()}
+    return {key: np.array(rows) for key, rows in measured.items()}
 
 
 def average(runs: Runs, keys: Key | Sequence[Key], what: str) -> float:

@@ -100,13 +100,13 @@ def _compare(context: Context, what: str, metric: str) -> Reproduced:
 
 def _sweep(context: Context, records: Mapping[str, Records]) -> dict[Key, NDArray[np.float64]]:
     plan = [(who, e, m, run) for who in records for e in EPSILONS for m in METHODS for run in range(context.repeats)]
-    found: dict[Key, list[Errors]] = {}
+    measured: dict[Key, list[Errors]] = {}
     for who, epsilon, method, run in context.track(plan, lambda p: f"{p[0]}, eps = {p[1]:g}, {p[2]}, run {p[3] + 1}"):
         people = records[who].people
         built = mechanism(method, epsilon, people.dimension, S, len(people))
         rng = context.rng.child("stock", who, str(epsilon), method, run)
-        found.setdefault((who, epsilon, method), []).append(measure(built, people, rng, exactly=False))
-    return {key: np.array(rows) for key, rows in found.items()}
+        measured.setdefault((who, epsilon, method), []).append(measure(built, people, rng, exactly=False))
+    return {key: np.array(rows) for key, rows in measured.items()}
 
 
 def _mean(runs: Runs, key: Key, what: str) -> float:

@@ -22,7 +22,8 @@ from hubbub.protocols.ask import Release
 from hubbub.service.alarms.event import AlarmEvent
 from hubbub.service.logs import log
 from hubbub.service.schedule import Schedule
-from hubbub.service.store.base import AlarmEventRow, Store, StoreChanges
+from hubbub.service.store.base import AlarmEventRow, StoreChanges
+from hubbub.service.store.sql import Store
 
 __all__ = ["Alarms"]
 
