@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hubbub.core.distribution import Distribution as Distribution
     from hubbub.core.domain import Categorical as Categorical
     from hubbub.core.domain import Numeric as Numeric
     from hubbub.core.domain import Ordinal as Ordinal
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.numeric.hybrid import Hybrid as Hybrid
     from hubbub.mechanisms.numeric.piecewise import Piecewise as Piecewise
     from hubbub.mechanisms.numeric.rounding import StochasticRounding as StochasticRounding
+    from hubbub.mechanisms.numeric.square_wave import SquareWave as SquareWave
     from hubbub.mechanisms.ternary.coco import CoCo as CoCo
     from hubbub.mechanisms.ternary.collision import Collision as Collision
     from hubbub.mechanisms.ternary.exsub import ExSub as ExSub
@@ -71,6 +73,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Categorical": "hubbub.core.domain",
+    "Distribution": "hubbub.core.distribution",
     "Estimate": "hubbub.core.estimate",
     "Gradients": "hubbub.mechanisms.ternary.gradients",
     "KeyValue": "hubbub.core.keyvalue",

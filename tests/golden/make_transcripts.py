@@ -76,6 +76,11 @@ kind = "histogram"
 field = "page"
 epsilon = 1.0
 
+[questions.spread]
+kind = "distribution"
+field = "age"
+epsilon = 1.0
+
 [questions.mean]
 kind = "mean"
 field = "age"

@@ -26,6 +26,7 @@ from hubbub import (
     NetSub,
     Piecewise,
     Rappor,
+    SquareWave,
     StochasticRounding,
 )
 from hubbub.collection import Collection
@@ -40,7 +41,7 @@ from hubbub.core.spec import canonical
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.first_hash import with_first_hash
 from hubbub.mechanisms.memo.memo import Memoised
-from hubbub.mechanisms.numeric.mean import MeanMechanism
+from hubbub.mechanisms.numeric.ranged import Ranged
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.mechanisms.ternary.signed_sets import SignedSets
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
@@ -87,6 +88,9 @@ MECHANISMS: list[Mechanism] = [
     Hybrid(epsilon=0.5, low=0.0, high=20.0),
     Hybrid(epsilon=2.0, low=-1e9, high=1e9),
     Hybrid(epsilon=7.5, low=0.1, high=0.3),
+    SquareWave(epsilon=1.0, low=0.0, high=100.0),
+    SquareWave(epsilon=2.0, low=-1.0, high=1.0, cells=6, band=4),
+    SquareWave(epsilon=0.5, low=-60.0, high=300.0, cells=1023),
     ExSub(epsilon=1.0, dimension=4, sparsity=2, m=2),
     ExSub(epsilon=2.0, dimension=40, sparsity=4),
     ExSub(epsilon=0.1, dimension=300, sparsity=1),
@@ -146,7 +150,7 @@ def blocks(mechanism: Mechanism, value: Any) -> Iterator[bytes]:
         for border in borders(mechanism):
             rest = b"".join(near(random.Random(f"{value} {border}")) for _ in range(size // 4 - 4))
             yield rng.bytes(8) + border.to_bytes(8, "little") + rest
-    elif isinstance(mechanism, MeanMechanism):
+    elif isinstance(mechanism, Ranged):
         for draw in (getattr(mechanism, name) for name in ("coin", "other", "flip") if hasattr(mechanism, name)):
             for edge in (draw - 1, draw, 2**64 - draw - 1, 2**64 - draw):
                 yield b"".join(

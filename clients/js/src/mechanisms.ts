@@ -70,6 +70,7 @@ const KNOWN: Record<string, [fields: string, build: Builder, hashes?: string[]]>
   Rappor: ["bits cohorts domain epsilon hashes mechanism zero", text, Object.keys(HASHES)],
   StochasticRounding: ["band cells epsilon high low mechanism other", banded],
   Piecewise: ["band cells epsilon high low mechanism other", banded],
+  SquareWave: ["band cells epsilon high low mechanism other", banded],
   Hybrid: ["band cells coin epsilon flip high low mechanism other", hybrid],
   ExSub: ["bits dimension epsilon least m mechanism sparsity", signedSets],
   NetSub: ["bits dimension epsilon least m mechanism sparsity t", signedSets],

@@ -27,11 +27,10 @@ function rangeOf({ low, high }: Spec) {
 
 /** A band of cells that starts at the value's point is more likely than the others (`banded.py`). */
 function band(cells: number, width: number, given: unknown, field: string) {
-  check(!(width & (width - 1)), "band", "a power of two");
   const other = integer(field, given, 1, TWO_64 / BigInt(cells + width));
   const start = TWO_64 - BigInt(cells) * other;
   const high = start / BigInt(width);
-  check(other % BigInt(width) === 0n && high > other, field, "a multiple of the band, below the share of its cells");
+  check(start % BigInt(width) === 0n && high > other, field, "a share that leaves a multiple of the band, below the share of its cells");
   return {
     ratio: [high, other] as Ratio,
     scatter(point: number, draw: bigint): number {
@@ -44,10 +43,10 @@ function band(cells: number, width: number, given: unknown, field: string) {
 
 const shape = (spec: Spec) => [integer("cells", spec.cells, 1, 65536), integer("band", spec.band, 1, 65536)].map(Number);
 
-/** The piecewise mechanism and stochastic rounding (`piecewise.py`, `rounding.py`). */
+/** The piecewise mechanism, the square wave and stochastic rounding (`piecewise.py`, `square_wave.py`, `rounding.py`). */
 export function banded(spec: Spec, name: string): Built {
   const [cells, width] = shape(spec) as [number, number];
-  check(name === "Piecewise" || cells * width === 1, "cells", "1 cell and a band of 1");
+  check(name !== "StochasticRounding" || cells * width === 1, "cells", "1 cell and a band of 1");
   const { ratio, scatter } = band(cells, width, spec.other, "other");
   const { reads, units } = rangeOf(spec);
   const below = cells + width;

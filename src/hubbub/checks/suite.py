@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from hubbub.checks.aliasing import check_no_aliasing
+from hubbub.checks.consistent import check_consistent
 from hubbub.checks.draws import check_batch_is_singles, check_draws, check_public_part
 from hubbub.checks.enumeration import covers_every_value, public_rows
 from hubbub.checks.estimator import check_bias_declared, check_coverage, check_linear, check_unbiased, check_variance
@@ -46,7 +47,7 @@ from hubbub.mechanisms.base import Mechanism, Reporting
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.stateful import Stateful
 
-__all__ = ["CHECKS", "STATISTICAL", "Check", "checks_for", "run_checks"]
+__all__ = ["CHECKS", "LONG", "STATISTICAL", "Check", "checks_for", "run_checks"]
 
 
 class Check(Protocol):
@@ -95,6 +96,7 @@ CHECKS: tuple[Check, ...] = (
     check_state_silence,
     check_state_bytes,
     check_heuristic_error,
+    check_consistent,
 )
 """Every check, the exact ones first."""
 
@@ -110,18 +112,22 @@ STATISTICAL: frozenset[Check] = frozenset(
         check_weights,
         check_of_population,
         check_heuristic_error,
+        check_consistent,
     }
 )
-"""Those that look at many random reports, and take the longest."""
+"""Those that look at many random reports."""
+
+LONG: frozenset[Check] = STATISTICAL | {check_hostile_spec, check_influence}
+"""Those that take the longest: they also build many mechanisms, or look at thousands of reports one by one."""
 
 
 def checks_for(mechanism: Reporting) -> tuple[Check, ...]:
     """The checks that apply to a mechanism.
 
     Those that enumerate outputs need outputs that can be listed, and those of the estimator a mechanism whose bias
-    is "none". Those of states are for mechanisms that remember; one whose reports are never made afresh has these, and
-    those of specs and reports. A class opts out of any other by name and with a reason, in
-    `skip_checks: ClassVar[dict[str, str]]`.
+    is "none"; one whose bias is "consistent" estimates a distribution, and has a check of its own. Those of states are
+    for mechanisms that remember; one whose reports are never made afresh has these, and those of specs and reports. A
+    class opts out of any other by name and with a reason, in `skip_checks: ClassVar[dict[str, str]]`.
 
     Example:
         >>> from hubbub import GRR
@@ -204,5 +210,6 @@ _WHERE: dict[str, Callable[[Mechanism], bool]] = {
     "check_support": _is_oracle,
     "check_weights": lambda mechanism: _is_oracle(mechanism) and mechanism.bias == "none",
     "check_of_population": _unbiased,
+    "check_consistent": lambda mechanism: mechanism.bias == "consistent",
     "check_heuristic_error": lambda mechanism: any(heuristics(mechanism)),
 }

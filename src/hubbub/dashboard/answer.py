@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, overload
 
@@ -115,6 +115,8 @@ class AnswerCard:
         Of a stream of changes: how many reports were due, how many came, and how far the rest may draw each value.
     smoothed
         Whether the values are smoothed over time; the intervals are still those of the step's own reports.
+    others
+        What else the release says, by name: the quantiles of a distribution.
     """
 
     question: str
@@ -130,6 +132,7 @@ class AnswerCard:
     withheld: str | None = None
     lost: Mapping[str, Any] | None = None
     smoothed: bool = False
+    others: Mapping[str, Sequence[Value]] = field(default_factory=dict)
 
     @staticmethod
     def of(stored: Mapping[str, Any], *, question: str, step: int, time: float, withheld: str | None) -> AnswerCard:
@@ -146,9 +149,9 @@ class AnswerCard:
         """
         if withheld is None and not stored["value"] and "stopped" in stored:
             withheld = f"stopped: {stored['stopped']}"
-        labels, signed = stored["labels"] or list(map(str, range(len(stored["value"])))), stored["kind"] != "share"
-        told = labels, stored["value"], stored["variance"], signed, stored.get("centre")
-        values = Values() if withheld is not None else Values(*told)
+        values = Values() if withheld is not None else _values(stored)
+        named = {} if withheld is not None else stored.get("estimates", {})
+        others = {name: _values(other) for name, other in named.items() if other.get("value")}
         plain = {name: stored[name] for name in ("n", "kind", "bias", "published", "population", "spent")}
         return AnswerCard(
             question=question,
@@ -157,10 +160,16 @@ class AnswerCard:
             values=values,
             withheld=withheld,
             lost=stored.get("lost"),
-            smoothed="centre" in stored,
+            smoothed="centre" in stored and stored["bias"] != "consistent",
+            others=others,
             **plain,
         )
 
     def ranked(self) -> list[Value]:
         """Largest first; those that cannot be told from zero after those that can."""
         return sorted(self.values, key=lambda one: (one.standing != "clear", -(one.value or 0.0), one.code))
+
+
+def _values(stored: Mapping[str, Any]) -> Values:
+    labels, signed = stored["labels"] or list(map(str, range(len(stored["value"])))), stored["kind"] != "share"
+    return Values(labels, stored["value"], stored["variance"], signed, stored.get("centre"))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from hubbub.collection import Collection
+from hubbub.dashboard.alarm_history import AlarmHistory
 from hubbub.dashboard.answer import LEVEL, AnswerCard, Value
 from hubbub.dashboard.band import Point, band, curve, span_of
 from hubbub.dashboard.markup import Html, el
@@ -15,16 +17,27 @@ __all__ = ["at_a_glance", "chosen_code", "latest", "over_time"]
 _GLANCES = 6
 
 
-def over_time(collection: Collection, name: str, answers: Sequence[AnswerCard], code: int | None) -> Html | None:
-    """One value, step by step; None while there is nothing to compare."""
+def over_time(
+    collection: Collection, name: str, answers: Sequence[AnswerCard], code: int | None, alarms: Mapping[str, Any]
+) -> Html | None:
+    """One value, step by step, and when its alarms were raised; None while there is nothing to compare."""
     points = points_of(collection, answers, code)
     shown = latest(answers)
     if code is None or shown is None or len(points) < 2:
         return None
     label, scale = shown.values[code].label, _scale(shown.kind, points)
+    history = AlarmHistory(alarms, name, label)
+    points = [
+        point._replace(alarm=True, note=f"{point.note}; alarm" if point.note else "alarm")
+        if history.raised_at(answer.step)
+        else point
+        for point, answer in zip(points, answers, strict=True)
+    ]
     legend = f"Line: the estimate. Band: its {LEVEL:.0%} interval."
     if any(point.marked for point in points):
         legend += " Dots: steps with reports of their own; between them, what was known before is carried on."
+    if any(point.alarm for point in points):
+        legend += " Shaded: steps in which an alarm was raised."
     return band(
         points,
         name=f"q-{name}-time",
@@ -44,7 +57,7 @@ def at_a_glance(
     shown = latest(answers)
     if shown is None or shown.kind != "share" or len(answers) < 2 or len(shown.values) < 2:
         return None
-    lines = {one.code: points_of(collection, answers, one.code) for one in shown.ranked()[:_GLANCES]}
+    lines = {value.code: points_of(collection, answers, value.code) for value in shown.ranked()[:_GLANCES]}
     spans = [span_of(points, from_zero=True) for points in lines.values()]
     marks = sorted({min(low for low, _ in spans), 0.0, max(high for _, high in spans)})
     if len(marks) < 2:
@@ -52,13 +65,13 @@ def at_a_glance(
     scale = _scale("share", [point for points in lines.values() for point in points])
     items = []
     for place, points in lines.items():
-        one = shown.values[place]
-        drawing = curve([point._replace(marked=False) for point in points], marks, _summary(one.label, points, scale))
+        value = shown.values[place]
+        drawing = curve([point._replace(marked=False) for point in points], marks, _summary(value.label, points, scale))
         link_to = el(
             "a",
-            el("span", el("bdi", one.label), el("b", scale.text(one.value)), class_="line"),
+            el("span", el("bdi", value.label), el("b", scale.text(value.value)), class_="line"),
             drawing,
-            href=link(one),
+            href=link(value),
             id=f"q-{name}-glance-{place}",
             aria_current="true" if place == code else None,
         )
@@ -109,13 +122,13 @@ def _point(collection: Collection, answer: AnswerCard, code: int | None, *, mark
     when, time = step_time(collection, answer.step), float(collection.opens(answer.step))
     if code is None or code >= len(answer.values):
         return Point(time, when, None, note=f"withheld: {answer.withheld}" if answer.withheld else "")
-    one = answer.values[code]
+    value = answer.values[code]
     note = count(answer.n, "report") if answer.published else "the release before"
-    return Point(time, when, one.value, one.low, one.high, mark and answer.published, note)
+    return Point(time, when, value.value, value.low, value.high, mark and answer.published, note)
 
 
 def _scale(kind: str, points: Sequence[Point]) -> Scale:
-    known = [(one.low, one.high) for one in points]
+    known = [(point.low, point.high) for point in points]
     return Scale.of(kind, reaches=[(high - low) / 2 for low, high in known if low is not None and high is not None])
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from hubbub.collection import Collection
+from hubbub.dashboard.alarms import alarm_banner, alarm_section
 from hubbub.dashboard.answer import AnswerCard, Value
 from hubbub.dashboard.bars import MOST_ROWS, BarTable, ranked_bars
 from hubbub.dashboard.columns import ordered_bars
@@ -13,6 +15,7 @@ from hubbub.dashboard.headline import bias_text, headline
 from hubbub.dashboard.layout import path_to
 from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.mean import mean_figure
+from hubbub.dashboard.others import other_numbers
 from hubbub.dashboard.over_time import at_a_glance, chosen_code, latest, over_time
 from hubbub.dashboard.reader import OpenAskCount, Reader
 from hubbub.dashboard.together import together
@@ -35,16 +38,22 @@ _FEW = 8
 
 def results_page(reader: Reader, collection: Collection) -> Html:
     """All questions of a collection, each with its latest answer."""
-    asks = reader.ingest(collection.name).asks
-    return join(_section(reader, collection, name, asks) for name in collection.questions)
+    asks, told = reader.ingest(collection.name).asks, reader.alarms(collection.name)
+    return join(
+        alarm_banner(collection, told),
+        (_section(reader, collection, name, asks, told) for name in collection.questions),
+        alarm_section(collection, told),
+    )
 
 
-def _section(reader: Reader, collection: Collection, name: str, asks: Sequence[OpenAskCount]) -> Html:
+def _section(
+    reader: Reader, collection: Collection, name: str, asks: Sequence[OpenAskCount], told: Mapping[str, Any]
+) -> Html:
     question = collection.questions[name]
     moves = _shape(collection, name).over_time
     answers = reader.releases(collection.name, name, _history(collection, name, _MOST_READ if moves else _MOST_ADDED))
     charts = (
-        over_time(collection, name, answers, chosen_code(answers, None)) if moves else None,
+        over_time(collection, name, answers, chosen_code(answers, None), told) if moves else None,
         _values(collection, name, latest(answers), most=_FEW),
         _together(collection, name, answers),
     )
@@ -63,9 +72,9 @@ def _section(reader: Reader, collection: Collection, name: str, asks: Sequence[O
 def question_page(reader: Reader, collection: Collection, name: str, wanted: int | None) -> Html:
     """One question: every value, and one of them over time."""
     answers = reader.releases(collection.name, name, _history(collection, name))
-    code = chosen_code(answers, wanted)
+    code, told = chosen_code(answers, wanted), reader.alarms(collection.name)
     charts = (
-        over_time(collection, name, answers, code),
+        over_time(collection, name, answers, code, told),
         _values(collection, name, latest(answers), most=MOST_ROWS, chosen=code),
     )
     about = (
@@ -75,9 +84,11 @@ def question_page(reader: Reader, collection: Collection, name: str, wanted: int
         el("p", el("a", "All questions", href=path_to("results", collection.name))),
     )
     return join(
+        alarm_banner(collection, told, name),
         _said(answers),
         _beside(charts, about, f"About {name}"),
         at_a_glance(collection, name, answers, code, _link(collection, name)),
+        alarm_section(collection, told, name),
     )
 
 
@@ -122,7 +133,9 @@ def _values(
     if shape.form == "mean" and shape.low is not None and shape.high is not None:
         return mean_figure(answer, shape.low, shape.high)
     bars = BarTable(answer, f"{place}-{name}", _link(collection, name), chosen)
-    return ordered_bars(bars) if shape.form == "distribution" else ranked_bars(bars, most=most)
+    if shape.form != "distribution":
+        return ranked_bars(bars, most=most)
+    return join(ordered_bars(bars), other_numbers(answer.others))
 
 
 def _together(collection: Collection, name: str, answers: Sequence[AnswerCard]) -> Html | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.random import Random
 from hubbub.core.ternary import Ternary
 from hubbub.data.fetch import fetch
@@ -50,8 +50,7 @@ class KeyValues:
             kept = np.array(getattr(self, field), dtype=kind)
             kept.flags.writeable = False
             object.__setattr__(self, field, kept)
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
-            raise InvalidValue("n", self.n, "an integer of at least 1")
+        check_integer("n", self.n, 1)
         if not self.person.shape == self.key.shape == self.value.shape == (self.key.size,):
             raise InvalidValue("key", self.key.shape, f"columns of one length, {self.person.shape}")
         for field, most in (("person", self.n), ("key", self.dimension)):
@@ -60,8 +59,8 @@ class KeyValues:
                 raise InvalidValue(field, codes, f"codes from 0 to {most - 1}")
         if not (np.abs(self.value) <= 1).all():
             raise InvalidValue("value", self.value, "numbers from -1 to 1")
-        held = np.sort(self.person * self.dimension + self.key)
-        if (held[1:] == held[:-1]).any():
+        pairs = np.sort(self.person * self.dimension + self.key)
+        if (pairs[1:] == pairs[:-1]).any():
             raise InvalidValue("key", self.key, "no key twice of one person")
 
     @property
@@ -134,13 +133,13 @@ def movies(*, genre: str | None = None, cache: str | os.PathLike[str] | None = N
     folder = fetch("movies", cache=cache)
     titles = _rows((folder / "ml-100k.item").read_text(encoding="utf-8"))
     labels = [f"{title} ({year})" for _, title, year, _ in titles]
-    labels = [f"{one} #{row[0]}" if labels.count(one) > 1 else one for one, row in zip(labels, titles, strict=True)]
+    labels = [f"{film} #{row[0]}" if labels.count(film) > 1 else film for film, row in zip(labels, titles, strict=True)]
     ratings = _rows((folder / "ml-100k.inter").read_text(encoding="ascii"))
     user, item, stars = np.array([row[:3] for row in ratings], dtype=np.int64).T
     code = {int(row[0]): number for number, row in enumerate(titles)}
     everything = KeyValues(
         user - 1,
-        np.array([code[one] for one in item.tolist()]),
+        np.array([code[film] for film in item.tolist()]),
         (stars - 1) / ((_STARS - 1) / 2) - 1,
         labels=np.array(labels),
         n=int(user.max()),

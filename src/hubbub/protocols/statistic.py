@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
@@ -20,6 +21,7 @@ from hubbub.mechanisms.first_hash import with_first_hash
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
 from hubbub.mechanisms.numeric.hybrid import Hybrid
+from hubbub.protocols.ask import MAIN
 from hubbub.protocols.view import Clipped, View, Whole
 
 __all__ = ["Frequencies", "Means", "Statistic"]
@@ -49,6 +51,10 @@ class Statistic(ABC):
     def read(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Estimate:
         """What a sketch of the mechanism's reports answers; candidates are for open domains."""
         return mechanism.estimate(sketch, candidates)
+
+    def answers(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Mapping[str, Estimate]:
+        """All that a sketch answers, by name: the main estimate first."""
+        return {MAIN: self.read(mechanism, sketch, candidates)}
 
 
 @dataclass(frozen=True)
@@ -81,8 +87,8 @@ class Frequencies(Statistic):
 
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
         # Shares sum to 1, so the mean of the frequency term needs no guess: it carries 1/d.
-        one = self.mechanism(units).noise(1)
-        return (one.floor + one.slope / self.size) / n
+        noise = self.mechanism(units).noise(1)
+        return (noise.floor + noise.slope / self.size) / n
 
     def spread(self, like: NDArray[np.float64]) -> float:
         share = np.clip(like, 0.0, 1.0)

@@ -62,6 +62,6 @@ def steady(
         step = place.step
         sketch = yield from ask_once(Ask(mechanism=mechanism, step=step, view=question.view, standing=True))
         heard = sketch.n > 0
-        estimate = question.read(mechanism, sketch, candidates) if heard else unknown
+        estimates = question.answers(mechanism, sketch, candidates) if heard else {MAIN: unknown}
         place.step += 1
-        yield Release(step=step, estimates={MAIN: estimate}, published=heard, spent=1.0, n=float(estimate.n))
+        yield Release(step=step, estimates=estimates, published=heard, spent=1.0, n=float(sketch.n))

@@ -12,6 +12,7 @@ from starlette.routing import Route
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
+from hubbub.service.alarms.shown import alarms_json
 from hubbub.service.archive import ReportsMissing
 from hubbub.service.auth import Tokens
 from hubbub.service.bulletin import Bulletin
@@ -50,16 +51,17 @@ class Queries:
 
     def routes(self) -> list[Route]:
         """All of them."""
-        one = "/v1/collections/{name}"
+        collection = "/v1/collections/{name}"
         return [
             Route("/v1/collections", self.collections),
-            Route(one, self.collection),
-            Route(f"{one}/asks", self.asks),
-            Route(f"{one}/counts", self.counts),
-            Route(f"{one}/events", self.events),
-            Route(f"{one}/questions/{{question}}/releases", self.releases),
-            Route(f"{one}/questions/{{question}}/releases/latest", self.latest),
-            Route(f"{one}/questions/{{question}}/candidates", self.candidates),
+            Route(collection, self.collection),
+            Route(f"{collection}/asks", self.asks),
+            Route(f"{collection}/counts", self.counts),
+            Route(f"{collection}/events", self.events),
+            Route(f"{collection}/alarms", self.alarms),
+            Route(f"{collection}/questions/{{question}}/releases", self.releases),
+            Route(f"{collection}/questions/{{question}}/releases/latest", self.latest),
+            Route(f"{collection}/questions/{{question}}/candidates", self.candidates),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
             Route("/openapi.json", self.openapi),
@@ -70,8 +72,13 @@ class Queries:
     async def collections(self, _request: Request) -> Response:
         """The names and versions that are served."""
         served = [
-            {"name": name, "version": one.version, "title": one.title, "collection_id": one.collection_id}
-            for name, one in self._collector.collections.items()
+            {
+                "name": name,
+                "version": collection.version,
+                "title": collection.title,
+                "collection_id": collection.collection_id,
+            }
+            for name, collection in self._collector.collections.items()
         ]
         return JSONResponse({"collections": served}, headers=_ANY_ORIGIN)
 
@@ -154,6 +161,14 @@ class Queries:
         self._tokens.check(request)
         listening = self._service.hub.listen(self._named(request).name)
         return StreamingResponse(listening, headers={"Cache-Control": "no-store"}, media_type="text/event-stream")
+
+    def alarms(self, request: Request) -> Response:
+        """The alarms of a collection: what they promise, their state now, and the latest events."""
+        self._tokens.check(request)
+        collection = self._named(request)
+        told = [sender.status(collection.name) for sender in self._service.webhooks]
+        webhooks: list[Json] = [status for status in told if status is not None]
+        return JSONResponse({**alarms_json(self._collector.alarms, collection), "webhooks": webhooks})
 
     # -- about the service ------------------------------------------------------------------------------------
 

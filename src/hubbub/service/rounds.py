@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,10 +37,10 @@ from hubbub.service.store.base import (
     Expiry,
     IdPage,
     SnapshotRow,
-    Store,
     StoreChanges,
     StoreFailed,
 )
+from hubbub.service.store.sql import Store
 from hubbub.service.studies import Studies
 from hubbub.service.takeover import TakenOver, first_unasked, last_asked, take_over
 from hubbub.service.turn_back import turn_back
@@ -82,8 +82,11 @@ class Rounds:
         outdated: frozenset[str] = frozenset(),
         ceilings: Ceilings | None = None,
         archive: Archive | None = None,
+        hear: Callable[[Collection, str, Release, StoreChanges], None] = lambda *heard: None,
     ) -> None:
         self.board = Board(ceilings)
+        self._hear = hear
+        """Called with every release that is made, once: what follows from it is part of the same changes."""
         self._store, self._rng, self._archive = store, rng, archive
         self._runs: list[QuestionRun] = []
         self._unbegun: list[tuple[Collection, str, str | None]] = []
@@ -222,6 +225,8 @@ class Rounds:
         place: dict[str, Any] = {"collection": collection.name, "question": question}
         log("version goes on", **place, earlier=taken.version, version=collection.version, step=taken.snapshot.step)
         changes.releases += taken.releases
+        for release in taken.heard:
+            self._hear(collection, question, release, changes)
         changes.eras.append(taken.era)
         changes.snapshots.append((taken.snapshot, taken.snapshot.step))
         return QuestionRun(collection, taken.era, [taken.snapshot])
@@ -271,31 +276,32 @@ class Rounds:
 
     def _move(self, run: QuestionRun, now: float, changes: StoreChanges) -> QuestionRun | None:
         """One thing that is due: the conversation to go on with, or None if nothing is."""
-        said = run.said
-        if said is None:
+        message = run.said
+        if message is None:
             return None
-        opened = self._opened(run, said) if isinstance(said, tuple) else []
+        opened = self._opened(run, message) if isinstance(message, tuple) else []
         if not opened:
             if self._is_lost(run, now):
                 why = f"the last step was {run.number}, too long ago to catch up"
                 return self._begin(run.collection, run.era.question, why, now, changes)
             if now < run.schedule.opens(run.number):
-                for place in run.places(said) if isinstance(said, tuple) else ():
+                for place in run.places(message) if isinstance(message, tuple) else ():
                     self.board.expected[place] = run.schedule.opens(run.number)
                 return None
-        if isinstance(said, Release):
+        if isinstance(message, Release):
             snapshot = run.snapshot
+            self._hear(run.collection, run.era.question, message, changes)
             changes.releases.append(run.release(time=now))
             if snapshot is not None:
                 changes.snapshots.append((snapshot, run.kept[0]))
             return run
-        if isinstance(said, Count):
-            self._count(run, said, changes)
+        if isinstance(message, Count):
+            self._count(run, message, changes)
             return run
         if not opened and run.is_untold and not run.is_study and self._was_asked(run, run.number):
             why = f"step {run.number} was asked while the clock was wrong"
             return self._begin(run.collection, run.era.question, why, now, changes)
-        opened = opened or self._publish(run, said, now, changes)
+        opened = opened or self._publish(run, message, now, changes)
         if any(now < ask.until for ask in opened):
             return None
         for ask in opened:

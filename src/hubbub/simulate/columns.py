@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, MissingDependency
 
-__all__ = ["MISSING", "CodedColumn", "number_of", "one_of", "read_column", "read_numbers"]
+__all__ = ["MISSING", "CodedColumn", "first_rows", "number_of", "one_of", "read_column", "read_numbers"]
 
 MISSING = "(missing)"
 MOST_LABELS = 1_000_000
 _SHOWN = 30  # names in an error
+_LOOKED_AT = 20  # rows by which a column is known
 Batch = list[str | None]  # a part of the column; None where there is no value
 
 
@@ -99,6 +100,26 @@ def _batches(path: Path, column: str) -> Iterator[Batch]:
         raise InvalidValue("path", str(path), "a file in UTF-8") from None
 
 
+def first_rows(path: Path) -> dict[str, list[str]]:
+    """The first values of each column of a file, by its name; a row without one is left out.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "people.csv"
+        ...     _ = path.write_text("town,age\\nRye,31\\n,64\\n")
+        ...     first_rows(path)
+        {'town': ['Rye'], 'age': ['31', '64']}
+    """
+    try:
+        for _ in _batches(path, "\0"):  # which no column is called
+            pass
+    except _NoColumn as missing:
+        batches = {name: next(_batches(path, name), [])[:_LOOKED_AT] for name in missing.names}
+        return {name: [value for value in batch if value is not None] for name, batch in batches.items()}
+    return {}
+
+
 def number_of(label: str) -> float:
     """The number that a label spells; NaN where it spells none.
 
@@ -120,6 +141,14 @@ def one_of(names: Sequence[str]) -> str:
         'one of town, age'
     """
     return f"one of {', '.join(names[:_SHOWN])}" + (", ..." if len(names) > _SHOWN else "")
+
+
+class _NoColumn(InvalidValue):
+    """A column that a file does not have, with those that it has."""
+
+    def __init__(self, column: str, names: list[str]) -> None:
+        super().__init__("column", column, one_of(names))
+        self.names = names
 
 
 def _ordered(labels: list[str], codes: NDArray[np.int64], missing: int) -> CodedColumn:
@@ -211,7 +240,8 @@ def _parquet(path: Path, column: str) -> Iterator[Batch]:
 
 
 def _place(column: str, names: list[str]) -> int:
+    if column not in names:
+        raise _NoColumn(column, names)
     if names.count(column) != 1:
-        allowed = one_of(names) if column not in names else "a name that only one column has"
-        raise InvalidValue("column", column, allowed)
+        raise InvalidValue("column", column, "a name that only one column has")
     return names.index(column)

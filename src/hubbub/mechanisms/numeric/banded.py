@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,32 @@ from hubbub.core.exact import ceil_div, exp_floor, log_fraction
 from hubbub.core.grid import GRAIN, to_grid
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import ColumnSpec
-from hubbub.mechanisms.numeric.mean import Curve, MeanMechanism
+from hubbub.mechanisms.numeric.ranged import Ranged
 
-__all__ = ["TWO_64", "Banded"]
+__all__ = ["TWO_64", "Banded", "even_share"]
 
 TWO_64 = 1 << 64
 
 
+def even_share(least: int, cells: int, band: int) -> int:
+    """The first share of a cell outside the band, of at least `least`, that leaves each cell of the band as much.
+
+    Example:
+        >>> share = even_share(1000, cells=10, band=7)
+        >>> share, (TWO_64 - 10 * share) % 7
+        (1004, 0)
+    """
+    if band & (band - 1) == 0:
+        return band * ceil_div(least, band)
+    if math.gcd(cells, band) != 1:
+        raise InvalidValue("band", band, f"a power of two, or no divisor in common with cells = {cells}")
+    wanted = TWO_64 * pow(cells, -1, band)  # modulo the band
+    return least + (wanted - least) % band
+
+
 @dataclass(frozen=True, kw_only=True)
-class Banded(MeanMechanism):
+class Banded(Ranged):
     """A value is rounded without bias to one of `cells` + 1 points; point j makes the cells j to j+band-1 likely.
 
     There are cells + band cells. Each of the others has `other` of 2^64, each of the band e^eps times that: the sum is
@@ -49,14 +64,13 @@ class Banded(MeanMechanism):
                 self._set(field, value)
         self._integer("cells", 1, 1 << 16)
         self._integer("band", 1, 1 << 16)
-        if self.band & (self.band - 1):
-            raise InvalidValue("band", self.band, "a power of two, so that its cells share 2^64 evenly")
         if self.other == 0:
             least = ceil_div(TWO_64, self.band * exp_floor(self.epsilon) + self.cells)
-            self._set("other", self.band * ceil_div(least, self.band))
+            self._set("other", even_share(least, self.cells, self.band))
         self._integer("other", 1, TWO_64 // (self.cells + self.band))
-        if self.other % self.band or self._high <= self.other:
-            raise InvalidValue("other", self.other, f"a multiple of {self.band}, below the share of a band cell")
+        if (TWO_64 - self.cells * self.other) % self.band or self._high <= self.other:
+            allowed = f"a share that leaves a multiple of {self.band}, below the share of a band cell"
+            raise InvalidValue("other", self.other, allowed)
 
     @property
     def cells_in(self) -> int:
@@ -69,36 +83,6 @@ class Banded(MeanMechanism):
 
     def ratio(self) -> Fraction:
         return Fraction(self._high, self.other)
-
-    @property
-    def _exact_lift(self) -> Fraction:
-        """The chance that a report is drawn from the band for its own sake, rather than from all cells alike."""
-        return Fraction(self.band * (self._high - self.other), TWO_64)
-
-    @cached_property
-    def _lift(self) -> float:
-        return float(self._exact_lift)
-
-    @property
-    def largest(self) -> Fraction:
-        return Fraction(self.cells + self.band - 1, self.cells) / self._exact_lift
-
-    @cached_property
-    def _affine(self) -> tuple[float, float]:
-        """Number of a cell: first + step cell, so that its mean is the value on the scale -1 to 1."""
-        step = 2 / (self.cells * self._lift)
-        middle = (self.cells + self.band - 1) / 2
-        return -middle * step, step
-
-    @cached_property
-    def curve(self) -> Curve:
-        # A report is uniform on the band with probability lift, else uniform on all cells; in between two points,
-        # rounding adds its own variance: all of 1 - u^2 where there is one cell, a sixth of a cell squared on average.
-        lift, step = self._lift, self._affine[1]
-        spread = lift * (self.band**2 - 1) / 12 + (1 - lift) * ((self.cells + self.band) ** 2 - 1) / 12
-        if self.cells == 1:
-            return Curve(constant=step**2 * spread + 1 / lift, square=-1.0)
-        return Curve(constant=step**2 * spread + (2 / self.cells) ** 2 / (6 * lift), square=1 / lift - 1)
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
@@ -150,30 +134,3 @@ class Banded(MeanMechanism):
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
         cells = self.cells + self.band
         return Reports(self.spec_id, private={"cell": np.arange(cells, dtype=self.columns[0].dtype)})
-
-    @property
-    def sketch_shape(self) -> tuple[int, ...]:
-        return (2,)
-
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
-        return self.fold_cells(reports.private["cell"])
-
-    @staticmethod
-    def fold_cells(cell: NDArray[Any]) -> NDArray[np.int64]:
-        """The sum of the cells, and of their squares."""
-        whole = cell.astype(np.int64)
-        return np.array([whole.sum(), whole @ whole], dtype=np.int64)
-
-    def _numbers(self, sketch: Sketch) -> tuple[float, float, float | None]:
-        return self.numbers(sketch.counts, sketch.n)
-
-    def numbers(self, sums: NDArray[np.int64], n: int) -> tuple[float, float, float | None]:
-        """The mean number, the mean of their squares, and the values' mean square where the squares tell it."""
-        first, step = self._affine
-        total, squares = int(sums[0]), int(sums[1])
-        mean = first + step * total / n
-        mean_square = first**2 + 2 * first * step * total / n + step**2 * squares / n
-        if self.cells == 1:
-            return mean, mean_square, None  # two cells: every square is the same
-        curve = self.curve
-        return mean, mean_square, (mean_square - curve.constant) / (1 + curve.square)

@@ -18,7 +18,8 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import ColumnSpec
-from hubbub.mechanisms.numeric.banded import TWO_64, Banded
+from hubbub.mechanisms.numeric.banded import TWO_64
+from hubbub.mechanisms.numeric.banded_mean import BandedMean
 from hubbub.mechanisms.numeric.mean import Curve, MeanMechanism
 from hubbub.mechanisms.numeric.piecewise import Piecewise
 from hubbub.mechanisms.numeric.rounding import StochasticRounding
@@ -125,6 +126,19 @@ class Hybrid(MeanMechanism):
         )
         return {"rounded": rounded, "cell": cell}
 
+    def numbers_of(self, reports: Reports) -> NDArray[np.float64]:
+        """The unbiased number that each report stands for by itself, in the units of the range.
+
+        Example:
+            >>> hybrid = Hybrid(epsilon=4.0, low=0.0, high=10.0)
+            >>> float(hybrid.numbers_of(hybrid.randomize([4.0] * 20_000, Random(seed=1))).mean().round(1))
+            4.0
+        """
+        self.check(reports)
+        cell, rounded = reports.private["cell"], reports.public["rounded"] == 1
+        unit = np.where(rounded, self.rounding.number_of(cell), self.piecewise.number_of(cell))
+        return np.asarray(self.low + (self.high - self.low) / 2 * (unit + 1))
+
     def _ends(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
         """The same values on a grid of one cell, as stochastic rounding reads them."""
         return codes // self.cells
@@ -164,7 +178,7 @@ class Hybrid(MeanMechanism):
         rows = []
         for side in (0, 1):
             cell = reports.private["cell"][reports.public["rounded"] == side]
-            rows.append([cell.size, *Banded.fold_cells(cell)])
+            rows.append([cell.size, *BandedMean.fold_cells(cell)])
         return np.array(rows, dtype=np.int64)
 
     def _numbers(self, sketch: Sketch) -> tuple[float, float, float | None]:

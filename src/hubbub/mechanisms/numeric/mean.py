@@ -8,19 +8,13 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.grid import to_units
 from hubbub.core.influence import Influence
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.numeric.ranged import Ranged
 
 __all__ = ["Curve", "MeanMechanism"]
-
-LARGEST = 1e150
-"""The largest end of a range: its square is still a number."""
 
 
 class Curve(NamedTuple):
@@ -40,16 +34,13 @@ class Curve(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanMechanism(Mechanism):
+class MeanMechanism(Ranged):
     """A report is turned into an unbiased number on the scale -1 to 1; the estimate is their mean, scaled back.
 
     The variance given the population is `curve` at the mean square of the values. Where the reports' own squares tell
     that mean square it is estimated from them; where they cannot (stochastic rounding), the smallest it can be is
     used, the square of the mean, and intervals are wider than they need be.
     """
-
-    low: float = -1.0
-    high: float = 1.0
 
     @property
     @abstractmethod
@@ -62,11 +53,6 @@ class MeanMechanism(Mechanism):
 
     @property
     @abstractmethod
-    def cells_in(self) -> int:
-        """How many cells the range is cut into before a value is rounded to their borders."""
-
-    @property
-    @abstractmethod
     def largest(self) -> Fraction:
         """The largest number that a report stands for, on the scale -1 to 1; the smallest is its opposite."""
 
@@ -75,21 +61,6 @@ class MeanMechanism(Mechanism):
         low, high = Fraction(self.low), Fraction(self.high)
         middle, half = (low + high) / 2, (high - low) / 2
         return Influence(middle - half * self.largest, middle + half * self.largest, low, high)
-
-    def _resolve_range(self) -> None:
-        for field in ("low", "high"):
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
-                raise InvalidValue(field, value, f"a number from -{LARGEST:g} to {LARGEST:g}")
-            self._set(field, float(value))
-        if not self.low < self.high:
-            raise InvalidValue("high", self.high, f"a number above low = {self.low:g}")
-
-    def encode(self, values: Any) -> NDArray[np.int64]:
-        return to_units(values, self.low, self.high, self.cells_in)
-
-    def example_values(self, most: int) -> list[Any]:
-        return [float(number) for number in np.linspace(self.low, self.high, min(most, 65))]
 
     def variance(self, n: int, value: float | None = None) -> float:
         """The predicted variance of a mean of n people who all hold `value`; the middle of the range unless given."""

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator
 from typing import Self
 
-from hubbub.mechanisms.numeric.banded import Banded
+from hubbub.mechanisms.numeric.banded_mean import BandedMean
 
 __all__ = ["Piecewise"]
 
 MOST_CELLS = 1 << 14
 
 
-class Piecewise(Banded):
+class Piecewise(BandedMean):
     """The mean of a bounded number, by a band around it (PM, on a grid).
 
     Variance: (half the range)^2 (u^2/(e^(eps/2)-1) + (e^(eps/2)+3)/(3 (e^(eps/2)-1)^2)) / n for a value at u on

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Self
 
 from hubbub.core.errors import InvalidValue
-from hubbub.mechanisms.numeric.banded import Banded
+from hubbub.mechanisms.numeric.banded_mean import BandedMean
 
 __all__ = ["StochasticRounding"]
 
 
-class StochasticRounding(Banded):
+class StochasticRounding(BandedMean):
     """The mean of a bounded number, in one bit (SR).
 
     The number is rounded without bias to one end of its range, and the end is flipped with probability 1/(e^eps + 1).

@@ -1,0 +1,94 @@
+"""The check of estimates that are right in the limit and not on average: distributions by maximum likelihood."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.checks.failure import require
+from hubbub.checks.statistics import FALSE_ALARM, mean_is
+from hubbub.checks.values import some_values, truth_of
+from hubbub.core.distribution import Distribution
+from hubbub.core.random import Random
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import Mechanism
+
+__all__ = ["check_consistent", "expected_sketch"]
+
+_MANY = 10**10
+_CLOSE = 0.02
+_PEOPLE, _TIMES = 1_500, 500
+_ASKED = (0.1, 0.5, 0.9)
+
+
+def check_consistent(mechanism: Mechanism, rng_seed: int = 1) -> None:
+    """An estimate that is consistent and not unbiased: what of it is exact, is; and the rest goes to the truth.
+
+    - It is a `Distribution`: shares that are not negative and sum to 1.
+    - From the reports that 10^10 people are expected to give, no share of people below a number is off by 2% or more.
+    - The mean is unbiased (false alarm: 1e-6), and its 95% intervals hold the truth in 91% to 98.5% of cases.
+    - The 95% intervals of quantiles that allow for atoms hold the truth in at least 91% (false alarms: below 1e-4).
+
+    Example:
+        >>> from hubbub import SquareWave
+        >>> check_consistent(SquareWave(epsilon=1.0, cells=7))
+    """
+    rng = Random(seed=rng_seed)
+    values = np.asarray(some_values(mechanism, _PEOPLE, rng), dtype=np.float64)
+    truth = truth_of(mechanism, values)
+    require(truth is not None, "nothing says what the estimates should be: give the mechanism a method `truth(values)`")
+    assert truth is not None
+    limit = _estimate(mechanism, expected_sketch(mechanism, values, _MANY))
+    off = float(np.abs(np.cumsum(limit.value - truth)).max())
+    require(off < _CLOSE, f"with any number of reports, the share below some number is off by {off:.1%}")
+    quantiles = np.quantile(values, _ASKED, method="inverted_cdf")
+    errors, covered, within = (
+        np.empty(_TIMES),
+        np.empty(_TIMES, dtype=bool),
+        np.empty((_TIMES, len(_ASKED)), dtype=bool),
+    )
+    for k in range(_TIMES):
+        estimate = _estimate(mechanism, mechanism.accumulate(mechanism.randomize(values, rng)))
+        mean = estimate.mean()
+        errors[k] = mean.value[0] - values.mean()
+        covered[k] = _holds(mean.interval(), values.mean())[0]
+        within[k] = _holds(estimate.quantile(_ASKED, atoms=True).interval(), quantiles)
+    p_value = float(mean_is(errors[:, None], 0.0)[0])
+    require(p_value > FALSE_ALARM, f"the mean is biased by {errors.mean():.3g} (p = {p_value:.1e})")
+    share = float(covered.mean())
+    require(0.91 <= share <= 0.985, f"95% intervals of the mean hold the truth in {share:.1%} of cases")
+    least = float(within.mean(axis=0).min())
+    require(least >= 0.91, f"95% intervals of quantiles hold the truth in {least:.1%} of cases")
+
+
+def expected_sketch(mechanism: Mechanism, values: Any, n: int) -> Sketch:
+    """The sketch of the reports that n people with these values, each as common as here, are expected to give.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> expected_sketch(GRR(epsilon=1.0, domain=2), [0, 0, 0, 1], 1000).counts.tolist()
+        [616, 384]
+    """
+    outputs = mechanism.outputs()
+    assert outputs is not None
+    different, times = np.unique(values, return_counts=True)
+    chance = np.exp(mechanism.log_prob(outputs, different)) @ (times / times.sum())
+    singles = [mechanism.accumulate(outputs[k : k + 1]).counts for k in range(len(outputs))]
+    counts = np.rint(n * chance).astype(np.int64)
+    return Sketch(mechanism.spec_id, int(counts.sum()), np.tensordot(counts, np.array(singles), axes=1))
+
+
+def _estimate(mechanism: Mechanism, sketch: Sketch) -> Distribution:
+    estimate = mechanism.estimate(sketch)
+    require(isinstance(estimate, Distribution), "an estimate that is only consistent is a Distribution")
+    assert isinstance(estimate, Distribution)
+    whole = bool((estimate.value >= 0).all()) and abs(float(estimate.value.sum()) - 1) < 1e-9
+    require(whole, "the shares of a distribution are not negative and sum to 1")
+    return estimate
+
+
+def _holds(interval: tuple[NDArray[np.float64], NDArray[np.float64]], truth: Any) -> NDArray[np.bool_]:
+    low, high = interval
+    return np.asarray((low <= truth) & (truth <= high))

@@ -1,0 +1,29 @@
+"""What a release says beside its main estimate: such as the quantiles and the mean of a distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hubbub.dashboard.answer import Value
+from hubbub.dashboard.facts import table
+from hubbub.dashboard.markup import Html, join
+from hubbub.dashboard.words import Scale
+
+__all__ = ["other_numbers"]
+
+
+def other_numbers(others: Mapping[str, Sequence[Value]]) -> Html | None:
+    """A table for each of the named estimates.
+
+    Example:
+        >>> "median" in other_numbers({"Quantiles": [Value(0, "median", 12.0, 11.0, 13.0, True)]})
+        True
+    """
+    headings = ["", "#value", "#from", "#to"]
+    tables = [table(name, headings, [_row(value) for value in values]) for name, values in others.items()]
+    return join(tables) if tables else None
+
+
+def _row(value: Value) -> tuple[str, str, str, str]:
+    scale = Scale.of("quantity" if value.signed else "share", reaches=[value.reach or 0.0])
+    return value.label, scale.text(value.value), scale.text(value.low), scale.text(value.high)

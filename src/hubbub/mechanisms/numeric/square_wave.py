@@ -1,0 +1,229 @@
+"""Square Wave: a cell near the value most of the time, from which the whole distribution is estimated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hubbub.core.grid import GRAIN
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.numeric.banded import TWO_64, Banded
+
+if TYPE_CHECKING:  # a device estimates nothing
+    from hubbub.core.distribution import Distribution
+
+__all__ = ["SquareWave"]
+
+CELLS = 255
+MOST_CELLS = 4095
+"""The intervals need a matrix of points by points."""
+STOP = 1e-3
+"""EM ends where an iteration gains less log-likelihood, over all reports; without smoothing, e^epsilon times that."""
+SMOOTH, USUAL_POINTS, USUAL_REPORTS = 0.25, 1024, 100_000
+"""The published smoothing, and about the setting in which it was published."""
+MOST_BLUR = 0.25
+"""Of the range."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquareWave(Banded):
+    """The distribution of a bounded number: histogram, quantiles, mean and shares of ranges, from one report a person.
+
+    A value is rounded without bias to one of `cells` + 1 points. Point j makes the `band` cells from j on e^eps times
+    as likely as the others, of cells + band in all. The estimate is the distribution over the points that makes the
+    reports most likely (EM), smoothed a little after every iteration (EMS): it is consistent, and not unbiased. Its
+    intervals are those of an unbiased estimate, by the reports' Fisher information; see `Distribution`.
+
+    The mean has about the variance of the hybrid mechanism's.
+
+    Parameters
+    ----------
+    epsilon
+        What one report may spend.
+    low, high
+        The range of the number.
+    cells, band, other
+        Cells between the points, cells of the band, and of 2^64 the share of each cell outside it; 0 chooses them.
+
+    Example:
+        >>> from hubbub import Random
+        >>> wave = SquareWave(epsilon=2.0, low=0.0, high=10.0)
+        >>> reports = wave.randomize([2.0, 3.0, 4.0, 8.0] * 20_000, Random(seed=1))
+        >>> estimate = wave.estimate(wave.accumulate(reports))
+        >>> float(estimate.mean().value[0].round(1)), float(estimate.share(0.0, 5.0).value[0].round(2))
+        (4.3, 0.75)
+
+    References
+    ----------
+    tops-topl, appendix E.1; Li et al., "Estimating numerical distributions under local differential privacy", 2020.
+    """
+
+    bias: ClassVar = "consistent"
+
+    def _shape(self) -> tuple[int, int]:
+        """The band that tells most of the value (b of the paper), without a divisor in common with the cells."""
+        cells, eps = self.cells or CELLS, min(self.epsilon, 30.0)
+        if eps < 1e-3:  # the formula loses its digits
+            half = 0.5 - eps / 3
+        else:
+            half = (eps * math.exp(eps) - math.expm1(eps)) / (2 * math.exp(eps) * (math.expm1(eps) - eps))
+        best = max(1, round(2 * half * (cells + 1)))
+        return cells, next(band for band in range(best, 0, -1) if math.gcd(band, cells) == 1)
+
+    def _resolve(self) -> None:
+        if self.cells and not self.band:
+            self._integer("cells", 1, MOST_CELLS)
+            self._set("band", self._shape()[1])
+        super()._resolve()
+        self._integer("cells", 1, MOST_CELLS)
+
+    @property
+    def points(self) -> NDArray[np.float64]:
+        """The numbers that values are rounded to.
+
+        Example:
+            >>> SquareWave(epsilon=1.0, low=0.0, high=10.0, cells=4).points.tolist()
+            [0.0, 2.5, 5.0, 7.5, 10.0]
+        """
+        return np.linspace(self.low, self.high, self.cells + 1)
+
+    def truth(self, values: Any) -> NDArray[np.float64]:
+        """The shares of the points, as rounding makes them: what an estimate should come to.
+
+        Example:
+            >>> SquareWave(epsilon=1.0, low=0.0, high=10.0, cells=4).truth([0.0, 0.0, 1.25, 10.0]).tolist()
+            [0.625, 0.125, 0.0, 0.0, 0.25]
+        """
+        units = self.encode(values)
+        lower, part = units >> 32, (units & (GRAIN - 1)) / GRAIN
+        size = self.cells + 1
+        shares = np.bincount(lower, 1 - part, size) + np.bincount(np.minimum(lower + 1, self.cells), part, size)
+        return shares / len(units)
+
+    @property
+    def sketch_shape(self) -> tuple[int, ...]:
+        return (self.cells + self.band,)
+
+    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+        return np.bincount(reports.private["cell"], minlength=self.cells + self.band)
+
+    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Distribution:
+        return self.distribution(sketch)
+
+    def smoothing(self, n: int) -> float:
+        """The share that moves to each neighbouring point after an iteration: 1/4 at 1,024 points and 100,000 reports.
+
+        The same in the units of the range at any number of points, and less the more reports there are: the published
+        quarter for any number would leave a bias that no number of reports removes.
+
+        Example:
+            >>> wave = SquareWave(epsilon=1.0, cells=1023)
+            >>> wave.smoothing(100_000), wave.smoothing(1_000_000)
+            (0.25, 0.025)
+        """
+        scale = ((self.cells + 1) / USUAL_POINTS) ** 2 * USUAL_REPORTS / n
+        return min(SMOOTH, SMOOTH * scale)
+
+    def likeliest(self, sketch: Sketch, *, smooth: bool = True) -> NDArray[np.float64]:
+        """The shares of the points, by EMS; or by EM alone, which follows atoms better, and noise too.
+
+        Example:
+            >>> from hubbub import Random
+            >>> wave = SquareWave(epsilon=4.0, cells=15)
+            >>> sketch = wave.accumulate(wave.randomize([-1.0] * 9000 + [0.6] * 1000, Random(seed=1)))
+            >>> [int(np.argmax(wave.likeliest(sketch, smooth=smooth))) for smooth in (True, False)]
+            [0, 0]
+        """
+        from hubbub.kernels.square_wave import most_likely
+
+        self._check_sketch(sketch, self.spec_id, self.sketch_shape)
+        near, far = self._rates
+        shares, _ = most_likely(
+            sketch.counts,
+            band=self.band,
+            near=near,
+            far=far,
+            smoothing=self.smoothing(sketch.n) if smooth else 0.0,
+            tolerance=STOP if smooth else STOP * math.exp(min(self.epsilon, 10.0)),
+        )
+        return shares
+
+    def distribution(self, sketch: Sketch, *, smooth: bool = True) -> Distribution:
+        """The same, with all intervals.
+
+        Example:
+            >>> from hubbub import Random
+            >>> wave = SquareWave(epsilon=4.0, cells=15)
+            >>> sketch = wave.accumulate(wave.randomize([-1.0] * 9000 + [0.6] * 1000, Random(seed=1)))
+            >>> float(wave.distribution(sketch, smooth=False).share(-1.0, 0.0).value[0].round(2))
+            0.9
+        """
+        from hubbub.mechanisms.numeric.information import unbiased_shares
+
+        shares = self.likeliest(sketch, smooth=smooth)
+        near, far = self._rates
+        whole, covariance = unbiased_shares(sketch.counts, shares, band=self.band, near=near, far=far)
+        return _distribution(self, sketch.n, shares, whole, covariance)
+
+    @property
+    def _rates(self) -> tuple[float, float]:
+        """The probability of a cell of the band, and of any other."""
+        return float(Fraction(self._high, TWO_64)), float(Fraction(self.other, TWO_64))
+
+    def resolution(self, n: int, slope: ArrayLike = 20.0) -> NDArray[np.float64]:
+        """The length over which the intervals of n reports blur the distribution, in the units of the range.
+
+        Such that blurring adds about a third of a standard error where the density has that slope (the range and the
+        mean density being 1).
+
+        Example:
+            >>> wave = SquareWave(epsilon=1.0, low=0.0, high=100.0)
+            >>> wave.resolution(100_000, [2.0, 20.0, 80.0]).round(1).tolist(), wave.resolution(10**7).round(1).tolist()
+            ([15.3, 6.1, 3.5], 2.4)
+        """
+        size = self.cells + 1
+        gain = float(Fraction(self._high - self.other, TWO_64))
+        noise = math.sqrt(1 / (2 * n * gain**2 * size * (self.cells + self.band)))  # of a blur of the whole range
+        part = np.minimum((7.2 * noise / np.asarray(slope, dtype=np.float64)) ** 0.4, MOST_BLUR)
+        return np.asarray(np.maximum(part, 2 / size) * (self.high - self.low))
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(epsilon=1.0, low=0.0, high=10.0, cells=15)
+        yield cls(epsilon=2.0, cells=6, band=4)
+        yield cls(epsilon=0.5)
+
+
+def _distribution(
+    wave: SquareWave, n: int, shares: NDArray[np.float64], whole: NDArray[np.float64], covariance: NDArray[np.float64]
+) -> Distribution:
+    from hubbub.core.distribution import Distribution
+
+    points = wave.points
+    borders = np.concatenate([[wave.low], (points[:-1] + points[1:]) / 2, [wave.high]])
+    return Distribution.made(
+        shares,
+        whole,
+        covariance,
+        n,
+        points=points,
+        borders=borders,
+        resolution=wave.resolution(n, _slopes(shares)),
+        bias=wave.bias,
+    )
+
+
+def _slopes(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of every border, the steepest slope of the density as far around it as intervals may blur; at least 1."""
+    size = len(shares)
+    steep = np.concatenate([[0.0], np.abs(np.diff(shares)) * size**2, [0.0]])
+    reach = math.ceil(size * MOST_BLUR / 2)
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(steep, reach), 2 * reach + 1)
+    return np.asarray(np.maximum(around.max(axis=1), 1.0))

@@ -1,0 +1,98 @@
+"""The threshold at which clipping costs as much as it saves (Eq 8 of tops-topl, corrected)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.numeric.hybrid import Hybrid
+from hubbub.mechanisms.numeric.square_wave import SquareWave
+
+__all__ = ["FINDERS", "best_theta", "distribution_of", "pruned", "range_errors"]
+
+Floats = NDArray[np.float64]
+FINDERS = ("SW", "SW-W")
+"""How the distribution is read: with smoothing, or without it and pruned."""
+LEAST, CONSECUTIVE = 1e-4, 5
+
+
+def range_errors(shares: Floats, points: Floats, thetas: Floats, *, epsilon: float, r: int) -> Floats:
+    """The mean squared error of a sum over a random range of at most r values, for each threshold.
+
+    Eq 8: r/3 times the variance of one report, plus the square of what clipping takes from the mean, times the mean of
+    the squared lengths: (r+1)(r+2)/6, where the paper prints r^2/24.
+
+    Example:
+        >>> held = np.array([0.9, 0.1]), np.array([1.0, 50.0])
+        >>> errors = range_errors(*held, np.array([1.0, 50.0]), epsilon=1.0, r=100)
+        >>> bool(errors[0] < errors[1])
+        True
+    """
+    one = Hybrid(epsilon=epsilon, low=0.0, high=1.0).variance(1)  # the same for any value, above epsilon 0.61
+    noise = (r + 2) / 3 * one * thetas**2
+    above = np.maximum(points[None, :] - thetas[:, None], 0.0) @ shares
+    return np.asarray(noise + (r + 1) * (r + 2) / 6 * above**2)
+
+
+def pruned(shares: Floats) -> Floats:
+    """The shares up to the first point whose next five are all below 0.01% (section 4.1).
+
+    Example:
+        >>> pruned(np.array([0.5, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1])).tolist()
+        [0.5, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    """
+    small: NDArray[np.bool_] = np.concatenate([shares < LEAST, np.ones(CONSECUTIVE, dtype=bool)])
+    windows = np.lib.stride_tricks.sliding_window_view(small, CONSECUTIVE)
+    runs = np.asarray(np.all(windows, axis=1))[1:]
+    # The first points may be rare themselves: at least one that is not must be kept.
+    begun = np.cumsum(shares >= LEAST) > 0
+    ends = np.flatnonzero(runs & begun)
+    kept = shares.copy()
+    if len(ends):
+        kept[ends[0] + 1 :] = 0.0
+    return kept
+
+
+def distribution_of(wave: SquareWave, sketch: Sketch, finder: str = "SW-W") -> Floats:
+    """The shares of the wave's points as a finder reads them: "SW" by EMS, "SW-W" by EM and pruned.
+
+    Example:
+        >>> from hubbub import Random
+        >>> wave = SquareWave(epsilon=1.0, low=0.0, high=100.0, cells=63)
+        >>> sketch = wave.accumulate(wave.randomize([5.0] * 5000, Random(seed=1)))
+        >>> [bool(distribution_of(wave, sketch, finder)[-1] > 0) for finder in FINDERS]
+        [True, False]
+    """
+    if finder not in FINDERS:
+        raise InvalidValue("finder", finder, f"one of {', '.join(FINDERS)}")
+    shares = wave.likeliest(sketch, smooth=finder == "SW")
+    return shares if finder == "SW" else pruned(shares)
+
+
+def best_theta(wave: SquareWave, sketch: Sketch, *, epsilon: float, r: int, finder: str = "SW-W") -> float:
+    """The point of least expected error.
+
+    Parameters
+    ----------
+    wave, sketch
+        What was asked of the values that are held out, and heard.
+    epsilon
+        What one report of a clipped value will spend.
+    r
+        The most values that a range has.
+    finder
+        One of `FINDERS`.
+
+    Example:
+        >>> from hubbub import Random
+        >>> wave = SquareWave(epsilon=1.0, low=0.0, high=1000.0, cells=255)
+        >>> sketch = wave.accumulate(wave.randomize([20.0, 30.0] * 20_000, Random(seed=1)))
+        >>> 15 < best_theta(wave, sketch, epsilon=1.0, r=1 << 16) < 60
+        True
+    """
+    points = wave.points[1:]
+    shares = distribution_of(wave, sketch, finder)
+    errors = range_errors(shares, wave.points, points, epsilon=epsilon, r=r)
+    return float(points[int(np.argmin(errors))])

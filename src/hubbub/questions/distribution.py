@@ -1,0 +1,55 @@
+"""Distributions: the histogram, quantiles and mean of a number, asked of everyone at every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hubbub.collection.setting import Setting
+from hubbub.core.domain import Numeric
+from hubbub.core.errors import InvalidValue
+from hubbub.protocols.spread import Spread
+from hubbub.questions.shapes import Shape
+from hubbub.questions.statistic import StatisticQuestion
+
+__all__ = ["DistributionQuestion"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributionQuestion(StatisticQuestion):
+    """How a numeric field is distributed: every step costs epsilon.
+
+    A release has the shares of the field's cells, and beside them the quantiles and the mean, each with an interval.
+
+    Parameters
+    ----------
+    quantiles
+        The shares of people whose upper ends are told: 0.5 is the median.
+
+    Example:
+        >>> setting = Setting("fares", {"fare": Numeric(0, 100, cells=20)}, 3600)
+        >>> question = DistributionQuestion(field="fare", epsilon=1.0)
+        >>> question.made_by(setting), len(question.labels(setting)), round(question.forecast(setting, 100_000), 3)
+        ('SquareWave', 20, 0.013)
+    """
+
+    kind: ClassVar[str] = "distribution"
+    quantiles: tuple[float, ...] = (0.25, 0.5, 0.75, 0.95)
+
+    def statistic(self, setting: Setting) -> Spread:
+        domain = setting.domain
+        if not isinstance(domain, Numeric):
+            raise InvalidValue("field", self.field, "a numeric field: only numbers have a distribution")
+        if self.mechanism not in (None, "SquareWave"):
+            raise InvalidValue("mechanism", self.mechanism, "SquareWave")
+        return Spread(domain.low, domain.high, domain.cells, self.quantiles)
+
+    def shape(self, setting: Setting) -> Shape:
+        asked = self.statistic(setting)
+        return Shape(form="distribution", size=asked.size, low=asked.low, high=asked.high)
+
+    def assumes(self, setting: Setting) -> str:
+        return "the share of one cell, every step, if all numbers are equally common"
+
+    def default_title(self, setting: Setting) -> str:
+        return f"Of {self.field}: how is it distributed?"

@@ -1,0 +1,64 @@
+"""Bugs planted in an estimator that is consistent and not unbiased: the contract suite finds each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from hubbub import SquareWave
+from hubbub.checks import CheckFailed, checks_for
+from hubbub.checks.consistent import check_consistent
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothsForever(SquareWave):
+    """Smooths as much with ten billion reports as with a few: the published quarter, on a coarse grid."""
+
+    def smoothing(self, n: int) -> float:
+        return 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForgetsToNormalise(SquareWave):
+    def distribution(self, sketch, *, smooth=True):
+        made = super().distribution(sketch, smooth=smooth)
+        return replace(made, value=made.value * 1.01)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TooSure(SquareWave):
+    """States half of the standard errors."""
+
+    def distribution(self, sketch, *, smooth=True):
+        made = super().distribution(sketch, smooth=smooth)
+        return replace(made, covariance=made.covariance / 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MiddleOfTheCell(SquareWave):
+    """Takes every point for the middle of the cell above it: the mean is half a cell too large."""
+
+    def distribution(self, sketch, *, smooth=True):
+        made = super().distribution(sketch, smooth=smooth)
+        return replace(made, points=made.points + (self.high - self.low) / self.cells / 2)
+
+
+@pytest.mark.parametrize(
+    ("planted", "found"),
+    [
+        (SmoothsForever, "any number of reports"),
+        (ForgetsToNormalise, "sum to 1"),
+        (TooSure, "hold the truth"),
+        (MiddleOfTheCell, "biased"),
+    ],
+)
+def test_a_planted_bug_is_found(planted: type[SquareWave], found: str):
+    with pytest.raises(CheckFailed, match=found):
+        check_consistent(planted(epsilon=1.0, low=0.0, high=10.0, cells=15))
+
+
+def test_it_is_for_estimates_that_say_so():
+    assert check_consistent in checks_for(SquareWave(epsilon=1.0, cells=7))
+    assert not np.any([check.__name__ == "check_unbiased" for check in checks_for(SquareWave(epsilon=1.0, cells=7))])
