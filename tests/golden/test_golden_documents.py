@@ -28,6 +28,7 @@ from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.migrations import UnknownFormat, Versions
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
+from hubbub.curator import release_file
 from hubbub.mechanisms.base import Reporting
 from hubbub.protocols.ask import Ask
 from hubbub.questions import read_collection as read_signed
@@ -41,6 +42,7 @@ FORMATS: dict[str, Versions[Any]] = {
     "collection": COLLECTION,
     "asks": ASKS,
     "toml": TOML,
+    "release": release_file.FORMAT,
 }
 MECHANISMS = sorted((HERE / "mechanisms-1").glob("*.json"))
 
