@@ -157,7 +157,7 @@ def _asked(
     everyone = sum(sketch.n for sketch in sketches)
     clipped = heard.get(type(hybrid))
     if clipped is not None and clipped.n:
-        return searched, hybrid.estimate(clipped).of_population(everyone)
+        return searched, replace(hybrid.estimate(clipped).of_population(everyone), n=everyone)
     if clipped is None and searched is not None and searched.n:
         return searched, wave.distribution(searched).mean()
     return searched, Estimate(np.zeros(1), np.full(1, np.inf), 0, "heuristic", "quantity")
