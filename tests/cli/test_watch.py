@@ -22,7 +22,8 @@ from rich.console import Console
 from typer.testing import Result
 
 from hubbub.cli.watch_chart import scale
-from hubbub.cli.watch_view import figure, frame, summary
+from hubbub.cli.watch_figure import figure
+from hubbub.cli.watch_view import frame, summary, title
 from hubbub.core.random import Random
 from hubbub.demo.watch import Watch
 from hubbub.demo.watch_scenes import demo_scene
@@ -111,8 +112,41 @@ def test_other_columns_and_a_mean(hubbub: Hubbub, tmp_path: Path) -> None:
     assert "The truth was above 25 in 1 steps, from 3 to 3." in result.stderr
 
 
+def test_hours(hubbub: Hubbub, tmp_path: Path) -> None:
+    rows = [
+        f"2026-01-30T{hour:02}:{device % 60:02}:00Z,{device},{'late' if device < 30 * hour else 'no'}"
+        for hour in range(8)
+        for device in range(300)
+    ]
+    (tmp_path / "planes.csv").write_text("\n".join(["seen,device,value", *rows]) + "\n")
+    command = ("watch", "planes.csv", "--every", "1h", "--watch", "late", "-w", 1, "-m", "LSP", "-e", 8, "--seed", 1)
+    result = hubbub(*command, "--above", 0.5, "--plot", "planes.png")
+    assert [one["time"] for one in lines(result)] == [f"2026-01-30T{hour:02}:00:00+00:00" for hour in range(8)]
+    assert "Alarm: on at 2026-01-30 06:00." in result.stderr
+    assert "in 2 steps, from 2026-01-30 06:00 to 2026-01-30 07:00." in result.stderr
+    assert hubbub("watch", "planes.csv", "--every", "often").exit_code == 2
+
+
+def test_a_frame_of_hours(tmp_path: Path) -> None:
+    from hubbub.demo.stream_file import file_scene
+
+    rows = [f"{1767225600 + 3600 * hour},{device},x" for hour in range(60) for device in range(40)]
+    (tmp_path / "two.csv").write_text("\n".join(["at,device,value", *rows]) + "\n")
+    scene = file_scene(tmp_path / "two.csv", Random(seed=1), every=3600)
+    watch = Watch(scene, method="LPU", epsilon=4.0, w=4, rng=Random(seed=1))
+    for _ in watch:
+        pass
+    page = Console(file=io.StringIO(), width=100, height=30)
+    page.print(frame(watch, 100, 30))
+    text = page.file.getvalue()  # type: ignore[attr-defined]
+    assert "in any 4 steps of 1 hour" in text
+    assert "╵01-01" in text
+    assert "╵12:00" in text
+    assert "step 60 of 60, 2026-01-03 11:00 UTC" in text
+
+
 def test_what_is_not_known_is_null(hubbub: Hubbub, tmp_path: Path) -> None:
-    (tmp_path / "few.csv").write_text("step,device,value\n1,a,x\n2,b,x\n3,c,x\n", encoding="utf-8")
+    (tmp_path / "few.csv").write_text("step,device,value\n1,a,x\n1,b,x\n2,b,x\n2,c,x\n3,c,x\n3,a,x\n", encoding="utf-8")
     told = [lines(hubbub("watch", "few.csv", "-w", 3, "-m", "LPU", "--seed", seed))[0] for seed in range(8)]
     unknown = [one for one in told if not one["published"]]
     assert unknown
@@ -122,8 +156,8 @@ def test_what_is_not_known_is_null(hubbub: Hubbub, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ([], "file: got None; allowed: one of: a file, or --demo"),
-        (["doors.csv", "--demo"], "file: got 'doors.csv'; allowed: one of: a file, or --demo"),
+        ([], "file: got None; allowed: one of: a file, a collector's address, or --demo"),
+        (["doors.csv", "--demo"], "file: got 'doors.csv'; allowed: one of: a file, a collector's address, or --demo"),
         (["absent.csv"], "absent.csv"),
         (["doors.doc"], "doors.doc"),
         (["doors.csv", "--step", "when"], "step column: got 'when'; allowed: one of step, device, value"),
@@ -136,7 +170,7 @@ def test_what_is_not_known_is_null(hubbub: Hubbub, tmp_path: Path) -> None:
         (["doors.csv", "--mean", "0,1"], "value column: got 'open'"),
         (["twice.csv", "-w", "1"], "device a more than once in step 1"),
         (["empty.csv"], "a file with a header line and at least one row"),
-        (["few.csv", "-w", "2"], "devices: got 1; allowed: at least w = 2"),
+        (["few.csv", "-w", "3", "--steps", "3"], "steps: got 3"),
         (["--demo", "--mean", "0,1"], "mean: got '0,1'; allowed: nothing with --demo"),
         (["--demo", "--watch", "1"], "watch: got '1'; allowed: nothing with --demo"),
         (["--demo", "--method", "LPPA"], "(did you mean LPA?)"),
@@ -156,7 +190,7 @@ def test_what_is_not_known_is_null(hubbub: Hubbub, tmp_path: Path) -> None:
 def test_what_is_refused(refused: Callable[..., str], doors: str, tmp_path: Path, args: list[str], said: str) -> None:
     (tmp_path / "doors.doc").write_text("step,device,value\n1,a,x\n")
     (tmp_path / "twice.csv").write_text("step,device,value\n1,a,x\n1,a,y\n")
-    (tmp_path / "few.csv").write_text("step,device,value\n1,a,x\n2,a,y\n")
+    (tmp_path / "few.csv").write_text("step,device,value\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n")
     (tmp_path / "empty.csv").write_text("")
     assert said in refused("watch", *args)
 
@@ -211,8 +245,9 @@ def test_the_scale_holds_what_is_drawn() -> None:
 
 
 def test_the_figure(run: Watch) -> None:
-    (ax,) = figure(run).axes
-    names = {text.get_text() for text in figure(run).legends[0].get_texts()}
+    drawn = figure(run, run.scene.name, title(run))
+    (ax,) = drawn.axes
+    names = {text.get_text() for text in drawn.legends[0].get_texts()}
     assert {"95% interval", "alarm on", "truth (simulated)", "estimate", "published"} <= names
     assert ax.get_ylabel() == "percent of devices"
     estimate = next(line for line in ax.lines if line.get_label() == "published")

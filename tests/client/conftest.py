@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # the tests share a server and devices
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "shared")]  # the tests share a server and devices
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from device import device, seeded
+from in_process import InProcess
 from local_server import survey
-from test_client_collector import InProcess
 
 from hubbub.client import Client
 from hubbub.client.answer import Answerer, stream_of

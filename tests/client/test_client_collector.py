@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from device import device
-from local_server import KEYS, survey
+from in_process import InProcess
+from local_server import survey
 from test_client_fleet import TEXT
 
-from hubbub.client import Response
-from hubbub.collection import Collection, ManualClock
-
-service = pytest.importorskip("hubbub.service.collector")
+from hubbub.collection import ManualClock
 
 DEVICES = 10
 STEPS = range(7, 9)
 ADAPTIVE = TEXT.replace('method = "LPU"', 'method = "LBD"')
-
-
-class InProcess:
-    """What the collector's routes do, without the network."""
-
-    def __init__(self, collection: Collection, clock: ManualClock, path: Path) -> None:
-        from hubbub.service.store import open_store
-
-        self.store = open_store(f"sqlite:///{path}")
-        self.collector = service.Collector([collection], self.store, clock=clock, keys=KEYS)
-
-    def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
-        if body is not None:
-            (receipt,) = self.collector.ingest([self.collector.admit(headers["Content-Type"], body)])
-            rejected = [{"id": report, "reason": reason} for report, reason in receipt.rejected]
-            counted = {"accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": rejected}
-            return Response(200, {}, json.dumps(counted).encode())
-        held = self.collector.asks if path.endswith("/asks") else self.collector.specs
-        bulletin = held["survey"]
-        if headers.get("If-None-Match") == bulletin.etag:
-            return Response(304, {"etag": bulletin.etag}, b"")
-        return Response(200, {"etag": bulletin.etag}, bulletin.body)
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 from device import device
+from in_process import InProcess
 from local_server import survey
-from test_client_collector import InProcess
 
 from hubbub.client import Client, Response, Unreachable
 from hubbub.collection import ManualClock
 from hubbub.collection.wire import JSON_TYPE, decode_upload, decode_upload_json
-
-pytest.importorskip("hubbub.service.collector")
 
 TURNS = """
 name = "survey"

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from device import begin, device, seeded
+from in_process import InProcess
 from local_server import LocalServer, survey
-from test_client_collector import InProcess
 
 from hubbub.collection import Collection, ManualClock
 from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from device import device
+from in_process import InProcess
 from local_server import survey
-from test_client_collector import InProcess
 from test_client_cover import TURNS, Watched
 
 from hubbub.client import Client
 from hubbub.collection import ManualClock
-
-pytest.importorskip("hubbub.service.collector")
 
 TEXT = """
 name = "survey"

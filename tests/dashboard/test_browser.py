@@ -9,6 +9,7 @@ from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from alarm_world import planes
 from pages_fleet import PageFleet, emoji_fleet, serve, three_weeks
 from pages_visit import TOKEN, Site
 
@@ -109,6 +110,32 @@ def test_pages_fit_their_screen_and_nothing_goes_wrong(browser: Browser, site: S
     assert ground == ("rgb(252, 251, 249)" if scheme == "light" else "rgb(21, 22, 23)")
     watched.context.close()
     assert watched.wrong == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_an_alarm_is_seen_and_fits(browser: Browser, width: int, scheme: str):
+    site = Site(planes(16), None)
+    watched = Watched(browser, site, viewport={"width": width, "height": 844}, color_scheme=scheme)
+    page = watched.page
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.goto(f"{site.address}/results/planes/delays?value=2")
+    page.locator("figure[data-chart] canvas").first.wait_for()
+    assert page.locator(".alarm[role=alert]").bounding_box()["y"] < 400  # type: ignore[index]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.screenshot(path=PICTURES / f"alarm-{width}-{scheme}.png", full_page=True)
+    assert watched.wrong == []
+    # The last step is shaded, the first is not: of each, a point of the canvas near its upper end.
+    tints = page.evaluate(
+        """() => {
+          const canvas = document.querySelector("#q-delays-time canvas");
+          const at = (part) => [...canvas.getContext("2d").getImageData(canvas.width * part, 20, 1, 1).data];
+          return [at(0.2), at(0.9)];
+        }"""
+    )
+    assert tints[0][3] == 0
+    assert tints[1][0] > tints[1][1]  # more red than green
+    watched.context.close()
+    site.close()
 
 
 def test_charts_follow_the_scheme_and_tell_what_is_under_the_pointer(browser: Browser, site: Site):

@@ -35,7 +35,7 @@ def test_black_on_white_has_the_contrast_that_it_has():
 def test_text_is_legible(block: str):
     # WCAG 2.2: 4.5 for text, 3 for what must be seen to understand a drawing.
     given = colors(block)
-    for text in ("ink", "muted", "accent"):
+    for text in ("ink", "muted", "accent", "alarm"):
         for ground in ("paper", "raised"):
             assert contrast(given[text], given[ground]) >= 4.5, (text, ground)
     assert contrast(given["bar"], given["paper"]) >= 3

@@ -187,7 +187,7 @@ def test_a_mean(tmp_path: Path) -> None:
     ],
 )
 def test_how_steps_are_numbered(tmp_path: Path, steps: list[object], said: str) -> None:
-    rows: list[Row] = [(step, "a", place) for place, step in enumerate(steps)]
+    rows: list[Row] = [(step, device, place) for place, step in enumerate(steps) for device in "ab"]
     scene = file_scene(csv_of(tmp_path, rows[::-1]), Random(seed=1), watch="0")
     assert scene.notes[0].startswith(said)
     assert [scene.truth(step) for step in (1, 2)] == [1.0, 0.0]
@@ -275,6 +275,86 @@ def test_nothing_is_known_before_anyone_answered() -> None:
     unknown = [one for one in first if not one.published]
     assert 0 < len(unknown) < 12
     assert all(math.isnan(one.value) and math.isnan(one.low) and not one.alarm for one in unknown)
+
+
+# -- files that know time --------------------------------------------------------------------------------------
+
+
+def visits(hours: int = 6, devices: int = 40) -> list[Row]:
+    """In hour t a t-th of ten of the devices say open, at a minute of their own; each then says so again, or not."""
+    rows: list[Row] = []
+    for hour in range(hours):
+        for device in range(devices):
+            word = "open" if device < devices * (hour + 1) // 10 else "shut"
+            rows.append((f"2013-02-08 {8 + hour:02}:{device % 50:02}:07", device, "other"))
+            rows.append((f"2013-02-08 {8 + hour:02}:59:{device % 60:02}", device, word))
+    return rows
+
+
+def test_an_hour_is_a_step(tmp_path: Path) -> None:
+    path = csv_of(tmp_path, visits()[::-1], "when,device,value")
+    scene = file_scene(path, Random(seed=1), watch="open", every=3600)
+    assert scene.stream.steps == 6
+    assert [scene.truth(step) for step in range(1, 7)] == pytest.approx([step / 10 for step in range(1, 7)])
+    assert scene.notes[0] == (
+        "steps: 6 of 1 hour by when, UTC, from 2013-02-08 08:00 to 2013-02-08 13:00; "
+        "240 rows were followed by another of their device in the same step"
+    )
+    run = watched(scene, method="LPU", w=2)
+    assert [one.to_dict()["time"] for one in run.moments[:2]] == [
+        "2013-02-08T08:00:00+00:00",
+        "2013-02-08T09:00:00+00:00",
+    ]
+
+
+def test_an_hour_without_a_row_is_a_step_too(tmp_path: Path) -> None:
+    rows = [row for row in visits() if not str(row[0]).startswith("2013-02-08 10")]
+    scene = file_scene(csv_of(tmp_path, rows, "when,device,value"), Random(seed=1), watch="none", every=3600)
+    assert [scene.truth(step) for step in range(1, 7)] == [0, 0, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [["2013-02-08T08:30Z", "2013-02-08T11:30+02:00"], ["1360312200", "1360315800.5"], [1360312200000, 1360315800000]],
+)
+def test_times_may_be_written_in_several_ways(tmp_path: Path, times: list[object]) -> None:
+    rows: list[Row] = [(when, device, device) for when in times for device in range(1, 4)]
+    scene = file_scene(csv_of(tmp_path, rows, "at,device,value"), Random(seed=1), every=3600)
+    assert scene.times is not None
+    assert [scene.times.label(step) for step in (1, 2)] == ["2013-02-08 08:00", "2013-02-08 09:00"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "said"),
+    [
+        (doors(2, 16), {"every": 3600}, "step column: got '0 columns of times'"),
+        (
+            [(f"2013-02-08 08:0{minute}", "2013-02-08", minute) for minute in range(5)],
+            {"every": 60},
+            "got '2 columns of",
+        ),
+        (
+            [("2013-02-08", "a", 1), ("soon", "b", 1)],
+            {"every": 60, "step": "step"},
+            "step column: got 'soon'; allowed: times",
+        ),
+        (
+            [("1970-01-01", "a", 1), ("2026-01-01", "b", 1)],
+            {"every": 60, "step": "step"},
+            "at most 100,000: take longer",
+        ),
+        (
+            visits(1),
+            {},
+            "steps: got '80 of 80 steps with one row each'; allowed: steps in which several devices speak: --every",
+        ),
+        (visits(1), {"every": 1}, "take a longer --every"),
+    ],
+)
+def test_times_that_are_refused(tmp_path: Path, rows: list[Row], options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        file_scene(csv_of(tmp_path, rows), Random(seed=1), **options)
+    assert said in str(refused.value)
 
 
 def test_the_example() -> None:

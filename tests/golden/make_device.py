@@ -1,6 +1,5 @@
 """Makes golden files of what devices keep, in the formats of the code that it is run with.
 
-    python tests/golden/make_device.py ledger FOLDER
     python tests/golden/make_device.py client FOLDER
     python tests/golden/make_device.py client-later FOLDER
 
@@ -18,14 +17,13 @@ from typing import Any
 
 from hubbub.authoring import load_collection
 from hubbub.client import Client, Response, Transport
-from hubbub.collection import Keys, ManualClock
-from hubbub.core.event import Event
+from hubbub.collection import ManualClock
 from hubbub.core.random import Random
-from hubbub.privacy.ledger import Budget, DeviceClock, Ledger
-from hubbub.service.collector import Collector
-from hubbub.service.store import open_store
 
-KEYS = Keys(b"k" * 32)
+sys.path.insert(0, str(Path(__file__).parents[1] / "shared"))
+
+from in_process import KEYS, InProcess
+
 HOUR = 3600
 HORIZON = 8
 FIRST = 3 * HORIZON
@@ -76,11 +74,10 @@ epsilon = 2.0
 steps = 8
 changes = 3
 """
-BUDGET = Budget.of(event=1.0, window=(3.0, 4), user=20.0)
 
 
-class InProcess:
-    """A collector's routes, without the network."""
+class SurveyServer(InProcess):
+    """A collector of the survey, whose answers to uploads may get lost."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock, self.lost = clock, False
@@ -89,20 +86,13 @@ class InProcess:
     def serve(self, version: int) -> None:
         """Begin with a version of the collection."""
         collection = load_collection(SURVEY.replace("version = 1", f"version = {version}"))
-        self.collector = Collector(
-            [collection], open_store("sqlite:///:memory:"), clock=self.clock, keys=KEYS, rng=Random(seed=1)
-        )
+        super().__init__(collection, self.clock, ":memory:", rng=Random(seed=1))
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
         """Answer; with `lost`, what is uploaded gets no answer."""
-        if body is not None:
-            if self.lost:
-                return Response(503, {}, b"")
-            (receipt,) = self.collector.ingest([self.collector.admit(headers["Content-Type"], body)])
-            counted = {"accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": []}
-            return Response(200, {}, json.dumps(counted).encode())
-        bulletin = (self.collector.asks if path.endswith("/asks") else self.collector.specs)["survey"]
-        return Response(200, {"etag": bulletin.etag}, bulletin.body)
+        if body is not None and self.lost:
+            return Response(503, {}, b"")
+        return super().request(method, path, headers, body)
 
 
 def device(folder: Path, clock: ManualClock, server: Transport) -> Client:
@@ -114,7 +104,7 @@ def device(folder: Path, clock: ManualClock, server: Transport) -> Client:
 def make_client(folder: Path) -> None:
     """Four steps of a device: a histogram, two memos, a stream of changes; the last step's reports still wait."""
     clock = ManualClock(FIRST * HOUR + 60.0)
-    server = InProcess(clock)
+    server = SurveyServer(clock)
     with device(folder, clock, server) as client:
         live(client, server, FIRST)
         expect(folder, client, clock)
@@ -123,7 +113,7 @@ def make_client(folder: Path) -> None:
 def make_client_later(folder: Path) -> None:
     """A device that has gone on to the second version of its collection, once the first had left its window."""
     clock = ManualClock(FIRST * HOUR + 60.0)
-    server = InProcess(clock)
+    server = SurveyServer(clock)
     with device(folder, clock, server) as client:
         live(client, server, FIRST)
         server.serve(2)
@@ -131,7 +121,7 @@ def make_client_later(folder: Path) -> None:
         expect(folder, client, clock)
 
 
-def live(client: Client, server: InProcess, first: int) -> None:
+def live(client: Client, server: SurveyServer, first: int) -> None:
     """Four steps."""
     for number, (home, place) in enumerate([(3, "home"), (3, "home"), (1, "work"), (1, "work")]):
         server.clock.set((first + number) * HOUR + 60.0)
@@ -160,34 +150,6 @@ def expect(folder: Path, client: Client, clock: ManualClock) -> None:
     write(folder, expected)
 
 
-def make_ledger(folder: Path) -> None:
-    """Four steps of a ledger under three limits: one answer acknowledged, two pending, a value frozen."""
-    folder.mkdir(parents=True, exist_ok=True)
-    clock = ManualClock(FIRST * HOUR + 60.0)
-    with open_ledger(folder / "ledger.sqlite", clock) as ledger:
-        for number in range(3):
-            clock.set((FIRST + number) * HOUR + 60.0)
-            event = Event.of("GRR", "0" * 32, 0.5 + number / 4)
-            entry = ledger.answer(f"ask {number}", FIRST + number, event, f"randomised {number}".encode)
-            if number == 0:
-                ledger.sent(entry.id)
-        ledger.freeze("theme", FIRST + 2, b"1")
-        status = ledger.status()
-        expected = {
-            "now": clock.now(),
-            "lifetime": status.lifetime,
-            "pending": [[entry.ask_id, entry.id.hex(), (entry.report or b"").hex()] for entry in ledger.pending()],
-            "remaining": {unit: getattr(status, unit).remaining for unit in ("event", "window", "user")},
-        }
-    write(folder, expected)
-
-
-def open_ledger(path: Path, clock: ManualClock) -> Ledger:
-    """The ledger of the golden file."""
-    time = DeviceClock(HOUR, wall=clock.now, monotonic=clock.now)
-    return Ledger(path, BUDGET, clock=time, collection="golden", rng=Random(seed=3))
-
-
 def write(folder: Path, expected: Mapping[str, object]) -> None:
     """Keep what is expected beside the files."""
     (folder / "expected.json").write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
@@ -195,4 +157,4 @@ def write(folder: Path, expected: Mapping[str, object]) -> None:
 
 if __name__ == "__main__":
     kind, place = sys.argv[1:]
-    {"client": make_client, "client-later": make_client_later, "ledger": make_ledger}[kind](Path(place))
+    {"client": make_client, "client-later": make_client_later}[kind](Path(place))

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from make_device import FIRST, HOUR, InProcess, device, open_ledger
+from make_device import HOUR, SurveyServer, device
 
 from hubbub.client.store import FORMAT as CLIENT
 from hubbub.collection import ManualClock
-from hubbub.core.event import Event
-from hubbub.privacy.ledger import FORMAT as LEDGER
-from hubbub.privacy.ledger import LedgerUnavailable
+from hubbub.privacy.ledger_file import LedgerUnavailable
 
 HERE = Path(__file__).parent
 CLIENTS = [
@@ -38,29 +36,11 @@ def terms(path: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", [f"ledger-{version}" for version in range(LEDGER.oldest, LEDGER.version + 1)])
-def test_a_ledger_goes_on(tmp_path: Path, name: str) -> None:
-    folder, expected = golden(name, tmp_path)
-    clock = ManualClock(expected["now"])
-    with open_ledger(folder / "ledger.sqlite", clock) as ledger:
-        status = ledger.status()
-        assert {unit: getattr(status, unit).remaining for unit in ("event", "window", "user")} == expected["remaining"]
-        assert status.lifetime == expected["lifetime"]
-        pending = [[entry.ask_id, entry.id.hex(), (entry.report or b"").hex()] for entry in ledger.pending()]
-        assert pending == expected["pending"]
-        assert ledger.freeze("theme", FIRST + 2, b"0") == b"1"
-        clock.set(expected["now"] + HOUR)
-        ledger.answer("ask 3", FIRST + 3, Event.of("GRR", "0" * 32, 0.75), lambda: b"randomised 3")
-        window = ledger.status().window
-        assert window is not None
-        assert window.remaining == 0
-
-
 @pytest.mark.parametrize("name", CLIENTS)
 def test_a_client_goes_on(tmp_path: Path, name: str) -> None:
     folder, expected = golden(name, tmp_path)
     clock = ManualClock(expected["now"])
-    server = InProcess(clock)
+    server = SurveyServer(clock)
     server.serve(expected["version"])
     if not (folder / "client.json").exists():  # ledgers in files of their own, and reports with names no longer taken
         expected["counts"]["outdated"] = expected["counts"].get("outdated", 0) + expected["queued"]
@@ -94,7 +74,7 @@ def test_a_folder_older_than_streams_of_changes_gets_their_table(tmp_path: Path,
         database.execute("DROP TABLE following")
     database.close()
     clock = ManualClock(expected["now"])
-    with device(folder, clock, InProcess(clock)) as client:
+    with device(folder, clock, SurveyServer(clock)) as client:
         assert client.status().spent == expected["spent"]
 
 
@@ -115,7 +95,7 @@ def test_a_newer_format_is_refused_and_left_as_it_is(tmp_path: Path, name: str, 
     before = (folder / file).read_bytes()
     clock = ManualClock(expected["now"])
     with pytest.raises(LedgerUnavailable, match=r"format 99.*a newer one wrote it"):
-        device(folder, clock, InProcess(clock))
+        device(folder, clock, SurveyServer(clock))
     assert (folder / file).read_bytes() == before
 
 
@@ -124,7 +104,7 @@ def test_what_was_promised_and_spent_in_older_files_is_carried(tmp_path: Path, n
     """The window of 24 steps and 20 epsilon, and the life of 40, hold over what the older files say was spent."""
     folder, expected = golden(name, tmp_path)
     clock = ManualClock(expected["now"])
-    server = InProcess(clock)
+    server = SurveyServer(clock)
     server.serve(expected["version"])
     with device(folder, clock, server) as client:
         limits = {(promise.seconds, promise.limit) for promise in client.status().promises}
@@ -147,4 +127,4 @@ def test_a_folder_that_lost_a_ledger_is_refused(tmp_path: Path, lost: str) -> No
     clock = ManualClock(expected["now"])
     for _ in range(2):
         with pytest.raises(LedgerUnavailable, match="missing, and was there before"):
-            device(folder, clock, InProcess(clock))
+            device(folder, clock, SurveyServer(clock))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "shared"))  # what tests of several packages share
 CLIENT = ROOT / "clients" / "js"
 _browser = run_path(str(Path(__file__).with_name("chromium.py")))
 NODE: str = _browser["NODE"]

@@ -52,6 +52,8 @@ class Site:
         """The tag of every document, by which a server could know a browser again."""
         self.tags_back: list[str] = []
         """The paths that were asked for with the tag of before."""
+        self.collector: Any = None
+        """A transport to a real collector, where that is to answer in the site's place."""
         self._lock = Lock()
         handler = type("Handler", (_Handler,), {"site": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -148,6 +150,8 @@ class _Handler(BaseHTTPRequestHandler):
         site, path = self.site, self.path.partition("?")[0]
         if "if-none-match" in self.headers:
             site.tags_back.append(path)
+        if site.collector is not None and path.startswith("/v1/"):
+            return self._relay(None)
         home = f"/v1/collections/{site.collection.name}"
         if path == home:
             return self._json(site.sealed(site.document()))
@@ -166,6 +170,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         self.site.headers.append({name.lower(): value for name, value in self.headers.items()})
+        if self.site.collector is not None:
+            return self._relay(body)
         if self.site.status in (0, 200):
             said = self.site.take(body)
         if self.site.status == 200:
@@ -174,6 +180,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return None
         return self._answer(self.site.status, "application/problem+json", b"{}")
+
+    def _relay(self, body: bytes | None) -> None:
+        headers = {"Content-Type": self.headers.get("content-type", "")}
+        with self.site._lock:
+            answer = self.site.collector.request(self.command, self.path, headers, body)
+        self._answer(answer.status, "application/json", answer.body)
 
     def _json(self, value: Any) -> None:
         self._answer(200, "application/json", json.dumps(value).encode())

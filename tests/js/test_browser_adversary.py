@@ -8,10 +8,11 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from recount import judge
+from signed_history import Adversary
 
 from hubbub.authoring.toml import EXAMPLE, load_collection
 from hubbub.collection import Keys
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
 
 HERE = Path(__file__).parent
-_adversary = run_path(str(HERE / "browser_adversary.py"))
 PLANTED = {
     "a version forgets what was promised": (
         2,
@@ -38,9 +38,10 @@ PLANTED = {
     ),
     "the wall clock is believed": (7, "promises.ts", " || at.trusted > now.trusted - (steps - 1) * interval", ""),
     "streams of changes are free": (5, "changes.ts", "state.paid ? 0n : spent", "0n"),
-    "studies are free": (0, "answer.ts", "pay(making, terms.limit, roundTimes", "pay(making, 0n, roundTimes"),
+    "studies are free": (0, "answer.ts", "pay(making, terms.limit, until)", "pay(making, 0n, until)"),
     "a study counts as of its first answer": (91, "answer.ts", "terms.rounds)[1] - 1", "terms.rounds)[1] * 0"),
     "the rounds of a study are not added up": (65, "answer.ts", "check(left >= 0n", "check(true"),
+    "a version may postpone the end of a run": (48, "answer.ts", "check(until <= study.until", "check(true"),
     "any round will do": (27, "answer.ts", "check(ask.opens <= wall && wall < ask.closes", "check(true"),
     "parts may overlap": (19, "client.ts", "if (why) throw", "if (!why) null; else if (!parts) throw"),
 }
@@ -50,7 +51,7 @@ PLANTED = {
 def play(node: list[str], bundle: Path, seeds: Iterable[int]) -> tuple[dict[int, list[str]], Counter[str], int]:
     """What is wrong in the histories of these seeds, what was refused in them, and how much was answered."""
     keys = Keys.new()
-    adversaries = {seed: _adversary["Adversary"](seed, keys) for seed in seeds}
+    adversaries = {seed: Adversary(seed, keys) for seed in seeds}
     done = subprocess.run(
         [*node, str(HERE / "browser_adversary.mjs")],
         env={"HUBBUB_JS": str(bundle)},
@@ -65,7 +66,7 @@ def play(node: list[str], bundle: Path, seeds: Iterable[int]) -> tuple[dict[int,
         told: dict[str, Any] = json.loads(line)
         refused.update(why.partition(":")[0] for why in told["errors"])
         answered += len(told["answers"])
-        found = _adversary["judge"](adversary, told)
+        found = judge(adversary, told)
         if found:
             wrong[seed] = found
     return wrong, refused, answered
@@ -135,7 +136,7 @@ def test_no_promise_is_broken_in_a_browser(context: BrowserContext, site: Callab
     page.wait_for_function("() => !!window.hubbub")
     keys, answered = Keys.new(), 0
     for seed in range(histories):
-        adversary = _adversary["Adversary"](seed, keys)
+        adversary = Adversary(seed, keys)
         history = adversary.history()
         # Every answer is sent at once, so that what was heard is all there is.
         history["events"] = [["losing", False] if event[0] == "losing" else event for event in history["events"]]
@@ -146,6 +147,6 @@ def test_no_promise_is_broken_in_a_browser(context: BrowserContext, site: Callab
             }""",
             [history, f"device {seed}"],
         )
-        assert not _adversary["judge"](adversary, told)
+        assert not judge(adversary, told)
         answered += len(told["answers"])
     assert answered > 2 * histories

@@ -262,6 +262,24 @@ def test_all_fields_of_a_question_are_frozen_together(context: BrowserContext, s
     assert [each[3] for each in study.heard()] == [7, 44, 7]
 
 
+def test_a_version_that_postpones_the_end_of_a_run_is_not_answered_in_it(
+    context: BrowserContext, site: Callable[..., Any]
+) -> None:
+    """What was paid stops counting when the run should have ended: an answer after that would be free."""
+    study = Study(site(PLAIN))
+    page = visit(context, study.site)
+    record(page, "age", 41)
+    study.tick(page, study.ask(1), at=0)
+    study.site.collection = replace(PLAIN, version=2)
+    later = {**study.terms, "study": {**study.terms["study"], "start": study.start + ROUND}}
+    study.site.changed = {**study.site.changed, "terms": {**study.site.changed["terms"], "ages": later}}
+    study.tick(page, study.ask(2) | {"closes": 10**12}, at=2 * ROUND)
+    assert page.evaluate("client.collection.version") == 2
+    assert status(page)["refused"]["ages"].startswith("run")
+    assert [each[1] for each in study.heard()] == [1]
+    assert status(page)["lifetime"] == 3 * UNITS
+
+
 def test_a_run_does_not_go_on_with_another_field(context: BrowserContext, site: Callable[..., Any]) -> None:
     collector = site(PLAIN)
     study = Study(collector)

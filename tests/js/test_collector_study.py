@@ -1,4 +1,4 @@
-"""A study of three rounds with parts: browsers and a real collector, both of which are killed on the way."""
+"""A study of three rounds with parts: browsers, Python's clients and a real collector, which is killed on the way."""
 
 from __future__ import annotations
 
@@ -18,9 +18,14 @@ from typing import Any
 
 import pytest
 
+from hubbub.authoring import load_collection
+from hubbub.client import Client
+from hubbub.service.store import open_store
+
 HERE = Path(__file__).parent
 WORLD = HERE.parent / "service"
-ROUND, LATENESS, DEVICES = 24, 3, 90
+sys.path.append(str(WORLD))  # for a kind that is a study
+ROUND, LATENESS, BROWSERS, PYTHONS = 24, 3, 60, 30
 TOML = """
 name = "study"
 version = 1
@@ -105,7 +110,13 @@ def test_a_study_goes_on_whoever_is_killed(site: Callable[..., Any], tmp_path: P
     served = Served(tmp_path, file)
     page_of = site(killed["PLAIN"])
     options = {"server": f"http://127.0.0.1:{served.port}", "collection": "study", "keys": [served.key]}
-    given = {**options, "devices": DEVICES}
+    given = {**options, "devices": BROWSERS}
+    pythons = [
+        Client(tmp_path / str(number), options["server"], served.key, collection="study", jitter=0.0)
+        for number in range(PYTHONS)
+    ]
+    for number, client in enumerate(pythons):
+        client.record("word", number % 8 if number % 3 == 2 else 5)
     try:
         profile = tmp_path / "profile"
         for turn, number in enumerate((0, 0, 1, 2)):  # in the first round the browser is killed, and starts again
@@ -123,8 +134,11 @@ def test_a_study_goes_on_whoever_is_killed(site: Callable[..., Any], tmp_path: P
                     page.evaluate(f"() => {{ ({TICK})(); return new Promise(done => setTimeout(done, 150)); }}")
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
-            assert time.time() < opens + ROUND, "the machine is too slow for this test"
             if turn:
+                for client in pythons:
+                    client.tick()
+                    client.upload()
+                assert time.time() < opens + ROUND, "the machine is too slow for this test"
                 served.kill()
                 served.start()
         time.sleep(max(0.0, start + 3 * ROUND + LATENESS + 2 - time.time()))
@@ -132,8 +146,17 @@ def test_a_study_goes_on_whoever_is_killed(site: Callable[..., Any], tmp_path: P
         releases = served.get("questions/common/releases")["releases"]
         assert not releases[-1].get("stopped"), releases
         # Every device is on the arc of one round, and its answer was counted once.
-        assert counted["accepted"] == DEVICES
+        assert counted["accepted"] == BROWSERS + PYTHONS
         assert set(counted) <= {"accepted", "duplicate"}
         assert "5" in releases[-1]["labels"]
+        assert all(client.status().counts == {"sent": 1} for client in pythons)
     finally:
+        for client in pythons:
+            client.close()
         served.kill()
+    from study_world import retold
+
+    store = open_store(f"sqlite:///{tmp_path}/store.db")
+    said = retold(load_collection(text), store)
+    store.close()
+    assert said.estimate.value.tolist() == releases[-1]["value"]

@@ -1,7 +1,7 @@
 """The contract, on every registered mechanism: add a class to the registry and this file finds it.
 
-Each statistical check states its chance of a false alarm (1e-6; coverage 1e-4); the seed is fixed. Those checks see the
-first example of each class here, the others in `make test-slow`.
+Each statistical check states its chance of a false alarm (1e-6; coverage 1e-4); the seed is fixed. The long checks see
+the first example of each class here, the others in `make test-slow`.
 """
 
 from __future__ import annotations

@@ -22,15 +22,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from budget_ledger import Ledger, StepClock
+
 from hubbub.core.event import Event
-from hubbub.privacy.ledger import Budget, BudgetExceeded, Ledger, StepClock
+from hubbub.privacy.budget import Budget, BudgetExceeded
 from hubbub.privacy.ledger_store import LedgerStore
 
 ASKS = 4
 COST = 7
 EVENT = Event("GRR", "0" * 32, COST)
 BUDGET = Budget(user=ASKS * COST)
-CODE = str(Path(sys.modules[Ledger.__module__].__file__ or "").parent)
+CODE = tuple(str(Path(sys.modules[part.__module__].__file__ or "").parent) for part in (Ledger, LedgerStore))
 CONNECT = sqlite3.connect
 
 

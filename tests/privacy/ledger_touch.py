@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from ledger_crash import COST, EVENT, child, life, opened, wrong_after
 
-from hubbub.privacy.ledger import Budget, BudgetExceeded
+from hubbub.privacy.budget import Budget, BudgetExceeded
 from third_parties import TOUCHES
 
 THREAD = "thread"

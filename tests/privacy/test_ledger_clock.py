@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.core.errors import InvalidValue
-from hubbub.privacy.clock import Observation, StepClock
 from hubbub.privacy.device_clock import DeviceClock, since_boot
 
 TEN_YEARS = 10 * 365 * 86400
@@ -133,19 +132,3 @@ def test_bad_readings_are_refused(reading: Any) -> None:
         DeviceClock(60, wall=lambda: reading).observe(None)
     with pytest.raises(InvalidValue):
         DeviceClock(60, monotonic=lambda: reading).observe(None)
-
-
-def test_a_step_clock_follows_its_steps() -> None:
-    clock = StepClock(3)
-    seen = clock.observe(None)
-    assert seen == Observation(3, 3, 3, 0)
-    for step, trusted in ((5, 2), (4, 2), (9, 7)):
-        clock.step = step
-        seen = clock.observe(seen)
-        assert (seen.step, seen.trusted) == (step, trusted)
-
-
-@pytest.mark.parametrize("step", [-1, 1.0, True, 1 << 62])
-def test_bad_steps_are_refused(step: Any) -> None:
-    with pytest.raises(InvalidValue):
-        StepClock(step).observe(None)

@@ -7,15 +7,15 @@ import tempfile
 from collections import defaultdict
 
 import pytest
+from budget_ledger import Ledger, LedgerEntry, StepClock
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import Event
 from hubbub.privacy.budget import Budget, BudgetExceeded, Window
-from hubbub.privacy.clock import LedgerClock, Observation, StepClock, StepRefused
+from hubbub.privacy.clock import LedgerClock, Observation, StepRefused
 from hubbub.privacy.device_clock import DeviceClock
-from hubbub.privacy.ledger import Ledger, LedgerEntry
 
 # Nothing here is about the disk: where there is one in memory, syncing costs nothing.
 SHELF = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

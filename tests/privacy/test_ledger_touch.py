@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from budget_ledger import Ledger, StepClock
 
 from hubbub.core.event import Event
 from hubbub.core.migrations import Format
-from hubbub.privacy.ledger import Budget, Ledger, StepClock
+from hubbub.privacy.budget import Budget
 from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="lives are forked, and killed")

@@ -9,8 +9,7 @@ import hubbub as hb
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.sao2 import Answers, Sao2
-from hubbub.reproduce.sao2_exsub.rivals import RIVALS, rival
-from hubbub.reproduce.sao2_exsub.split import Split
+from hubbub.reproduce.sao2_exsub.online import MECHANISMS, as_printed
 
 MANY = 10**12
 PLANS = [
@@ -113,15 +112,12 @@ def test_who_says_nothing_is_estimated_without_knowing_who_it_is() -> None:
 # -- the rivals, and bad input --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_rivals_are_under_the_same_promise(name: str) -> None:
-    plan = rival(name, epsilon=1.0, dimension=2, steps=8, changes=3)
-    if isinstance(plan, Split):
-        assert sum(mechanism.effective_epsilon for mechanism in plan.mechanisms) <= 1.0
-    else:
-        assert all(m.effective_epsilon <= 1.0 for m in plan.mechanisms)
-        assert plan.online == (name != "Collision")
-        assert np.allclose(plan.portions, 1 / 4)
+    plan = as_printed(name, epsilon=1.0, dimension=2, steps=8, changes=3)
+    assert all(m.effective_epsilon <= 1.0 for m in plan.mechanisms)
+    assert plan.online == (name != "Collision")
+    assert np.allclose(plan.portions, 1 / 4)
 
 
 def test_foreign_sketches_are_refused_and_change_nothing() -> None:
@@ -140,8 +136,3 @@ def test_steps_that_are_not_known_are_refused(first: object, last: object) -> No
     answers.step = 3
     with pytest.raises(InvalidValue):
         answers.range(first, last)  # type: ignore[arg-type]
-
-
-def test_other_rivals_are_refused() -> None:
-    with pytest.raises(InvalidValue):
-        rival("other", epsilon=1.0, dimension=2, steps=8, changes=3)

@@ -15,7 +15,6 @@ from hubbub.mechanisms.ternary.online import OnlineExSub
 from hubbub.mechanisms.ternary.selection import advance, odds
 from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.sao2 import Changes, Sao2, members
-from hubbub.reproduce.sao2_exsub.split import Split
 
 
 def told(view: Changes, histories: np.ndarray) -> np.ndarray:
@@ -250,5 +249,3 @@ def test_as_many_entries_as_a_sketch_can_hold_is_too_many_by_one() -> None:
     Changes(1, 1 << 12, 1 << 12, 1)
     with pytest.raises(InvalidValue, match="steps"):
         Changes(1, (1 << 12) + 1, 1 << 12, 1)
-    with pytest.raises(InvalidValue, match="steps"):
-        Split(epsilon=1.0, dimension=1 << 13, steps=1 << 13, changes=1)

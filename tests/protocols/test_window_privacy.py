@@ -12,7 +12,7 @@ import pytest
 import hubbub as hb
 from hubbub.core.event import units_of
 from hubbub.core.sketch import Sketch
-from hubbub.privacy.ledger import BudgetExceeded
+from hubbub.privacy.budget import BudgetExceeded
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import Protocol, converse

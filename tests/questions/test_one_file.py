@@ -13,20 +13,18 @@ from typing import Any
 import httpx
 import pytest
 from tests.questions.distinct import DistinctQuestion
+from tests.shared.in_process import KEYS, InProcess
 from typer.testing import CliRunner
 
 from hubbub.authoring import check, forecast, load_collection, open_collection, promise
 from hubbub.cli.app import app as command
 from hubbub.client import Client, Response
-from hubbub.collection import Collection, Keys, ManualClock, seal
+from hubbub.collection import Collection, ManualClock, seal
 from hubbub.collection.safety import open_collection as open_on_device
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.questions import QUESTIONS, read_collection
 
-pytest.importorskip("hubbub.service.collector")
-
-KEYS = Keys(b"k" * 32)
 TEXT = """
 name = "survey"
 version = 1
@@ -107,30 +105,19 @@ class Twins:
         self.steady = self._open("steady")
         self.restarted = self._open("restarted")
 
-    def _open(self, name: str) -> Any:
-        from hubbub.service.collector import Collector
-        from hubbub.service.store import open_store
-
-        store = open_store(f"sqlite:///{self.folder / name}.db")
+    def _open(self, name: str) -> InProcess:
         collection = read_collection(json.loads(json.dumps(self.collection.spec())))
-        return Collector([collection], store, clock=self.clock, keys=KEYS)
-
-    def restart(self) -> None:
-        self.restarted.store.close()
-        self.restarted = self._open("restarted")
+        return InProcess(collection, self.clock, self.folder / f"{name}.db")
 
     def tick(self) -> None:
-        self.steady.tick()
-        self.restarted.tick()
+        self.steady.collector.tick()
+        self.restarted.collector.tick()
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
-        if body is None:
-            bulletin = (self.steady.asks if path.endswith("/asks") else self.steady.specs)["survey"]
-            return Response(200, {"etag": bulletin.etag}, bulletin.body)
-        for collector in (self.restarted, self.steady):
-            (receipt,) = collector.ingest([collector.admit(headers["Content-Type"], body)])
-            assert not receipt.rejected
-        return Response(200, {}, json.dumps({"accepted": receipt.accepted, "duplicates": 0, "rejected": []}).encode())
+        twin = self.restarted.request(method, path, headers, body) if body is not None else None
+        response = self.steady.request(method, path, headers, body)
+        assert twin is None or json.loads(twin.body) == json.loads(response.body)
+        return response
 
 
 @pytest.fixture
@@ -160,12 +147,12 @@ def test_it_is_answered_released_and_shown(folder: Path) -> None:
             assert client.tick() == 1
             assert client.upload() == 1
         clock.set(collection.opens(step) + 0.9 * collection.step_seconds)
-        twins.restart()
+        twins.restarted.restart()
     clock.set(collection.opens(STEPS[-1] + 1) + collection.lateness_seconds + 1)
     twins.tick()
     steady, restarted = (
         collector.releases("survey", "in-use", first=0, last=99, most=99)
-        for collector in (twins.steady, twins.restarted)
+        for collector in (twins.steady.collector, twins.restarted.collector)
     )
     assert [(row.step, row.payload) for row in steady] == [(row.step, row.payload) for row in restarted]
     assert [json.loads(row.payload)["n"] for row in restarted] == [24, 48, 72, 72]
@@ -174,8 +161,8 @@ def test_it_is_answered_released_and_shown(folder: Path) -> None:
         assert client._current.collection is not None
         assert not client._current.collection.knows_kinds
         client.close()
-    _shown(twins.restarted)
-    for collector in (twins.steady, twins.restarted):
+    _shown(twins.restarted.collector)
+    for collector in (twins.steady.collector, twins.restarted.collector):
         collector.store.close()
 
 

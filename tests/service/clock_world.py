@@ -12,7 +12,8 @@ from hubbub import Random
 from hubbub.collection import Collection, Keys, open_sealed
 from hubbub.service.collector import Collector
 from hubbub.service.releases import shown
-from hubbub.service.store.base import Store, StoreChanges
+from hubbub.service.store.base import StoreChanges
+from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.service.time_belief import ClockReading
 from hubbub.service.trusted_clock import TrustedClock, hold_for

@@ -15,9 +15,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(1, str(Path(__file__).parent.parent))
+sys.path.insert(2, str(Path(__file__).parent.parent / "shared"))
 
-from hubbub.service.store.base import Store
 from hubbub.service.store.postgres import PostgresStore
+from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 
 

@@ -14,7 +14,7 @@ from hubbub import Categorical, Estimate, Random, Reports, Sketch
 from hubbub.collection import Collection
 from hubbub.collection.wire import AnswerName, Batch, Entry
 from hubbub.mechanisms.base import ColumnSpec, Mechanism
-from hubbub.privacy.ledger import Budget
+from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import MAIN, Ask, Release
 from hubbub.protocols.cohort import EVERYONE, Arc
 from hubbub.protocols.driver import Protocol

@@ -29,7 +29,7 @@ from hubbub.service.archive import Archive
 from hubbub.service.collector import Collector
 from hubbub.service.raw_reports import kept_reports
 from hubbub.service.store import open_store
-from hubbub.service.store.sql import SqlStore
+from hubbub.service.store.sql import Store
 
 DAY = 86400
 STEPS = 3
@@ -54,7 +54,7 @@ class Fuse:
     def arm(self) -> None:
         for owner, name in ((os, "replace"), (os, "fsync"), (pq, "write_table"), (Path, "unlink")):
             setattr(owner, name, self._wrapped(getattr(owner, name)))
-        for kind in (SqlStore, *SqlStore.__subclasses__()):
+        for kind in (Store, *Store.__subclasses__()):
             for name in ("_write", "_changed"):
                 if name in vars(kind) and not getattr(vars(kind)[name], "__isabstractmethod__", False):
                     setattr(kind, name, self._wrapped(getattr(kind, name)))

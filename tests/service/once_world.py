@@ -25,7 +25,8 @@ from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
 from hubbub.service.raw_reports import unpack
 from hubbub.service.receipt import Receipt
-from hubbub.service.store.base import AskKey, Store, StoreChanges
+from hubbub.service.store.base import AskKey, StoreChanges
+from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 
 KEYS = Keys(b"k" * 32)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
+from narrowing import PARTS, ROUNDS, narrowing
 
 from hubbub import Estimate, Ordinal, Random, Reports, Sketch
 from hubbub.backends import LOCAL
@@ -17,18 +19,18 @@ from hubbub.privacy.budget import Budget
 from hubbub.privacy.promise import Promise, of_question
 from hubbub.protocols.ask import MAIN, Ask, Count, Counted, Release
 from hubbub.protocols.cohort import Arc
-from hubbub.protocols.driver import Protocol, ask_all, ask_once, converse, count
+from hubbub.protocols.driver import Conversation, Protocol, ask_all, ask_once, converse, count
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.narrowing import PARTS, ROUNDS, narrowing
 from hubbub.protocols.statistic import Frequencies
 from hubbub.protocols.view import Among
 from hubbub.questions import QUESTIONS, Setting, StatisticQuestion
 from hubbub.questions.shares import Shares, shares_read
 from hubbub.service.collector import Collector
+from hubbub.service.counts import read_count
 from hubbub.service.frames import Frame
 from hubbub.service.open_asks import OpenAsk
 from hubbub.service.releases import row_of
-from hubbub.service.store.base import ReleaseRow
+from hubbub.service.store.base import EraRow, ReleaseRow, Store
 
 KEYS = Keys.new()
 START, ROUND, LATENESS = 1000, 100, 10
@@ -197,3 +199,18 @@ def simulated(collection: Collection, crowd: Crowd, question: str = "common") ->
 def stored_as(collection: Collection, release: Release, *, run: int = 0, number: int = 0) -> ReleaseRow:
     given = {"collection": collection.collection_id, "question": "common", "time": 0.0, "minimum_batch": 20}
     return row_of(replace(release, step=run), **given, number=number)
+
+
+def retold(collection: Collection, store: Store, question: str = "common") -> Release:
+    """What a simulation says that hears, of every round and count, what a store has of it."""
+    era, terms = EraRow(collection.collection_id, question, 0), collection.terms[question]
+    rounds = [list(asks) for _, asks in groupby(store.asks(era), lambda ask: ask.round)]
+    assert [len(parts) for parts in rounds] == [2, 1, 1]
+    talk = Conversation(collection.protocol(question), rounds=terms.rounds, parts=terms.parts)
+    while not isinstance(said := talk.said, Release):
+        if isinstance(said, Count):
+            (counted,) = store.counted(era, 0)
+            talk.tell(read_count(counted))
+        else:
+            talk.reply_all([Sketch.from_bytes(ask.sketch) for ask in rounds.pop(0)])
+    return said

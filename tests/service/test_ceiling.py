@@ -26,7 +26,8 @@ from hubbub.service.limits import Ceilings
 from hubbub.service.metrics import metrics_text
 from hubbub.service.open_asks import OpenAsk
 from hubbub.service.service import Service
-from hubbub.service.store.base import Store, StoreChanges
+from hubbub.service.store.base import StoreChanges
+from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 
 COLLECTION = exact_collection()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from test_rounds import at, collector, open_now, released, send
 
 from hubbub.collection import ManualClock
-from hubbub.service.store.base import Store
+from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 
 STEP = 100.0

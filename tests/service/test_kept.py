@@ -29,7 +29,7 @@ from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
 from hubbub.service.raw_reports import kept_reports, pack, unpack
 from hubbub.service.service import Service
-from hubbub.service.store.base import Store
+from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 
 KEEPING = """

@@ -24,7 +24,8 @@ from hubbub.service.ids import Ids
 from hubbub.service.ingest import draft
 from hubbub.service.open_asks import OpenAsk
 from hubbub.service.report_ids import DUPLICATE, FRESH, ReportIds
-from hubbub.service.store.base import Store, StoreFailed
+from hubbub.service.store.base import StoreFailed
+from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 
 QUICK = 150

@@ -32,8 +32,8 @@ from hubbub.service.collector import Collector
 from hubbub.service.metrics import metrics_text
 from hubbub.service.service import Service
 from hubbub.service.store import open_store
-from hubbub.service.store.base import Store
 from hubbub.service.store.postgres import PostgresStore
+from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.service.trusted_clock import TrustedClock
 
@@ -151,10 +151,10 @@ def test_a_clock_in_doubt_is_told_and_reports_are_taken():
         told = ready(web)
         assert (told["ready"], told["clock"]["state"]) == (True, "in doubt")
         assert (told["clock"]["wall"][:4], told["clock"]["going_by"][:4]) == ("2027", "2024")
-        assert "hubbub_clock_in_doubt 1\n" in metrics_text(web.service)
+        assert "hubbub_clock_in_doubt 1.0\n" in metrics_text(web.service)
         machine.off = 0.0
         assert ready(web)["clock"] == {"state": "sure"}
-        assert "hubbub_clock_in_doubt 0\n" in metrics_text(web.service)
+        assert "hubbub_clock_in_doubt 0.0\n" in metrics_text(web.service)
 
 
 def test_after_a_reboot_a_clock_in_doubt_is_not_ready():

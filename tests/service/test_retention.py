@@ -19,7 +19,7 @@ from hubbub.service.question_run import ReplayMismatch
 from hubbub.service.releases import shown
 from hubbub.service.rounds import MARGIN, SWEEP
 from hubbub.service.service import Service
-from hubbub.service.store.base import Store
+from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 
 KEYS = Keys(b"k" * 32)

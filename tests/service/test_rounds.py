@@ -26,7 +26,8 @@ from hubbub.service.receipt import Receipt
 from hubbub.service.releases import shown
 from hubbub.service.rounds import LONGEST_GAP, MARGIN
 from hubbub.service.store import open_store
-from hubbub.service.store.base import EraRow, Store, StoreChanges
+from hubbub.service.store.base import EraRow, StoreChanges
+from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 
 KEYS = Keys(b"k" * 32)

@@ -190,12 +190,12 @@ def test_metrics_count_by_collection_and_reason(web: Web):
     web.post(UPLOAD_TYPE, web.frame(web.entry(1)))
     web.post(UPLOAD_TYPE, b"hostile")
     text = metrics_text(web.service)
-    assert "hubbub_clock_in_doubt 0\n" in text
-    assert 'hubbub_reports_total{collection="themes",outcome="accepted"} 1\n' in text
-    assert 'hubbub_reports_total{collection="",outcome="malformed"} 1\n' in text
-    assert "hubbub_open_asks 2\n" in text
-    assert "hubbub_held_ids 1\n" in text
-    assert "hubbub_ready 1\n" in text
+    assert "hubbub_clock_in_doubt 0.0\n" in text
+    assert 'hubbub_reports_total{collection="themes",outcome="accepted"} 1.0\n' in text
+    assert 'hubbub_reports_total{collection="",outcome="malformed"} 1.0\n' in text
+    assert "hubbub_open_asks 2.0\n" in text
+    assert "hubbub_held_ids 1.0\n" in text
+    assert "hubbub_ready 1.0\n" in text
     for reason in REASONS:
         assert f'outcome="{reason}"' in text
     for line in text.splitlines():

@@ -23,54 +23,18 @@ from test_kill import ask_of, stored
 from web import THEMES
 
 from hubbub import Random
-from hubbub.collection import open_sealed
-from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, AnswerName, Entry, encode_batch, encode_upload
-from hubbub.protocols.ask import Ask
+from hubbub.collection.wire import UPLOAD_TYPE, AnswerName, Entry, encode_upload
+from served import ONLY_SERVER, ServedCollector
 
 HUBBUB = [sys.executable, "-c", "from hubbub.cli import main; main()"]
-ONLY_SERVER = [sys.executable, str(Path(__file__).parents[1] / "only_extra.py"), "server"]
 COLLECTION = exact_collection(step=86400, lateness=3600)
 
 
-class Served:
-    """`hubbub serve` as `pip install hubbub[server]` gives it, and what it said when it began."""
+class Served(ServedCollector):
+    """A collector whose steps last two seconds."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        (folder / "themes.toml").write_text(THEMES.replace('"100s"', '"2s"').replace('"10s"', '"1s"'))
-        command = [*ONLY_SERVER, "serve", "themes.toml", "--port", "0", "--metrics-port", "0", *options]
-        self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
-        self.folder = folder
-        self.said = ""
-        assert self.process.stderr is not None
-        while "token in" not in self.said:
-            line = self.process.stderr.readline()
-            assert line, self.said
-            self.said += line
-        self.log: list[str] = []
-        threading.Thread(target=self._read, daemon=True).start()
-        self.port, self.metrics = (int(port) for port in re.findall(r"http://127\.0\.0\.1:(\d+)", self.said))
-        self.token = (folder / "hubbub-keys" / "admin.token").read_text().strip()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        with contextlib.suppress(ValueError):
-            self.log.extend(self.process.stderr)
-
-    def get(self, path: str, *, port: int | None = None, token: bool = False) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=30)
-        try:
-            connection.request("GET", path, headers={"Authorization": f"Bearer {self.token}"} if token else {})
-            answer = connection.getresponse()
-            return answer.status, answer.read()
-        finally:
-            connection.close()
-
-    def stop(self) -> int:
-        self.process.terminate()
-        code = self.process.wait(60)
-        assert self.process.stderr is not None
-        self.process.stderr.close()
-        return code
+        super().__init__(folder, THEMES.replace('"100s"', '"2s"').replace('"10s"', '"1s"'), *options)
 
 
 @pytest.fixture
@@ -81,32 +45,13 @@ def served(tmp_path: Path) -> Iterator[Served]:
         made.stop()
 
 
-def answer_once(served: Served, key: bytes) -> Ask:
-    """Sixty answers to one ask; on a busy machine the first try may come too late."""
-    while True:
-        document = open_sealed(json.loads(served.get("/v1/collections/themes/asks")[1]), key)
-        asked = next(one for one in document["asks"] if one["question"] == "popular")
-        ask = Ask.from_spec(asked["ask"])
-        name = AnswerName("popular", asked["run"], ask.step, asked["round"], asked["part"])
-        reports = ask.mechanism.randomize([0] * 30 + [1] * 30, Random())
-        frame = encode_batch(document["collection"], document["version"], name, Random().bytes(16 * 60), reports)
-        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
-        connection.request("POST", "/v1/reports", frame, {"Content-Type": BATCH_TYPE})
-        told = json.loads(connection.getresponse().read())
-        connection.close()
-        if told["accepted"]:
-            assert told == {"accepted": 60, "duplicates": 0, "rejected": []}
-            return ask
-
-
 def test_a_day_in_two_seconds(served: Served):
     """Fetch, answer, upload, hear of the release, read it."""
-    key = bytes.fromhex(re.search(r"public key ([0-9a-f]{64})", served.said)[1])  # type: ignore[index]
     listening = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
     listening.request("GET", "/v1/collections/themes/events", headers={"Authorization": f"Bearer {served.token}"})
     events = listening.getresponse()
     assert events.headers["content-type"].startswith("text/event-stream")
-    ask = answer_once(served, key)
+    ask = served.answer("themes", "popular", [0] * 30 + [1] * 30)
     heard: dict[str, list[Any]] = {"counts": [], "ask": [], "release": []}
     while {"question": "popular", "step": ask.step} not in heard["release"]:
         line = events.readline().decode()
@@ -120,7 +65,7 @@ def test_a_day_in_two_seconds(served: Served):
     release = next(one for one in json.loads(body)["releases"] if one["step"] == ask.step)
     assert (status, release["n"], release["withheld"]) == (200, 60, None)
     status, body = served.get("/metrics", port=served.metrics)
-    assert b'hubbub_reports_total{collection="themes",outcome="accepted"} 60\n' in body
+    assert b'hubbub_reports_total{collection="themes",outcome="accepted"} 60.0\n' in body
     assert served.get("/metrics")[0] == 404
     assert served.get("/", token=True)[0] in (200, 307)  # the dashboard
     assert served.stop() == 0

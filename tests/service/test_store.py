@@ -12,15 +12,16 @@ from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import InvalidValue
 from hubbub.service.store import open_store
 from hubbub.service.store.base import (
+    AlarmEventRow,
     AskRow,
     CollectionRow,
     EraRow,
     IdPage,
     ReleaseRow,
-    Store,
     StoreChanges,
     StoreFailed,
 )
+from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 
 Reopen = Callable[[], Store]
@@ -73,6 +74,25 @@ def test_everything_comes_back(reopen: Reopen):
         assert not store.knows("c" * 32, name(step, number))
     assert [store.last_step("c" * 32, "q", before) for before in (5, 6, 7, None)] == [None, 5, 6, 6]
     assert store.last_step("c" * 32, "other") is None
+
+
+def test_alarms_come_back_by_the_name_of_their_collection(reopen: Reopen):
+    changes = StoreChanges(alarm_states={("themes", "late"): "{}", ("themes", "gone"): "{}"})
+    changes.alarm_events += [AlarmEventRow("themes", number, f'{{"number": {number}}}') for number in (1, 2, 3)]
+    changes.delivered["pager", "themes"] = 2
+    reopen().commit(changes)
+    again = StoreChanges(alarm_states={("themes", "late"): '{"n": 1}', ("themes", "gone"): None})
+    again.delivered["pager", "themes"] = 3
+    reopen().commit(again)
+    store = reopen()
+    assert store.alarm_states("themes") == {"late": '{"n": 1}'}
+    assert store.alarm_states("others") == {}
+    assert [row.number for row in store.alarm_events("themes", after=1, most=1)] == [2]
+    assert store.alarm_events("themes", after=2, most=9) == changes.alarm_events[2:]
+    assert (store.last_alarm_event("themes"), store.last_alarm_event("others")) == (3, 0)
+    assert store.delivered() == {("pager", "themes"): 3}
+    with pytest.raises(StoreFailed):  # a number is given once
+        store.commit(StoreChanges(alarm_events=changes.alarm_events[:1]))
 
 
 def test_counters_add_up(reopen: Reopen):

@@ -27,7 +27,8 @@ from hubbub.service.collector import Collector
 from hubbub.service.question_run import ReplayMismatch
 from hubbub.service.releases import same, shown
 from hubbub.service.service import Service
-from hubbub.service.store.base import ReleaseRow, Store
+from hubbub.service.store.base import ReleaseRow
+from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 
 CROWD = Crowd()

@@ -9,7 +9,7 @@ import hubbub as hb
 from hubbub.core.errors import InvalidValue
 from hubbub.data import flights
 from hubbub.protocols.sao2 import Sao2
-from hubbub.reproduce.sao2_exsub.rivals import rival
+from hubbub.reproduce.sao2_exsub.online import as_printed
 from hubbub.reproduce.sao2_exsub.told import expected_means, run_plan
 from hubbub.simulate.changing import true_means
 from hubbub.simulate.last_destinations import last_destinations
@@ -86,8 +86,8 @@ def test_sao2_errs_at_least_40_percent_less_than_its_best_rival() -> None:
 
     ours = error(Sao2(**SETTING, one=True))  # type: ignore[arg-type]
     paper = error(Sao2(**SETTING, choice="uniform", pooled=False))  # type: ignore[arg-type]
-    rivals = [rival(name, **SETTING) for name in names]  # type: ignore[arg-type]
-    best = min(error(plan) for plan in rivals if isinstance(plan, Sao2))
+    rivals = [as_printed(name, **SETTING) for name in names]  # type: ignore[arg-type]
+    best = min(error(plan) for plan in rivals)
     # The same tree, portions, bounds and reading for all of them.
     alike = min(error(Sao2(**SETTING, one=True, mechanism=name)) for name in ("EFMRTT", "DDRM", "PCKVAGRR", "PCKVUE"))  # type: ignore[arg-type]
     print(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hubbub.alarms.plan import AlarmPlan
+from hubbub.authoring.alarms import alarm_findings
 from hubbub.authoring.diff import changes
 from hubbub.authoring.rules import RULES
 from hubbub.collection.document import Collection
@@ -17,8 +19,10 @@ __all__ = ["check", "open_collection", "refuse_unsafe"]
 _ORDER = ("error", "warning", "note")
 
 
-def check(collection: Collection, against: Collection | None = None) -> list[Finding]:
+def check(collection: Collection, against: Collection | None = None, alarms: AlarmPlan | None = None) -> list[Finding]:
     """All that is wrong with a collection, or worth knowing: errors first. With an older version, what would break.
+
+    The alarms, which are no part of it, are looked at if they are given.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
@@ -27,15 +31,17 @@ def check(collection: Collection, against: Collection | None = None) -> list[Fin
         note: privacy.user: no limit for life: in a year a device may spend up to epsilon 8,760, which hides single
         reports and not a year of them
     """
-    found = [finding for rule in RULES for finding in rule(collection)]
-    known = [finding.where for finding in found if finding.level == "error"]
+    findings = [finding for rule in RULES for finding in rule(collection)]
+    known = [finding.where for finding in findings if finding.level == "error"]
     # What devices refuse, where no rule said it better.
-    found += [
+    findings += [
         finding for finding in unsafe_terms(collection) if not any(where.startswith(finding.where) for where in known)
     ]
     if against is not None:
-        found += changes(collection, against)
-    return sorted(found, key=lambda finding: _ORDER.index(finding.level))
+        findings += changes(collection, against)
+    if alarms is not None:
+        findings += alarm_findings(collection, alarms)
+    return sorted(findings, key=lambda finding: _ORDER.index(finding.level))
 
 
 def refuse_unsafe(collection: Collection) -> Collection:

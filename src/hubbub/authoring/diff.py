@@ -37,7 +37,7 @@ def changes(new: Collection, old: Collection) -> Iterator[Finding]:
             "what they spent no longer counts; keep the name",
         )
         return
-    found = [
+    findings = [
         *wider(new, old),
         *_fields(new, old),
         *_questions(new, old),
@@ -46,8 +46,8 @@ def changes(new: Collection, old: Collection) -> Iterator[Finding]:
         *_schedule(new, old),
         *_texts(new, old),
     ]
-    yield from _version(new, old, bool(found))
-    yield from found
+    yield from _version(new, old, bool(findings))
+    yield from findings
 
 
 def wider(new: Collection, old: Collection) -> Iterator[Finding]:
@@ -125,10 +125,10 @@ def _domain(before: Domain, after: Domain) -> str:
     if was and now and was != now:
         gone = [name for name in was if name not in now]
         more = [name for name in now if name not in was]
-        said = [f"no longer {listed(gone[:5])}"] if gone else []
-        said += [f"now also {listed(more[:5])}"] if more else []
+        parts = [f"no longer {listed(gone[:5])}"] if gone else []
+        parts += [f"now also {listed(more[:5])}"] if more else []
         lost = "; programs that still record what is gone get an error" if gone else ""
-        return f"{', '.join(said) or 'the names in another order'}: {breaks}{lost}"
+        return f"{', '.join(parts) or 'the names in another order'}: {breaks}{lost}"
     return f"from {_shown(before)} to {_shown(after)}: {breaks}"
 
 
@@ -157,9 +157,9 @@ def _questions(new: Collection, old: Collection) -> Iterator[Finding]:
 
 
 def _question(where: str, before: Question, after: Question) -> Iterator[Finding]:
-    one, other = before.spec(), after.spec()
-    for key in sorted(one.keys() | other.keys()):
-        was, now = one.get(key), other.get(key)
+    earlier, later = before.spec(), after.spec()
+    for key in sorted(earlier.keys() | later.keys()):
+        was, now = earlier.get(key), later.get(key)
         if was == now:
             continue
         if key == "title":
@@ -207,20 +207,24 @@ def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:
         if was == now:
             continue
         looser = now is None or (was is not None and now > was)
-        said = "devices keep what they were promised, only new ones get this" if looser else "devices are promised more"
+        effect = (
+            "devices keep what they were promised, only new ones get this" if looser else "devices are promised more"
+        )
         if not looser and key == "user":
-            said += "; one that has spent as much already answers no more, but from the permanent answers it has"
-        yield Finding("warning" if looser else "note", f"privacy.{key}", f"from {_limit(was)} to {_limit(now)}: {said}")
+            effect += "; one that has spent as much already answers no more, but from the permanent answers it has"
+        yield Finding(
+            "warning" if looser else "note", f"privacy.{key}", f"from {_limit(was)} to {_limit(now)}: {effect}"
+        )
     steps = [None if budget.window is None else budget.window.steps for budget in (old.budget, new.budget)]
     if None not in steps and steps[0] != steps[1]:
         yield Finding("warning", "privacy.window.steps", f"from {steps[0]} to {steps[1]}: another promise")
-    for key, said in (
+    for key, effect in (
         ("minimum_batch", "releases may rest on fewer reports"),
         ("minimum_arc", "smaller groups are asked"),
     ):
         was, now = getattr(old, key), getattr(new, key)
         if now != was:
-            text = f"from {was:,} to {now:,}: " + (said if now < was else "stricter than before")
+            text = f"from {was:,} to {now:,}: " + (effect if now < was else "stricter than before")
             yield Finding("warning" if now < was else "note", f"privacy.{key}", text)
     if new.cover != old.cover:
         text = (

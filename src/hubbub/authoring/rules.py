@@ -36,12 +36,12 @@ def large_epsilon(collection: Collection) -> Iterator[Finding]:
                 continue
             above = True
             where = f"questions.{name}.{key}"
-            said = f"epsilon {epsilon:g} can make an observer {sure_text(epsilon)} sure of a value"
+            effect = f"epsilon {epsilon:g} can make an observer {sure_text(epsilon)} sure of a value"
             if reason is None:
                 allowed = f"at most {LARGEST_EPSILON:g}, or give a reason as epsilon_above_8 in [override]"
-                yield Finding("error", where, f"{said}; {allowed}")
+                yield Finding("error", where, f"{effect}; {allowed}")
             else:
-                yield Finding("warning", where, f"{said}; allowed because: {reason}")
+                yield Finding("warning", where, f"{effect}; allowed because: {reason}")
     if reason is not None and not above:
         yield Finding("warning", "override.epsilon_above_8", "nothing needs it: take it out")
 
@@ -50,12 +50,12 @@ def small_batch(collection: Collection) -> Iterator[Finding]:
     """No release rests on fewer than 20 reports, unless the author says why."""
     reason = collection.overrides.get("minimum_batch_below_20")
     below = collection.minimum_batch < SMALLEST_BATCH
-    where, said = "privacy.minimum_batch", f"releases of {collection.minimum_batch} reports are nearly all noise"
+    where, effect = "privacy.minimum_batch", f"releases of {collection.minimum_batch} reports are nearly all noise"
     if below and reason is None:
         allowed = f"at least {SMALLEST_BATCH}, or give a reason as minimum_batch_below_20 in [override]"
-        yield Finding("error", where, f"{said}, and close to the single person; {allowed}")
+        yield Finding("error", where, f"{effect}, and close to the single person; {allowed}")
     elif below:
-        yield Finding("warning", where, f"{said}; allowed because: {reason}")
+        yield Finding("warning", where, f"{effect}; allowed because: {reason}")
     elif reason is not None:
         yield Finding("warning", "override.minimum_batch_below_20", "nothing needs it: take it out")
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
+from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring import rewrite
 from hubbub.authoring.check import refuse_unsafe
 from hubbub.authoring.table import TomlTable
@@ -20,7 +21,7 @@ from hubbub.privacy.budget import Budget
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.questions import Question
 
-__all__ = ["EXAMPLE", "load_collection", "read_collection"]
+__all__ = ["EXAMPLE", "load_alarms", "load_collection", "read_collection"]
 
 EXAMPLE = """
 name = "themes"
@@ -67,6 +68,25 @@ def read_collection(source: str | Path) -> Collection:
         >>> read_collection(EXAMPLE).step_seconds
         3600
     """
+    return _read(source)[0]
+
+
+def load_alarms(source: str | Path) -> AlarmPlan:
+    r"""Read the alarms of a collection's file: they are the collector's, and no part of what is signed.
+
+    Example:
+        >>> alarm = '[alarms.dark]\nquestion = "popular"\nweights = { dark = 1 }\nabove = 0.5\n'
+        >>> list(load_alarms(EXAMPLE + alarm).alarms)
+        ['dark']
+        >>> load_alarms(EXAMPLE + alarm.replace("dark = 1", "drak = 1"))
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: alarms.dark.weights.drak: got 1.0; allowed: weights of light, dark, ...
+    """
+    return _read(source)[1]
+
+
+def _read(source: str | Path) -> tuple[Collection, AlarmPlan]:
     text = source if isinstance(source, str) and "\n" in source else Path(source).read_text(encoding="utf-8")
     name = "collection" if text is source else str(source)
     try:
@@ -92,9 +112,12 @@ def read_collection(source: str | Path) -> Collection:
         "questions": {name: _question(table) for name, table in file.tables("questions")},
         "overrides": file.table("override", optional=True).rest(),
     }
+    alarms = AlarmPlan.from_spec(file.table("alarms", optional=True).rest())
     for table in (schedule, privacy, file):
         table.finish()
-    return _located(given)
+    collection = _located(given)
+    alarms.watches(collection)
+    return collection, alarms
 
 
 _PLACES = {

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hubbub.checks.failure import CheckFailed
-from hubbub.checks.suite import STATISTICAL, Check, checks_for
+from hubbub.checks.suite import LONG, Check, checks_for
 from hubbub.mechanisms.base import Mechanism
 
 __all__ = ["contract_tests"]
@@ -20,7 +20,7 @@ def contract_tests(*kinds: type[Mechanism], slow: Any = None) -> Callable[..., N
     kinds
         The classes.
     slow
-        A pytest mark for the statistical checks of all examples but the first of a class, where they take too long.
+        A pytest mark for the long checks of all examples but the first of a class: `LONG`, the statistical ones too.
 
     Example:
         >>> from hubbub import GRR
@@ -38,7 +38,7 @@ def contract_tests(*kinds: type[Mechanism], slow: Any = None) -> Callable[..., N
             raise CheckFailed(f"{kind.__name__}.examples() yields nothing that could be checked")
         for number, mechanism in enumerate(examples):
             for check in checks_for(mechanism):
-                marks = [slow] if slow is not None and number and check in STATISTICAL else []
+                marks = [slow] if slow is not None and number and check in LONG else []
                 name = check.__name__.removeprefix("check_")
                 cases.append(pytest.param(check, mechanism, id=f"{kind.__name__}-example{number}-{name}", marks=marks))
 

@@ -105,8 +105,9 @@ def worst_ratio(parts: Iterable[OutputTable]) -> Fraction:
     """
     worst = Fraction(1)
     for _, prob in parts:
-        for row in {tuple(row) for row in prob.tolist()}:
-            least, most = min(row), max(row)
+        for row in prob.tolist():
+            few = {id(chance): chance for chance in row}.values()  # tables repeat fractions, slow to compare
+            least, most = min(few), max(few)
             if least == 0 < most:
                 raise CheckFailed("a report is possible under one value and impossible under another")
             if most:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hubbub.checks.failure import require, require_refusal
 from hubbub.checks.statistics import FALSE_ALARM, mean_is
-from hubbub.checks.values import estimated, some_values, truth_of
+from hubbub.checks.values import estimated, population, rows_of, some_values, truth_of
 from hubbub.core.errors import HubbubError
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
@@ -19,7 +19,7 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 __all__ = ["check_of_population", "check_support", "check_weights"]
 
 _REPORTS = 60
-_PEOPLE = 1_000
+_PEOPLE = 400  # noise and sampling have the same part in an error, however many there are
 _COHORTS = 5
 _TIMES = 300  # squared errors average 1 to about a twelfth: 30% too many or too few are seen
 _MOST_CANDIDATES = 40
@@ -78,12 +78,12 @@ def check_of_population(mechanism: Mechanism, rng_seed: int = 1) -> None:
         >>> check_of_population(GRR(epsilon=1.0, domain=3))
     """
     rng = Random(seed=rng_seed)
-    values = some_values(mechanism, _PEOPLE * _COHORTS, rng)
+    values = population(mechanism, _PEOPLE * _COHORTS, rng)
     truth = truth_of(mechanism, values)
     assert truth is not None
     error, variance = np.empty((_TIMES, len(truth))), np.empty((_TIMES, len(truth)))
     for time in range(_TIMES):
-        cohort = _take(values, rng.permutation(len(values))[:_PEOPLE])
+        cohort = rows_of(values, rng.permutation(len(values))[:_PEOPLE])
         estimate = estimated(mechanism, mechanism.accumulate(mechanism.randomize(cohort, rng)))
         if estimate.kind != "share" and estimate.spread is None:
             require_refusal("a population, of an unknown spread", HubbubError, partial(estimate.of_population, 10**6))
@@ -96,10 +96,6 @@ def check_of_population(mechanism: Mechanism, rng_seed: int = 1) -> None:
 def _asked(mechanism: Mechanism) -> tuple[FrequencyOracle, list[Any]]:
     assert isinstance(mechanism, FrequencyOracle)
     return mechanism, mechanism.example_values(_MOST_CANDIDATES)
-
-
-def _take(values: Any, rows: NDArray[np.int64]) -> Any:
-    return values[rows] if isinstance(values, np.ndarray) else [values[row] for row in rows]
 
 
 def _errs_as_stated(error: NDArray[np.float64], variance: NDArray[np.float64], what: str) -> None:

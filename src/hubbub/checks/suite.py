@@ -47,7 +47,7 @@ from hubbub.mechanisms.base import Mechanism, Reporting
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.stateful import Stateful
 
-__all__ = ["CHECKS", "STATISTICAL", "Check", "checks_for", "run_checks"]
+__all__ = ["CHECKS", "LONG", "STATISTICAL", "Check", "checks_for", "run_checks"]
 
 
 class Check(Protocol):
@@ -115,7 +115,10 @@ STATISTICAL: frozenset[Check] = frozenset(
         check_consistent,
     }
 )
-"""Those that look at many random reports, and take the longest."""
+"""Those that look at many random reports."""
+
+LONG: frozenset[Check] = STATISTICAL | {check_hostile_spec, check_influence}
+"""Those that take the longest: they also build many mechanisms, or look at thousands of reports one by one."""
 
 
 def checks_for(mechanism: Reporting) -> tuple[Check, ...]:

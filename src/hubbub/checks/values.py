@@ -25,7 +25,9 @@ __all__ = [
     "bad_batches",
     "candidates_for",
     "estimated",
+    "population",
     "range_of",
+    "rows_of",
     "some_reports",
     "some_values",
     "take",
@@ -61,6 +63,28 @@ def some_values(mechanism: Reporting, n: int, rng: Random) -> Any:
     return take(held, index)
 
 
+def population(mechanism: Reporting, n: int, rng: Random) -> Any:
+    """A population of `some_values` whose rows are taken again and again: vectors are read once, as `Ternary`.
+
+    Example:
+        >>> from hubbub import OUE
+        >>> population(OUE(epsilon=1.0, domain=4), 6, Random(seed=1)).size
+        6
+    """
+    values = some_values(mechanism, n, rng)
+    return as_ternary(values, mechanism.dimension) if isinstance(mechanism, TernaryMechanism) else values
+
+
+def rows_of(values: Any, index: NDArray[np.int64]) -> Any:
+    """Some of a population, by position.
+
+    Example:
+        >>> rows_of(["a", "b"], np.array([1, 0, 0]))
+        ['b', 'a', 'a']
+    """
+    return [values[k] for k in index] if isinstance(values, list) else values[index]
+
+
 def some_reports(mechanism: Reporting, n: int, rng: Random) -> Reports:
     """Reports of such a population: each made afresh, or the first that a device makes from its state.
 
@@ -87,7 +111,7 @@ def take(values: list[Any], index: NDArray[Any]) -> Any:
     """
     if isinstance(values[0], int | float):
         return np.array(values)[index]
-    return [values[k] for k in index]
+    return rows_of(values, index)
 
 
 def truth_of(mechanism: Mechanism, values: Any) -> NDArray[np.float64] | None:

@@ -8,7 +8,21 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hubbub.cli import audit, backup, check, client, data, demo, estimate, plan, reproduce, restore, serve, watch
+from hubbub.cli import (
+    audit,
+    backup,
+    check,
+    client,
+    data,
+    demo,
+    estimate,
+    plan,
+    release,
+    reproduce,
+    restore,
+    serve,
+    watch,
+)
 from hubbub.core.errors import HubbubError
 
 __all__ = ["app"]
@@ -86,6 +100,7 @@ app.command()(backup.backup)
 app.command()(restore.restore)
 app.command()(audit.audit)
 app.command()(estimate.estimate)
+app.command()(release.release)
 app.command()(watch.watch)
 app.command()(reproduce.reproduce)
 app.add_typer(client.app, name="client")

@@ -45,20 +45,20 @@ def audit(
     if sum((mechanism is not None, every, spec is not None)) != 1:
         raise InvalidValue("mechanism", mechanism, "one of: a mechanism's name, --all, or --spec FILE")
     if every:
-        found = _all(epsilon, domain, montecarlo)
+        audits = _all(epsilon, domain, montecarlo)
     elif spec is not None:
-        found = [_of_spec(one, montecarlo) for one in _read(spec)]
+        audits = [_of_spec(each, montecarlo) for each in _read(spec)]
     else:
-        found = [_named(str(mechanism), epsilon, domain, montecarlo)]
+        audits = [_named(str(mechanism), epsilon, domain, montecarlo)]
     if as_json:
-        emit([one.to_dict() for one in found])
+        emit([each.to_dict() for each in audits])
     else:
         console = page()
-        console.print(_summary(found) if every else _table(found))
-        for one in found if not every else [one for one in found if not one.ok]:
+        console.print(_summary(audits) if every else _table(audits))
+        for each in audits if not every else [each for each in audits if not each.ok]:
             console.print()
-            console.print(one.statement(), markup=False)
-    if not all(one.ok for one in found):
+            console.print(each.statement(), markup=False)
+    if not all(each.ok for each in audits):
         raise typer.Exit(VIOLATED)
 
 
@@ -82,13 +82,13 @@ def _all(epsilon: float | None, domain: int | None, montecarlo: int) -> list[Aud
     if domain is not None:
         settings["domains"] = [domain]
     with progress("auditing") as follow:
-        found = list(audit_all(**settings, progress=follow))
+        audits = list(audit_all(**settings, progress=follow))
     if montecarlo:
         with progress("sampling") as follow:
             for done, name in enumerate(randomizers(), start=1):
-                found.append(_named(name, epsilon, None, montecarlo, default=_DOMAIN if domain is None else domain))
+                audits.append(_named(name, epsilon, None, montecarlo, default=_DOMAIN if domain is None else domain))
                 follow(done, len(randomizers()))
-    return found
+    return audits
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -97,7 +97,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
     except (ValueError, RecursionError):
         raise InvalidValue("spec", str(path), "a JSON file") from None
     specs = held if isinstance(held, list) else [held]
-    if not specs or not all(isinstance(one, dict) for one in specs):
+    if not specs or not all(isinstance(spec, dict) for spec in specs):
         raise InvalidValue("spec", str(path), "a mechanism's spec as a JSON object, or a list of them")
     return specs
 
@@ -115,38 +115,38 @@ def _of_spec(spec: dict[str, Any], montecarlo: int) -> Audit:
         if refused.field != "epsilon" or not isinstance(declared, int | float) or not 0 < declared <= MOST_EPSILON:
             raise
         try:
-            found = examine(Mechanism.from_spec({**spec, "epsilon": MOST_EPSILON}), montecarlo=montecarlo)
+            examined = examine(Mechanism.from_spec({**spec, "epsilon": MOST_EPSILON}), montecarlo=montecarlo)
         except InvalidValue:
             raise refused from None
-        return replace(found, epsilon=float(declared), spec_id=spec_id(spec))
+        return replace(examined, epsilon=float(declared), spec_id=spec_id(spec))
 
 
 def _verdict(ok: bool) -> str:
     return "[green]holds[/]" if ok else "[bold red]VIOLATED[/]"
 
 
-def _table(found: list[Audit]) -> Table:
+def _table(audits: list[Audit]) -> Table:
     from hubbub.cli.tables import plain_table
 
     table = plain_table("mechanism", "domain", "epsilon", "spends", "checked by", "", left=["checked by", ""])
-    for one in found:
-        size = "open" if one.domain is None else f"{one.domain:,}"
-        spent = f"{one.effective_epsilon:.10g}"
-        table.add_row(one.mechanism, size, f"{one.epsilon:g}", spent, one.how, _verdict(one.ok))
+    for audit in audits:
+        size = "open" if audit.domain is None else f"{audit.domain:,}"
+        spent = f"{audit.effective_epsilon:.10g}"
+        table.add_row(audit.mechanism, size, f"{audit.epsilon:g}", spent, audit.how, _verdict(audit.ok))
     return table
 
 
-def _summary(found: list[Audit]) -> Table:
+def _summary(audits: list[Audit]) -> Table:
     """A row a mechanism: at how many settings, how they were checked, how much of the declared epsilon is spent."""
     from hubbub.cli.tables import plain_table
 
     table = plain_table("mechanism", "settings", "enumerated", "sampled", "spends of epsilon", "", left=[""])
-    for name in dict.fromkeys(one.mechanism for one in found):
-        mine = [one for one in found if one.mechanism == name]
-        spent = [100 * one.effective_epsilon / one.epsilon for one in mine]
-        enumerated = sum(one.enumeration is not None for one in mine)
-        sampled = sum(one.montecarlo is not None for one in mine)
+    for name in dict.fromkeys(audit.mechanism for audit in audits):
+        mine = [audit for audit in audits if audit.mechanism == name]
+        spent = [100 * audit.effective_epsilon / audit.epsilon for audit in mine]
+        enumerated = sum(audit.enumeration is not None for audit in mine)
+        sampled = sum(audit.montecarlo is not None for audit in mine)
         share = f"{min(spent):.4g}% to {max(spent):.4g}%"
-        verdict = _verdict(all(one.ok for one in mine))
+        verdict = _verdict(all(audit.ok for audit in mine))
         table.add_row(name, str(len(mine)), str(enumerated), str(sampled), share, verdict)
     return table

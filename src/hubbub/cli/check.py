@@ -30,20 +30,23 @@ def check(
 
     Exits with 1 if it is refused.
     """
+    from hubbub.authoring.alarms import alarm_forecasts, alarms_promise
     from hubbub.authoring.check import check as examine
     from hubbub.authoring.poisoning import poisoning
     from hubbub.authoring.promise import promise
-    from hubbub.authoring.toml import read_collection
+    from hubbub.authoring.toml import load_alarms, read_collection
     from hubbub.cli.output import emit, page
     from hubbub.privacy.poisoning import FORGED
 
-    collection = read_collection(file)
-    found = examine(collection, against=None if against is None else read_collection(against))
+    collection, alarms = read_collection(file), load_alarms(file)
+    older = None if against is None else read_collection(against)
+    findings = examine(collection, against=older, alarms=alarms)
+    watched = alarm_forecasts(collection, alarms)
     part = FORGED if forged is None else forged
     moved = {
         name: poisoning(question, collection.setting(name), part) for name, question in collection.questions.items()
     }
-    refused = any(finding.level == "error" for finding in found)
+    refused = any(finding.level == "error" for finding in findings)
     if as_json:
         emit(
             {
@@ -51,9 +54,10 @@ def check(
                 "version": collection.version,
                 "collection_id": collection.collection_id,
                 "ok": not refused,
-                "findings": [finding._asdict() for finding in found],
+                "findings": [finding._asdict() for finding in findings],
                 "promise": promise(collection),
                 "poisoning": {name: {**how.to_dict(), "text": how.text()} for name, how in moved.items()},
+                "alarms": {"guarantee": alarms_promise(collection, alarms), "each": [row.to_dict() for row in watched]},
             }
         )
     else:
@@ -61,24 +65,30 @@ def check(
         if not refused:
             console.print(promise(collection, width=console.width), markup=False)
             console.print()
-        console.print(_table(found))
+        console.print(_table(findings))
         console.print("\nWhat a liar can do.", style="bold")
         for name, how in moved.items():
             console.print(f"{name}: {how.text()}", markup=False)
+        if watched:
+            console.print("\nWhat the alarms promise.", style="bold")
+            for row in watched:
+                console.print(f"{row.alarm}: {row.guarantee}; {row.delays}.", markup=False)
+        if len(watched) > 1:
+            console.print(f"All together: {alarms_promise(collection, alarms)}.", markup=False)
         verdict = "refused" if refused else "good to serve"
         console.print(f"\n{collection.name} {collection.version}: {verdict}", style="bold red" if refused else "bold")
     if refused:
         raise typer.Exit(REFUSED)
 
 
-def _table(found: list[Finding]) -> RenderableType:
+def _table(findings: list[Finding]) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for finding in found:
+    for finding in findings:
         text = Text(f"{finding.where}: ", style="bold").append(Text(finding.text, style="not bold"))
         table.add_row(Text(finding.level, style=_STYLES[finding.level]), text)
     return table

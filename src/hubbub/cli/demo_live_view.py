@@ -24,20 +24,20 @@ _BAR = 20
 
 def screen(live: Live, look: Look) -> RenderableType:
     """What a terminal shows while it runs: short enough for 24 lines."""
-    return Group(_counted(look), *(_part(one, _FEW) for one in look.seen), Text(f"{live.address}/", style="bold"))
+    return Group(_counted(look), *(_part(scene, _FEW) for scene in look.seen), Text(f"{live.address}/", style="bold"))
 
 
 def result(live: Live, look: Look) -> RenderableType:
     """What is printed at the end: tables, and what the devices were promised."""
     parts: list[RenderableType] = [_counted(look)]
-    for one in look.seen:
-        parts += [_part(one, _TOP), _covered(one), Padding(_promised(one), (1, 0, 1, 2))]
+    for scene in look.seen:
+        parts += [_part(scene, _TOP), _covered(scene), Padding(_promised(scene), (1, 0, 1, 2))]
     return Group(*parts)
 
 
 def answer(live: Live, look: Look) -> dict[str, Any]:
     """The result as JSON."""
-    found: dict[str, Any] = {
+    totals: dict[str, Any] = {
         "devices": live.devices,
         "processes": len(live.processes),
         "step_seconds": live.scenes[0].collection.step_seconds,
@@ -45,21 +45,21 @@ def answer(live: Live, look: Look) -> dict[str, Any]:
         "rejected": look.rejected,
         "outcomes": look.outcomes,
     }
-    return {**found, **{one.scene.name: _scene(one) for one in look.seen}}
+    return {**totals, **{seen.scene.name: _scene(seen) for seen in look.seen}}
 
 
-def _scene(one: Seen) -> dict[str, Any]:
+def _scene(seen: Seen) -> dict[str, Any]:
     from hubbub.demo.live import covered
 
-    rows = _rows(one, None)
+    rows = _rows(seen, None)
     return {
-        "source": one.scene.source,
-        "question": one.scene.question,
-        "steps": one.steps,
-        "when": one.when or None,
-        "covered": None if one.estimate is None else covered(one.estimate, one.truth),
+        "source": seen.scene.source,
+        "question": seen.scene.question,
+        "steps": seen.steps,
+        "when": seen.when or None,
+        "covered": None if seen.estimate is None else covered(seen.estimate, seen.truth),
         "estimates": rows,
-        "promise": _promise(one),
+        "promise": _promise(seen),
     }
 
 
@@ -68,61 +68,61 @@ def _counted(look: Look) -> Text:
     return Text(f"{look.accepted:,} reports accepted, {look.rejected:,} rejected{f' ({why})' if why else ''}")
 
 
-def _part(one: Seen, most_rows: int) -> RenderableType:
-    collection = one.scene.collection
-    title = collection.questions[one.scene.question].title
+def _part(seen: Seen, most_rows: int) -> RenderableType:
+    collection = seen.scene.collection
+    title = collection.questions[seen.scene.question].title
     rule = Rule(f"[bold]{title}[/]", align="left", style="dim")
-    if one.estimate is None:
+    if seen.estimate is None:
         return Group(rule, Text("the first step is not over yet", style="dim"))
-    several = f"{one.steps:,} steps together" if one.scene.pooled and one.steps > 1 else "one step"
-    said = f"{several}; the diamond is the truth" if one.scene.pooled else f"{one.when}; the diamond is the truth"
+    several = f"{seen.steps:,} steps together" if seen.scene.pooled and seen.steps > 1 else "one step"
+    caption = f"{several}; the diamond is the truth" if seen.scene.pooled else f"{seen.when}; the diamond is the truth"
     table = plain_table("", "estimate", "95% interval", "truth", "", left=["", ""])
-    rows = _rows(one, most_rows)
+    rows = _rows(seen, most_rows)
     most = max(max(row["high"], row["truth"]) for row in rows)
     for row in rows:
         ends = f"{percent(row['low'])} to {percent(row['high'])}"
         drawn = painted(row["estimate"], most, _BAR, mark=row["truth"])
         style = None if row["low"] > 0 else "dim"
         table.add_row(row["value"], percent(row["estimate"]), ends, percent(row["truth"]), drawn, style=style)
-    return Group(rule, Text(said, style="dim"), table)
+    return Group(rule, Text(caption, style="dim"), table)
 
 
-def _rows(one: Seen, most: int | None) -> list[dict[str, Any]]:
+def _rows(seen: Seen, most: int | None) -> list[dict[str, Any]]:
     """The largest estimates; of a stream all of them, in order, so that a line stays where it is."""
-    if one.estimate is None:
+    if seen.estimate is None:
         return []
-    low, high = one.estimate.interval(0.95)
-    names = one.estimate.names()
-    shown = one.estimate.top(len(names) if most is None else most) if one.scene.pooled else range(len(names))
+    low, high = seen.estimate.interval(0.95)
+    names = seen.estimate.names()
+    shown = seen.estimate.top(len(names) if most is None else most) if seen.scene.pooled else range(len(names))
     return [
         {
             "value": names[i],
-            "estimate": float(one.estimate.value[i]),
+            "estimate": float(seen.estimate.value[i]),
             "low": float(low[i]),
             "high": float(high[i]),
-            "truth": float(one.truth[i]),
+            "truth": float(seen.truth[i]),
         }
         for i in shown
     ]
 
 
-def _covered(one: Seen) -> Text:
+def _covered(seen: Seen) -> Text:
     from hubbub.demo.live import covered
 
-    if one.estimate is None:
+    if seen.estimate is None:
         return Text("")
-    size = len(one.truth)
-    return Text(f"{covered(one.estimate, one.truth)} of {size} intervals hold the truth.")
+    size = len(seen.truth)
+    return Text(f"{covered(seen.estimate, seen.truth)} of {size} intervals hold the truth.")
 
 
-def _promise(one: Seen) -> str:
+def _promise(seen: Seen) -> str:
     """What the question promises to a device."""
     from hubbub.authoring import promise
 
-    start = f"{one.scene.question}. "
-    told = next(part for part in promise(one.scene.collection).split("\n\n") if part.startswith(start))
+    start = f"{seen.scene.question}. "
+    told = next(part for part in promise(seen.scene.collection).split("\n\n") if part.startswith(start))
     return told.removeprefix(start)
 
 
-def _promised(one: Seen) -> Text:
-    return Text(f"What each device is promised. {_promise(one)}", style="green")
+def _promised(seen: Seen) -> Text:
+    return Text(f"What each device is promised. {_promise(seen)}", style="green")

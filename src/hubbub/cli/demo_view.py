@@ -57,13 +57,13 @@ def server(run: Demo) -> RenderableType:
     size = len(run.merged.to_bytes())
     digest = next(iter(run.digests.values()))[:16]
     orders = ", ".join(run.digests)
-    said = (
+    caption = (
         f"[green]the same {size:,} bytes[/] each time (sha256 {digest}...)" if run.identical else "[red]they differ[/]"
     )
     return _part(
         "at the server",
         f"{run.crowd.n:,} reports were folded in {len(run.shards)} shards, none of which saw a value, and "
-        f"merged {orders}: {said}.",
+        f"merged {orders}: {caption}.",
     )
 
 
@@ -96,18 +96,18 @@ def top(run: Demo, shown: Sequence[ShareRow]) -> RenderableType:
     )
 
 
-def others(run: Demo, found: Sequence[Other]) -> RenderableType:
+def others(run: Demo, compared: Sequence[Other]) -> RenderableType:
     """What every other mechanism would have given."""
-    estimates = list(found[0].estimates)
+    estimates = list(compared[0].estimates)
     table = plain_table("mechanism", "bytes", "error predicted", "measured", *estimates)
     truth = dict(zip(run.crowd.labels, run.crowd.truth.tolist(), strict=True))
     table.add_row("the truth", "", "", "", *(percent(truth[label]) for label in estimates), style="bold")
-    used, *rest = found
-    for one in (used, *sorted(rest, key=lambda one: one.measured)):
-        predicted = "no formula" if one.predicted is None else percent(one.predicted)
-        shares = (percent(share) for share in one.estimates.values())
-        style = "bold blue" if one is used else None
-        table.add_row(one.mechanism, f"{one.report_bytes:,}", predicted, percent(one.measured), *shares, style=style)
+    used, *rest = compared
+    for row in (used, *sorted(rest, key=lambda row: row.measured)):
+        predicted = "no formula" if row.predicted is None else percent(row.predicted)
+        shares = (percent(share) for share in row.estimates.values())
+        style = "bold blue" if row is used else None
+        table.add_row(row.mechanism, f"{row.report_bytes:,}", predicted, percent(row.measured), *shares, style=style)
     return _part(
         "by every other mechanism",
         "The same people and epsilon: the standard error of a share as each predicts it and as "

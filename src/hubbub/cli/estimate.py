@@ -79,8 +79,8 @@ def _oracle(name: str) -> str | None:
     from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
     oracles = [known for known, kind in MECHANISMS.items() if issubclass(kind, FrequencyOracle)]
-    found = named("mechanism", name, [ADAPTIVE, *oracles])
-    return None if found == ADAPTIVE else found
+    chosen = named("mechanism", name, [ADAPTIVE, *oracles])
+    return None if chosen == ADAPTIVE else chosen
 
 
 def _consistent(seen: ColumnResult, fixed: Estimate | None) -> dict[str, float | None]:
@@ -124,7 +124,9 @@ def _table(seen: ColumnResult, shown: list[ShareRow], fixed: Estimate | None) ->
     width = _BAR if fixed is None else _BAR - 4
     most = max(max(row.estimate, row.truth) for row in shown)
     for row in shown:
-        estimate, low, high = (min(max(one, 0.0), 1.0) for one in (row.estimate, row.low, row.high))  # as `possible`
+        estimate, low, high = (
+            min(max(number, 0.0), 1.0) for number in (row.estimate, row.low, row.high)
+        )  # as `possible`
         fields = [escape(shorten(row.value, _NAME)), percent(row.truth), percent(estimate)]
         fields.append(f"{percent(low)} to {percent(high)}")
         fixed_share = share[row.value]

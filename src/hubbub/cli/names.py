@@ -29,9 +29,9 @@ def named(field: str, given: str, known: Iterable[str]) -> str:
         hubbub.core.errors.InvalidValue: mechanism: got 'ohl'; allowed: one of GRR, OLH (did you mean OLH?)
     """
     names = {name.lower(): name for name in known}
-    found = names.get(given.lower())
-    if found is not None:
-        return found
+    spelt = names.get(given.lower())
+    if spelt is not None:
+        return spelt
     close = get_close_matches(given.lower(), names, n=1, cutoff=0.4)
     hint = f" (did you mean {names[close[0]]}?)" if close else ""
     raise InvalidValue(field, given, f"one of {', '.join(names.values())}{hint}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from hubbub.authoring.alarms import AlarmForecast
     from hubbub.authoring.forecast import Forecast
     from hubbub.authoring.poisoning import Poisoning
     from hubbub.collection.document import Collection
@@ -17,14 +18,16 @@ __all__ = ["plan_file"]
 
 def plan_file(path: Path, *, forged: float, as_json: bool) -> None:
     """Print the expected errors of a collection's questions."""
+    from hubbub.authoring.alarms import alarm_forecasts
     from hubbub.authoring.forecast import forecast
     from hubbub.authoring.poisoning import poisoning
-    from hubbub.authoring.toml import read_collection
+    from hubbub.authoring.toml import load_alarms, read_collection
     from hubbub.cli.output import emit, page
     from hubbub.collection.spending import steps_a_year, total_of
     from hubbub.core.event import UNITS_PER_EPSILON
 
     collection = read_collection(path)
+    watched = alarm_forecasts(collection, load_alarms(path))
     rows = forecast(collection)
     moved = {
         name: poisoning(question, collection.setting(name), forged) for name, question in collection.questions.items()
@@ -41,11 +44,15 @@ def plan_file(path: Path, *, forged: float, as_json: bool) -> None:
                 "epsilon_for_life": user,
                 "questions": [row.to_dict() for row in rows],
                 "poisoning": {name: {**how.to_dict(), "text": how.text()} for name, how in moved.items()},
+                "alarms": [row.to_dict() for row in watched],
             }
         )
-    tables = (_errors(collection, rows), _costs(rows), _forged(moved, forged))
+    tables = [_errors(collection, rows), _costs(rows), _forged(moved, forged)]
+    tables += [_alarms(watched)] if watched else []
     for table in tables:
         page().print(table, "", sep="\n")
+    for row in watched:
+        page().print(f"{row.alarm}: {row.guarantee}.\n", markup=False)
     page().print(_summary(collection, year, user))
     return None
 
@@ -89,6 +96,19 @@ def _forged(moved: dict[str, Poisoning], forged: float) -> Table:
     for name, how in moved.items():
         note = how.note if how.up is not None else f"not bounded here: {how.note}"
         table.add_row(name, *(_moved(distance, how.unit) for distance in (how.up, how.down)), note)
+    return table
+
+
+def _alarms(watched: list[AlarmForecast]) -> Table:
+    from hubbub.authoring.forecast import DEVICES
+    from hubbub.cli.tables import plain_table
+
+    title = "The jump that an alarm finds, half of the time within so many steps, by the number of devices\n"
+    table = plain_table("alarm", "steps", *(f"{n:,}" for n in DEVICES), title=title)
+    for row in watched:
+        for place, (jump, steps) in enumerate(row.steps.items()):
+            sizes = (None if error is None else float(jump) * error for error in row.errors.values())
+            table.add_row("" if place else row.alarm, str(steps or "-"), *(_moved(size, row.unit) for size in sizes))
     return table
 
 

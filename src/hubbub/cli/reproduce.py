@@ -41,14 +41,14 @@ def reproduce(
         return _list(as_json)
     chosen = [known for known in REPRODUCTIONS if fnmatchcase(known, name)] or [_closest(name)]
     rows: list[dict[str, Any]] = []
-    for one in chosen:
-        result = _run(one, repeats, scale, seed, steps)
+    for paper in chosen:
+        result = _run(paper, repeats, scale, seed, steps)
         files = ", ".join(map(str, result.save(out)))
         if not as_json:
             page().print(result)
         say(f"saved {files}")
         # Cells of several reproductions in one list are told apart by their rows.
-        prefix = f"{one}: " if len(chosen) > 1 else ""
+        prefix = f"{paper}: " if len(chosen) > 1 else ""
         rows += [{**cell, "row": f"{prefix}{cell['row']}"} for cell in result.to_dicts()]
     return emit(rows) if as_json else None
 
@@ -58,8 +58,8 @@ def _list(as_json: bool) -> None:
     from hubbub.reproduce import REPRODUCTIONS
 
     known = [
-        {"name": one.name, "title": one.title, "repeats": one.repeats, "needs": list(one.needs)}
-        for one in REPRODUCTIONS.values()
+        {"name": each.name, "title": each.title, "repeats": each.repeats, "needs": list(each.needs)}
+        for each in REPRODUCTIONS.values()
     ]
     if as_json:
         return emit(known)
@@ -67,8 +67,8 @@ def _list(as_json: bool) -> None:
 
     table = plain_table("name", "what it shows", "runs", "data", left=["what it shows", "data"])
     table.columns[1].no_wrap = False
-    for one in REPRODUCTIONS.values():
-        table.add_row(one.name, one.title, str(one.repeats), ", ".join(one.needs))
+    for each in REPRODUCTIONS.values():
+        table.add_row(each.name, each.title, str(each.repeats), ", ".join(each.needs))
     page().print(table)
     return None
 

@@ -29,7 +29,7 @@ def restore(
     from hubbub.service.backup.check import check_backup
     from hubbub.service.backup.restore import restore_backup
 
-    found = check_backup(folder) if check else restore_backup(folder, store, reports or beside(store))
-    when = datetime.fromtimestamp(found.made, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    what = f"the store and {len(found.reports):,} files of reports, as of {when}"
+    backup = check_backup(folder) if check else restore_backup(folder, store, reports or beside(store))
+    when = datetime.fromtimestamp(backup.made, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    what = f"the store and {len(backup.reports):,} files of reports, as of {when}"
     say(f"{folder} is whole: {what}" if check else f"restored {what}")

@@ -37,6 +37,10 @@ def serve(
         int, typer.Option("--ceiling", help="Reports that are taken to one question in one step.", min=1)
     ] = 30_000_000,
     connections: Annotated[int, typer.Option("--connections", help="Connections at a time.", min=1)] = 4096,
+    webhooks: Annotated[
+        Path | None,
+        typer.Option("--webhooks", help="A file (TOML) of webhooks that are told of alarms.", show_default=False),
+    ] = None,
     clock_hold: Annotated[
         float | None,
         typer.Option(
@@ -51,7 +55,7 @@ def serve(
 
     The first run makes a signing key, whose public half devices are built with, and a token for reading results.
     """
-    from hubbub.authoring import load_collection
+    from hubbub.authoring.toml import load_alarms, load_collection
     from hubbub.cli.output import say
     from hubbub.core.errors import MissingDependency
 
@@ -72,6 +76,7 @@ def serve(
     from hubbub.service.server import KeyFolder, bind, run
     from hubbub.service.store import open_store
     from hubbub.service.trusted_clock import TrustedClock, hold_for
+    from hubbub.service.webhooks.config import load_webhooks
 
     set_up()
     secret = read_secret(proxy_secret) if proxy_secret is not None else None
@@ -83,6 +88,10 @@ def serve(
         connections=ConnectionLimits(connections=connections),
     )
     loaded = [load_collection(path) for path in collections]
+    alarms = {one.name: load_alarms(path) for one, path in zip(loaded, collections, strict=True)}
+    told = [] if webhooks is None else load_webhooks(webhooks)
+    for webhook in told:
+        webhook.wants(one.name for one in loaded)
     folder = KeyFolder(keys)
     signing, token = folder.keys(), folder.token()
     # The port first: a second collector on one store would end the first.
@@ -90,12 +99,12 @@ def serve(
     if metrics_port is not None:
         sockets.append(bind(host, metrics_port))
     files = reports or beside(store)
-    keeps = any(question.keeps for one in loaded for question in one.questions.values())
+    keeps = any(question.keeps for collection in loaded for question in collection.questions.values())
     archive = Archive(files) if keeps or files.exists() else None
     kept = open_store(store)
     clock = TrustedClock(kept.clock(), hold=hold_for(loaded) if clock_hold is None else clock_hold)
     try:
-        collector = Collector(loaded, kept, clock=clock, keys=signing, limits=limits, archive=archive)
+        collector = Collector(loaded, kept, clock=clock, keys=signing, limits=limits, archive=archive, alarms=alarms)
     except ReplayMismatch as error:
         log("stopped", level=logging.ERROR, error=type(error).__name__, detail=str(error))
         raise typer.Exit(1) from None
@@ -104,6 +113,11 @@ def serve(
     if public_address(host):
         detail = f"{host} can be reached from elsewhere, and this is plain HTTP: put a proxy with TLS before it"
         log("not encrypted", level=logging.WARNING, detail=detail)
+
+    for webhook in told:
+        if webhook.address.scheme == "http" and public_address(webhook.address.hostname or ""):
+            detail = f"the webhook {webhook.name} is on another machine, and plain HTTP: use https"
+            log("not encrypted", level=logging.WARNING, detail=detail)
 
     def ready() -> None:
         shown = f"[{host}]" if ":" in host else host
@@ -115,4 +129,4 @@ def serve(
 
     port_of = [listening.getsockname()[1] for listening in sockets]
     tokens = Tokens([token])
-    raise typer.Exit(run(collector, tokens, sockets, routes=dashboard(tokens), on_ready=ready))
+    raise typer.Exit(run(collector, tokens, sockets, routes=dashboard(tokens), on_ready=ready, webhooks=told))

@@ -1,15 +1,15 @@
-"""`hubbub watch`: a live stream, its interval, and an alarm."""
+"""`hubbub watch`: a live stream, its interval, and an alarm: of simulated devices, or of a collector."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -18,7 +18,8 @@ from hubbub.core.errors import InvalidValue
 
 if TYPE_CHECKING:
     from hubbub.core.random import Random
-    from hubbub.demo.watch import Moment, Watch
+    from hubbub.demo.moment import Moment
+    from hubbub.demo.watch import Watch
     from hubbub.demo.watch_scenes import WatchScene
 
 __all__ = ["watch"]
@@ -28,9 +29,13 @@ _STEPS = 200  # of the demo
 
 
 def watch(
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="A CSV, TSV, JSON lines or Parquet file; a row is a device's value at a step."),
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE|URL]",
+            help="A CSV, TSV, JSON lines or Parquet file, each row a device's value; or a collector's address.",
+            show_default=False,
+        ),
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="200,000 invented devices, with a surge.")] = False,
     method: Annotated[str, typer.Option("--method", "-m", help="How a window is divided, such as LPU.")] = "LPU",
@@ -54,7 +59,14 @@ def watch(
         float | None,
         typer.Option("--below", help="It is off once surely below.", show_default="demo 0.1, file as --above"),
     ] = None,
-    step: Annotated[str, typer.Option("--step", help="The column of the step.")] = "step",
+    every: Annotated[
+        str | None,
+        typer.Option("--every", metavar="1h", help="Rows have times, and a step is so long.", show_default=False),
+    ] = None,
+    step: Annotated[
+        str | None,
+        typer.Option("--step", help="The column of the step.", show_default="step; with --every the one of times"),
+    ] = None,
     device: Annotated[str, typer.Option("--device", help="The column of the device.")] = "device",
     value: Annotated[str, typer.Option("--value", help="The column of the value.")] = "value",
     watched: Annotated[
@@ -62,6 +74,16 @@ def watch(
     ] = None,
     mean: Annotated[
         str | None, typer.Option("--mean", metavar="LOW,HIGH", help="Watch the mean of numbers in this range.")
+    ] = None,
+    collection: Annotated[
+        str | None, typer.Option("--collection", help="Of a collector: which collection.", show_default="the only one")
+    ] = None,
+    question: Annotated[
+        str | None, typer.Option("--question", help="Of a collector: which question.", show_default="the only one")
+    ] = None,
+    token: Annotated[
+        Path | None,
+        typer.Option("--token", help="A file with the collector's token.", show_default="$HUBBUB_TOKEN"),
     ] = None,
     plot: Plot = None,
     seed: Annotated[int | None, typer.Option("--seed", help="For a repeatable run.", show_default="drawn anew")] = None,
@@ -71,55 +93,87 @@ def watch(
 
     Live on a terminal; elsewhere, or with --json, a line of JSON a release.
 
-    A device without a row in a step holds "none". The truth is shown beside: these devices are simulated.
+    Of a file, a device without a row in a step holds "none", and the truth is shown beside: these devices are
+    simulated. Of a collector, what it releases is shown as it comes; while it is away, it is asked again.
     """
     from hubbub.cli.names import named
     from hubbub.cli.output import check_plot, say
+    from hubbub.cli.watch_remote import follow, is_address
+    from hubbub.cli.watch_show import WatchView, show_moments
+
+    check_plot(plot)
+    live = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not as_json
+    if source is not None and is_address(source) and not demo:
+        simulated = {"every": every, "step": step, "mean": mean, "above": above, "below": below, "speed": speed}
+        _refuse_given({**simulated, "seed": seed}, "with a collector")
+        names = {"collection": collection, "question": question, "watched": watched}
+        return follow(source, **names, token=token, steps=steps, live=live, plot=plot)
+    _refuse_given({"collection": collection, "question": question, "token": token}, "without a collector's address")
+
+    from hubbub.cli.watch_view import frame, summary, title
     from hubbub.core.random import Random
     from hubbub.demo.watch import Watch
     from hubbub.protocols.window import METHODS
 
-    check_plot(plot)
     method = named("method", method, METHODS)
     if speed is not None and not (math.isfinite(speed) and speed > 0):
         raise InvalidValue("speed", speed, "a finite number of steps a second, above 0")
     rng = Random(seed=seed)
-    columns = {"step": step, "device": device, "value": value}
-    scene = _scene(file, demo, steps, columns, watched, mean, rng.child("stream"))
+    columns = _Columns(step, device, value, every)
+    scene = _scene(source, demo, steps, columns, watched, mean, rng.child("stream"))
     run = Watch(
         scene, method=method, epsilon=epsilon, w=w, steps=steps, above=above, below=below, rng=rng.child("devices")
     )
-    live = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not as_json
     for note in scene.notes:
         say(note)
-    try:
-        _show(run, _SPEED if speed is None else speed) if live else _print(run, speed)
-    except KeyboardInterrupt:
-        _end(run, live, plot)
-        raise
-    _end(run, live, plot)
+    view = WatchView(partial(frame, run), lambda: summary(run), scene.name, title(run))
+    return show_moments(run, _paced(run, _SPEED if live and speed is None else speed), view, live=live, plot=plot)
+
+
+class _Columns(NamedTuple):
+    """Where a file has steps, devices and values, and how long a step is, if the first are times."""
+
+    step: str | None
+    device: str
+    value: str
+    every: str | None
 
 
 def _scene(
-    file: Path | None,
+    file: str | None,
     demo: bool,
     steps: int | None,
-    columns: dict[str, str],
+    columns: _Columns,
     watched: str | None,
     mean: str | None,
     rng: Random,
 ) -> WatchScene:
+    from hubbub.collection.duration import seconds_of
     from hubbub.demo.stream_file import file_scene
     from hubbub.demo.watch_scenes import demo_scene
 
     if demo == (file is not None):
-        raise InvalidValue("file", None if file is None else str(file), "one of: a file, or --demo")
+        raise InvalidValue("file", file, "one of: a file, a collector's address, or --demo")
     if file is not None:
-        return file_scene(file, rng, **columns, watch=watched, mean=None if mean is None else _range(mean))
-    for field, given in (("watch", watched), ("mean", mean)):
-        if given is not None:
-            raise InvalidValue(field, given, "nothing with --demo")
+        every = None if columns.every is None else seconds_of("every", columns.every)
+        return file_scene(
+            Path(file),
+            rng,
+            step=columns.step,
+            device=columns.device,
+            value=columns.value,
+            watch=watched,
+            mean=None if mean is None else _range(mean),
+            every=every,
+        )
+    _refuse_given({"watch": watched, "mean": mean, "every": columns.every}, "with --demo")
     return demo_scene(rng, steps=_STEPS if steps is None else steps)
+
+
+def _refuse_given(options: dict[str, object], where: str) -> None:
+    for field, given in options.items():
+        if given is not None:
+            raise InvalidValue(field, str(given), f"nothing {where}")
 
 
 def _range(mean: str) -> tuple[float, float]:
@@ -138,35 +192,3 @@ def _paced(run: Watch, speed: float | None) -> Iterator[Moment]:
         if speed is not None:
             due = max(due + 1 / speed, time.monotonic())
             time.sleep(max(0.0, due - time.monotonic()))
-
-
-def _print(run: Watch, speed: float | None) -> None:
-    for moment in _paced(run, speed):
-        fields = moment.to_dict().items()
-        typer.echo(json.dumps({key: None if held != held else held for key, held in fields}))  # NaN is null
-
-
-def _show(run: Watch, speed: float) -> None:
-    from rich.console import Console
-    from rich.live import Live
-
-    from hubbub.cli.watch_view import frame
-
-    console = Console(highlight=False)
-    with Live(console=console, auto_refresh=False) as live:
-        try:
-            for _ in _paced(run, speed):
-                live.update(frame(run, console.width, console.height), refresh=True)
-        finally:  # a last frame that leaves room for what is said below it
-            if run.moments:
-                live.update(frame(run, console.width, console.height, over=True), refresh=True)
-
-
-def _end(run: Watch, live: bool, plot: Path | None) -> None:
-    from hubbub.cli.output import save_plot
-    from hubbub.cli.watch_view import figure, summary
-
-    if run.moments:
-        typer.echo("\n".join(summary(run)), err=not live)
-        if plot is not None:
-            save_plot(figure(run), plot)

@@ -11,8 +11,7 @@ from rich.text import Text
 from hubbub.cli.output import percent
 
 if TYPE_CHECKING:
-    from hubbub.demo.watch import Moment, Watch
-    from hubbub.demo.watch_scenes import WatchScene
+    from hubbub.demo.moment import Moment, Watched
 
 __all__ = ["BAND", "FAINT", "GUTTER", "WHITE", "YELLOW", "chart", "scale", "written"]
 
@@ -26,21 +25,21 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _LINE, _THRESHOLD, _TRUTH = "▁━▔", "▁╌▔", ".·˙"
 
 
-def chart(run: Watch, rows: int, columns: int) -> list[Text]:
+def chart(run: Watched, rows: int, columns: int) -> list[Text]:
     """The band, a column a step, with its scale to the right; then which were published, and when."""
-    shown, monitor, show = run.moments[-columns:], run.monitor, written(run.scene)
-    least, most = run.scene.span
-    numbers = [number for one in shown for number in (one.truth, one.value)] + [monitor.above, monitor.below]
+    shown, show = run.moments[-columns:], written(run.share)
+    least, most = run.span
+    numbers = [number for one in shown for number in (one.truth, one.value)] + [*run.thresholds]
     numbers += [min(max(edge, least), most) for one in shown for edge in (one.low, one.high)]  # wide bands are cut
-    numbers = [number for number in numbers if not math.isnan(number)]
+    numbers = [number for number in numbers if not math.isnan(number)] or [0.0]
     bottom, top, tick = scale(min(numbers), max(numbers), rows)
 
     def height(number: float) -> float:
         return min(max((number - bottom) / (top - bottom) * rows, 0.0), rows - 1e-9)  # NaN stays NaN
 
-    lines_at = {int(height(bound)): height(bound) for bound in (monitor.below, monitor.above)}
+    lines_at = {int(height(bound)): height(bound) for bound in reversed(run.thresholds)}
     gutter = {int(height(bottom + k * tick)): (bottom + k * tick, FAINT) for k in range(round((top - bottom) / tick))}
-    gutter[int(height(monitor.above))] = (monitor.above, YELLOW)
+    gutter |= {int(height(bound)): (bound, YELLOW) for bound in run.thresholds[:1]}
     if not math.isnan(shown[-1].value):
         gutter[int(height(shown[-1].value))] = (shown[-1].value, f"{WHITE} on {BAND[shown[-1].alarm, 1]}")
     drawn = []
@@ -56,10 +55,18 @@ def chart(run: Watch, rows: int, columns: int) -> list[Text]:
     marks, axis = Text(), [" "] * columns
     for place, one in enumerate(shown):
         marks.append("●" if one.published else "·", BAND[0, 1] if one.published else FAINT)
-        if one.step % 10 == 0 and place + len(str(one.step)) < columns:
-            axis[place : place + len(str(one.step)) + 1] = f"╵{one.step}"
+        words = _tick(run, one.step)
+        if words and place + len(words) < columns and not "".join(axis[place:]).strip():
+            axis[place : place + len(words) + 1] = f"╵{words}"
     marks.append(" " * (columns - len(shown)) + " fresh", FAINT)
-    return [*drawn, marks, Text("".join(axis) + " step", FAINT)]
+    return [*drawn, marks, Text("".join(axis) + (" step" if run.times is None else " UTC"), FAINT)]
+
+
+def _tick(run: Watched, step: int) -> str | None:
+    """What stands below a step."""
+    if run.times is not None:
+        return run.times.tick(step)
+    return str(step) if step % 10 == 0 else None
 
 
 def _cell(one: Moment, row: int, height: Callable[[float], float], threshold: float | None) -> tuple[str, str]:
@@ -100,6 +107,6 @@ def scale(low: float, high: float, rows: int) -> tuple[float, float, float]:
     return bottom, max(math.ceil(high / tick) * tick, bottom + tick), tick
 
 
-def written(scene: WatchScene) -> Callable[[float], str]:
+def written(share: bool) -> Callable[[float], str]:
     """How the watched number is written."""
-    return percent if scene.share else "{:.4g}".format
+    return percent if share else "{:.4g}".format

@@ -1,4 +1,4 @@
-"""A watched stream as it is shown: the live view, what there is to say at the end, the figure."""
+"""A watched stream as it is shown: the live view, and what there is to say at the end."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from rich.text import Text
 from hubbub.cli.bars import bar
 from hubbub.cli.output import shorten
 from hubbub.cli.watch_chart import BAND, FAINT, GUTTER, WHITE, YELLOW, chart, written
-from hubbub.core.errors import MissingDependency
+from hubbub.collection.duration import shown as duration
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from hubbub.demo.moment import Moment, Watched
+    from hubbub.demo.watch import Watch
 
-    from hubbub.demo.watch import Moment, Watch
-
-__all__ = ["figure", "frame", "summary"]
+__all__ = ["fact", "frame", "layout", "legend", "state_of", "summary", "title", "turns"]
 
 _WIDEST, _LONGEST = 110, 80  # characters of the view, steps of the chart
 _LABEL, _BAR = 12, 12  # left of the facts, of what was spent
@@ -28,13 +27,14 @@ _QUIET = "#3f7f4f"
 
 def summary(run: Watch) -> list[str]:
     """What there is to say at the end."""
-    moments, show = run.moments, written(run.scene)
+    moments, show = run.moments, written(run.share)
     total, last = len(moments), moments[-1]
     over = [one.step for one in moments if one.truth > run.monitor.above]
-    truth = f"in {len(over)} steps, from {over[0]} to {over[-1]}" if over else "in no step"
+    ends = [_when(run, step) for step in over[:1] + over[-1:]]
+    truth = f"in {len(over)} steps, from {ends[0]} to {ends[1]}" if over else "in no step"
     return [
         f"{total} releases: {run.published} published, {total - run.published} approximated by what was known.",
-        f"Alarm: {_turns(run.changes) or 'never on'}.",
+        f"Alarm: {turns(run, run.changes) or 'never on'}.",
         f"The truth was above {show(run.monitor.above)} {truth}.",
         f"{run.covered} of {run.known} intervals (95%) held the truth.",
         f"Sent, both ways: {last.bits / total:.3g} bits a device and step.",
@@ -45,17 +45,27 @@ def summary(run: Watch) -> list[str]:
 
 def frame(run: Watch, width: int, height: int, *, over: bool = False) -> RenderableType:
     """The view after the last moment, in a terminal of this size; without the facts once it is over."""
+    facts = _facts(run)[-1:] if over else _facts(run)
+    about = f"{run.scene.name} ({run.scene.source})"
+    return layout(run, title(run), about, facts, width, height, summary(run) if over else [])
+
+
+def title(run: Watch) -> str:
+    """How the devices are asked, and how many there are."""
+    window = f"{run.w} steps" if run.times is None else f"{run.w} steps of {duration(run.times.seconds)}"
+    return f"{run.method}, epsilon {run.epsilon:g} in any {window}, {run.scene.stream.n:,} simulated devices"
+
+
+def layout(
+    run: Watched, head: str, about: str, facts: list[Text], width: int, height: int, below: list[str]
+) -> RenderableType:
+    """A head, what is watched, the chart, facts; no higher than leaves room for the lines below and a prompt."""
     width = min(width, _WIDEST)
     columns = max(min(width - GUTTER, _LONGEST), 8)
-    scene, devices = run.scene, f"{run.scene.stream.n:,} simulated devices"
-    title = Text.assemble(
-        ("hubbub watch", "bold"), f"  {run.method}, epsilon {run.epsilon:g} in any {run.w} steps, {devices}"
-    )
-    lines = [title, Text(shorten(f"{scene.name} ({scene.source})", width), FAINT)]
-    facts = _facts(run)[-1:] if over else _facts(run)
+    lines = [Text.assemble(("hubbub watch", "bold"), f"  {head}"), Text(shorten(about, width), FAINT)]
     # Below it stand the prompt and, once it is over, the summary and the plot's name.
-    below = 2 + sum(math.ceil(len(line) / width) for line in summary(run)) if over else 1
-    lines += chart(run, max(height - _AROUND - len(facts) - below, 3), columns)
+    kept = 2 + sum(math.ceil(len(line) / width) for line in below) if below else 1
+    lines += chart(run, max(height - _AROUND - len(facts) - kept, 3), columns)
     lines += [Text(), *facts]
     for line in lines:
         line.truncate(width, overflow="ellipsis")
@@ -63,9 +73,18 @@ def frame(run: Watch, width: int, height: int, *, over: bool = False) -> Rendera
     return Group(*lines)
 
 
+def fact(label: str, *parts: str | tuple[str, str]) -> Text:
+    """A line of facts."""
+    return Text.assemble((label.ljust(_LABEL), FAINT), *parts)
+
+
+def state_of(alarm: bool) -> tuple[str, str]:
+    """Whether the alarm is on, in its colour."""
+    return (" ALARM ", f"{WHITE} on {BAND[1, 1]}") if alarm else (" quiet ", f"{WHITE} on {_QUIET}")
+
+
 def _facts(run: Watch) -> list[Text]:
-    now, monitor, show = run.moments[-1], run.monitor, written(run.scene)
-    state = (" ALARM ", f"{WHITE} on {BAND[1, 1]}") if now.alarm else (" quiet ", f"{WHITE} on {_QUIET}")
+    now, monitor, show = run.moments[-1], run.monitor, written(run.share)
     rule = f"on once the interval is above {show(monitor.above)}, off once below {show(monitor.below)}"
     estimate = "nothing published yet" if math.isnan(now.value) else f"{show(now.value)}  "
     interval = "" if math.isnan(now.value) else f"{show(now.low)} to {show(now.high)}  "
@@ -73,12 +92,10 @@ def _facts(run: Watch) -> list[Text]:
         interval = "interval unknown  "
     spent = bar(now.spent, run.epsilon, _BAR).ljust(_BAR, "·")
     average = f"{now.spent:.2f} of {run.epsilon:g} in the last {run.w} steps on average, at most {run.most_spent:.4g}"
-
-    def fact(label: str, *parts: str | tuple[str, str]) -> Text:
-        return Text.assemble((label.ljust(_LABEL), FAINT), *parts)
-
+    changes = turns(run, run.changes[-4:])
+    where = f"step {now.step} of {run.steps}" + ("" if run.times is None else f", {_when(run, now.step)} UTC")
     return [
-        fact("alarm", state, " ", (_turns(run.changes[-4:]) or rule, "bold" if now.alarm else "")),
+        fact("alarm", state_of(now.alarm), " ", (changes or rule, "bold" if now.alarm else "")),
         fact(
             "estimate",
             (estimate, "bold"),
@@ -88,50 +105,21 @@ def _facts(run: Watch) -> list[Text]:
         ),
         fact("spent", (spent, BAND[0, 1]), f" {average}"),
         fact("sent", f"{now.bits / now.step:.3g} bits a device and step; {run.published} of {now.step} published"),
-        fact("population", f"about {now.n:,.0f} devices, estimated; step {now.step} of {run.steps}"),
-        Text.assemble(
-            ("━ estimate  ", "bold"),
-            ("█ ", BAND[0, 1]),
-            "95% interval  ",
-            ("╌ alarm  ", YELLOW),
-            ("· truth (these devices are simulated)", FAINT),
-        ),
+        fact("population", f"about {now.n:,.0f} devices, estimated; {where}"),
+        legend().append("╌ alarm  ", YELLOW).append("· truth (these devices are simulated)", FAINT),
     ]
 
 
-def _turns(changes: list[Moment]) -> str:
-    return ", ".join(f"{'on' if one.alarm else 'off'} at step {one.step}" for one in changes)
+def legend() -> Text:
+    """What the chart's lines are."""
+    return Text.assemble(("━ estimate  ", "bold"), ("█ ", BAND[0, 1]), "95% interval  ")
 
 
-def figure(run: Watch) -> Figure:
-    """The whole run: the estimate in its band, the truth, the threshold, what was published, when the alarm was on."""
-    import numpy as np
+def turns(run: Watched, changes: list[Moment]) -> str:
+    """When the alarm went on or off."""
+    at = "at step " if run.times is None else "at "
+    return ", ".join(f"{'on' if one.alarm else 'off'} {at}{_when(run, one.step)}" for one in changes)
 
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependency("matplotlib", "analytics") from None
-    scale = 100.0 if run.scene.share else 1.0
-    moments, above, below = run.moments, scale * run.monitor.above, scale * run.monitor.below
-    steps = np.array([one.step for one in moments])
-    value, low, high, truth = scale * np.array([(one.value, one.low, one.high, one.truth) for one in moments]).T
-    fresh, on = (np.array([getattr(one, field) for one in moments]) for field in ("published", "alarm"))
-    drawn = Figure(figsize=(10, 5), layout="constrained")
-    ax = drawn.subplots()
-    ax.fill_between(steps, low, high, step="mid", color="#4c78a8", alpha=0.25, linewidth=0, label="95% interval")
-    behind = ax.fill_between(steps, 0, 1, where=on, step="mid", transform=ax.get_xaxis_transform(), label="alarm on")
-    behind.set(color="#c8443c", alpha=0.15, linewidth=0)
-    ax.axhline(above, color="#f58518", linestyle="--", linewidth=1.2, label="alarm goes on above")
-    if below < above:
-        ax.axhline(below, color="#f58518", linestyle=":", linewidth=1.2, label="and off below")
-    ax.plot(steps, truth, color="#888888", linewidth=1.2, label="truth (simulated)")
-    ax.step(steps, value, where="mid", color="#26547c", linewidth=1.5, label="estimate")
-    ax.plot(steps[fresh], value[fresh], ".", color="#26547c", markersize=6, label="published")
-    ax.set_xlabel("step")
-    ax.set_ylabel("percent of devices" if run.scene.share else "mean")
-    name = shorten(run.scene.name, 50).replace("$", r"\$")  # a dollar would begin a formula
-    ax.set_title(f"{name}: {run.method}, epsilon {run.epsilon:g} in any {run.w} steps, {run.scene.stream.n:,} devices")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.margins(x=0.01)
-    drawn.legend(loc="outside lower center", ncols=7, frameon=False, fontsize="small")
-    return drawn
+
+def _when(run: Watched, step: int) -> str:
+    return str(step) if run.times is None else run.times.label(step)

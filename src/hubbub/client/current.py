@@ -88,8 +88,8 @@ class Current:
         unheard = (step - asks.step) * collection.step_seconds
         if not self._out_of_reach or unheard > collection.retention_days * 86400:
             return None
-        standing = [one._replace(ask=replace(one.ask, step=step)) for one in asks.published if one.ask.standing]
-        studies = [one for one in asks.published if getattr(collection.terms.get(one.question), "study", None)]
+        standing = [ask._replace(ask=replace(ask.ask, step=step)) for ask in asks.published if ask.ask.standing]
+        studies = [ask for ask in asks.published if getattr(collection.terms.get(ask.question), "study", None)]
         return asks._replace(step=step, published=(*standing, *studies))
 
     def refresh(self, now: float) -> None:

@@ -153,10 +153,10 @@ class Documents:
         if response.status == 304:
             return None
         body = response.body.decode(errors="replace")
-        found = self._read_asks(body)
+        asks = self._read_asks(body)
         with self._store.transaction():
             self._store.keep("asks", Document(_tag(body), body))
-        return found
+        return asks
 
     def _kept(self, place: str) -> Document | None:
         with self._store.transaction():
@@ -216,7 +216,7 @@ def _asks(body: str, keys: tuple[bytes, ...]) -> Asks:
     spec = ASKS.upgrade(open_sealed(_parsed(body), keys))
     if set(spec) != {"format", "collection", "version", "step", "asks", "closes"} or len(spec["asks"]) > 1 << 12:
         raise Refused("document", "not a document of asks")
-    published = tuple(_published(one) for one in spec["asks"])
+    published = tuple(_published(ask) for ask in spec["asks"])
     version = integer("version", spec["version"])
     return Asks(str(spec["collection"]), version, int(spec["step"]), published, float(spec["closes"]))
 

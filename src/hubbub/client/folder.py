@@ -69,13 +69,13 @@ def old_ledgers(folder: Path) -> dict[tuple[str, int], Path]:
         >>> old_ledgers(Path("no such folder"))
         {}
     """
-    found = {}
+    ledgers = {}
     for kind in ("asks", "memos"):
         for path in sorted(folder.glob(f"{kind}-*.sqlite")):
             version = path.stem.removeprefix(f"{kind}-")
             if version.isascii() and version.isdigit():
-                found[kind, int(version)] = path
-    return found
+                ledgers[kind, int(version)] = path
+    return ledgers
 
 
 def remove_old_ledgers(folder: Path) -> None:

@@ -203,17 +203,17 @@ def _carry_promises(
     run: Run, ledgers: dict[tuple[str, int], OldLedger], lives: list[int], collection: Collection | None
 ) -> None:
     """The limits of every version, divided as the version in force divides its own."""
-    found: list[Promise] = []
+    promises: list[Promise] = []
     if collection is not None:
-        found += [*collection.promises, *(each for terms in collection.terms.values() for each in terms.promises)]
+        promises += [*collection.promises, *(each for terms in collection.terms.values() for each in terms.promises)]
     for version in sorted({version for _, version in ledgers}):
         both = [ledgers[kind, version] for kind in ("asks", "memos") if (kind, version) in ledgers]
         grid, budget = both[0].grid, _whole(both)
         if budget is not None:
-            found += _divided(collection, budget, grid)
-    found += [promise for most in lives for promise in _divided(collection, Budget(user=most), Grid(TICKS, 0))]
+            promises += _divided(collection, budget, grid)
+    promises += [promise for most in lives for promise in _divided(collection, Budget(user=most), Grid(TICKS, 0))]
     kept: list[Promise] = []
-    for promise in found:
+    for promise in promises:
         if not any(other.implies(promise) for other in kept):
             kept = [other for other in kept if not promise.replaces(other)] + [promise]
     for promise in kept:

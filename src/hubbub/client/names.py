@@ -26,8 +26,8 @@ def only_collection(transport: Transport) -> str:
     """
     response = transport.request("GET", _PATH, {"Accept": "application/json"})
     try:
-        found: Any = json.loads(response.body)
-        names = [str(one["name"]) for one in found["collections"]]
+        listed: Any = json.loads(response.body)
+        names = [str(collection["name"]) for collection in listed["collections"]]
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise Unreachable(f"GET {_PATH}: status {response.status}, {error!r}") from error
     if len(names) != 1:

@@ -67,7 +67,7 @@ def _of_changes(spec_id: str, data: bytes) -> bytes:
 
 
 def _unpacked(data: bytes, kind: tuple[str], parts: Any) -> Any:
-    found = msgspec.msgpack.decode(data, type=parts)
-    if found[0] != kind[0]:
+    unpacked = msgspec.msgpack.decode(data, type=parts)
+    if unpacked[0] != kind[0]:
         raise DecodeError("state", data[:40], f"the bytes of a {kind[0]}")
-    return found
+    return unpacked

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hubbub.client.documents import Documents
 from hubbub.client.folder import collection_in
-from hubbub.client.store import RECOVERED, DeviceStore
+from hubbub.client.store import RECOVERED, DeviceStore, Kept
 from hubbub.client.transport import Response, Unreachable
 from hubbub.collection import Clock, Collection, SystemClock
 from hubbub.collection.terms import ASKS
@@ -91,8 +91,6 @@ def status_of(store: DeviceStore, collection: Collection, trouble: str | None = 
         ...     store.close()
         Spending(spent=0, remaining=1000000000000, limit=1000000000000)
     """
-    from hubbub.mechanisms.memo.memo import memos_in
-
     with store.transaction():
         book = store.book
         kept = [(promise, book.spending(promise)) for promise in book.promises() if promise.scope == WHOLE]
@@ -113,7 +111,7 @@ def status_of(store: DeviceStore, collection: Collection, trouble: str | None = 
             user=units.get("user"),
             spent=book.rows.total() if recovered is None else book.rows.attributed(),
             memos={
-                name: 0 if (memos := store.state(terms.account)) is None else memos_in(memos.state)
+                name: _memos_in(store.state(terms.account))
                 for name, terms in collection.terms.items()
                 if terms.account != ASKS
             },
@@ -151,6 +149,14 @@ def read_status(folder: str | os.PathLike[str], clock: Clock | None = None) -> C
         return status_of(store, collection)
     finally:
         store.close()
+
+
+def _memos_in(kept: Kept | None) -> int:
+    if kept is None:
+        return 0
+    from hubbub.mechanisms.memo.memo import memos_in  # a device that keeps no memos has no need of it
+
+    return memos_in(kept.state)
 
 
 class _Nowhere:

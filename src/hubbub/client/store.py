@@ -168,10 +168,10 @@ class DeviceStore:
 
     def in_force(self) -> tuple[int, str] | None:
         """The version that the device answers by, and its collection's id, which is empty where nobody knows it."""
-        found = self.note(IN_FORCE)
-        if found is None:
+        note = self.note(IN_FORCE)
+        if note is None:
             return None
-        version, collection_id = json.loads(found)
+        version, collection_id = json.loads(note)
         return version, collection_id
 
     def note(self, name: str) -> str | None:
@@ -269,7 +269,7 @@ def read_values(stored: bytes) -> Any:
     return _with_tuples(json.loads(stored))
 
 
-def _with_tuples(found: Any) -> Any:
-    if isinstance(found, dict):
-        return {field: _with_tuples(code) for field, code in found.items()}
-    return tuple(map(_with_tuples, found)) if isinstance(found, list) else found
+def _with_tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {field: _with_tuples(code) for field, code in value.items()}
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value

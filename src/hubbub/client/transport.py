@@ -67,10 +67,10 @@ class HttpTransport:
         try:
             connection.request(method, self._root + path, body=body, headers=dict(headers))
             answer = connection.getresponse()
-            found = answer.read(MOST_BYTES + 1)
-            if len(found) > MOST_BYTES:
+            content = answer.read(MOST_BYTES + 1)
+            if len(content) > MOST_BYTES:
                 raise Unreachable(f"{method} {path}: the answer is longer than {MOST_BYTES} bytes")
-            return Response(answer.status, {name.lower(): value for name, value in answer.getheaders()}, found)
+            return Response(answer.status, {name.lower(): value for name, value in answer.getheaders()}, content)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Unreachable(f"{method} {path}: {type(error).__name__}: {error}") from error
         finally:

@@ -12,7 +12,7 @@ from hubbub.client.store import DeviceStore
 from hubbub.client.transport import Response, Transport, Unreachable
 from hubbub.collection import Collection
 from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE, AnswerName, Entry, encode_upload, encode_upload_json
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.random import Random
 
 __all__ = ["Uploader"]
@@ -56,8 +56,7 @@ class Uploader:
     def __init__(
         self, store: DeviceStore, transport: Transport, rng: Random, *, per_frame: int, jitter: float, form: str
     ) -> None:
-        if isinstance(per_frame, bool) or not isinstance(per_frame, int) or per_frame < 1:
-            raise InvalidValue("per_frame", per_frame, "an integer of at least 1")
+        check_integer("per_frame", per_frame, 1)
         if not 0 <= jitter <= 1:
             raise InvalidValue("jitter", jitter, "a number from 0 to 1")
         if form not in ("msgpack", "json"):
@@ -127,6 +126,6 @@ def _reasons(response: Response) -> dict[str, str]:
         raise failure
     try:
         answer: Any = json.loads(response.body)
-        return {str(one["id"]): str(one["reason"])[:64] for one in answer["rejected"]}
+        return {str(rejected["id"]): str(rejected["reason"])[:64] for rejected in answer["rejected"]}
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise Unreachable(f"POST /v1/reports: {error!r}") from error

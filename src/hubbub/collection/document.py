@@ -18,7 +18,7 @@ from hubbub.collection.setting import Setting
 from hubbub.collection.slug import is_slug
 from hubbub.collection.terms import Terms
 from hubbub.core.domain import Code, Domain
-from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.errors import HubbubError, InvalidValue, check_integer
 from hubbub.core.keyvalue import KeyValue  # noqa: F401 - a domain that a field may have
 from hubbub.core.spec import Json, integer, spec_id
 from hubbub.privacy.budget import Budget
@@ -127,8 +127,7 @@ class Collection:
             raise InvalidValue("trust", self.trust, '"local"')
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise InvalidValue(name, value, f"an integer from {low} to {high}")
+            check_integer(name, value, low, high)
         if not isinstance(self.cover, bool):
             raise InvalidValue("cover", self.cover, "true or false")
         if not isinstance(self.budget, Budget):

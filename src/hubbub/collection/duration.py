@@ -24,10 +24,10 @@ def seconds_of(field: str, text: object) -> int:
             ...
         hubbub.core.errors.InvalidValue: step: got 600; allowed: a duration such as "1d", "1h", "10m" or "30s"
     """
-    found = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
+    written = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
+    if written is None:
         raise InvalidValue(field, text, 'a duration such as "1d", "1h", "10m" or "30s"')
-    return int(found[1]) * _UNITS[found[2]]
+    return int(written[1]) * _UNITS[written[2]]
 
 
 def shown(seconds: int) -> str:

@@ -47,4 +47,4 @@ def frame_for(terms: Mapping[str, Terms]) -> int:
         >>> frame_for(load_collection(EXAMPLE).terms)
         1024
     """
-    return frame_bytes(sum(entry_bytes(name, one.report_bytes) * one.rounds for name, one in terms.items()))
+    return frame_bytes(sum(entry_bytes(name, each.report_bytes) * each.rounds for name, each in terms.items()))

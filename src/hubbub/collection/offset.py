@@ -41,18 +41,20 @@ def shifted(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Pro
     reply: Heard = None
     while True:
         try:
-            said = stream.send(reply)
+            message = stream.send(reply)
         except StopIteration:
             return
-        if isinstance(said, Ask):
-            said = _shifted(said, start)
-        elif isinstance(said, list):
-            said = [_shifted(ask, start) for ask in said]
-        elif isinstance(said, Count):
-            said = replace(said, of=_shifted(said.of, start))
+        if isinstance(message, Ask):
+            message = _shifted(message, start)
+        elif isinstance(message, list):
+            message = [_shifted(ask, start) for ask in message]
+        elif isinstance(message, Count):
+            message = replace(message, of=_shifted(message.of, start))
         elif labels is not None:
-            said = replace(said, estimates={name: _named(one, labels) for name, one in said.estimates.items()})
-        reply = yield said
+            message = replace(
+                message, estimates={name: _named(estimate, labels) for name, estimate in message.estimates.items()}
+            )
+        reply = yield message
 
 
 def _named(estimate: Estimate, labels: tuple[str, ...]) -> Estimate:

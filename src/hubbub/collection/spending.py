@@ -134,13 +134,13 @@ def promises_of(collection: Collection) -> tuple[Promise, ...]:
     others = [cost for cost in costs.values() if not cost.memo]
     fresh = {collection.terms[name].account: cost.each for name, cost in costs.items() if cost.memo}
     budget, grid = collection.budget, (collection.step_seconds, collection.origin)
-    found = []
+    promises = []
 
     def divide(limit: int, needed: int, steps: int, interval: int = 0, origin: int = 0) -> None:
         memos = min(limit, max(sum(fresh.values()), limit - needed)) if fresh else 0
         parts = {ASKS: limit - memos, **_divided(memos, fresh)}
         given = {account: part for account, part in parts.items() if part}
-        found.append(Promise(limit, steps, interval, origin, parts=given))
+        promises.append(Promise(limit, steps, interval, origin, parts=given))
 
     if budget.event is not None:
         divide(budget.event, sum(cost.step for cost in others), 1, *grid)
@@ -149,7 +149,7 @@ def promises_of(collection: Collection) -> tuple[Promise, ...]:
         divide(limit, sum(cost.of(steps) for cost in others), steps, *grid)
     if budget.user is not None:
         divide(budget.user, budget.user * len(others) // len(costs), 0)
-    return tuple(found)
+    return tuple(promises)
 
 
 def _divided(units: int, fresh: Mapping[str, int]) -> dict[str, int]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from hubbub.consistency.guide import METHODS, answer, method_named
 from hubbub.consistency.norm_sub import norm_sub
 from hubbub.core.domain import Ordinal
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
@@ -89,8 +89,7 @@ def choose_method(
     """
     if not isinstance(mechanism, FrequencyOracle) or mechanism.size != len(estimate):
         raise InvalidValue("mechanism", mechanism, f"the frequency oracle of these {len(estimate)} shares")
-    if isinstance(repetitions, bool) or not isinstance(repetitions, int) or repetitions < 2:
-        raise InvalidValue("repetitions", repetitions, "an integer of at least 2")
+    check_integer("repetitions", repetitions, 2)
     rows = np.atleast_2d(np.asarray(queries, dtype=np.float64))
     if methods is None:
         positive = bool((rows >= 0).all())

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.hashing import fingerprint
 from hubbub.core.spec import Json
 
@@ -303,7 +303,7 @@ class Numeric(Domain):
             )  # JSON does not tell 1e17 from an integer; the spec's id would
         if not self.low < self.high:
             raise InvalidValue("high", self.high, f"a number above low = {self.low}")
-        _check_int("cells", self.cells, 2, MOST_CELLS)
+        check_integer("cells", self.cells, 2, MOST_CELLS)
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -367,7 +367,7 @@ class Strings(Domain):
     in_order = False
 
     def __post_init__(self) -> None:
-        _check_int("longest", self.longest, 1, 1 << 20)
+        check_integer("longest", self.longest, 1, 1 << 20)
 
     def describe(self) -> str:
         return f"texts of at most {self.longest} bytes"
@@ -411,7 +411,7 @@ class Sets(Domain):
     def __post_init__(self) -> None:
         if not isinstance(self.items, Domain) or self.items.size is None:
             raise InvalidValue("items", self.items, "a domain with a size")
-        _check_int("most", self.most, 1, self.items.size)
+        check_integer("most", self.most, 1, self.items.size)
 
     def spec(self) -> dict[str, Json]:
         return {"kind": "sets", "items": self.items.spec(), "most": self.most}
@@ -479,12 +479,7 @@ def _items(values: Any) -> list[Any]:
 
 
 def _check_size(field: str, size: object) -> None:
-    _check_int(field, size, 2, LARGEST)
-
-
-def _check_int(field: str, value: object, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidValue(field, value, f"an integer from {low} to {high}")
+    check_integer(field, size, 2, LARGEST)
 
 
 def _plain(value: object) -> Json:

@@ -16,6 +16,7 @@ __all__ = [
     "MissingDependency",
     "RandomnessError",
     "SpecMismatch",
+    "check_integer",
 ]
 
 
@@ -61,3 +62,17 @@ class MissingDependency(HubbubError, ImportError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.package, self.extra)
+
+
+def check_integer(field: str, value: object, low: int, high: int | None = None) -> None:
+    """Refuse what is not an integer between two bounds; True is none.
+
+    Example:
+        >>> check_integer("w", True, 1)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: w: got True; allowed: an integer of at least 1
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high):
+        allowed = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
+        raise InvalidValue(field, value, allowed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 
 __all__ = ["Influence", "Shift", "forged_part"]
 
@@ -89,6 +89,5 @@ def forged_part(forged: int, n: int) -> Fraction:
         Fraction(1, 100)
     """
     for name, value, least in (("forged", forged, 0), ("n", n, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidValue(name, value, f"an integer of at least {least}")
+        check_integer(name, value, least)
     return Fraction(forged, n + forged)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.domain import Categorical, Domain
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 
 __all__ = ["MOST_KEYS", "KeyValue"]
 
@@ -68,8 +68,7 @@ class KeyValue(Domain):
             object.__setattr__(self, field, float(value))
         if not self.low < self.high:
             raise InvalidValue("high", self.high, f"a number above low = {self.low}")
-        if isinstance(self.most, bool) or not isinstance(self.most, int) or not 1 <= self.most <= len(self.keys):
-            raise InvalidValue("most", self.most, f"an integer from 1 to {len(self.keys)}")
+        check_integer("most", self.most, 1, len(self.keys))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -99,22 +98,22 @@ class KeyValue(Domain):
             >>> KeyValue(["a", "b"], low=0, high=1, most=1).pairs({"b": 0.5})
             ((1, 0.5),)
         """
-        found: dict[int, float] = {}
+        numbers: dict[int, float] = {}
         for key, number in _given(value):
             position = self._positions.get(key) if isinstance(key, str) else None
             if position is None:
                 few = ", ".join(self.keys[:5]) + (", ..." if len(self.keys) > 5 else "")
                 raise InvalidValue("values", key, f"keys such as {few}")
-            if position in found:
+            if position in numbers:
                 raise InvalidValue("values", key, "keys that differ from each other")
             if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
                 raise InvalidValue("values", {key: number}, "a finite number for every key")
             if not math.isfinite(number):
                 raise InvalidValue("values", {key: number}, "a finite number for every key")
-            found[position] = float(number)
-        if len(found) > self.most:
-            raise InvalidValue("values", f"{len(found)} keys", f"at most {self.most} keys")
-        return tuple(sorted(found.items()))
+            numbers[position] = float(number)
+        if len(numbers) > self.most:
+            raise InvalidValue("values", f"{len(numbers)} keys", f"at most {self.most} keys")
+        return tuple(sorted(numbers.items()))
 
     def encode(self, values: Any) -> NDArray[np.float64]:
         if isinstance(values, Mapping | str | bytes) or not isinstance(values, Iterable):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ def discrete_laplace(words: NDArray[np.uint64], decay: int, unit: int, most: int
     return side * (1 + geometric(words[:, 1], decay, unit, most - 1, rng))
 
 
+@lru_cache(maxsize=1024)  # long fractions, and the same ones for every report
 def at_least(k: int, decay: int, unit: int) -> Fraction:
     """The exact chance that the noise is at least k.
 
@@ -55,20 +56,20 @@ def geometric(words: NDArray[np.uint64], decay: int, unit: int, most: int, rng: 
     count = (np.log(uniform) - 64 * np.log(2.0)) / step
     # What the unseen bits and the rounding of logarithms below 64 may amount to.
     doubt = (1 / uniform + 1e-13) / -step
-    found = np.floor(count).astype(np.int64)
-    unsure = (count - found < doubt) | (count - found > 1 - doubt)
-    for place in np.flatnonzero(unsure & (found <= most + doubt)):
-        found[place] = _exact(int(words[place]), decay, unit, most, rng)
-    return np.asarray(np.clip(found, 0, most))
+    number = np.floor(count).astype(np.int64)
+    unsure = (count - number < doubt) | (count - number > 1 - doubt)
+    for place in np.flatnonzero(unsure & (number <= most + doubt)):
+        number[place] = _exact(int(words[place]), decay, unit, most, rng)
+    return np.asarray(np.clip(number, 0, most))
 
 
 def _exact(bits: int, decay: int, unit: int, most: int, rng: Random) -> int:
     drawn = 64
     while True:
         reached = partial(_reached, bits, drawn, decay, unit)
-        found = bisect_left(range(1, most + 1), True, key=reached)
-        if (bits + 1) * unit**found <= decay**found << drawn:  # so it is whatever bits follow
-            return found
+        number = bisect_left(range(1, most + 1), True, key=reached)
+        if (bits + 1) * unit**number <= decay**number << drawn:  # so it is whatever bits follow
+            return number
         bits, drawn = bits << 64 | int.from_bytes(rng.bytes(8), "little"), drawn + 64
 
 

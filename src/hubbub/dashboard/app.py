@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
 
 from msgspec import json
 from starlette.routing import BaseRoute
@@ -13,6 +14,7 @@ from hubbub.dashboard.clock_notice import clock_notice
 from hubbub.dashboard.meter import Meter
 from hubbub.dashboard.pages import routes
 from hubbub.dashboard.reader import Ingest, OpenAskCount
+from hubbub.service.alarms.shown import alarms_json
 from hubbub.service.auth import Tokens
 from hubbub.service.service import Service
 from hubbub.service.store.base import RateRow
@@ -97,6 +99,10 @@ class ServiceReader:
             rates=self._meter.intervals(wanted),
             asks=asks,
         )
+
+    def alarms(self, collection: str) -> Mapping[str, Any]:
+        """The alarms of a collection, as the API tells of them."""
+        return alarms_json(self._collector.alarms, self._collector.collections[collection])
 
     def notice(self) -> str | None:
         """What to know of the clock."""

@@ -5,7 +5,7 @@ A program on the page may replace the drawing by one that answers to the pointer
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from hubbub.dashboard.axis import ticks
@@ -19,7 +19,7 @@ _WIDTH, _HEIGHT = 1000, 240
 
 
 class Point(NamedTuple):
-    """A number at a time, its interval where it has one, and whether it is marked."""
+    """A number at a time, its interval where it has one, whether it is marked, and whether an alarm was raised."""
 
     time: float
     when: Html
@@ -28,6 +28,7 @@ class Point(NamedTuple):
     high: float | None = None
     marked: bool = False
     note: str = ""
+    alarm: bool = False
 
 
 def band(
@@ -128,6 +129,7 @@ def curve(points: Sequence[Point], marks: Sequence[float], summary: str) -> Html
         return round(_HEIGHT * (1 - (number - bottom) / rise), 1)
 
     lines = [el("path", class_="grid", d=f"M0 {y(tick)}H{_WIDTH}") for tick in marks]
+    lines += [el("path", class_="alarmed", d=f"M{left} 0V{_HEIGHT}H{right}V0Z") for left, right in _alarms(points, x)]
     areas, curves, dots = [], [], []
     for run in _runs(points):
         if all(one.low is not None and one.high is not None for one in run):
@@ -146,6 +148,15 @@ def curve(points: Sequence[Point], marks: Sequence[float], summary: str) -> Html
         role="img",
         aria_label=summary,
     )
+
+
+def _alarms(points: Sequence[Point], x: Callable[[Point], float]) -> Iterator[tuple[float, float]]:
+    """From where to where an alarm was raised: from each such point half the way to its neighbours."""
+    places = [x(one) for one in points]
+    for at, one in enumerate(points):
+        if one.alarm:
+            before, after = places[max(at - 1, 0)], places[min(at + 1, len(places) - 1)]
+            yield round((before + places[at]) / 2, 1), round((places[at] + after) / 2, 1)
 
 
 def _runs(points: Sequence[Point]) -> Iterator[list[Point]]:
@@ -168,7 +179,7 @@ def _row(one: Point, scale: Scale, headings: Sequence[str]) -> Html:
         cells.append(el("td", (_data(one.low, scale), " to ", _data(one.high, scale)) if known else ""))
     if headings[3]:
         cells.append(el("td", one.note))
-    return el("tr", cells, data_marked=one.marked)
+    return el("tr", cells, data_marked=one.marked, data_alarm=one.alarm)
 
 
 def _data(number: float | None, scale: Scale) -> Child:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from hubbub.collection import Collection
+from hubbub.dashboard.alarm_history import AlarmHistory
 from hubbub.dashboard.answer import LEVEL, AnswerCard, Value
 from hubbub.dashboard.band import Point, band, curve, span_of
 from hubbub.dashboard.markup import Html, el
@@ -15,16 +17,27 @@ __all__ = ["at_a_glance", "chosen_code", "latest", "over_time"]
 _GLANCES = 6
 
 
-def over_time(collection: Collection, name: str, answers: Sequence[AnswerCard], code: int | None) -> Html | None:
-    """One value, step by step; None while there is nothing to compare."""
+def over_time(
+    collection: Collection, name: str, answers: Sequence[AnswerCard], code: int | None, alarms: Mapping[str, Any]
+) -> Html | None:
+    """One value, step by step, and when its alarms were raised; None while there is nothing to compare."""
     points = points_of(collection, answers, code)
     shown = latest(answers)
     if code is None or shown is None or len(points) < 2:
         return None
     label, scale = shown.values[code].label, _scale(shown.kind, points)
+    history = AlarmHistory(alarms, name, label)
+    points = [
+        point._replace(alarm=True, note=f"{point.note}; alarm" if point.note else "alarm")
+        if history.raised_at(answer.step)
+        else point
+        for point, answer in zip(points, answers, strict=True)
+    ]
     legend = f"Line: the estimate. Band: its {LEVEL:.0%} interval."
     if any(point.marked for point in points):
         legend += " Dots: steps with reports of their own; between them, what was known before is carried on."
+    if any(point.alarm for point in points):
+        legend += " Shaded: steps in which an alarm was raised."
     return band(
         points,
         name=f"q-{name}-time",

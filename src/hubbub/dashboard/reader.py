@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from hubbub.collection import Collection
 from hubbub.dashboard.answer import AnswerCard
@@ -73,6 +73,10 @@ class Reader(Protocol):
 
     def ingest(self, collection: str) -> Ingest:
         """What became of a collection's reports."""
+        ...
+
+    def alarms(self, collection: str) -> Mapping[str, Any]:
+        """The alarms of a collection, as the API tells of them."""
         ...
 
     def notice(self) -> str | None:

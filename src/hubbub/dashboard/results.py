@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from hubbub.collection import Collection
+from hubbub.dashboard.alarms import alarm_banner, alarm_section
 from hubbub.dashboard.answer import AnswerCard, Value
 from hubbub.dashboard.bars import MOST_ROWS, BarTable, ranked_bars
 from hubbub.dashboard.columns import ordered_bars
@@ -36,16 +38,22 @@ _FEW = 8
 
 def results_page(reader: Reader, collection: Collection) -> Html:
     """All questions of a collection, each with its latest answer."""
-    asks = reader.ingest(collection.name).asks
-    return join(_section(reader, collection, name, asks) for name in collection.questions)
+    asks, told = reader.ingest(collection.name).asks, reader.alarms(collection.name)
+    return join(
+        alarm_banner(collection, told),
+        (_section(reader, collection, name, asks, told) for name in collection.questions),
+        alarm_section(collection, told),
+    )
 
 
-def _section(reader: Reader, collection: Collection, name: str, asks: Sequence[OpenAskCount]) -> Html:
+def _section(
+    reader: Reader, collection: Collection, name: str, asks: Sequence[OpenAskCount], told: Mapping[str, Any]
+) -> Html:
     question = collection.questions[name]
     moves = _shape(collection, name).over_time
     answers = reader.releases(collection.name, name, _history(collection, name, _MOST_READ if moves else _MOST_ADDED))
     charts = (
-        over_time(collection, name, answers, chosen_code(answers, None)) if moves else None,
+        over_time(collection, name, answers, chosen_code(answers, None), told) if moves else None,
         _values(collection, name, latest(answers), most=_FEW),
         _together(collection, name, answers),
     )
@@ -64,9 +72,9 @@ def _section(reader: Reader, collection: Collection, name: str, asks: Sequence[O
 def question_page(reader: Reader, collection: Collection, name: str, wanted: int | None) -> Html:
     """One question: every value, and one of them over time."""
     answers = reader.releases(collection.name, name, _history(collection, name))
-    code = chosen_code(answers, wanted)
+    code, told = chosen_code(answers, wanted), reader.alarms(collection.name)
     charts = (
-        over_time(collection, name, answers, code),
+        over_time(collection, name, answers, code, told),
         _values(collection, name, latest(answers), most=MOST_ROWS, chosen=code),
     )
     about = (
@@ -76,9 +84,11 @@ def question_page(reader: Reader, collection: Collection, name: str, wanted: int
         el("p", el("a", "All questions", href=path_to("results", collection.name))),
     )
     return join(
+        alarm_banner(collection, told, name),
         _said(answers),
         _beside(charts, about, f"About {name}"),
         at_a_glance(collection, name, answers, code, _link(collection, name)),
+        alarm_section(collection, told, name),
     )
 
 

@@ -11,7 +11,7 @@ from hubbub.collection import Collection
 from hubbub.dashboard.answer import AnswerCard
 from hubbub.dashboard.markup import Html, el
 
-__all__ = ["Scale", "ago", "count", "moment", "nearly", "part", "step_time"]
+__all__ = ["Scale", "count", "moment", "nearly", "part", "step_time"]
 
 MINUS = "\N{MINUS SIGN}"
 _MOST_DECIMALS = 4
@@ -96,16 +96,6 @@ def nearly(seconds: float) -> str:
         if seconds >= size * enough:
             return count(round(seconds / size), noun)
     return count(max(round(seconds), 1), "second")
-
-
-def ago(then: float, now: float) -> str:
-    """How long ago, roughly.
-
-    Example:
-        >>> ago(100.0, 100.5), ago(0.0, 300.0)
-        ('just now', '5 minutes ago')
-    """
-    return "just now" if now - then < 2 else f"{nearly(now - then)} ago"
 
 
 def moment(unix: float, *, precision: float = 1.0) -> Html:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.random import Random
 
 __all__ = ["Counts"]
@@ -86,8 +86,7 @@ class Counts:
         """
         if n is None:
             return np.repeat(np.arange(len(self)), self.counts)[rng.permutation(self.n)]
-        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-            raise InvalidValue("n", n, "an integer of at least 0")
+        check_integer("n", n, 0)
         if not self.n:
             raise InvalidValue("counts", self.counts, "at least one person to draw from")
         return np.searchsorted(np.cumsum(self.counts), rng.below(self.n, n), side="right").astype(np.int64)

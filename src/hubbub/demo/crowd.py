@@ -241,15 +241,15 @@ def compare(
     """
     crowd = run.crowd
     everyone = crowd.values(0, crowd.n)
-    found = [_other(run.mechanism, crowd, run.estimate, most)]
+    compared = [_other(run.mechanism, crowd, run.estimate, most)]
     kinds: list[type[Any]] = [MECHANISMS[name] for name in frequency.MECHANISMS if name != type(run.mechanism).__name__]
     for done, kind in enumerate(kinds):
         if progress is not None:
             progress(done, len(kinds), kind.__name__)
         mechanism = kind(epsilon=run.mechanism.epsilon, domain=crowd.labels)
         sketch = collect(mechanism, everyone, rng.child("other", kind.__name__))
-        found.append(_other(mechanism, crowd, mechanism.estimate(sketch), most))
-    return found
+        compared.append(_other(mechanism, crowd, mechanism.estimate(sketch), most))
+    return compared
 
 
 def _other(mechanism: Mechanism, crowd: Crowd, estimate: Estimate, most: int) -> Other:

@@ -76,8 +76,8 @@ class Devices:
         version = (asks["collection"], asks["version"])
         if version != (self.collection.name, self.collection.version) or step != self.collection.step_at(now):
             return
-        for one in asks["asks"]:
-            published = Published(one["question"], Ask.from_spec(one["ask"]), one["round"], one["run"], one["part"])
+        for ask in asks["asks"]:
+            published = Published(ask["question"], Ask.from_spec(ask["ask"]), ask["round"], ask["run"], ask["part"])
             if published.ask.step == step:
                 self._answer(published, step, now)
 

@@ -73,14 +73,14 @@ class Look:
     @property
     def complete(self) -> bool:
         """Whether every scene has an estimate."""
-        return all(one.estimate is not None for one in self.seen)
+        return all(scene.estimate is not None for scene in self.seen)
 
     @property
     def outcomes(self) -> dict[str, int]:
         """Reports by what became of them, of all scenes."""
         total: Counter[str] = Counter()
-        for one in self.seen:
-            total.update(one.outcomes)
+        for scene in self.seen:
+            total.update(scene.outcomes)
         return dict(total)
 
     @property
@@ -232,10 +232,10 @@ class Live:
         if not line:
             collector.wait()
             self.check()
-        said = json.loads(line)
-        self.address = f"http://127.0.0.1:{said['port']}"
+        ready = json.loads(line)
+        self.address = f"http://127.0.0.1:{ready['port']}"
         for name, several in self._people.items():
-            reach = {"address": self.address, "public_key": said["public_key"], "name": name}
+            reach = {"address": self.address, "public_key": ready["public_key"], "name": name}
             for people in several:
                 self._launch("devices", {**reach, "people": asdict(people)})
 

@@ -172,8 +172,8 @@ def emoji_scene(step_seconds: int, say: Say = None) -> Scene:
     """
     try:
         fetch("emoji", progress=say)
-        found = emoji()
-        counts = dict(zip(found.labels.tolist(), found.counts.tolist(), strict=True))
+        uses = emoji()
+        counts = dict(zip(uses.labels.tolist(), uses.counts.tolist(), strict=True))
         weights = [float(counts[name]) for name in EMOJI]
         source = f"{int(sum(weights)):,} uses of {len(EMOJI)} emoji in tweets (Emoji Sentiment Ranking 1.0)"
     except DataError:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.collection.duration import shown as duration
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
+from hubbub.demo.step_times import StepTimes, read_times, time_column
 from hubbub.demo.watch_scenes import Stepwise, WatchScene
 from hubbub.protocols.window import Frequencies, Means, Statistic
 from hubbub.simulate.columns import MISSING, CodedColumn, number_of, one_of, read_column
@@ -23,13 +26,14 @@ def file_scene(
     path: Path,
     rng: Random,
     *,
-    step: str = "step",
+    step: str | None = None,
     device: str = "device",
     value: str = "value",
     watch: str | None = None,
     mean: tuple[float, float] | None = None,
+    every: int | None = None,
 ) -> WatchScene:
-    """The devices of a file, each row of which is a device's value at a step.
+    """The devices of a file, each row of which is a device's value at a step, or from a time on.
 
     The alarm's threshold lies at 3/4 of the way from the least to the largest truth (LDP-IDS, section 7.2.2).
 
@@ -40,11 +44,14 @@ def file_scene(
     rng
         Puts the devices in a random order, as their places on the circle are.
     step, device, value
-        The columns' names. Steps that are not consecutive integers are ranked.
+        The columns' names. Steps that are not consecutive integers are ranked. With `every`, the column of the step is
+        one of times; unless named, it is the one that is.
     watch
         The value whose share is watched; the most frequent besides "none" unless given.
     mean
         The range of a number whose mean is watched instead; a device without a number counts as the lower end.
+    every
+        How many seconds a step lasts, if rows have times: a device's last row in a step counts.
 
     Example:
         >>> import tempfile
@@ -60,27 +67,67 @@ def file_scene(
     question = None if mean is None else Means(*mean)
     if question is not None:
         _ = question.view  # refuses a range that is none before the file is read
+    if step is None:
+        step = "step" if every is None else time_column(path)
     when, who, what = (_read(path, role, name) for role, name in (("step", step), ("device", device), ("value", value)))
-    steps, n = len(when.labels), len(who.labels)
-    numbering = _numbering(when.labels)
-    _refuse_twice(when, who)
+    placed = _numbered(when, who) if every is None else _timed(when, who, step, every)
+    steps, n = placed.steps, len(who.labels)
     read = _shares(what, watch) if question is None else _means(what, value, question, steps * n)
-    order = np.argsort(when.codes, kind="stable")
-    cuts = np.searchsorted(when.codes[order], np.arange(steps + 1))
+    _refuse_lonely(placed)
+    order = placed.order
+    cuts = np.searchsorted(placed.step[order], np.arange(1, steps + 2))
     # Devices in the order of their names would make neighbours on the circle, and so a cohort, of those alike.
     devices, held = rng.permutation(n)[who.codes[order]], read.held[order]
 
     def row(at: int) -> NDArray[Any]:
         here = slice(cuts[at - 1], cuts[at])
         values = np.full(n, read.empty)
-        values[devices[here]] = held[here]
+        values[devices[here]] = held[here]  # the last, where a device has several
         return values
 
     stream = Stepwise(row, n=n, steps=steps, domain=read.domain)
     truth = [float(read.weights @ stream.truth(at)) for at in range(1, steps + 1)]
     above = min(truth) + 0.75 * (max(truth) - min(truth))
-    notes = (numbering, *read.notes)
-    return WatchScene(read.name, path.name, stream, read.question, read.weights, read.span, above, above, notes)
+    notes = (placed.note, *read.notes)
+    scene = WatchScene(read.name, path.name, stream, read.question, read.weights, read.span, above, above, notes)
+    return replace(scene, times=placed.times)
+
+
+class _Placed(NamedTuple):
+    """Which step each row is in, from 1 on, and the order in which rows are read."""
+
+    step: NDArray[np.int64]
+    order: NDArray[np.int64]
+    steps: int
+    note: str
+    times: StepTimes | None = None
+
+
+def _numbered(when: CodedColumn, who: CodedColumn) -> _Placed:
+    note = _numbering(when.labels)
+    _refuse_twice(when, who)
+    return _Placed(when.codes + 1, np.argsort(when.codes, kind="stable"), len(when.labels), note)
+
+
+def _timed(when: CodedColumn, who: CodedColumn, column: str, every: int) -> _Placed:
+    step, at, times = read_times(when, column, every)
+    steps = int(step.max())
+    replaced = len(step) - len(np.unique(step * len(who.labels) + who.codes))
+    note = (
+        f"steps: {steps:,} of {duration(every)} by {column}, UTC, from {times.label(1)} to {times.label(steps)}; "
+        f"{replaced:,} rows were followed by another of their device in the same step"
+    )
+    return _Placed(step, np.lexsort((at, step)), steps, note, times)
+
+
+def _refuse_lonely(placed: _Placed) -> None:
+    """Refuse a file in which a step is, as a rule, one row: times that were taken for steps."""
+    rows = np.bincount(placed.step)[1:]
+    lonely, heard = int((rows == 1).sum()), int((rows > 0).sum())
+    if heard > 1 and 2 * lonely > heard:
+        said = f"{lonely:,} of {heard:,} steps with one row each"
+        way = "take a longer --every" if placed.times is not None else "--every 1h makes an hour of times a step"
+        raise InvalidValue("steps", said, f"steps in which several devices speak: {way}")
 
 
 class _Reading(NamedTuple):

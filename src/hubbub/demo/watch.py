@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.random import Random
+from hubbub.demo.moment import Moment
 from hubbub.demo.watch_scenes import WatchScene
 from hubbub.protocols.ask import Release
 from hubbub.protocols.driver import converse
@@ -19,37 +18,10 @@ from hubbub.protocols.window import window_stream
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
 
-__all__ = ["Moment", "Watch"]
+__all__ = ["Watch"]
 
 SURE = 0.975
 """The alarm's level: it goes on when the whole 95% interval is above the threshold."""
-
-
-@dataclass(frozen=True)
-class Moment:
-    """A release as it was seen: the number with its 95% interval, and the alarm.
-
-    The number is NaN before anything was heard, the ends of its interval in every step that heard nothing. `spent` is
-    what the window's steps took, of epsilon, on average over the devices; `n` the estimated population; `bits` what a
-    device sent and received so far, on average.
-    """
-
-    step: int
-    value: float
-    low: float
-    high: float
-    published: bool
-    spent: float
-    n: float
-    alarm: bool
-    changed: bool
-    truth: float
-    bits: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """What the server knows of it: the truth and the devices' own counts stay here."""
-        keys = ("step", "value", "low", "high", "published", "spent", "n", "alarm")
-        return {key: getattr(self, key) for key in keys}
 
 
 class Watch:
@@ -92,6 +64,7 @@ class Watch:
         below: float | None = None,
     ) -> None:
         self.scene, self.method, self.epsilon, self.w = scene, method, epsilon, w
+        self.share, self.span, self.times = scene.share, scene.span, scene.times
         self._protocol = window_stream(method, scene.question, epsilon=epsilon, w=w)
         there = scene.stream.steps
         wanted = there if steps is None else steps
@@ -107,6 +80,7 @@ class Watch:
             if bound is not None and not scene.span[0] <= bound <= scene.span[1]:
                 raise InvalidValue(field, bound, f"a number from {scene.span[0]:g} to {scene.span[1]:g}")
         self.monitor = Monitor(scene.weights, above=usual[0], below=usual[1] if below is None else below, level=SURE)
+        self.thresholds: tuple[float, ...] = (self.monitor.above, self.monitor.below)
         self.ledgers = Ledgers.of_window(scene.stream.n, epsilon=epsilon, w=w, strict=True)
         self.fleet = Fleet(scene.stream, rng, ledgers=self.ledgers)
         self.moments: list[Moment] = []
@@ -163,4 +137,5 @@ class Watch:
             changed=seen.changed,
             truth=self.scene.truth(release.step),
             bits=self.fleet.traffic.per_device_and_step(self.scene.stream.n, 1),
+            time=None if self.times is None else self.times.begins(release.step),
         )

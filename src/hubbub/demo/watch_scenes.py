@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.random import Random
 from hubbub.data.processes import sine_process
+from hubbub.demo.step_times import StepTimes
 from hubbub.protocols.window import Frequencies, Statistic
 from hubbub.simulate.devices import ArrayStream, Stream
 from hubbub.simulate.streams import binary_stream
@@ -69,6 +70,8 @@ class WatchScene:
         Where the alarm goes on and off unless said otherwise.
     notes
         How the source was read.
+    times
+        When its steps are, where that is known.
     """
 
     name: str
@@ -80,6 +83,7 @@ class WatchScene:
     above: float
     below: float
     notes: tuple[str, ...] = ()
+    times: StepTimes | None = None
 
     @property
     def share(self) -> bool:

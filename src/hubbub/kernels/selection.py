@@ -34,19 +34,19 @@ def select(
         >>> select(np.array([[0, -1, 0]], dtype=np.int8), words, counters, lambda row, column: 0).tolist()
         [[1, -1, 0]]
     """
-    said = np.zeros(values.shape, dtype=np.int8)
+    signs = np.zeros(values.shape, dtype=np.int8)
     values, words = readonly(values, np.int8), readonly(words, np.uint32)
     row, column = 0, 0
     while True:
-        row, column = _select(values, words, counters, said, row, column)
+        row, column = _select(values, words, counters, signs, row, column)
         if row == len(values):
-            return said
-        said[row, column] = settle(row, column)
+            return signs
+        signs[row, column] = settle(row, column)
         row, column = (row, column + 1) if column + 1 < values.shape[1] else (row + 1, 0)
 
 
 @kernel
-def _select(values, words, counters, said, row, column):
+def _select(values, words, counters, signs, row, column):
     """Go on from a place, to the end or to the next place where the bits cannot decide."""
     n, width = values.shape
     for i in range(row, n):
@@ -72,7 +72,7 @@ def _select(values, words, counters, said, row, column):
                     counters[i, 0], counters[i, 1], counters[i, 2] = trues, reverses, falses
                     counters[i, 3], counters[i, 4] = entries, zeros
                     return i, j
-                said[i, j] = sign
+                signs[i, j] = sign
             if value == 0 or entries == 0:
                 zeros -= np.uint64(1)
                 if sign != 0:

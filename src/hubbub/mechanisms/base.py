@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hubbub.core.domain import Domain
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
 from hubbub.core.event import Event
-from hubbub.core.exact import log_upper
+from hubbub.core.exact import log_fraction, log_upper
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
@@ -31,21 +31,44 @@ if TYPE_CHECKING:  # a device estimates nothing
     from hubbub.core.estimate import Estimate
     from hubbub.core.influence import Influence
 
-__all__ = ["ColumnSpec", "Mechanism", "Reporting"]
+__all__ = ["Cases", "ColumnSpec", "Mechanism", "Reporting"]
 
+Cases = tuple[Sequence[Fraction], NDArray[np.int64]]
+"""Probabilities, and the number of one of them for each report (row) and value (column)."""
 MOST_EPSILON = 1000.0
 _RENAMED = {"Symbols": "ChangeStream"}
 """Classes that specs know under an older name: what is signed and stored under it stays what it is."""
 
 
 class ColumnSpec(NamedTuple):
-    """What one column of a mechanism's reports looks like: part, name, type, shape of one entry, values below."""
+    """What one column of a mechanism's reports looks like.
+
+    Parameters
+    ----------
+    part, name, dtype, shape
+        Where it stands, what it is called, and the type and shape of a report's entry.
+    below
+        What its values are below.
+    bits
+        Of packed bits, how many a report has: the last byte is filled up with zeros.
+    """
 
     part: Literal["public", "private"]
     name: str
     dtype: str
     shape: tuple[int, ...] = ()
     below: int | None = None
+    bits: int | None = None
+
+    @staticmethod
+    def packed(name: str, bits: int) -> ColumnSpec:
+        """A private column of packed bits.
+
+        Example:
+            >>> ColumnSpec.packed("plus", 12).shape
+            (2,)
+        """
+        return ColumnSpec("private", name, "u1", (-(-bits // 8),), bits=bits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +167,8 @@ class Reporting(ABC):
                 )
             if column.below is not None and array.size and int(array.max()) >= column.below:
                 raise InvalidValue(column.name, int(array.max()), f"values below {column.below}")
+            if column.bits is not None and array.size and int(array[:, -1].max()) >> (column.bits - 1) % 8 + 1:
+                raise InvalidValue(column.name, "a bit past the last", f"{column.bits} bits a report, then zeros")
 
     def read_bare(self, data: bytes) -> Reports:
         """Read what `Reports.to_bare` wrote: as many reports as the bytes hold, of which none may be left over.
@@ -196,7 +221,8 @@ class Reporting(ABC):
     def report_bits(self) -> int:
         """What one report holds, in bits: the bytes, less what a column's bound leaves unused."""
         return sum(
-            math.prod(column.shape)
+            column.bits
+            or math.prod(column.shape)
             * ((column.below - 1).bit_length() if column.below else 8 * np.dtype(column.dtype).itemsize)
             for column in self.columns
         )
@@ -266,13 +292,21 @@ class Mechanism(Reporting):
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         """The columns of reports on checked values."""
 
-    @abstractmethod
+    def _cases(self, reports: Reports, values: Any) -> Cases:
+        """The few probabilities that there are, and which of them each report (row) has given each value (column).
+
+        Where they are many, a subclass answers `prob` and `log_prob` itself.
+        """
+        raise NotImplementedError(f"{type(self).__name__}: _cases, or both prob and log_prob")
+
     def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
         """The exact probability (a Fraction) of each report (row) given each value (column) and the public part."""
+        return fractions(*self._cases(reports, values))
 
-    @abstractmethod
     def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
         """The logarithm of `prob`, fast, in floats."""
+        chances, case = self._cases(reports, values)
+        return np.asarray(np.array([log_fraction(chance) for chance in chances])[case])
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
         """Every private part there is, beside the given public part (one row); None where there are too many."""

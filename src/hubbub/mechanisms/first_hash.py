@@ -22,5 +22,5 @@ def with_first_hash(mechanism: Made) -> Made:
         >>> olh.hash, with_first_hash(olh).hash, with_first_hash(grr) is grr
         ('product32', 'mix32', True)
     """
-    firsts: dict[str, Any] = {one.name: first_of(one) for one in dataclasses.fields(mechanism) if is_added(one)}
+    firsts: dict[str, Any] = {field.name: first_of(field) for field in dataclasses.fields(mechanism) if is_added(field)}
     return dataclasses.replace(mechanism, **firsts) if firsts else mechanism

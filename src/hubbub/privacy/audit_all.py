@@ -53,20 +53,20 @@ def audit_all(
         >>> all(one.ok for one in found), found.refused
         (True, ())
     """
-    found = Audits()
+    audits = Audits()
     refused: list[RefusedSetting] = []
-    settings = [(kind, *one) for kind in randomizers().values() for one in _settings(kind, epsilons, domains)]
+    settings = [(kind, *setting) for kind in randomizers().values() for setting in _settings(kind, epsilons, domains)]
     for kind, epsilon, size, given in settings:
         try:
             mechanism = kind(epsilon=epsilon, **given)
         except InvalidValue as error:
             refused.append(RefusedSetting(kind.__name__, epsilon, size, str(error)))
         else:
-            found.append(audit(mechanism))
+            audits.append(audit(mechanism))
         if progress is not None:
-            progress(len(found) + len(refused), len(settings))
-    found.refused = tuple(refused)
-    return found
+            progress(len(audits) + len(refused), len(settings))
+    audits.refused = tuple(refused)
+    return audits
 
 
 def _settings(

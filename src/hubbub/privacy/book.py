@@ -35,12 +35,12 @@ class Book:
 
     Example:
         >>> from hubbub.core.migrations import Format
-        >>> from hubbub.privacy.clock import StepClock
+        >>> from hubbub.privacy.device_clock import DeviceClock
         >>> from hubbub.privacy.ledger_store import TABLES
         >>> file = LedgerFile(":memory:", {}, TABLES, Format("version", 2))
-        >>> book = Book(file, StepClock(5))
+        >>> book = Book(file, DeviceClock(60, wall=lambda: 300.0))
         >>> with file.transaction():
-        ...     book.promise([Promise(limit=10, steps=3, interval=1, parts={"asks": 10})])
+        ...     book.promise([Promise(limit=10, steps=3, interval=60_000_000, parts={"asks": 10})])
         ...     book.spend(5, "asks", "popular", 7)
         ...     book.spending(book.promises()[0])
         Spending(spent=7, remaining=3, limit=10)

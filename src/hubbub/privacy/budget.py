@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.errors import HubbubError, InvalidValue, check_integer
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.spec import Json, integer
 
@@ -54,11 +54,11 @@ class Budget:
             raise InvalidValue("budget", None, "at least one of event, window and user")
         for field, limit in (("event", self.event), ("user", self.user)):
             if limit is not None:
-                _whole(field, limit, MOST_UNITS)
+                check_integer(field, limit, 1, MOST_UNITS)
         if self.window is not None:
             limit, steps = _pair(self.window)
-            _whole("window limit", limit, MOST_UNITS)
-            _whole("window steps", steps, MOST_STEPS)
+            check_integer("window limit", limit, 1, MOST_UNITS)
+            check_integer("window steps", steps, 1, MOST_STEPS)
             object.__setattr__(self, "window", Window(limit, steps))
 
     @staticmethod
@@ -151,11 +151,6 @@ def _pair(window: object) -> tuple[Any, Any]:
     if not isinstance(window, tuple) or len(window) != 2:
         raise InvalidValue("window", window, "(limit, steps)")
     return window[0], window[1]
-
-
-def _whole(field: str, value: object, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise InvalidValue(field, value, f"an integer from 1 to {most}")
 
 
 def _exactly(field: str, given: object, wanted: set[str]) -> None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from hubbub.core.errors import HubbubError, InvalidValue
-from hubbub.core.spec import Json
+from hubbub.core.errors import HubbubError
 
-__all__ = ["MOST_STEP", "LedgerClock", "Observation", "StepClock", "StepRefused"]
-
-MOST_STEP = 1 << 62
+__all__ = ["LedgerClock", "Observation", "StepRefused"]
 
 
 class Observation(NamedTuple):
@@ -34,10 +31,6 @@ class LedgerClock(Protocol):
         """Where step 0 begins, in ticks of the wall clock."""
         ...
 
-    def spec(self) -> dict[str, Json]:
-        """What must not change while a ledger lives."""
-        ...
-
     def observe(self, last: Observation | None) -> Observation:
         """The clock now. Trusted time never runs ahead of true time."""
         ...
@@ -60,47 +53,3 @@ class StepRefused(HubbubError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.step, self.why)
-
-
-class StepClock:
-    """A clock for simulations: the step is simply set, and trusted time follows it.
-
-    Parameters
-    ----------
-    step
-        Where it begins.
-
-    Example:
-        >>> clock = StepClock()
-        >>> clock.step = 7
-        >>> clock.observe(None).step
-        7
-    """
-
-    interval = 1
-    origin = 0
-
-    def __init__(self, step: int = 0) -> None:
-        self.step = step
-
-    def spec(self) -> dict[str, Json]:
-        """Its kind.
-
-        Example:
-            >>> StepClock().spec()
-            {'clock': 'step'}
-        """
-        return {"clock": "step"}
-
-    def observe(self, last: Observation | None) -> Observation:
-        """The step that was set; one set back adds no trusted time.
-
-        Example:
-            >>> StepClock(5).observe(StepClock(3).observe(None)).trusted
-            2
-        """
-        step = self.step
-        if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < MOST_STEP:
-            raise InvalidValue("step", step, "an integer from 0, below 2^62")
-        trusted = 0 if last is None else last.trusted + max(0, step - last.step)
-        return Observation(step, step, step, trusted)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.spec import Json
 from hubbub.privacy.clock import Observation
 
 __all__ = ["DeviceClock", "since_boot"]
@@ -97,15 +96,6 @@ class DeviceClock:
             2
         """
         return self._step(_ticks("wall", self._wall()))
-
-    def spec(self) -> dict[str, Json]:
-        """Interval and origin, in microseconds.
-
-        Example:
-            >>> DeviceClock(60).spec()
-            {'clock': 'device', 'interval': 60000000, 'origin': 0}
-        """
-        return {"clock": "device", "interval": self._interval, "origin": self._origin}
 
     def observe(self, last: Observation | None) -> Observation:
         """Read both clocks, and trust the smaller of what passed since the last reading.

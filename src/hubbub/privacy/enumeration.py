@@ -103,10 +103,10 @@ def enumerate_reports(mechanism: Mechanism, rng: Random) -> Enumeration | None:
         every = mechanism.outputs({name: column[row : row + 1] for name, column in public.items()} if public else None)
         if every is None or cells + len(every) * len(values) > MOST_CELLS:
             break
-        found = _compare(mechanism.prob(every, values))
-        if found is None:
+        compared = _compare(mechanism.prob(every, values))
+        if compared is None:
             break
-        ratio, whole = found
+        ratio, whole = compared
         worst = None if worst is None or ratio is None else max(worst, ratio)
         normalised &= whole
         reports, publics, cells = len(every), publics + 1, cells + len(every) * len(values)

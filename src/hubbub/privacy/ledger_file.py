@@ -45,6 +45,10 @@ class LedgerFile:
     format
         Its version, which is stored with the terms under the format's name: a file of an older one is migrated when
         it is opened, all of it or nothing, and one of a newer version is refused.
+    patience
+        Seconds to wait for another process.
+    what
+        What it is, and what a change of its terms would make anew, for errors.
 
     Example:
         >>> tables = ("CREATE TABLE numbers (number INTEGER)",)
@@ -57,9 +61,17 @@ class LedgerFile:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], terms: Mapping[str, Json], tables: tuple[str, ...], format: Format
+        self,
+        path: str | os.PathLike[str],
+        terms: Mapping[str, Json],
+        tables: tuple[str, ...],
+        format: Format,
+        *,
+        patience: float = _PATIENCE,
+        what: tuple[str, str] = ("ledger", "collection"),
     ) -> None:
         self._path = os.fspath(path)
+        self._patience, (self._kind, self._anew) = patience, what
         if not self._path:
             raise InvalidValue(
                 "path", path, "a file, or ':memory:'"
@@ -75,7 +87,7 @@ class LedgerFile:
         self._open(self._path, lambda: self._agree(present, format))
 
     def _open(self, path: str, first: Callable[[], None]) -> None:
-        self._database = _connect(path)
+        self._database = _connect(path, self._patience)
         try:
             for pragma in _PRAGMAS:
                 self.run(f"PRAGMA {pragma}")
@@ -137,9 +149,9 @@ class LedgerFile:
     def _agree(self, present: Mapping[str, Json], format: Format) -> None:
         names = {name for (name,) in self.run("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not names:
-            raise LedgerUnavailable(f"{self._path}: empty; a ledger that was lost does not begin anew by itself")
+            raise LedgerUnavailable(f"{self._path}: empty; a {self._kind} that was lost does not begin anew by itself")
         if "terms" not in names:
-            raise LedgerUnavailable(f"{self._path}: not a ledger")
+            raise LedgerUnavailable(f"{self._path}: not a {self._kind}")
         try:
             migrated = format.migrate(self._terms().get(format.name), self.run)
         except UnknownFormat as error:
@@ -150,7 +162,8 @@ class LedgerFile:
         given = json.loads(canonical(dict(present)))
         for name in sorted(stored.keys() | given.keys()):
             if stored.get(name) != given.get(name):
-                allowed = f"{stored.get(name)!r}, as this ledger has it; a change is a new collection, with a new file"
+                change = f"a change is a new {self._anew}, with a new file"
+                allowed = f"{stored.get(name)!r}, as this {self._kind} has it; {change}"
                 raise SpecMismatch(name, given.get(name), allowed)
 
     def _terms(self) -> dict[str, Any]:
@@ -159,12 +172,12 @@ class LedgerFile:
         return stored
 
 
-def _connect(path: str) -> sqlite3.Connection:
+def _connect(path: str, patience: float) -> sqlite3.Connection:
     try:
         # Never made by SQLite: a file that is missing is not a new one.
         name = path if path == ":memory:" else f"{Path(path).absolute().as_uri()}?mode=rw"
         return sqlite3.connect(
-            name, timeout=_PATIENCE, isolation_level=None, check_same_thread=False, uri=path != ":memory:"
+            name, timeout=patience, isolation_level=None, check_same_thread=False, uri=path != ":memory:"
         )
     except (OSError, sqlite3.Error) as error:
         raise LedgerUnavailable(f"{path}: {error}") from error

@@ -92,8 +92,8 @@ def sample_epsilon(mechanism: Mechanism, samples: int, rng: Random, level: float
         return None
     alpha = (1 - level) / 2
     each = samples // 2 // len(values)
-    one, other, threshold = _worst_event(mechanism, values, each, rng, alpha)
-    pair = [values[one], values[other]]
+    first, second, threshold = _worst_event(mechanism, values, each, rng, alpha)
+    pair = [values[first], values[second]]
     trials = (samples - each * len(values)) // 2
     hits = [int((_log_ratio(_sample(mechanism, value, pair, trials, rng), 0, 1) >= threshold).sum()) for value in pair]
     bound = float(_epsilon_low(hits[0], hits[1], trials, alpha))
@@ -108,16 +108,16 @@ def _worst_event(
     """The pair of values (by position) and the threshold with the largest lower bound on the training half."""
     logs = [_sample(mechanism, value, values, each, rng) for value in values]
     best = (-np.inf, 0, 1, 0.0)
-    for one in range(len(values)):
-        for other in range(len(values)):
-            if one == other:
+    for first in range(len(values)):
+        for second in range(len(values)):
+            if first == second:
                 continue
-            mine, theirs = (np.sort(_log_ratio(logs[who], one, other)) for who in (one, other))
+            mine, theirs = (np.sort(_log_ratio(logs[who], first, second)) for who in (first, second))
             cuts = np.unique(mine[np.linspace(0, each - 1, min(_CUTS, each)).astype(int)]) - _SLACK
             hits, misses = (each - np.searchsorted(sample, cuts) for sample in (mine, theirs))
             bounds = _epsilon_low(hits, misses, each, alpha)
             top = int(np.argmax(bounds))
-            best = max(best, (float(bounds[top]), one, other, float(cuts[top])))
+            best = max(best, (float(bounds[top]), first, second, float(cuts[top])))
     return best[1:]
 
 
@@ -127,9 +127,9 @@ def _sample(mechanism: Mechanism, value: Any, values: list[Any], n: int, rng: Ra
     return np.concatenate([mechanism.log_prob(mechanism.randomize([value] * size, rng), values) for size in chunks])
 
 
-def _log_ratio(logs: NDArray[np.float64], one: int, other: int) -> NDArray[np.float64]:
+def _log_ratio(logs: NDArray[np.float64], first: int, second: int) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore"):  # a report that both call impossible tells nothing: inf - inf
-        ratio: NDArray[np.float64] = logs[:, one] - logs[:, other]
+        ratio: NDArray[np.float64] = logs[:, first] - logs[:, second]
     return np.asarray(np.nan_to_num(ratio, nan=0.0, posinf=_SURE, neginf=-_SURE))
 
 

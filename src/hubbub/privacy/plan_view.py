@@ -74,8 +74,8 @@ def plot(plan: Plan, against: Literal["epsilon", "n"], ax: Axes | None = None) -
             y = [standard_error(kind, plan.asked, plan.n, epsilon) for epsilon in x.tolist()]
         else:
             x = np.geomspace(max(1, plan.n // 100), plan.n * 100, _POINTS).round()
-            one = standard_error(kind, plan.asked, 1, plan.epsilon)
-            y = (one / np.sqrt(x)).tolist()
+            single = standard_error(kind, plan.asked, 1, plan.epsilon)
+            y = (single / np.sqrt(x)).tolist()
         picked = kind.__name__ == plan.picked
         ax.plot(x, y, label=kind.__name__, linewidth=2.5 if picked else 1.0, zorder=3 if picked else 2)
     ax.plot(plan.epsilon if against == "epsilon" else plan.n, plan.stderr, "o", color="#333333", zorder=4)

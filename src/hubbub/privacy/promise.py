@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.spec import Json, integer
 from hubbub.privacy.budget import MOST_STEPS, MOST_UNITS
 
@@ -72,14 +72,14 @@ class Promise:
     parts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _whole("limit", self.limit, 0, MOST_UNITS)
-        _whole("steps", self.steps, 0, MOST_STEPS)
+        check_integer("limit", self.limit, 0, MOST_UNITS)
+        check_integer("steps", self.steps, 0, MOST_STEPS)
         if self.steps == 0 and (self.interval, self.origin) != (0, 0):
             raise InvalidValue("interval, origin", (self.interval, self.origin), "0 and 0, for life")
-        _whole("interval", self.interval, min(1, self.steps), _MOST_TIME)
-        _whole("origin", self.origin, -_MOST_TIME, _MOST_TIME)
+        check_integer("interval", self.interval, min(1, self.steps), _MOST_TIME)
+        check_integer("origin", self.origin, -_MOST_TIME, _MOST_TIME)
         for account, units in self.parts.items():
-            _whole(f"parts.{account}", units, 0, self.limit)
+            check_integer(f"parts.{account}", units, 0, self.limit)
         if sum(self.parts.values()) > self.limit:
             raise InvalidValue("parts", dict(self.parts), f"at most {self.limit} in all")
         object.__setattr__(self, "parts", MappingProxyType(dict(sorted(self.parts.items()))))
@@ -166,8 +166,3 @@ class Promise:
             raise InvalidValue("promise", spec, f"exactly the fields {', '.join(sorted(wanted))}")
         parts = {account: integer(f"parts.{account}", units) for account, units in spec.get("parts", {}).items()}
         return Promise(**{name: integer(name, spec[name]) for name in _FIELDS}, scope=scope, parts=parts)
-
-
-def _whole(name: str, value: object, low: int, high: int) -> None:
-    if type(value) is not int or not low <= value <= high:
-        raise InvalidValue(name, value, f"an integer from {low} to {high}")

@@ -43,10 +43,12 @@ def needed_n(kind: type[FrequencyOracle], asked: Asked, epsilon: float, stderr: 
         9207
     """
     oracle = kind(epsilon=epsilon, domain=asked.domain)
-    one = oracle.variance(1, asked.share)
-    if one > stderr**2 * _MOST_REPORTS:
-        raise InvalidValue("stderr", stderr, f"at least {math.sqrt(one / _MOST_REPORTS):.3g}, which takes 2^53 reports")
-    n = max(1, math.ceil(one / stderr**2) - 1)
+    single = oracle.variance(1, asked.share)
+    if single > stderr**2 * _MOST_REPORTS:
+        raise InvalidValue(
+            "stderr", stderr, f"at least {math.sqrt(single / _MOST_REPORTS):.3g}, which takes 2^53 reports"
+        )
+    n = max(1, math.ceil(single / stderr**2) - 1)
     while math.sqrt(oracle.variance(n, asked.share)) > stderr:
         n += 1
     return n

@@ -1,11 +1,10 @@
-"""What is spent of a promise, and where a ledger stands."""
+"""What is spent of a promise."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Spending", "Status"]
+__all__ = ["Spending"]
 
 
 class Spending(NamedTuple):
@@ -14,15 +13,3 @@ class Spending(NamedTuple):
     spent: int
     remaining: int
     limit: int
-
-
-@dataclass(frozen=True)
-class Status:
-    """Where a ledger stands: the units that are declared, all that was ever spent, and what waits to be sent."""
-
-    step: int
-    event: Spending | None
-    window: Spending | None
-    user: Spending | None
-    lifetime: int
-    pending: int

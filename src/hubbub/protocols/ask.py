@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import Event
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, integer, spec_id
@@ -71,8 +71,7 @@ class Ask:
     kept: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.step, bool) or not isinstance(self.step, int) or self.step < 0:
-            raise InvalidValue("step", self.step, "an integer of at least 0")
+        check_integer("step", self.step, 0)
 
     @cached_property
     def ask_id(self) -> str:
@@ -230,8 +229,8 @@ class Release:
         >>> from hubbub.core.estimate import Estimate
         >>> shares, top = Estimate([0.5, 0.5], [0.01, 0.01], 10), Estimate([0.5], [0.01], 10)
         >>> release = Release(step=1, estimates={"shares": shares, "top": top}, published=True, spent=0.05, n=100.0)
-        >>> release.estimate is shares, release.with_main(top).estimate is top
-        (True, True)
+        >>> release.main, release.estimate is shares
+        ('shares', True)
     """
 
     step: int
@@ -264,10 +263,6 @@ class Release:
         """What the step itself heard, all of it pooled, unbiased and not smoothed; None if that was nothing."""
         own = self.estimates.get(OWN, self.estimate)
         return own if len(own) and np.isfinite(own.variance).all() else None
-
-    def with_main(self, estimate: Estimate) -> Release:
-        """The same release with another main estimate."""
-        return replace(self, estimates={**self.estimates, self.main: estimate})
 
 
 Said: TypeAlias = Ask | list[Ask] | Count | Release

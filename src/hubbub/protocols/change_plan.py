@@ -69,11 +69,11 @@ def _shape(stream: ChangeStream) -> dict[str, Any]:
 def _portions(plan: Sao2) -> NDArray[np.float64]:
     """The parts of the levels for the least error: from those of the plain reading, in a few turns."""
     variances = np.asarray(plan.variances)
-    found = level_portions(plan.tree, plan.variances, pooled=False)
+    portions = level_portions(plan.tree, plan.variances, pooled=False)
     for _ in range(_ROUNDS if plan.tree.levels > 1 else 0):
-        weighed = variances / np.maximum(found, 1e-12)
+        weighed = variances / np.maximum(portions, 1e-12)
         errors = squares(Pooled(plan.tree, tuple((weighed / weighed.min()).tolist())), plan.tree, "mean") * variances
         wanted = np.sqrt(errors)
-        found = np.sqrt(found * wanted / wanted.sum())
-        found /= found.sum()
-    return found
+        portions = np.sqrt(portions * wanted / wanted.sum())
+        portions /= portions.sum()
+    return portions

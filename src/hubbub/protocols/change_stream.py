@@ -188,16 +188,16 @@ class ChangeStream(Stateful):
         node = nodes.take(columns["level"])
         missed = node - columns["node"] - 1  # below 0: it was told already, at a step of another time
         speaks = (columns["begun"] > 0) & (within == 0).take(columns["level"]) & (missed >= 0)
-        said = np.zeros(bits.shape, dtype=np.int8)
         rows, most = np.flatnonzero(speaks), len(self.lengths)
+        signs = np.empty((rows.size, self.dimension), dtype=np.int8)
         level = columns["level"].take(rows)
         group = missed.take(rows) * most + level  # devices of one level that missed as many nodes
         for each in np.flatnonzero(np.bincount(group)).tolist():
-            alike = rows[group == each]
-            told = self._tell(each % most, each // most, columns, alike, bits.take(alike, axis=0), rng)
-            _put_rows(said, alike, told)
+            alike = np.flatnonzero(group == each)
+            who = rows.take(alike)
+            _put_rows(signs, alike, self._tell(each % most, each // most, columns, who, bits.take(who, axis=0), rng))
         columns["node"][rows] = node.take(rows)
-        return States(self.spec_id, columns), self._said(level, False, said.take(rows, axis=0)), speaks
+        return States(self.spec_id, columns), self._said(level, False, _coded(signs)), speaks
 
     def _tell(
         self, level: int, missed: int, columns: dict[str, NDArray[Any]], rows: NDArray[Any], bits: Any, rng: Random
@@ -209,10 +209,10 @@ class ChangeStream(Stateful):
             state = online.skip(state, missed * self.dimension, rng)
         before = columns["held"].take(rows, axis=0)
         held, columns["used"][rows] = self.views[level].follow(before, columns["used"].take(rows), bits)
-        state, said = online.step(state, held - before, rng)
+        state, signs = online.step(state, held - before, rng)
         _put_rows(columns["held"], rows, held)
         _put_rows(columns["counters"], rows, state.counters)
-        return said
+        return signs
 
     def with_enrolment(
         self, states: States, reports: Reports, speaks: NDArray[np.bool_], new: NDArray[np.bool_]
@@ -225,8 +225,8 @@ class ChangeStream(Stateful):
         sends = speaks | new
         return self._said(states["level"][sends], new[sends], signs[sends]), sends
 
-    def _said(self, level: NDArray[Any], new: NDArray[np.bool_] | bool, said: NDArray[Any]) -> Reports:
-        return self._made({"level": level, "new": np.broadcast_to(new, level.shape), "sign": said % 3})
+    def _said(self, level: NDArray[Any], new: NDArray[np.bool_] | bool, signs: NDArray[Any]) -> Reports:
+        return self._made({"level": level, "new": np.broadcast_to(new, level.shape), "sign": signs})
 
     def check_states(self, states: States) -> None:
         level, node, begun, held, used, counters = (states[name] for name in self.state_types)
@@ -312,16 +312,16 @@ class ChangeStream(Stateful):
         at_nodes = np.asarray(values)[view.span - 1 :: view.span][:ended]
         rest = np.repeat(at_nodes[-1:] if ended else np.asarray(values)[-1:], view.nodes - ended, axis=0)
         vector = view.residues(np.concatenate([at_nodes, rest])[None])
-        found: dict[Transcript, Fraction] = {}
+        chances: dict[Transcript, Fraction] = {}
         for row, chance in enumerate(mechanism.prob(sets, vector)[:, 0]):
             nodes = signs[row].reshape(view.nodes, self.dimension)
-            said = self._said(np.full(ended, public), False, nodes[:ended])
+            reports = self._said(np.full(ended, public), False, _coded(nodes[:ended].astype(np.int8)))
             transcript = tuple(
-                b"" if step % view.span else said[step // view.span - 1 : step // view.span].to_bare()
+                b"" if step % view.span else reports[step // view.span - 1 : step // view.span].to_bare()
                 for step in range(1, len(values) + 1)
             )
-            found[transcript] = found.get(transcript, Fraction(0)) + chance
-        return found
+            chances[transcript] = chances.get(transcript, Fraction(0)) + chance
+        return chances
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -341,9 +341,17 @@ def _sets(mechanism: ExSub) -> tuple[Reports, NDArray[np.int64]] | None:
 
 
 def _integers(name: str, given: Any) -> tuple[int, ...]:
-    if not isinstance(given, list | tuple) or any(isinstance(one, bool) or not isinstance(one, int) for one in given):
+    if not isinstance(given, list | tuple) or any(
+        isinstance(number, bool) or not isinstance(number, int) for number in given
+    ):
         raise InvalidValue(name, given, "a list of integers")
     return tuple(given)
+
+
+def _coded(signs: NDArray[np.int8]) -> NDArray[np.uint8]:
+    """Signs as they are sent, 2 for -1: what `signs % 3` is, without a division."""
+    low = signs.view(np.uint8) & 3
+    return low - (low >> 1)
 
 
 def _put_rows(table: NDArray[Any], rows: NDArray[Any], values: NDArray[Any]) -> None:

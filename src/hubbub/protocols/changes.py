@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.ternary import MOST_DIMENSION, Ternary
 from hubbub.protocols.view import View
 
@@ -56,8 +56,8 @@ class Changes(View):
 
     def __post_init__(self) -> None:
         for name, high in (("steps", MOST_DIMENSION), ("dimension", MOST_DIMENSION), ("changes", MOST_DIMENSION)):
-            _integer(name, getattr(self, name), high)
-        _integer("span", self.span, self.steps)
+            check_integer(name, getattr(self, name), 1, high)
+        check_integer("span", self.span, 1, self.steps)
         if not isinstance(self.one, bool):
             raise InvalidValue("one", self.one, "true or false")
         if self.entries > MOST_DIMENSION:
@@ -107,7 +107,9 @@ class Changes(View):
         if self.one:
             if array.ndim != 1 or array.dtype.kind not in "iu":
                 raise InvalidValue("values", values, f"codes from 0 to {self.dimension - 1}, one a device")
-            return np.asarray(array[:, None] == np.arange(self.dimension)).astype(np.int8)
+            # In the codes' own type where it holds them all: comparing single bytes is several times as fast.
+            own = array.dtype if self.dimension <= np.iinfo(array.dtype).max else np.int64
+            return np.asarray(array[:, None] == np.arange(self.dimension, dtype=own)).view(np.int8)
         rows = array[:, None] if array.ndim == 1 and self.dimension == 1 else array
         if rows.ndim != 2 or rows.shape[1] != self.dimension or rows.dtype.kind not in "biuf":
             raise InvalidValue("values", values, f"rows of {self.dimension} entries, 0 or 1, one a device")
@@ -126,10 +128,13 @@ class Changes(View):
         """
         differs = values != held
         if self.one:
-            cost = differs.sum(axis=1)
-            moves = differs & (values.any(axis=1) & (used + cost <= self.changes))[:, None]
-        else:
-            moves = differs & (np.cumsum(differs, axis=1, dtype=np.int32) <= (self.changes - used)[:, None])
+            cost = differs.sum(axis=1, dtype=np.int32)
+            moves = values.any(axis=1) & (used + cost <= self.changes)  # as a whole, or not at all
+            return np.where(moves[:, None], values, held), used + cost * moves
+        if self.dimension == 1:
+            differs &= (used < self.changes)[:, None]
+            return held ^ differs, used + differs[:, 0]
+        moves = differs & (np.cumsum(differs, axis=1, dtype=np.int32) <= (self.changes - used)[:, None])
         return np.where(moves, values, held), used + moves.sum(axis=1, dtype=np.int32)
 
     def __call__(self, values: Any) -> Ternary:
@@ -170,8 +175,3 @@ def members(sets: Iterable[Sequence[int]], dimension: int) -> Bits:
                 raise InvalidValue("sets", item, f"items from 0 to {dimension - 1}")
             row[item] = 1
     return rows
-
-
-def _integer(name: str, value: object, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= high:
-        raise InvalidValue(name, value, f"an integer from 1 to {high}")

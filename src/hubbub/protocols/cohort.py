@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.spec import Json
 
 __all__ = ["CIRCLE", "EVERYONE", "Arc", "Pointer", "disjoint", "place_on_circle"]
@@ -43,8 +43,7 @@ class Arc:
     def __post_init__(self) -> None:
         for field, high in (("start", CIRCLE - 1), ("length", CIRCLE)):
             value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= high:
-                raise InvalidValue(f"cohort.{field}", value, f"an integer from 0 to {high}")
+            check_integer(f"cohort.{field}", value, 0, high)
 
     @property
     def share(self) -> float:

@@ -106,15 +106,15 @@ class Conversation:
     @property
     def asks(self) -> tuple[Ask, ...]:
         """The asks that are open: one, or the parts of a round."""
-        said = self._said
-        return (said,) if isinstance(said, Ask) else tuple(said) if isinstance(said, list) else ()
+        message = self._said
+        return (message,) if isinstance(message, Ask) else tuple(message) if isinstance(message, list) else ()
 
     def listen(self) -> Said | None:
         """What the protocol says now, None after its end. Listening to a release moves on to the next step."""
-        said = self._said
-        if isinstance(said, Release):
+        message = self._said
+        if isinstance(message, Release):
             self._advance(None)
-        return said
+        return message
 
     def reply(self, ask_id: str, sketch: Sketch) -> None:
         """Answer the open ask. Any other answer is refused, and changes nothing."""
@@ -147,19 +147,19 @@ class Conversation:
         if isinstance(self._said, Release):
             self._step, self.round = self._said.step + (self._said.step > 0), 0 if self._said.step else self.round
         try:
-            said = self._protocol.send(heard)
+            message = self._protocol.send(heard)
         except StopIteration:
-            said = None
-        self._take(said)
+            message = None
+        self._take(message)
 
-    def _take(self, said: Said | None) -> None:
+    def _take(self, message: Said | None) -> None:
         """Stand where the protocol is now, if it may be there."""
-        self._said = said
-        for ask in self.asks or ([] if said is None or isinstance(said, Count | list) else [said]):
+        self._said = message
+        for ask in self.asks or ([] if message is None or isinstance(message, Count | list) else [message]):
             self._step = ask.step if self._step is None else self._step
             if ask.step != self._step:
                 raise OutOfOrder(f"the protocol said step {ask.step} where step {self._step} was due")
-        if not self.asks and not isinstance(said, list):
+        if not self.asks and not isinstance(message, list):
             return
         self.round += 1
         if self._rounds is not None and self.round > self._rounds:
@@ -207,13 +207,13 @@ def converse(
         raise InvalidValue("steps", steps, "at least 1")
     talk = Conversation(protocol, rounds=rounds, parts=parts)
     done = 0
-    while (steps is None or done < steps) and (said := talk.listen()) is not None:
-        if isinstance(said, Release):
+    while (steps is None or done < steps) and (message := talk.listen()) is not None:
+        if isinstance(message, Release):
             done += 1
-            yield said
-        elif isinstance(said, Count):
+            yield message
+        elif isinstance(message, Count):
             if count is None:
                 raise InvalidValue("count", None, "given, as the protocol counts among kept reports")
-            talk.tell(count(said))
+            talk.tell(count(message))
         else:
             talk.reply_all([answer(ask) for ask in talk.asks])

@@ -100,7 +100,7 @@ def _plain(value: Any) -> Json:
         for name, nothing in (("square", 0.0), ("pairs", True)):
             if noise is not None and noise[name] == nothing:
                 del noise[name]
-        return {_ESTIMATE: {**{name: _plain(one) for name, one in inside.items() if name != "noise"}, "noise": noise}}
+        return {_ESTIMATE: {**{name: _plain(part) for name, part in inside.items() if name != "noise"}, "noise": noise}}
     names = _names(value)
     if names is None:
         raise InvalidValue("part", type(value).__name__, "a class that says what is remembered of it")

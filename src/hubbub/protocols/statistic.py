@@ -87,8 +87,8 @@ class Frequencies(Statistic):
 
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
         # Shares sum to 1, so the mean of the frequency term needs no guess: it carries 1/d.
-        one = self.mechanism(units).noise(1)
-        return (one.floor + one.slope / self.size) / n
+        noise = self.mechanism(units).noise(1)
+        return (noise.floor + noise.slope / self.size) / n
 
     def spread(self, like: NDArray[np.float64]) -> float:
         share = np.clip(like, 0.0, 1.0)

@@ -112,6 +112,14 @@ class Question(ABC):
     def labels(self, setting: Setting) -> tuple[str, ...] | None:
         """A name for each number of an answer; None where there are too many."""
 
+    def unbiased_steps(self, setting: Setting) -> bool:
+        """Whether each step has an unbiased estimate of its own, so that alarms can be about it."""
+        return False
+
+    def independent_steps(self, setting: Setting) -> bool:
+        """Whether the errors of different steps are independent: several steps then tell more than one."""
+        return False
+
     @abstractmethod
     def forecast(self, setting: Setting, n: int) -> float | None:
         """The expected standard error of an answer if n devices take part; None where no formula tells."""

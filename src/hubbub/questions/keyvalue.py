@@ -227,6 +227,9 @@ class KeyValueQuestion(StatisticQuestion):
             return Shape(form="shares", size=asked.size, adds_up=adds_up)
         return Shape(form="means", size=asked.size, unit=self.field, adds_up=adds_up)
 
+    def unbiased_steps(self, setting: Setting) -> bool:
+        return self.of != "conditional" and super().unbiased_steps(setting)
+
     def assumes(self, setting: Setting) -> str:
         return f"every step, if all hold {self.statistic(setting).sparsity} keys, and all keys are held alike"
 

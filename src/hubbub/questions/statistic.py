@@ -17,6 +17,7 @@ from hubbub.collection.terms import Frozen, Terms
 from hubbub.core.event import units_of
 from hubbub.core.influence import Influence
 from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.stateful import Stateful
 from hubbub.privacy.budget import MOST_UNITS
 from hubbub.privacy.promise import Promise, of_question
 from hubbub.protocols.driver import Protocol
@@ -104,6 +105,13 @@ class StatisticQuestion(Question):
 
     def shape(self, setting: Setting) -> Shape:
         return shares_shape(setting.domain, self.statistic(setting).size)
+
+    def unbiased_steps(self, setting: Setting) -> bool:
+        return bool(self.mechanism_for(setting).bias == "none")
+
+    def independent_steps(self, setting: Setting) -> bool:
+        # A device that remembers makes the reports of several steps from the same random numbers.
+        return not isinstance(self.mechanism_for(setting), Stateful)
 
     def forecast(self, setting: Setting, n: int) -> float | None:
         return math.sqrt(self.statistic(setting).error(units_of(self.epsilon), n, self.typical(setting)))

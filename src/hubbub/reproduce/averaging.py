@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,7 @@ from hubbub.mechanisms.memo.toeplitz import toeplitz
 from hubbub.mechanisms.stateful import States
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.dissertation.style import canvas
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["Attack", "averaging_attack"]
 
@@ -160,7 +157,7 @@ def _of_bucket(loloha: Loloha, states: States, given: Floats) -> Floats:
 
 
 @reproduction("averaging-attack", title="A report a day of a value that stays: fresh and memoised randomisation")
-def reproduce_averaging(context: Context) -> tuple[list[Cell], Figure]:
+def reproduce_averaging(context: Context) -> Reproduced:
     """Both curves for both memoised mechanisms: a permanent answer of epsilon 3, reports of about 1."""
     figure, panels = canvas(2, 2, width=4.8, height=3.2)
     people = context.size(320, least=32)

@@ -6,16 +6,16 @@ import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.random import Random
 from hubbub.reproduce.result import Cell, Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["REPRODUCTIONS", "Cell", "Context", "Reproduction", "Result", "reproduce", "reproduction"]
+__all__ = ["REPRODUCTIONS", "Cell", "Context", "Reproduced", "Reproduction", "Result", "reproduce", "reproduction"]
 
 Progress = Callable[[int, int, str], None]
 Item = TypeVar("Item")
@@ -70,7 +70,9 @@ class Context:
             self.progress(len(steps), len(steps), "done")
 
 
-Run = Callable[..., "tuple[Sequence[Cell], Figure | None]"]
+Reproduced: TypeAlias = "tuple[list[Cell], Figure | None]"
+"""What the function of a reproduction makes: its cells, and its figure where it has one."""
+Run = Callable[..., Reproduced]
 """Of a context, and of a number of steps where there are streams."""
 
 
@@ -155,22 +157,20 @@ def reproduce(
         >>> cell.row, cell.column, cell.paper, round(cell.ours, 2)
         ('eps = 4', 'OLH', 0.08, 0.08)
     """
-    found = REPRODUCTIONS.get(name)
-    if found is None:
+    chosen = REPRODUCTIONS.get(name)
+    if chosen is None:
         close = difflib.get_close_matches(str(name), REPRODUCTIONS, n=1, cutoff=0.0)
         raise InvalidValue("name", name, f"a reproduction; the closest is {close[0]}" if close else "a reproduction")
     if repeats is None:
-        repeats = found.repeats
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
-        raise InvalidValue("repeats", repeats, "an integer of at least 1")
+        repeats = chosen.repeats
+    check_integer("repeats", repeats, 1)
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= 1:
         raise InvalidValue("scale", scale, "a number above 0, at most 1")
     more: dict[str, Any] = {}
     if steps is not None:
-        if "steps" not in signature(found.function).parameters:
+        if "steps" not in signature(chosen.function).parameters:
             raise InvalidValue("steps", steps, f"none: {name} has no streams")
-        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-            raise InvalidValue("steps", steps, "an integer of at least 1")
+        check_integer("steps", steps, 1)
         more["steps"] = steps
-    cells, figure = found.function(Context(repeats, Random(seed=seed), float(scale), progress), **more)
-    return Result(found.name, found.title, tuple(cells), figure)
+    cells, figure = chosen.function(Context(repeats, Random(seed=seed), float(scale), progress), **more)
+    return Result(chosen.name, chosen.title, tuple(cells), figure)

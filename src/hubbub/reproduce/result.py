@@ -123,8 +123,8 @@ class Result:
         for cell in shown:
             what = cell.row if cell.column == "claim" else f"{cell.row}, {cell.column}"
             paper = "" if cell.paper is None else cell.paper if isinstance(cell.paper, str) else f"{cell.paper:.6g}"
-            said = "; ".join(part for part in parted[cell] if part not in marks)
-            note = " ".join([said, *(marks[part] for part in parted[cell] if part in marks)]).strip()
+            remark = "; ".join(part for part in parted[cell] if part not in marks)
+            note = " ".join([remark, *(marks[part] for part in parted[cell] if part in marks)]).strip()
             table.add_row(*map(escape, (what, paper, f"{cell.ours:.5g}", note)))
         lines = [f"{mark} {part}" for part, mark in marks.items()]
         if len(shown) < len(self.cells):

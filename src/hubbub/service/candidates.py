@@ -12,7 +12,7 @@ from hubbub.protocols.ask import MAIN, Release
 from hubbub.service.archive import Archive
 from hubbub.service.raw_reports import estimate_candidates, kept_reports
 from hubbub.service.releases import row_of, shown
-from hubbub.service.store.base import Store
+from hubbub.service.store.sql import Store
 
 __all__ = ["MOST_CANDIDATES", "ask_kept"]
 

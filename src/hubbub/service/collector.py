@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from hubbub.alarms.plan import AlarmPlan
 from hubbub.collection import Clock, Collection, Keys
 from hubbub.core.random import Random
+from hubbub.service.alarms.alarms import Alarms
 from hubbub.service.archive import Archive
 from hubbub.service.bulletin import Bulletin, asks_bulletin, collection_bulletin
 from hubbub.service.frames import Frame, RefusedRequest, Served, read_frame
@@ -23,7 +25,8 @@ from hubbub.service.raw_reports import moved
 from hubbub.service.receipt import Receipt
 from hubbub.service.rounds import Rounds
 from hubbub.service.schedule import Schedule
-from hubbub.service.store.base import Expiry, ReleaseRow, Store, StoreChanges, StoreFailed
+from hubbub.service.store.base import Expiry, ReleaseRow, StoreChanges, StoreFailed
+from hubbub.service.store.sql import Store
 from hubbub.service.trusted_clock import TrustedClock
 from hubbub.service.versions import as_served, register
 
@@ -52,6 +55,8 @@ class Collector:
     archive
         Where single reports are moved to once their ask is closed, if a question keeps any; without it they stay in
         the store.
+    alarms
+        The alarms of each collection, by its name.
 
     Example:
         >>> from hubbub.collection import ManualClock
@@ -73,6 +78,7 @@ class Collector:
         limits: Limits | None = None,
         rng: Random | None = None,
         archive: Archive | None = None,
+        alarms: Mapping[str, AlarmPlan] | None = None,
     ) -> None:
         self.store = store
         self.archive = archive
@@ -84,6 +90,7 @@ class Collector:
         self._lock = threading.Lock()
         self._refused: Counter[tuple[str, str]] = Counter()
         self._pending: Counter[tuple[str, str]] = Counter()
+        self._delivered: dict[tuple[str, str], int] = {}
         self.deleted: Counter[tuple[str, str]] = Counter()
         """What was deleted since the start, by collection id and kind."""
         self.missing: list[str] = []
@@ -98,6 +105,7 @@ class Collector:
         self.asks: dict[str, Bulletin] = {}
         self._counts = store.counts()
         self._posted: dict[str, tuple[object, ...]] = {}
+        self.alarms = Alarms(collections, store, alarms or {})
         self._rounds = Rounds(
             collections,
             store,
@@ -105,9 +113,12 @@ class Collector:
             outdated=outdated,
             ceilings=self.limits.ceilings,
             archive=archive,
+            hear=self.alarms.hear,
         )
         self.board = self._rounds.board
-        self._commit(StoreChanges(collections=added))
+        changes = StoreChanges(collections=added)
+        self.alarms.end_others(changes)
+        self._commit(changes)
         self._move()
         self.tick()
 
@@ -144,6 +155,11 @@ class Collector:
         """Count a request that was refused; with the next commit it is stored."""
         with self._lock:
             self._refused[refusal.collection, refusal.reason] += refusal.count
+
+    def delivered(self, webhook: str, collection: str, number: int) -> None:
+        """Note that a webhook has taken all events of a collection up to one; with the next commit it is stored."""
+        with self._lock:
+            self._delivered[webhook, collection] = number
 
     def ingest(self, frames: Sequence[Frame]) -> list[Receipt]:
         """Count a group of requests in one transaction; what is answered is on the disk."""
@@ -218,6 +234,7 @@ class Collector:
     def _commit(self, changes: StoreChanges) -> None:
         with self._lock:
             self._pending, self._refused = self._refused, Counter()
+            changes.delivered, self._delivered = self._delivered, {}
         changes.counts.update(self._pending)
         changes.minute = int(self.clock.now() // 60)
         changes.clock = None if self.trusted is None else self.trusted.record()
@@ -227,6 +244,7 @@ class Collector:
                 self.deleted = self.deleted + deleted
                 self._counts.update(changes.counts)
                 self._pending = Counter()
+            self.alarms.committed(changes)
             for listener in self.listeners:
                 try:
                     listener(changes)

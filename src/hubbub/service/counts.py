@@ -14,7 +14,8 @@ from hubbub.protocols.ask import Count, Counted
 from hubbub.protocols.driver import OutOfOrder
 from hubbub.service.archive import Archive, ReportsMissing
 from hubbub.service.raw_reports import reports_to
-from hubbub.service.store.base import AskRow, CountRow, EraRow, Store
+from hubbub.service.store.base import AskRow, CountRow, EraRow
+from hubbub.service.store.sql import Store
 
 __all__ = ["make_count", "read_count", "same_count"]
 

@@ -27,17 +27,17 @@ def open_secrets(paths: Iterable[Path]) -> list[str]:
     """
     if os.name != "posix":
         return []
-    found = []
+    lines = []
     for path in paths:
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & 0o077:
             verb = "read" if mode & 0o044 else "change" if mode & 0o022 else "run"
-            found.append(f"{path}: others than its owner may {verb} it (mode {mode:o}); chmod 600 makes it secret")
+            lines.append(f"{path}: others than its owner may {verb} it (mode {mode:o}); chmod 600 makes it secret")
         folder = stat.S_IMODE(path.parent.stat().st_mode)
         if folder & 0o022 and not folder & stat.S_ISVTX:
             line = f"{path.parent}: others than its owner may replace what is in it (mode {folder:o})"
-            found += [line] if line not in found else []
-    return found
+            lines += [line] if line not in lines else []
+    return lines
 
 
 def public_address(host: str) -> bool:

@@ -128,6 +128,8 @@ def _upload(upload: Upload, served: Served, size: int, *, exact: bool) -> Frame:
     wanted = collection.frame_bytes if exact else json_size(collection.frame_bytes)
     # A binary frame of another size is a client whose answers can be told apart; JSON is for people too.
     if size != wanted if exact else size > wanted:
-        said = f"{size} bytes; allowed: {'exactly' if exact else 'at most'} {wanted}"
-        raise RefusedRequest("malformed", said, collection=collection.collection_id, count=max(len(upload.entries), 1))
+        reason = f"{size} bytes; allowed: {'exactly' if exact else 'at most'} {wanted}"
+        raise RefusedRequest(
+            "malformed", reason, collection=collection.collection_id, count=max(len(upload.entries), 1)
+        )
     return Frame(collection.collection_id, upload.entries)

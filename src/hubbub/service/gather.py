@@ -41,7 +41,7 @@ def gather(
         ({}, [('00000000000000000000000000000000', 'unknown_ask')])
     """
     singles: dict[AnswerPlace, list[tuple[Entry, int]]] = defaultdict(list)
-    found: dict[AskKey, list[ReportGroup]] = defaultdict(list)
+    groups: dict[AskKey, list[ReportGroup]] = defaultdict(list)
     for number, frame in enumerate(frames):
         for entry in frame.entries:
             singles[AnswerPlace(frame.collection, entry.name)].append((entry, number))
@@ -50,7 +50,7 @@ def gather(
             opened = board.find(place)
             reports = None if opened is None else opened.opener.open_batch(frame.batch)
             if opened is not None and reports is not None:
-                found[opened.key].append(_answers(reports, frame.batch.ids, number))
+                groups[opened.key].append(_answers(reports, frame.batch.ids, number))
             else:
                 reason = "malformed" if opened is not None else _missing(place, board, knows)
                 receipts[number].rejected += [(report, reason) for report in _hex(frame.batch)]
@@ -63,11 +63,11 @@ def gather(
             kept = [several[row] for row in np.flatnonzero(good)]
             ids = b"".join(entry.report_id for entry, _ in kept)
             if kept:
-                found[opened.key].append(_answers(reports, ids, [number for _, number in kept]))
+                groups[opened.key].append(_answers(reports, ids, [number for _, number in kept]))
         for row in np.flatnonzero(~good):
             entry, number = several[row]
             receipts[number].rejected.append((entry.report_id.hex(), reason))
-    return {key: _joined(answers) for key, answers in found.items()}
+    return {key: _joined(answers) for key, answers in groups.items()}
 
 
 def _missing(place: AnswerPlace, board: Board, knows: Callable[[str, AnswerName], bool]) -> Reason:

@@ -113,8 +113,8 @@ class Guard:
             elif connection.write_deadline < math.inf:
                 unread += connection.unread
         if unread > self.limits.unread_bytes:
-            slow = [one for one in self._all if one.write_deadline < math.inf]
-            for connection in sorted(slow, key=lambda one: one.unread, reverse=True):
+            slow = [candidate for candidate in self._all if candidate.write_deadline < math.inf]
+            for connection in sorted(slow, key=lambda candidate: candidate.unread, reverse=True):
                 if unread <= self.limits.unread_bytes:
                     break
                 unread -= connection.unread

@@ -49,8 +49,8 @@ class IdFilter:
     def find(self, ids: Ids) -> tuple[Rows, Rows]:
         """The rows of ids that may have been added, each with a page that may hold it. A row may occur repeatedly."""
         places, marks = self._hashes(ids)
-        found = [table.find(places, marks) for table in self._tables]
-        rows, pages = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        hits = [table.find(places, marks) for table in self._tables]
+        rows, pages = (np.concatenate(parts) for parts in zip(*hits, strict=True))
         return rows, pages
 
     def add(self, ids: Ids, pages: Rows) -> None:

@@ -1,18 +1,24 @@
-"""Metrics in Prometheus's text format, for a port of their own."""
+"""Metrics for Prometheus, on a port of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from hubbub.service.alarm_metrics import AlarmMetrics
+from hubbub.service.estimate_metrics import EstimateMetrics
 from hubbub.service.reasons import REASONS
 from hubbub.service.service import Service
 
-__all__ = ["metrics_app", "metrics_text"]
+__all__ = ["ServiceMetrics", "metrics_app", "metrics_text"]
 
 DELETED = ("ids", "releases", "reports", "sketches")
 CLOSED = (
@@ -30,63 +36,72 @@ CLOSED = (
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
+class ServiceMetrics:
+    """What became of reports, and how the collector is doing.
+
+    Example:
+        >>> from hubbub.service.example import example_collector
+        >>> [metric.name for metric in ServiceMetrics(Service(example_collector())).collect()][:2]
+        ['hubbub_reports', 'hubbub_deleted']
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        """All of them, as they are now."""
+        service = self._service
+        collector, writer = service.collector, service.writer
+        asks = list(collector.board.asks.values())
+        doubted, ahead = _clock(service)
+        yield _counters("reports", "Reports by collection and outcome.", ("collection", "outcome"), self._outcomes())
+        yield _counters("deleted", "What was deleted for good, since the start.", ("collection", "what"), self._gone())
+        yield _counter("commits", "Groups of requests committed.", writer.commits)
+        yield _counter("commit_seconds", "Time spent on them.", writer.commit_seconds)
+        yield _gauge("waiting_reports", "Reports that wait for a commit.", writer.waiting)
+        yield _gauge("open_asks", "Asks that take reports.", sum(not ask.final for ask in asks))
+        yield _gauge("held_ids", "Report ids that are held.", collector.board.held())
+        yield _gauge("id_memory_bytes", "Memory for them.", sum(ask.ids.memory for ask in asks))
+        yield _counter("shed", "Requests that waited too long.", writer.shed)
+        yield _gauge("connections", "Open connections.", len(service.guard))
+        closed = (((reason,), service.guard.closed[reason]) for reason in CLOSED)
+        yield _counters("closed", "Connections closed by the server, by what they did.", ("reason",), closed)
+        yield _gauge("unfinished_bytes", "Bytes of bodies that arrive.", service.bodies.total)
+        yield _gauge("senders", "Senders told apart, by hashes.", len(service.senders))
+        yield _gauge("missing_files", "Files of reports that are missing.", len(collector.missing))
+        yield _gauge("listeners", "Listeners to events.", len(service.hub))
+        yield _gauge("clock_in_doubt", "1 while wall time is not believed.", doubted)
+        yield _gauge("clock_ahead_seconds", "Wall time ahead of the time gone by.", ahead)
+        yield _gauge("ready", "1 while reports are taken.", int(service.ready))
+
+    def _outcomes(self) -> Iterable[tuple[tuple[str, str], float]]:
+        collector = self._service.collector
+        names = {collection.collection_id: name for name, collection in collector.collections.items()}
+        outcomes = Counter[tuple[str, str]]()
+        for name in (*collector.collections, ""):
+            outcomes.update({(name, outcome): 0 for outcome in ("accepted", "duplicate", "cover", *REASONS)})
+        for (collection, outcome), count in collector.counts().items():
+            outcomes[names.get(collection, ""), outcome] += count  # earlier versions are told with the unknown
+        return outcomes.items()
+
+    def _gone(self) -> Iterable[tuple[tuple[str, str], float]]:
+        collector = self._service.collector
+        names = {collection.collection_id: name for name, collection in collector.collections.items()}
+        gone = Counter[tuple[str, str]]({(name, what): 0 for name in collector.collections for what in DELETED})
+        for (collection, what), count in collector.deleted.items():
+            gone[names.get(collection, ""), what] += count
+        return sorted(gone.items())
+
+
 def metrics_text(service: Service) -> str:
     """All metrics, as text.
 
     Example:
         >>> from hubbub.service.example import example_collector
         >>> print(metrics_text(Service(example_collector())).splitlines()[2])
-        hubbub_reports_total{collection="themes",outcome="accepted"} 0
+        hubbub_reports_total{collection="themes",outcome="accepted"} 0.0
     """
-    collector, writer = service.collector, service.writer
-    names = {collection.collection_id: name for name, collection in collector.collections.items()}
-    outcomes: dict[tuple[str, str], int] = {}
-    for name in (*collector.collections, ""):
-        outcomes |= dict.fromkeys(((name, outcome) for outcome in ("accepted", "duplicate", "cover", *REASONS)), 0)
-    for (collection, outcome), count in collector.counts().items():
-        outcomes[names.get(collection, ""), outcome] += count  # earlier versions are told together with the unknown
-    deleted: dict[tuple[str, str], int] = {(name, what): 0 for name in collector.collections for what in DELETED}
-    for (collection, what), count in collector.deleted.items():
-        place = names.get(collection, ""), what
-        deleted[place] = deleted.get(place, 0) + count
-    windows = list(collector.board.asks.values())
-    return "".join(
-        [
-            _metric(
-                "reports_total",
-                "counter",
-                "Reports by collection and outcome.",
-                (({"collection": name, "outcome": outcome}, count) for (name, outcome), count in outcomes.items()),
-            ),
-            _metric(
-                "deleted_total",
-                "counter",
-                "What was deleted for good, since the start.",
-                (({"collection": name, "what": what}, count) for (name, what), count in sorted(deleted.items())),
-            ),
-            _metric("commits_total", "counter", "Groups of requests committed.", [({}, writer.commits)]),
-            _metric("commit_seconds_total", "counter", "Time spent on them.", [({}, writer.commit_seconds)]),
-            _metric("waiting_reports", "gauge", "Reports that wait for a commit.", [({}, writer.waiting)]),
-            _metric("open_asks", "gauge", "Asks that take reports.", [({}, sum(not each.final for each in windows))]),
-            _metric("held_ids", "gauge", "Report ids that are held.", [({}, collector.board.held())]),
-            _metric("id_memory_bytes", "gauge", "Memory for them.", [({}, sum(each.ids.memory for each in windows))]),
-            _metric("shed_total", "counter", "Requests that waited too long.", [({}, writer.shed)]),
-            _metric("connections", "gauge", "Open connections.", [({}, len(service.guard))]),
-            _metric(
-                "closed_total",
-                "counter",
-                "Connections closed by the server, by what they did.",
-                (({"reason": reason}, service.guard.closed[reason]) for reason in CLOSED),
-            ),
-            _metric("unfinished_bytes", "gauge", "Bytes of bodies that arrive.", [({}, service.bodies.total)]),
-            _metric("senders", "gauge", "Senders told apart, by hashes.", [({}, len(service.senders))]),
-            _metric("missing_files", "gauge", "Files of reports that are missing.", [({}, len(collector.missing))]),
-            _metric("listeners", "gauge", "Listeners to events.", [({}, len(service.hub))]),
-            _metric("clock_in_doubt", "gauge", "1 while wall time is not believed.", [({}, _clock(service)[0])]),
-            _metric("clock_ahead_seconds", "gauge", "Wall time ahead of the time gone by.", [({}, _clock(service)[1])]),
-            _metric("ready", "gauge", "1 while reports are taken.", [({}, int(service.ready))]),
-        ]
-    )
+    return _text(_registry(service))
 
 
 def metrics_app(service: Service) -> Starlette:
@@ -97,12 +112,26 @@ def metrics_app(service: Service) -> Starlette:
         >>> [route.path for route in metrics_app(Service(example_collector())).routes]
         ['/metrics']
     """
+    registry = _registry(service)
 
     async def metrics(_request: Request) -> Response:
         await service.not_ready()
-        return Response(metrics_text(service), media_type=CONTENT_TYPE)
+        return Response(await asyncio.to_thread(_text, registry), media_type=CONTENT_TYPE)  # it reads the store
 
     return Starlette(routes=[Route("/metrics", metrics)])
+
+
+def _registry(service: Service) -> CollectorRegistry:
+    """A registry of this service's own: there may be several in a process."""
+    registry = CollectorRegistry()
+    registry.register(ServiceMetrics(service))
+    registry.register(EstimateMetrics(service.collector))
+    registry.register(AlarmMetrics(service))
+    return registry
+
+
+def _text(registry: CollectorRegistry) -> str:
+    return generate_latest(registry).decode()
 
 
 def _clock(service: Service) -> tuple[int, float]:
@@ -112,17 +141,19 @@ def _clock(service: Service) -> tuple[int, float]:
     return int(doubted), status.ahead if status is not None and doubted else 0.0
 
 
-def _metric(name: str, kind: str, text: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> str:
-    """One metric with its samples.
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"hubbub_{name}", text, value)
 
-    Example:
-        >>> print(_metric("ready", "gauge", "1 while reports are taken.", [({}, 1)]), end="")
-        # HELP hubbub_ready 1 while reports are taken.
-        # TYPE hubbub_ready gauge
-        hubbub_ready 1
-    """
-    lines = [f"# HELP hubbub_{name} {text}", f"# TYPE hubbub_{name} {kind}"]
-    for labels, value in samples:
-        inside = ",".join(f'{key}="{label}"' for key, label in labels.items())
-        lines.append(f"hubbub_{name}{{{inside}}} {value}" if inside else f"hubbub_{name} {value}")
-    return "\n".join(lines) + "\n"
+
+def _counter(name: str, text: str, value: float) -> Metric:
+    return _counters(name, text, (), [((), value)])
+
+
+def _counters(
+    name: str, text: str, labels: tuple[str, ...], samples: Iterable[tuple[tuple[str, ...], float]]
+) -> Metric:
+    """A counter, to whose name the format adds "_total"."""
+    family = CounterMetricFamily(f"hubbub_{name}", text, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family

@@ -89,8 +89,14 @@ def _paths() -> dict[str, Any]:
             "What became of reports, and what is open.", {"200": _answer("Counts", "Counters.")}, (_NAME,), token=True
         ),
         f"{one}/events": _get(
-            "Server-sent events: release, ask, counts.",
+            "Server-sent events: release, ask, alarm, counts.",
             {"200": {"description": "Events, without end.", "content": {"text/event-stream": {}}}},
+            (_NAME,),
+            token=True,
+        ),
+        f"{one}/alarms": _get(
+            "The alarms: what they promise, their state now, and the latest events.",
+            {"200": _answer("Alarms", "All of them.")},
             (_NAME,),
             token=True,
         ),

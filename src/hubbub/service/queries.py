@@ -12,6 +12,7 @@ from starlette.routing import Route
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
+from hubbub.service.alarms.shown import alarms_json
 from hubbub.service.archive import ReportsMissing
 from hubbub.service.auth import Tokens
 from hubbub.service.bulletin import Bulletin
@@ -57,6 +58,7 @@ class Queries:
             Route(f"{one}/asks", self.asks),
             Route(f"{one}/counts", self.counts),
             Route(f"{one}/events", self.events),
+            Route(f"{one}/alarms", self.alarms),
             Route(f"{one}/questions/{{question}}/releases", self.releases),
             Route(f"{one}/questions/{{question}}/releases/latest", self.latest),
             Route(f"{one}/questions/{{question}}/candidates", self.candidates),
@@ -154,6 +156,14 @@ class Queries:
         self._tokens.check(request)
         listening = self._service.hub.listen(self._named(request).name)
         return StreamingResponse(listening, headers={"Cache-Control": "no-store"}, media_type="text/event-stream")
+
+    def alarms(self, request: Request) -> Response:
+        """The alarms of a collection: what they promise, their state now, and the latest events."""
+        self._tokens.check(request)
+        collection = self._named(request)
+        told = [sender.status(collection.name) for sender in self._service.webhooks]
+        webhooks: list[Json] = [status for status in told if status is not None]
+        return JSONResponse({**alarms_json(self._collector.alarms, collection), "webhooks": webhooks})
 
     # -- about the service ------------------------------------------------------------------------------------
 

@@ -19,7 +19,8 @@ from hubbub.service.open_asks import AnswerPlace
 from hubbub.service.releases import alike, row_of, same
 from hubbub.service.retention import snapshot_steps
 from hubbub.service.schedule import Schedule
-from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, SnapshotRow, Store, StoreFailed
+from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, SnapshotRow, StoreFailed
+from hubbub.service.store.sql import Store
 
 __all__ = ["QuestionRun", "ReplayMismatch"]
 
@@ -204,23 +205,23 @@ class QuestionRun:
     def _replay_told(self, store: Store) -> None:
         """The counts and releases that are stored, as far as they go."""
         while True:
-            said = self.said
-            if isinstance(said, Count):
+            message = self.said
+            if isinstance(message, Count):
                 rows = store.counted(self.era, self.number)
                 if len(rows) <= self.counted:
                     return
                 row = rows[self.counted]
-                if not same_count(row, said):
+                if not same_count(row, message):
                     raise ReplayMismatch(self.era.question, f"count {self.counted} of step {self.number} is another")
                 self.tell(read_count(row))
                 continue
-            if not isinstance(said, Release):
+            if not isinstance(message, Release):
                 return
-            stored = store.release(self.collection.collection_id, self.era.question, said.step, self._released)
+            stored = store.release(self.collection.collection_id, self.era.question, message.step, self._released)
             if stored is None:
                 return
             if not same(stored, self.release(time=stored.time)):
-                raise ReplayMismatch(self.era.question, f"the release of step {said.step} is not reproduced")
+                raise ReplayMismatch(self.era.question, f"the release of step {message.step} is not reproduced")
 
     def forget(self, below: int) -> int:
         """Let go of the snapshots before a step, as far as it goes; all before the step returned may be deleted."""
@@ -241,13 +242,13 @@ class QuestionRun:
 
     def _look(self) -> None:
         """See what the protocol says now, in the collection's steps."""
-        said, asks = self._conversation.said, self._conversation.asks
+        message, asks = self._conversation.said, self._conversation.asks
         self.said = self.snapshot = None
-        if isinstance(said, Release):
-            self.said = replace(said, step=self.number)
+        if isinstance(message, Release):
+            self.said = replace(message, step=self.number)
             self.snapshot = self._remember()
-        elif isinstance(said, Count):
-            self.said = replace(said, of=self._placed(said.of))
+        elif isinstance(message, Count):
+            self.said = replace(message, of=self._placed(message.of))
         elif asks:
             self.said = tuple(map(self._placed, asks))
             ahead = [ask.following or (ask if ask.standing and self.round == 1 else None) for ask in asks]

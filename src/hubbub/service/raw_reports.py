@@ -13,7 +13,8 @@ from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Reporting
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.service.archive import Archive, ReportsMissing
-from hubbub.service.store.base import ArchiveRow, AskKey, Store
+from hubbub.service.store.base import ArchiveRow, AskKey
+from hubbub.service.store.sql import Store
 
 __all__ = ["estimate_candidates", "kept_reports", "moved", "pack", "reports_to", "unpack"]
 

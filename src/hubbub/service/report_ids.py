@@ -69,7 +69,7 @@ class ReportIds:
 
     def look(self, ids: Ids) -> NDArray[np.int8]:
         """For each id: FRESH, DUPLICATE (held with this digest), or REPLAY (held with another)."""
-        found = np.full(len(ids), FRESH, dtype=np.int8)
+        outcomes = np.full(len(ids), FRESH, dtype=np.int8)
         rows, pages = self._index.find(ids)
         order = np.argsort(pages, kind="stable")
         for start in range(0, len(order), _AT_ONCE):
@@ -79,8 +79,8 @@ class ReportIds:
             same = (a[place] == ids.a[asked, None]) & (b[place] == ids.b[asked, None]) & (digest[place] != 0)
             hits, columns = np.nonzero(same)
             equal = digest[place[hits], columns] == ids.digest[asked[hits]]
-            found[asked[hits]] = np.where(equal, DUPLICATE, REPLAY)
-        return found
+            outcomes[asked[hits]] = np.where(equal, DUPLICATE, REPLAY)
+        return outcomes
 
     def written(self, ids: Ids) -> list[tuple[int, int, bytes]]:
         """What to store so that more ids are held, all different and none of them held yet: page, part, and ids."""

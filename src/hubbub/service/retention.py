@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from hubbub.collection import Collection, formats
 from hubbub.core.spec import integer
 from hubbub.service.schedule import Schedule
-from hubbub.service.store.base import CollectionRow, EraRow, Expiry, Store
+from hubbub.service.store.base import CollectionRow, EraRow, Expiry
+from hubbub.service.store.sql import Store
 
 __all__ = ["expired_of_others", "expired_of_run", "expired_step", "snapshot_steps"]
 

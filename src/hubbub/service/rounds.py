@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,10 +37,10 @@ from hubbub.service.store.base import (
     Expiry,
     IdPage,
     SnapshotRow,
-    Store,
     StoreChanges,
     StoreFailed,
 )
+from hubbub.service.store.sql import Store
 from hubbub.service.studies import Studies
 from hubbub.service.takeover import TakenOver, first_unasked, last_asked, take_over
 from hubbub.service.turn_back import turn_back
@@ -82,8 +82,11 @@ class Rounds:
         outdated: frozenset[str] = frozenset(),
         ceilings: Ceilings | None = None,
         archive: Archive | None = None,
+        hear: Callable[[Collection, str, Release, StoreChanges], None] = lambda *heard: None,
     ) -> None:
         self.board = Board(ceilings)
+        self._hear = hear
+        """Called with every release that is made, once: what follows from it is part of the same changes."""
         self._store, self._rng, self._archive = store, rng, archive
         self._runs: list[QuestionRun] = []
         self._unbegun: list[tuple[Collection, str, str | None]] = []
@@ -222,6 +225,8 @@ class Rounds:
         place: dict[str, Any] = {"collection": collection.name, "question": question}
         log("version goes on", **place, earlier=taken.version, version=collection.version, step=taken.snapshot.step)
         changes.releases += taken.releases
+        for release in taken.heard:
+            self._hear(collection, question, release, changes)
         changes.eras.append(taken.era)
         changes.snapshots.append((taken.snapshot, taken.snapshot.step))
         return QuestionRun(collection, taken.era, [taken.snapshot])
@@ -285,6 +290,7 @@ class Rounds:
                 return None
         if isinstance(said, Release):
             snapshot = run.snapshot
+            self._hear(run.collection, run.era.question, said, changes)
             changes.releases.append(run.release(time=now))
             if snapshot is not None:
                 changes.snapshots.append((snapshot, run.kept[0]))

@@ -69,6 +69,13 @@ _SHAPE = _object(
 )
 """What the answers to a question look like: how to draw them."""
 
+_NUMBER = {"type": ["number", "null"]}
+_WATCHED: dict[str, Any] = {
+    **{key: {"type": "string"} for key in ("alarm", "category", "question", "title")},
+    "threshold": _NUMBER,
+    "baseline": _NUMBER,
+}
+
 SCHEMAS: dict[str, Any] = {
     "Problem": {
         "type": "object",
@@ -153,6 +160,54 @@ SCHEMAS: dict[str, Any] = {
                 step={"type": "integer"},
                 reports={"type": "integer"},
                 closes={"type": "number"},
+            )
+        ),
+    ),
+    "AlarmEvent": _object(
+        **_WATCHED,
+        number={"type": "integer", "minimum": 1},
+        collection={"type": "string"},
+        state={"enum": ["raised", "cleared"]},
+        direction={"enum": ["above", "below"]},
+        step={"type": "integer"},
+        at={"type": "number"},
+        since={"type": "integer"},
+        value={"type": "number"},
+        low={"type": "number"},
+        high={"type": "number"},
+    ),
+    "Alarms": _object(
+        false_alarms_a_day={"type": "number", "minimum": 0},
+        guarantee={"type": ["string", "null"]},
+        alarms=_list(
+            _object(
+                alarm={"type": "string"},
+                definition={"type": "object"},
+                false_alarms_a_day={"type": "number", "minimum": 0},
+                guarantee={"type": "string"},
+                delays={"type": "string"},
+                watched=_list(
+                    _object(
+                        **_WATCHED,
+                        state={"enum": ["learning", "quiet", "raised"]},
+                        direction={"enum": ["above", "below", None]},
+                        step={"type": ["integer", "null"]},
+                        since={"type": ["integer", "null"]},
+                        value=_NUMBER,
+                        low=_NUMBER,
+                        high=_NUMBER,
+                        clears=_NUMBER,
+                    )
+                ),
+            )
+        ),
+        events=_list({"$ref": "#/components/schemas/AlarmEvent"}),
+        webhooks=_list(
+            _object(
+                webhook={"type": "string"},
+                taken={"type": "integer", "minimum": 0},
+                waiting={"type": "integer", "minimum": 0},
+                failing={"type": ["string", "null"]},
             )
         ),
     ),

@@ -76,8 +76,8 @@ class Senders:
         wait = self._quota.take(name, reports)
         if wait:
             self._quota.owe(name, PRICE)
-            said = f"more than {self._limits.rate:g} reports a second; try again in {wait:.3g} seconds"
-            raise RefusedRequest("over_sender_quota", said, wait=wait)
+            reason = f"more than {self._limits.rate:g} reports a second; try again in {wait:.3g} seconds"
+            raise RefusedRequest("over_sender_quota", reason, wait=wait)
 
     def blocked(self, address: str) -> bool:
         """Whether someone goes on after many refusals: then not even a connection is taken.

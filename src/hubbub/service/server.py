@@ -26,6 +26,7 @@ from hubbub.service.limits import ConnectionLimits
 from hubbub.service.logs import log
 from hubbub.service.metrics import metrics_app
 from hubbub.service.service import Service
+from hubbub.service.webhooks.config import Webhook
 
 __all__ = ["KeyFolder", "bind", "run"]
 
@@ -68,6 +69,7 @@ def run(
     *,
     routes: Callable[[Service], Sequence[BaseRoute]] = lambda service: (),
     on_ready: Callable[[], None] = lambda: None,
+    webhooks: Sequence[Webhook] = (),
 ) -> int:
     """Serve until SIGTERM or SIGINT, then let requests in flight end, count what is waiting, and close the store.
 
@@ -81,6 +83,8 @@ def run(
         More routes, such as a dashboard's.
     on_ready
         Called once requests are answered.
+    webhooks
+        Who is told of alarms.
 
     Returns the exit code: 0, or 1 if the collector could go no further.
 
@@ -92,7 +96,7 @@ def run(
         0
     """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_run(collector, tokens, sockets, routes, on_ready))
+        return runner.run(_run(collector, tokens, sockets, routes, on_ready, webhooks))
 
 
 async def _run(
@@ -101,6 +105,7 @@ async def _run(
     sockets: Sequence[socket.socket],
     routes: Callable[[Service], Sequence[BaseRoute]],
     on_ready: Callable[[], None],
+    webhooks: Sequence[Webhook],
 ) -> int:
     failed: list[BaseException] = []
 
@@ -114,7 +119,7 @@ async def _run(
         log("failed", level=logging.ERROR, error=type(error).__name__, detail=str(error))
         stop()
 
-    service = Service(collector, fail)
+    service = Service(collector, fail, webhooks)
     apps: list[ASGIApp] = [create_app(service, tokens, routes=routes(service)), metrics_app(service)]
     guards = [service.guard, Guard(ConnectionLimits(connections=64))]
     servers = [_Server(_config(app, guard)) for app, guard, _ in zip(apps, guards, sockets, strict=False)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 
 from hubbub.core.spec import Json
 from hubbub.service.bodies import Bodies
@@ -13,6 +14,8 @@ from hubbub.service.senders import Senders
 from hubbub.service.sse import Hub
 from hubbub.service.store.base import StoreChanges
 from hubbub.service.store_probe import StoreProbe
+from hubbub.service.webhooks.config import Webhook
+from hubbub.service.webhooks.sender import WebhookSender
 from hubbub.service.writer import Writer
 
 __all__ = ["Service"]
@@ -30,6 +33,8 @@ class Service:
         What is served.
     on_failure
         Called, in the event loop, if the collector can go no further.
+    webhooks
+        Who is told of alarms.
 
     Example:
         >>> from hubbub.service.example import example_collector
@@ -44,13 +49,19 @@ class Service:
         ({}, {'collector': 'it is stopping'})
     """
 
-    def __init__(self, collector: Collector, on_failure: Callable[[BaseException], None] = lambda error: None) -> None:
+    def __init__(
+        self,
+        collector: Collector,
+        on_failure: Callable[[BaseException], None] = lambda error: None,
+        webhooks: Sequence[Webhook] = (),
+    ) -> None:
         self.collector = collector
         self.hub = Hub()
         self.writer = Writer(collector, self._failed)
         self.senders = Senders(collector.limits.senders, collector.clock)
         self.guard = Guard(collector.limits.connections, blocked=self.senders.blocked)
         self.bodies = Bodies()
+        self.webhooks = [WebhookSender(webhook, collector) for webhook in webhooks]
         self.draining = False
         self._on_failure = on_failure
         self._probe = StoreProbe(collector.store)
@@ -97,6 +108,8 @@ class Service:
         self._beat = self._loop.create_task(self._tell_counts())
         self.collector.listeners.append(self._heard)
         self.writer.start(self._loop)
+        for sender in self.webhooks:
+            sender.start()
 
     def drain(self) -> None:
         """Let listeners go, and say to whoever asks that this one is no longer ready."""
@@ -108,7 +121,8 @@ class Service:
         self.drain()
         if self._beat is not None:
             self._beat.cancel()
-        await asyncio.to_thread(self.writer.stop)
+        await asyncio.gather(*(asyncio.to_thread(sender.stop) for sender in self.webhooks))
+        await asyncio.to_thread(self.writer.stop)  # after the webhooks: what they delivered is in its last commit
         self.collector.store.close()
 
     def counts(self, name: str) -> dict[str, int]:
@@ -126,9 +140,16 @@ class Service:
         for ask in changes.asks:
             self._tell(ask.collection, "ask", {"question": ask.question, "step": ask.step})
 
+        for row in changes.alarm_events:
+            self._pass_on(row.collection, "alarm", json.loads(row.event))
+
     def _tell(self, collection: str, event: str, data: dict[str, Json]) -> None:
-        if collection in self._names and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self.hub.tell, self._names[collection], event, data)
+        if collection in self._names:
+            self._pass_on(self._names[collection], event, data)
+
+    def _pass_on(self, name: str, event: str, data: dict[str, Json]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.hub.tell, name, event, data)
 
     async def _tell_counts(self) -> None:
         told: dict[str, dict[str, int]] = {}

@@ -8,7 +8,8 @@ import threading
 import time
 
 from hubbub.service.logs import log
-from hubbub.service.store.base import Store, StoreFailed
+from hubbub.service.store.base import StoreFailed
+from hubbub.service.store.sql import Store
 
 __all__ = ["StoreProbe"]
 

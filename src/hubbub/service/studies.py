@@ -16,7 +16,8 @@ from hubbub.service.logs import log
 from hubbub.service.question_run import QuestionRun
 from hubbub.service.releases import row_of
 from hubbub.service.schedule import Schedule
-from hubbub.service.store.base import EraRow, Store, StoreChanges
+from hubbub.service.store.base import EraRow, StoreChanges
+from hubbub.service.store.sql import Store
 
 __all__ = ["Studies"]
 
@@ -65,7 +66,7 @@ class Studies:
 
     def next_event(self, now: float) -> float:
         """When the next run begins."""
-        return min((one.opens(one.at(now) + 1) for one in self.schedules.values()), default=math.inf)
+        return min((schedule.opens(schedule.at(now) + 1) for schedule in self.schedules.values()), default=math.inf)
 
     def _begin(
         self, place: tuple[str, str], schedule: Schedule, now: float, changes: StoreChanges

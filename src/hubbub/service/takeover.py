@@ -20,7 +20,8 @@ from hubbub.questions import read_collection
 from hubbub.service.archive import Archive
 from hubbub.service.counts import make_count, read_count
 from hubbub.service.question_run import QuestionRun
-from hubbub.service.store.base import CollectionRow, EraRow, ReleaseRow, SnapshotRow, Store
+from hubbub.service.store.base import CollectionRow, EraRow, ReleaseRow, SnapshotRow
+from hubbub.service.store.sql import Store
 
 __all__ = ["TakenOver", "first_unasked", "last_asked", "take_over"]
 
@@ -33,6 +34,7 @@ class TakenOver(NamedTuple):
 
     version: int
     releases: list[ReleaseRow]
+    heard: list[Release]
     era: EraRow
     snapshot: SnapshotRow
 
@@ -136,7 +138,7 @@ def _ended(
 ) -> TakenOver:
     run = QuestionRun(earlier, era, store.snapshots(era), every=1)
     waiting = {(row.step, row.round, row.part): row for row, _ in run.replay(store) if not row.final}
-    releases = []
+    releases, heard = [], []
     remembered = None
     while True:
         said = run.said
@@ -144,6 +146,7 @@ def _ended(
             if run.is_untold and now < run.schedule.opens(run.number):  # nobody was asked, its time has not come
                 remembered = run.remembered_before
                 break
+            heard.append(said)
             releases.append(run.release(time=now))
         elif isinstance(said, Count):
             run.tell(read_count(make_count(store, archive, said, era, step=run.number, number=run.counted)))
@@ -159,4 +162,4 @@ def _ended(
     step, state = remembered or run.remembered
     own = collection.questions[era.question].arithmetic
     taken = EraRow(collection.collection_id, era.question, era.first, own)
-    return TakenOver(earlier.version, releases, taken, SnapshotRow(*taken.key, step, state))
+    return TakenOver(earlier.version, releases, heard, taken, SnapshotRow(*taken.key, step, state))

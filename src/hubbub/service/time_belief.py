@@ -160,13 +160,13 @@ def _timelines(now: Belief, hold: float, tolerance: float) -> list[tuple[int, fl
 
     What a reboot leaves open is only the earliest time: any until the one that was believed is as good.
     """
-    found = []
+    timelines = []
     there = now.trusted
     for kept in reversed(range(len(now.jumps))):
         jump = now.jumps[kept]
         earlier = there - jump.size
         loose = jump.loose or not now.tied
         latest = there if loose and jump.size > 0 else earlier + (max(hold, tolerance) if loose else tolerance)
-        found.append((kept, earlier, latest))
+        timelines.append((kept, earlier, latest))
         there = earlier
-    return found
+    return timelines

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from hubbub.service.logs import log
 from hubbub.service.open_asks import Board, OpenAsk
 from hubbub.service.question_run import QuestionRun
-from hubbub.service.store.base import PassedOver, Store, StoreChanges
+from hubbub.service.store.base import PassedOver, StoreChanges
+from hubbub.service.store.sql import Store
 
 __all__ = ["turn_back"]
 

@@ -10,7 +10,8 @@ from hubbub.collection import Collection, formats
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import canonical
 from hubbub.questions import read_collection
-from hubbub.service.store.base import CollectionRow, Store
+from hubbub.service.store.base import CollectionRow
+from hubbub.service.store.sql import Store
 
 __all__ = ["as_served", "register"]
 
@@ -75,5 +76,5 @@ def register(collections: Sequence[Collection], store: Store) -> tuple[list[Coll
 
 
 def _refuse_wider(new: Collection, old: Collection) -> None:
-    for found in wider(new, old):
-        raise InvalidValue(f"{new.name}.{found.where}", f"version {new.version}", f"no wider promise: {found.text}")
+    for reason in wider(new, old):
+        raise InvalidValue(f"{new.name}.{reason.where}", f"version {new.version}", f"no wider promise: {reason.text}")

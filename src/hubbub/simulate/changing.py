@@ -42,13 +42,6 @@ class ChangingRun(Run):
     answers: Answers
     spent: int
 
-    def range_errors(self, ranges: list[tuple[int, int]]) -> Floats:
-        """The errors of sums over steps, a row for each (first, last)."""
-        before = np.concatenate([np.zeros((1, self.truth.shape[1])), np.cumsum(self.truth, axis=0)])
-        return np.array(
-            [self.answers.range(first, last).value - (before[last] - before[first - 1]) for first, last in ranges]
-        )
-
 
 def run_changing(changes: ChangeStream, stream: Stream, rng: Random, *, present: Present | None = None) -> ChangingRun:
     """Run a stream of changes over one horizon, every device with a ledger that allows it epsilon for life.
@@ -104,7 +97,11 @@ def true_means(stream: Stream, steps: int, dimension: int) -> Floats:
     for step in range(1, steps + 1):
         for start in range(0, stream.n, some):
             values = stream.values(step, start, min(start + some, stream.n))
-            means[step - 1] += bits_of(values, dimension).sum(axis=0)
+            if values.ndim == 1 and dimension > 1:
+                held = values[(values >= 0) & (values < dimension)]
+                means[step - 1] += np.bincount(held, minlength=dimension)
+            else:
+                means[step - 1] += bits_of(values, dimension).sum(axis=0)
     return means / stream.n
 
 

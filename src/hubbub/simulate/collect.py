@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import check_integer
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
@@ -38,8 +38,7 @@ def collect(mechanism: Mechanism, values: Any, rng: Random, *, chunk: int = 1 <<
         (1000, [3, 5])
     """
     for field, given in (("chunk", chunk), ("shards", shards)):
-        if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-            raise InvalidValue(field, given, "an integer of at least 1")
+        check_integer(field, given, 1)
     step = max(1, min(chunk, _MOST_BYTES // mechanism.report_bytes))
     whole = mechanism.empty()
     if shards == 1:

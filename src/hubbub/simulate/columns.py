@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, MissingDependency
 
-__all__ = ["MISSING", "CodedColumn", "number_of", "one_of", "read_column"]
+__all__ = ["MISSING", "CodedColumn", "first_rows", "number_of", "one_of", "read_column", "read_numbers"]
 
 MISSING = "(missing)"
 MOST_LABELS = 1_000_000
 _SHOWN = 30  # names in an error
+_LOOKED_AT = 20  # rows by which a column is known
 Batch = list[str | None]  # a part of the column; None where there is no value
 
 
@@ -41,6 +42,47 @@ def read_column(path: Path, column: str) -> CodedColumn:
         ...     read_column(path, "town")
         CodedColumn(labels=('Rye', '(missing)'), codes=array([0, 1, 0]), missing=1)
     """
+    known: dict[str, int] = {}
+    parts: list[NDArray[np.int64]] = []
+    missing = 0
+    for batch in _batches(path, column):
+        codes = [known.setdefault(MISSING if value is None else value, len(known)) for value in batch]
+        if len(known) > MOST_LABELS:
+            allowed = f"a column of at most {MOST_LABELS:,} different values: group or round them first"
+            raise InvalidValue("column", column, allowed)
+        missing += batch.count(None)
+        parts.append(np.array(codes, dtype=np.int64))
+    if not known:
+        raise InvalidValue("path", str(path), "a file with at least one row")
+    return _ordered(list(known), np.concatenate(parts), missing)
+
+
+def read_numbers(path: Path, column: str) -> NDArray[np.float64]:
+    """Read a column of numbers in the order of its rows. A row without one is refused: a stream has no gaps.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "people.csv"
+        ...     _ = path.write_text("town,age\\nRye,31\\nBath,6.4e1\\n")
+        ...     read_numbers(path, "age").tolist()
+        [31.0, 64.0]
+    """
+    parts: list[NDArray[np.float64]] = []
+    rows = 0
+    for batch in _batches(path, column):
+        numbers = np.array([math.nan if value is None else number_of(value) for value in batch])
+        if np.isnan(numbers).any():
+            place = int(np.flatnonzero(np.isnan(numbers))[0])
+            raise InvalidValue(f"{column}, row {rows + place + 1}", batch[place], "a number in every row")
+        parts.append(numbers)
+        rows += len(batch)
+    if not rows:
+        raise InvalidValue("path", str(path), "a file with at least one row")
+    return np.concatenate(parts)
+
+
+def _batches(path: Path, column: str) -> Iterator[Batch]:
     if not path.is_file():
         raise InvalidValue("path", str(path), "a file that exists")
     readers = {
@@ -52,22 +94,30 @@ def read_column(path: Path, column: str) -> CodedColumn:
     }
     if path.suffix.lower() not in readers:
         raise InvalidValue("path", str(path), f"a file whose name ends in {', '.join(readers)}")
-    known: dict[str, int] = {}
-    parts: list[NDArray[np.int64]] = []
-    missing = 0
     try:
-        for batch in readers[path.suffix.lower()]():
-            codes = [known.setdefault(MISSING if value is None else value, len(known)) for value in batch]
-            if len(known) > MOST_LABELS:
-                allowed = f"a column of at most {MOST_LABELS:,} different values: group or round them first"
-                raise InvalidValue("column", column, allowed)
-            missing += batch.count(None)
-            parts.append(np.array(codes, dtype=np.int64))
+        yield from readers[path.suffix.lower()]()
     except UnicodeDecodeError:
         raise InvalidValue("path", str(path), "a file in UTF-8") from None
-    if not known:
-        raise InvalidValue("path", str(path), "a file with at least one row")
-    return _ordered(list(known), np.concatenate(parts), missing)
+
+
+def first_rows(path: Path) -> dict[str, list[str]]:
+    """The first values of each column of a file, by its name; a row without one is left out.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "people.csv"
+        ...     _ = path.write_text("town,age\\nRye,31\\n,64\\n")
+        ...     first_rows(path)
+        {'town': ['Rye'], 'age': ['31', '64']}
+    """
+    try:
+        for _ in _batches(path, "\0"):  # which no column is called
+            pass
+    except _NoColumn as missing:
+        batches = {name: next(_batches(path, name), [])[:_LOOKED_AT] for name in missing.names}
+        return {name: [value for value in batch if value is not None] for name, batch in batches.items()}
+    return {}
 
 
 def number_of(label: str) -> float:
@@ -91,6 +141,14 @@ def one_of(names: Sequence[str]) -> str:
         'one of town, age'
     """
     return f"one of {', '.join(names[:_SHOWN])}" + (", ..." if len(names) > _SHOWN else "")
+
+
+class _NoColumn(InvalidValue):
+    """A column that a file does not have, with those that it has."""
+
+    def __init__(self, column: str, names: list[str]) -> None:
+        super().__init__("column", column, one_of(names))
+        self.names = names
 
 
 def _ordered(labels: list[str], codes: NDArray[np.int64], missing: int) -> CodedColumn:
@@ -182,7 +240,8 @@ def _parquet(path: Path, column: str) -> Iterator[Batch]:
 
 
 def _place(column: str, names: list[str]) -> int:
+    if column not in names:
+        raise _NoColumn(column, names)
     if names.count(column) != 1:
-        allowed = one_of(names) if column not in names else "a name that only one column has"
-        raise InvalidValue("column", column, allowed)
+        raise InvalidValue("column", column, "a name that only one column has")
     return names.index(column)

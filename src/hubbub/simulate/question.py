@@ -65,12 +65,12 @@ def run_question(
     fleet = Fleet(stream, rng, ledgers=ledgers, first=first, present=present, study=study)
     talk = Conversation(collection.protocol(name, first=first), rounds=terms.rounds, parts=terms.parts)
     done = 0
-    while (steps is None or done < steps) and (said := talk.listen()) is not None:
-        if isinstance(said, Release):
+    while (steps is None or done < steps) and (message := talk.listen()) is not None:
+        if isinstance(message, Release):
             done += 1
-            yield said
-        elif isinstance(said, Count):
-            talk.tell(fleet.count(said))
+            yield message
+        elif isinstance(message, Count):
+            talk.tell(fleet.count(message))
         else:
             _admitted(collection, name, talk.asks, talk.round)
             step = 0 if study is not None else first + talk.asks[0].step - 1

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.random import Random
 from hubbub.data.catalog import CATALOG
 from hubbub.data.records import flights
@@ -59,7 +59,7 @@ def flights_stream(by: Literal["carrier", "dest"] = "carrier", *, days: int = 42
     """
     if by not in ("carrier", "dest"):
         raise InvalidValue("by", by, "carrier or dest")
-    _check("days", days, most=365)
+    check_integer("days", days, 1, 365)
 
     def make() -> Made:
         year = flights(cache=cache)
@@ -154,7 +154,7 @@ def flights3m_delays(
 
 
 def _taxi(what: str, read: Callable[[Table], Codes], n: int, dtype: Any, cache: Cache) -> EventStream:
-    _check("n_devices", n)
+    check_integer("n_devices", n, 1)
 
     def make() -> Made:
         trips = taxi(cache=cache)
@@ -174,8 +174,8 @@ def _taxi(what: str, read: Callable[[Table], Codes], n: int, dtype: Any, cache: 
 def _flights3m(
     what: str, read: Callable[[Table], Codes], n: int, days: int, dtype: Any, cache: Cache, *, latest: bool = False
 ) -> EventStream:
-    _check("n_devices", n)
-    _check("days", days, most=181)
+    check_integer("n_devices", n, 1)
+    check_integer("days", days, 1, 181)
 
     def make() -> Made:
         flown = flights3m(cache=cache)
@@ -196,8 +196,3 @@ def _flights3m(
     table, facts = kept(name, make, cache=cache)
     data = f"flights in the United States, {what}, {days} days of 2001, {n:,} synthetic devices"
     return EventStream(table, data=data, **facts)
-
-
-def _check(field: str, value: int, *, most: int | None = None) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1 or (most is not None and value > most):
-        raise InvalidValue(field, value, "an integer of at least 1" if most is None else f"an integer from 1 to {most}")

@@ -47,9 +47,9 @@ def kept(name: str, make: Callable[[], Made], *, cache: str | os.PathLike[str] |
     """
     home = cache_folder(cache) / "streams"
     path, record = home / f"{name}.npy", home / f"{name}.json"
-    found = _read(path, record)
-    if found is not None:
-        return found
+    stored = _read(path, record)
+    if stored is not None:
+        return stored
     table, facts = make()
     try:
         home.mkdir(parents=True, exist_ok=True)

@@ -33,6 +33,22 @@ const hubbubCharts = (() => {
     return (value) => format.format(share ? 100 * value : value).replace("-", "−") + (share ? "%" : "");
   }
 
+  // Behind everything, the steps in which an alarm was raised: from each half the way to its neighbours.
+  function shade(chart, figure) {
+    const times = chart.data[0];
+    const { left, top, width, height } = chart.bbox;
+    const x = (time) => Math.min(Math.max(chart.valToPos(time, "x", true), left), left + width);
+    chart.ctx.save();
+    chart.ctx.fillStyle = color("--shade");
+    oldestFirst(figure).forEach((row, at) => {
+      if (!("alarm" in row.dataset)) return;
+      const from = x((times[Math.max(at - 1, 0)] + times[at]) / 2);
+      const to = x((times[at] + times[Math.min(at + 1, times.length - 1)]) / 2);
+      chart.ctx.fillRect(from, top, to - from, height);
+    });
+    chart.ctx.restore();
+  }
+
   function options(figure, readout) {
     const write = axisWriter(figure);
     const [ink, rule, accent, band] = ["--muted", "--rule", "--accent", "--band"].map(color);
@@ -88,6 +104,7 @@ const hubbubCharts = (() => {
         { stroke: "transparent", points: { show: true, size: 7, fill: accent, stroke: accent } },
       ],
       hooks: {
+        drawAxes: [(chart) => shade(chart, figure)],
         setCursor: [
           (chart) => {
             const rows = oldestFirst(figure);

@@ -97,7 +97,7 @@
       say("Live", true);
       soon(0);
     };
-    for (const kind of ["release", "ask", "counts"]) events.addEventListener(kind, () => soon(0));
+    for (const kind of ["release", "ask", "counts", "alarm"]) events.addEventListener(kind, () => soon(0));
     events.onerror = () => {
       failures += 1;
       say("No connection", false);

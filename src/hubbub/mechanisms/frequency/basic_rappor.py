@@ -117,8 +117,8 @@ class BasicRappor(SUE, Memoised):
         return bool((public == 0).all() and (keys < self.size).all() and (answers[:, -1] < 1 << 8 - spare).all())
 
     def answer_chances(self, key: int) -> dict[bytes, Fraction] | None:
-        one, zero = self.permanent_rates
-        return self._bit_chances([one if bit == key else zero for bit in range(self.size)])
+        if_held, if_not = self.permanent_rates
+        return self._bit_chances([if_held if bit == key else if_not for bit in range(self.size)])
 
     def report_chances(self, public: int, answer: bytes) -> dict[bytes, Fraction]:
         keep, lift = Fraction(self.keep, 1 << self.width), Fraction(self.lift, 1 << self.width)

@@ -118,15 +118,15 @@ class FLH(OLH):
         """For every function and bucket, the total weight of the values that fall in it."""
         values = np.flatnonzero(weights)
         seeds = spread_seeds(np.arange(self.functions, dtype=np.uint64))[:, None]
-        found = np.zeros(self.functions * self.buckets)
+        weights_of_cells = np.zeros(self.functions * self.buckets)
         step = max(1, _CHUNK // self.functions)
         for start in range(0, values.size, step):
             some = values[start : start + step]
             cells = bucket(hash32(seeds, some.astype(np.uint64), self.hash), self.buckets)
             cells += self.buckets * np.arange(self.functions)[:, None]
             again = np.broadcast_to(weights[some], cells.shape)
-            found += np.bincount(cells.ravel(), weights=again.ravel(), minlength=found.size)
-        return found.reshape(self.sketch_shape)
+            weights_of_cells += np.bincount(cells.ravel(), weights=again.ravel(), minlength=weights_of_cells.size)
+        return weights_of_cells.reshape(self.sketch_shape)
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import log_fraction
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, other_weight, truth_weight
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 
@@ -83,13 +82,9 @@ class GRR(FrequencyOracle):
     def _same(self, reports: Reports, values: Any) -> NDArray[np.bool_]:
         return np.asarray(reports.private["value"][:, None] == self.encode(values)[None, :])
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+    def _cases(self, reports: Reports, values: Any) -> Cases:
         p, q = self.rates
-        return fractions([q, p], self._same(reports, values).astype(int))
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        p, q = self.rates
-        return np.where(self._same(reports, values), log_fraction(p), log_fraction(q))
+        return (q, p), self._same(reports, values).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
         return Reports(self.spec_id, private={"value": np.arange(self.size, dtype=unsigned(self.size))})

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import log_fraction
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, other_weight, truth_weight
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 
@@ -99,13 +98,9 @@ class Hadamard(FrequencyOracle):
         signs = _sign(reports.public["row"].astype(np.uint64)[:, None], self.encode(values)[None, :])
         return np.asarray(signs == reports.private["minus"][:, None])
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        truth, other = choice_rates(self.other, 2)
-        return fractions([other, truth], self._same(reports, values).astype(int))
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        truth, other = choice_rates(self.other, 2)
-        return np.where(self._same(reports, values), log_fraction(truth), log_fraction(other))
+    def _cases(self, reports: Reports, values: Any) -> Cases:
+        p, q = choice_rates(self.other, 2)
+        return (q, p), self._same(reports, values).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
         row = np.zeros(1, dtype=unsigned(self.rows)) if public is None else public["row"]

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import exp_floor, log_fraction
+from hubbub.core.exact import exp_floor
 from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.spec import added
-from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, other_weight, truth_weight
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 
@@ -89,13 +89,9 @@ class LocalHashing(FrequencyOracle):
         hashed = bucket(hash32(self._seeds(reports.public)[:, None], codes[None, :], self.hash), self.buckets)
         return np.asarray(hashed == reports.private["bucket"][:, None])
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        truth, other = choice_rates(self.other, self.buckets)
-        return fractions([other, truth], self._same(reports, values).astype(int))
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        truth, other = choice_rates(self.other, self.buckets)
-        return np.where(self._same(reports, values), log_fraction(truth), log_fraction(other))
+    def _cases(self, reports: Reports, values: Any) -> Cases:
+        p, q = choice_rates(self.other, self.buckets)
+        return (q, p), self._same(reports, values).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
         column = self.columns[0]

@@ -105,12 +105,12 @@ class FrequencyOracle(Mechanism):
 
     def noise(self, n: int) -> Noise:
         """The variance and covariance of estimates from n reports, as functions of the shares (Eq 3.2)."""
-        one = self.moments()
-        scale = n * (one.true_mean - one.false_mean) ** 2
+        moments = self.moments()
+        scale = n * (moments.true_mean - moments.false_mean) ** 2
         holder, neither = self.pair_covariance()
         return Noise(
-            floor=one.false_variance / scale,
-            slope=(one.true_variance - one.false_variance) / scale,
+            floor=moments.false_variance / scale,
+            slope=(moments.true_variance - moments.false_variance) / scale,
             pair_floor=neither / scale,
             pair_slope=(holder - neither) / scale,
         )
@@ -178,8 +178,8 @@ class FrequencyOracle(Mechanism):
         low, high = self.support_range
         if counts.size and not (low * n <= int(counts.min()) and int(counts.max()) <= high * n):
             raise InvalidValue("counts", [int(counts.min()), int(counts.max())], f"{low * n} to {high * n}, as n = {n}")
-        one = self.moments()
-        value = (counts / n - one.false_mean) / (one.true_mean - one.false_mean)
+        moments = self.moments()
+        value = (counts / n - moments.false_mean) / (moments.true_mean - moments.false_mean)
         noise = self.noise(n)
         return Estimate(value, noise.variance(value), n, bias=self.bias, labels=labels, noise=noise)
 
@@ -219,12 +219,12 @@ class FrequencyOracle(Mechanism):
 
     def _weighted(self, sketch: Sketch, labels: tuple[str, ...]) -> Estimate:
         """The total weight of the holders of each candidate: Eq 3.1 with weights, unbiased."""
-        one = self.moments()
-        gap = one.true_mean - one.false_mean
+        moments = self.moments()
+        gap = moments.true_mean - moments.false_mean
         (supported, squares), (total, total_squares) = sketch.counts[:, :-1], sketch.counts[:, -1]
-        value = (supported - one.false_mean * total) / gap
-        held = (squares - one.false_mean * total_squares) / gap  # the holders' squared weights, estimated likewise
-        variance = one.false_variance * total_squares + (one.true_variance - one.false_variance) * held
+        value = (supported - moments.false_mean * total) / gap
+        held = (squares - moments.false_mean * total_squares) / gap  # the holders' squared weights, estimated likewise
+        variance = moments.false_variance * total_squares + (moments.true_variance - moments.false_variance) * held
         variance = variance / gap**2
         return Estimate(value, np.maximum(variance, 0.0), sketch.n, bias=self.bias, kind="quantity", labels=labels)
 

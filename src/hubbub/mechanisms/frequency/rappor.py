@@ -15,13 +15,13 @@ from hubbub.core.bits import pack, unpack
 from hubbub.core.domain import Domain, Strings, as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.exact import ceil_div, exp_floor, log_fraction
+from hubbub.core.exact import ceil_div, exp_floor
 from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32, spread_seeds
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import added
-from hubbub.mechanisms.base import ColumnSpec, Mechanism, fractions
+from hubbub.mechanisms.base import Cases, ColumnSpec, Mechanism
 from hubbub.mechanisms.frequency.oracle import DomainLike, unsigned
 from hubbub.mechanisms.frequency.unary import flip_bits
 
@@ -107,7 +107,7 @@ class Rappor(Mechanism):
     def columns(self) -> tuple[ColumnSpec, ...]:
         return (
             ColumnSpec("public", "cohort", unsigned(self.cohorts), below=self.cohorts),
-            ColumnSpec("private", "bits", "u1", (-(-self.bits // 8),)),
+            ColumnSpec.packed("bits", self.bits),
         )
 
     def encode(self, values: Any) -> NDArray[Any]:
@@ -135,27 +135,17 @@ class Rappor(Mechanism):
             "bits": flip_bits(ones, self.bits, _WIDTH, (1 << _WIDTH) - self.zero, self.zero, rng),
         }
 
-    def check(self, reports: Reports) -> None:
-        super().check(reports)
-        spare = -self.bits % 8
-        if spare and len(reports) and int(reports.private["bits"][:, -1].max()) >> (8 - spare):
-            raise InvalidValue("bits", "a bit past the filter", f"{self.bits} bits a report, then zeros")
-
     def _flips(self, reports: Reports, values: Any) -> NDArray[np.int64]:
         """How many bits of each report differ from the filter of each value."""
-        got = unpack(reports.private["bits"], self.bits).astype(bool)
+        sent = unpack(reports.private["bits"], self.bits).astype(bool)
         places = self.filters(reports.public["cohort"][:, None], self.encode(values)[None, :])
-        want = np.zeros((*places.shape[:2], self.bits + 1), dtype=bool)
-        np.put_along_axis(want, places, True, axis=2)  # -1 is the spare place at the end
-        return np.asarray((want[:, :, :-1] != got[:, None, :]).sum(axis=2))
+        wanted = np.zeros((*places.shape[:2], self.bits + 1), dtype=bool)
+        np.put_along_axis(wanted, places, True, axis=2)  # -1 is the spare place at the end
+        return np.asarray((wanted[:, :, :-1] != sent[:, None, :]).sum(axis=2))
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+    def _cases(self, reports: Reports, values: Any) -> Cases:
         p, q = self.rates
-        return fractions([q**k * p ** (self.bits - k) for k in range(self.bits + 1)], self._flips(reports, values))
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        (p, q), flips = self.rates, self._flips(reports, values)
-        return np.asarray(flips * log_fraction(q) + (self.bits - flips) * log_fraction(p))
+        return [q**k * p ** (self.bits - k) for k in range(self.bits + 1)], self._flips(reports, values)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
         if self.bits > _ENUMERABLE:
@@ -195,17 +185,6 @@ class Rappor(Mechanism):
             raise InvalidValue("candidates", names, "at least one candidate, all different")
         value, variance = decode(self, sketch, codes)
         return Estimate(value, variance, sketch.n, bias="heuristic", labels=tuple(map(str, names)))
-
-    @property
-    def flip_probability(self) -> float:
-        """RAPPOR's own parameter f: twice the chance that a bit is flipped.
-
-        Example:
-            >>> import math
-            >>> round(Rappor(epsilon=math.log(81)).flip_probability, 6)
-            0.5
-        """
-        return 2 * float(self.rates[1])
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -86,7 +86,7 @@ def _equations(rappor: Rappor, sketch: Sketch, codes: NDArray[Any], cohorts: Int
 
 def _beside(half: _Equations, selected: Ints) -> tuple[Floats, Floats, float]:
     """Each candidate's precision and coefficient beside the selected ones and the background; and the noise."""
-    basis, corner = np.linalg.qr(np.column_stack([half.scale, *(half.column(one) for one in selected)]))
+    basis, corner = np.linalg.qr(np.column_stack([half.scale, *(half.column(candidate) for candidate in selected)]))
     apart = np.abs(np.diag(corner)) > _CERTAIN * np.abs(corner).max()
     if not apart.all():  # two candidates of the same bits: the first stands for both
         return _beside(half, selected[apart[1:]])
@@ -98,8 +98,8 @@ def _beside(half: _Equations, selected: Ints) -> tuple[Floats, Floats, float]:
     for start in range(0, len(half.rows), _CHUNK):
         rows = half.rows[start : start + _CHUNK]
         scaled = np.where(rows >= 0, half.scale[rows], 0.0)
-        said = np.einsum("ck,ckb->cb", scaled, basis[rows])  # what the others say of the candidate already
-        own[start : start + _CHUNK] = weight[start : start + _CHUNK] - (said**2).sum(axis=1)
+        explained = np.einsum("ck,ckb->cb", scaled, basis[rows])  # what the others say of the candidate already
+        own[start : start + _CHUNK] = weight[start : start + _CHUNK] - (explained**2).sum(axis=1)
         value[start : start + _CHUNK] = (scaled * rest[rows]).sum(axis=1)
     own = np.where(own > _CERTAIN * weight, own, 0.0)
     value = np.where(own > 0, value / np.where(own > 0, own, 1.0), 0.0)
@@ -121,7 +121,7 @@ def _select(half: _Equations) -> Ints:
     for _ in range(ROUNDS):
         share = nonnegative_lasso(half.rows, half.scale, half.target - background * half.scale, penalty)
         kept = np.flatnonzero(share)
-        fitted = sum((share[one] * half.column(one) for one in kept), np.zeros_like(half.target))
+        fitted = sum((share[candidate] * half.column(candidate) for candidate in kept), np.zeros_like(half.target))
         background = max(float(np.mean((half.target - fitted) / half.scale)), 0.0)
     most = half.target.size // 2  # with as many unknowns as equations least squares would only amplify the noise
     return np.sort(kept[np.argsort(-share[kept], kind="stable")[:most]])

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from hubbub.core.bits import pack, unpack
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import exp_floor, log_fraction
+from hubbub.core.exact import exp_floor
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
@@ -102,11 +102,7 @@ class SubsetSelection(FrequencyOracle):
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
-        return (ColumnSpec("private", "bits", "u1", (-(-self.size // 8),)),)
-
-    @property
-    def report_bits(self) -> int:
-        return self.size
+        return (ColumnSpec.packed("bits", self.size),)
 
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         packed = np.empty((codes.size, -(-self.size // 8)), dtype=np.uint8)
@@ -136,20 +132,12 @@ class SubsetSelection(FrequencyOracle):
     def check(self, reports: Reports) -> None:
         super().check(reports)
         sizes = np.bitwise_count(reports.private["bits"]).sum(axis=1)
-        spare = -self.size % 8
-        past = spare and len(reports) and int(reports.private["bits"][:, -1].max()) >> (8 - spare)
-        if past or (sizes != self.subset).any():
+        if (sizes != self.subset).any():
             raise InvalidValue("bits", "a set of another size", f"sets of {self.subset} of {self.size} values")
 
-    def _holds(self, reports: Reports, values: Any) -> NDArray[np.int64]:
-        return unpack(reports.private["bits"], self.size)[:, self.encode(values)].astype(np.int64)
-
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        return fractions(self._each, self._holds(reports, values))
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        without, with_ = (log_fraction(each) for each in self._each)
-        return np.where(self._holds(reports, values) == 1, with_, without)
+    def _cases(self, reports: Reports, values: Any) -> Cases:
+        bits = unpack(reports.private["bits"], self.size)
+        return self._each, bits[:, self.encode(values)].astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
         if math.comb(self.size, self.subset) > _ENUMERABLE:

@@ -74,14 +74,14 @@ class TableNoise(Noise):
     def cross_terms(self, share: Floats, weights: Floats) -> Floats:
         """What the variance of each row's weighted sum exceeds the sum of variances by."""
         (p, q), likely = self.rates, self.likely(share)
-        found = np.empty(len(weights))
+        terms = np.empty(len(weights))
         for k, row in enumerate(weights):
-            said = (self.cells(row) - q * row.sum()) / (p - q)
-            found[k] = max(float(np.vdot(likely, said**2)) - float(row**2 @ share), 0.0) / self.n
+            shares = (self.cells(row) - q * row.sum()) / (p - q)
+            terms[k] = max(float(np.vdot(likely, shares**2)) - float(row**2 @ share), 0.0) / self.n
         squared = weights**2
         confused = self.squares * squared.sum(axis=1) + (weights @ share) ** 2 - 2 * squared @ share**2
-        found += -self.square * np.maximum(confused, 0.0)
-        return np.asarray(found + self._sampled(share, weights) - squared @ self.variance(share)) + self.sampling * (
+        terms += -self.square * np.maximum(confused, 0.0)
+        return np.asarray(terms + self._sampled(share, weights) - squared @ self.variance(share)) + self.sampling * (
             squared @ (share * (1 - share))
         )
 

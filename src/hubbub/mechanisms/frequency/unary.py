@@ -85,20 +85,10 @@ class Unary(FrequencyOracle):
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
-        return (ColumnSpec("private", "bits", "u1", (-(-self.size // 8),)),)
-
-    @property
-    def report_bits(self) -> int:
-        return self.size
+        return (ColumnSpec.packed("bits", self.size),)
 
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         return {"bits": flip_bits(codes[:, None], self.size, self.width, self.one, self.zero, rng)}
-
-    def check(self, reports: Reports) -> None:
-        super().check(reports)
-        spare = -self.size % 8
-        if spare and len(reports) and int(reports.private["bits"][:, -1].max()) >> (8 - spare):
-            raise InvalidValue("bits", "a bit past the last value", f"{self.size} bits a report, then zeros")
 
     def _counts_of_bits(self, reports: Reports, values: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         bits = unpack(reports.private["bits"], self.size)

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.exact import ceil_div, exp_floor, log_fraction, log_upper
+from hubbub.core.exact import ceil_div, exp_floor, log_upper
 from hubbub.core.noise import Noise
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import added
-from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, other_weight, truth_weight
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 from hubbub.mechanisms.frequency.table_noise import TableNoise
@@ -168,8 +168,8 @@ class Loloha(FrequencyOracle, Memoised):
 
         def likely(shares: NDArray[np.float64]) -> NDArray[np.float64]:
             # Of all functions, not of those that happened to be drawn: a rare one may put many values in one bucket.
-            found = np.maximum(other + (own - other) * cells(shares), 0.0)
-            return np.asarray(found / found.sum())
+            chances = np.maximum(other + (own - other) * cells(shares), 0.0)
+            return np.asarray(chances / chances.sum())
 
         return replace(estimate, noise=TableNoise(estimate.noise, sketch.n, cells, likely, (p, q)))
 
@@ -237,13 +237,9 @@ class Loloha(FrequencyOracle, Memoised):
         hashed = toeplitz(reports.public["function"][:, None], self.encode(values)[None, :], self.buckets)
         return np.asarray(hashed == reports.private["bucket"][:, None])
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        own, other = self.bucket_rates
-        return fractions([other, own], self._same(reports, values).astype(int))
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        own, other = self.bucket_rates
-        return np.where(self._same(reports, values), log_fraction(own), log_fraction(other))
+    def _cases(self, reports: Reports, values: Any) -> Cases:
+        p, q = self.bucket_rates
+        return (q, p), self._same(reports, values).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
         given = np.zeros(1, dtype=unsigned(self.functions)) if public is None else public["function"]

@@ -153,25 +153,27 @@ class Memoised(Stateful):
 
     def transcripts(self, public: int, values: Sequence[Any]) -> dict[Transcript, Fraction] | None:
         keys = self.memo_keys(values, np.full(len(values), public)).tolist()
-        found: dict[Transcript, Fraction] = {(): Fraction(1)}
+        transcripts: dict[Transcript, Fraction] = {(): Fraction(1)}
         for key in dict.fromkeys(keys):
             answers = self.answer_chances(key)
             if answers is None:
                 return None
             reports = {answer: self.report_chances(public, answer) for answer in answers}
             times, every = keys.count(key), list(next(iter(reports.values())))
-            if len(found) * len(every) ** times > _MOST_TRANSCRIPTS:
+            if len(transcripts) * len(every) ** times > _MOST_TRANSCRIPTS:
                 return None
             joint = {
-                said: sum(
-                    chance * prod(reports[answer][report] for report in said) for answer, chance in answers.items()
+                told: sum(
+                    chance * prod(reports[answer][report] for report in told) for answer, chance in answers.items()
                 )
-                for said in product(every, repeat=times)
+                for told in product(every, repeat=times)
             }
-            found = {(*one, *said): p * Fraction(q) for one, p in found.items() for said, q in joint.items()}
+            transcripts = {
+                (*before, *told): p * Fraction(q) for before, p in transcripts.items() for told, q in joint.items()
+            }
         order = sorted(range(len(keys)), key=lambda step: (keys.index(keys[step]), step))
         at = [order.index(step) for step in range(len(keys))]
-        return {tuple(said[k] for k in at): chance for said, chance in found.items()}
+        return {tuple(told[k] for k in at): chance for told, chance in transcripts.items()}
 
     def unhidden(self, public: int, values: Sequence[Any]) -> Hashable:
         """At which steps a memo is used again: a change of value shows through the second layer."""

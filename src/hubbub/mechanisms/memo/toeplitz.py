@@ -34,10 +34,10 @@ def toeplitz(functions: NDArray[Any], values: NDArray[Any], buckets: int) -> NDA
         (4, 16)
     """
     functions, values = np.asarray(functions, dtype=np.int64), np.asarray(values, dtype=np.int64)
-    found = np.zeros(np.broadcast_shapes(functions.shape, values.shape), dtype=np.int64)
+    hashes = np.zeros(np.broadcast_shapes(functions.shape, values.shape), dtype=np.int64)
     for bit in range(buckets.bit_length() - 1):
-        found |= (np.bitwise_count(functions >> bit & values).astype(np.int64) & 1) << bit
-    return found
+        hashes |= (np.bitwise_count(functions >> bit & values).astype(np.int64) & 1) << bit
+    return hashes
 
 
 def supports(table: NDArray[np.int64], size: int) -> NDArray[np.int64]:
@@ -77,11 +77,11 @@ def cell_weights(weights: NDArray[np.float64], functions: int, buckets: int) -> 
     from hubbub.kernels.hadamard import walsh_hadamard
 
     values = np.flatnonzero(weights)
-    found = np.full((functions, buckets), weights.sum())
+    sums = np.full((functions, buckets), weights.sum())
     for combination in range(1, buckets):
         by_mix = np.bincount(_mixed(values, combination), weights=weights[values], minlength=functions)
-        found += walsh_hadamard(by_mix)[:, None] * _signs(combination, buckets)
-    return np.asarray(found / buckets)
+        sums += walsh_hadamard(by_mix)[:, None] * _signs(combination, buckets)
+    return np.asarray(sums / buckets)
 
 
 def _signs(combination: int, buckets: int) -> NDArray[np.int64]:

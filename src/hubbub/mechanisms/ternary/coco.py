@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import log_fraction
 from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.spec import added
 from hubbub.core.uniform import bounded
-from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.collision import MOST_BUCKETS
@@ -166,10 +165,10 @@ class CoCo(TernaryMechanism):
         table = np.empty((len(reports), len(symbols)), dtype=np.int64)
         extra = np.array([shares.extra for shares in self._shares], dtype=np.int64)
         for start, some in in_blocks(symbols, len(reports)):
-            seeds, said, rows = every_pair(reports.public["seed"], reports.private["bucket"], some)
+            seeds, buckets, rows = every_pair(reports.public["seed"], reports.private["bucket"], some)
             own, pairs, count = self._hash(seeds, rows)
-            rivals, for_it = (own >> 1 == said[:, None] >> 1).sum(axis=1), (own == said[:, None]).sum(axis=1)
-            rank = said - 2 * (pairs < said[:, None] >> 1).sum(axis=1)
+            rivals, for_it = (own >> 1 == buckets[:, None] >> 1).sum(axis=1), (own == buckets[:, None]).sum(axis=1)
+            rank = buckets - 2 * (pairs < buckets[:, None] >> 1).sum(axis=1)
             other = (s + 1) ** 2 + 2 * (count - 1) + (rank >= extra[count - 1])
             table[:, start : start + len(some)] = np.where(rivals > 0, rivals * (s + 1) + for_it, other).reshape(
                 len(reports), -1
@@ -184,13 +183,9 @@ class CoCo(TernaryMechanism):
         rivals, for_it = divmod(code, self.sparsity + 1)
         return Fraction(for_it * self.high + (rivals - for_it) * self.low, rivals * TWO_64)
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+    def _cases(self, reports: Reports, values: Any) -> Cases:
         codes, index = np.unique(self._table(reports, values), return_inverse=True)
-        return fractions([self._chance(code) for code in codes.tolist()], index)
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        codes, index = np.unique(self._table(reports, values), return_inverse=True)
-        return np.array([log_fraction(self._chance(code)) for code in codes.tolist()])[index]
+        return [self._chance(code) for code in codes.tolist()], index
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
         given = np.zeros(1, dtype="u8") if public is None else public["seed"]

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import log_fraction
 from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.spec import added
-from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.ternary import Quantity, Rates, TernaryMechanism, search_power
@@ -139,12 +138,12 @@ class Collision(TernaryMechanism):
         table = np.empty((len(reports), len(symbols)), dtype=np.int64)
         extra = np.array([shares.extra for shares in self._shares], dtype=np.int64)
         for start, some in in_blocks(symbols, len(reports)):
-            seeds, said, rows = every_pair(reports.public["seed"], reports.private["bucket"], some)
+            seeds, buckets, rows = every_pair(reports.public["seed"], reports.private["bucket"], some)
             hit, count = self._hit(seeds, rows)
-            rank = said - (hit < said[:, None]).sum(axis=1)
+            rank = buckets - (hit < buckets[:, None]).sum(axis=1)
             other = 1 + 2 * count + (rank >= extra[count])
-            found = np.where((hit == said[:, None]).any(axis=1), 0, other)
-            table[:, start : start + len(some)] = found.reshape(len(reports), -1)
+            cases = np.where((hit == buckets[:, None]).any(axis=1), 0, other)
+            table[:, start : start + len(some)] = cases.reshape(len(reports), -1)
         return table
 
     @cached_property
@@ -153,11 +152,8 @@ class Collision(TernaryMechanism):
             chance(shares.each + more) for shares in self._shares for more in (shares.extra > 0, 0)
         ]
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        return fractions(self._chances, self._table(reports, values))
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        return np.array([log_fraction(part) for part in self._chances])[self._table(reports, values)]
+    def _cases(self, reports: Reports, values: Any) -> Cases:
+        return self._chances, self._table(reports, values)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
         given = np.zeros(1, dtype="u8") if public is None else public["seed"]
@@ -168,8 +164,8 @@ class Collision(TernaryMechanism):
         from hubbub.kernels.support import hash_support
 
         every = np.arange(2 * self.dimension, dtype=np.uint64)
-        seeds, said = reports.public["seed"], reports.private["bucket"]
-        counts = hash_support(seeds, said, self.buckets, every, name=self.hash)
+        seeds, buckets = reports.public["seed"], reports.private["bucket"]
+        counts = hash_support(seeds, buckets, self.buckets, every, name=self.hash)
         return np.ascontiguousarray(counts.reshape(-1, 2).T)
 
     @classmethod

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.estimate import Estimate
 from hubbub.core.grid import GRAIN
 from hubbub.core.random import Random
@@ -63,8 +63,7 @@ class Gradients:
         scale, sparsity = self.scale, self.sparsity
         if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale < math.inf:
             raise InvalidValue("scale", scale, "a finite number above 0")
-        if isinstance(sparsity, bool) or not isinstance(sparsity, int) or not 1 <= sparsity <= _MOST_ENTRIES:
-            raise InvalidValue("sparsity", sparsity, f"an integer from 1 to {_MOST_ENTRIES}")
+        check_integer("sparsity", sparsity, 1, _MOST_ENTRIES)
 
     def clipped(self, rows: ArrayLike) -> Floats:
         """The rows, each shrunk as far as it must be.

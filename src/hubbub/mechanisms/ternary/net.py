@@ -100,12 +100,12 @@ def net_errors(epsilon: float, dimension: int, sparsity: int, sizes: NDArray[np.
     reaching, ahead = _walks(sparsity, min(sparsity, _MOST_T))
     weight = floor + (1 - floor) * reaching
     total = weight @ met.T
-    said = (weight * entries) @ met.T / total  # how many of the s entries, on average
-    held, missing = said / sparsity, (sizes - said) / dimension
+    told = (weight * entries) @ met.T / total  # how many of the s entries, on average
+    held, missing = told / sparsity, (sizes - told) / dimension
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         if of == "mean":
             gap = (1 - floor) * (ahead @ met.T) / (sparsity * total)
-            errors = (said + (dimension - sparsity) * missing) / gap**2 - sparsity
+            errors = (told + (dimension - sparsity) * missing) / gap**2 - sparsity
         else:
             gap = held - missing
             gap[np.abs(gap) < 1e-12] = 0.0  # every position is said: what is left is rounding

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from hubbub.core.bits import pack, unpack
 from hubbub.core.categorical import ExactChoice
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import ceil_div, exp_floor, log_fraction
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import added
 from hubbub.core.subset import subsets
-from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.ternary.mean_only import MeanOnly
 from hubbub.mechanisms.ternary.net import best_net
 from hubbub.mechanisms.ternary.sign_code import columns_of, seed_bits, solve
@@ -30,7 +29,6 @@ from hubbub.mechanisms.ternary.ternary import Rates
 __all__ = ["NetSeed"]
 
 _ENUMERABLE = 12  # bits of a seed
-_MOST_BITS = 1 << 11
 _MOST_TABLE = 1 << 28
 _CHUNK = 1 << 24  # signs, or bits of equations, looked at together
 
@@ -91,14 +89,7 @@ class NetSeed(MeanOnly):
         if self.t == 0:
             self._set("t", best_net(self.epsilon, self.dimension, self.sparsity, least=self.positions).t)
         self._integer("t", 1, self.sparsity)
-        if self.bits == 0:
-            self._set("bits", 65 + int(self.epsilon / math.log(2)))  # so that `least` keeps 64 bits
-        self._integer("bits", 1, _MOST_BITS)
-        if self.least == 0:
-            self._set("least", ceil_div(1 << self.bits, exp_floor(self.epsilon)))
-        if self.least == 1 << self.bits:
-            raise InvalidValue("epsilon", self.epsilon, "an epsilon that 64-bit weights can tell from 0")
-        self._integer("least", 1, (1 << self.bits) - 1)
+        self._resolve_floor(self.epsilon)
 
     @property
     def positions(self) -> int:
@@ -140,11 +131,7 @@ class NetSeed(MeanOnly):
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
-        return (ColumnSpec("private", "seed", "u1", (-(-self.seed_length // 8),)),)
-
-    @property
-    def report_bits(self) -> int:
-        return self.seed_length
+        return (ColumnSpec.packed("seed", self.seed_length),)
 
     @property
     def words(self) -> int:
@@ -173,23 +160,17 @@ class NetSeed(MeanOnly):
 
     # -- probabilities and counts -----------------------------------------------------------------------------
 
-    def check(self, reports: Reports) -> None:
-        super().check(reports)
-        spare = -self.seed_length % 8
-        if spare and len(reports) and int(reports.private["seed"][:, -1].max()) >> (8 - spare):
-            raise InvalidValue("seed", "a bit past the last", f"{self.seed_length} bits a report, then zeros")
-
     def _minus(self, reports: Reports, positions: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
         """Where the rows of reports say -1, of some positions: sums of whole numbers in floats, exact."""
         seeds = unpack(reports.private["seed"], self.seed_length).astype(np.float32)
         return np.asarray((seeds @ self._code[:, positions].astype(np.float32)).astype(np.int32) & 1 == 1)
 
     def _net(self, reports: Reports, values: Any) -> NDArray[np.int64]:
-        found = []
+        nets = []
         for positions, minus in zip(*self._filled(self.symbols(values)), strict=True):
             wrong = (self._minus(reports, positions) != minus).sum(axis=1)
-            found.append(self.sparsity - 2 * wrong)
-        return np.stack(found, axis=1)
+            nets.append(self.sparsity - 2 * wrong)
+        return np.stack(nets, axis=1)
 
     @cached_property
     def _each(self) -> tuple[Fraction, Fraction]:
@@ -197,12 +178,8 @@ class NetSeed(MeanOnly):
         seeds = Fraction(self._trues.total) * 2 ** (self.seed_length - self.sparsity)
         return self.least / seeds, (1 << self.bits) / seeds
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        return fractions(self._each, (self._net(reports, values) >= self.t).astype(int))
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        short, reached = (log_fraction(each) for each in self._each)
-        return np.where(self._net(reports, values) >= self.t, reached, short)
+    def _cases(self, reports: Reports, values: Any) -> Cases:
+        return self._each, (self._net(reports, values) >= self.t).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
         if self.seed_length > _ENUMERABLE:

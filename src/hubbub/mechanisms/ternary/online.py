@@ -132,13 +132,13 @@ class OnlineExSub:
         check_ternary(entries)
         self._check(state, entries.shape[1])
         signs = entries.astype(np.int8, copy=False)
-        counters, said = state.counters.copy(), np.empty(signs.shape, dtype=np.int8)
+        counters, answers = state.counters.copy(), np.empty(signs.shape, dtype=np.int8)
         rows = max(1, _CHUNK // max(1, signs.shape[1]))
         for start in range(0, len(signs), rows):
             part = slice(start, start + rows)
             words = rng.uint32(*signs[part].shape)
-            said[part] = self.mechanism._select(signs[part], words, counters[part], rng)
-        return Online(state.spec_id, counters), said
+            answers[part] = self.mechanism._select(signs[part], words, counters[part], rng)
+        return Online(state.spec_id, counters), answers
 
     def skip(self, state: Online, entries: int, rng: Random) -> Online:
         """The state after that many entries that nothing is said of: missed timestamps count as zeros."""
@@ -154,13 +154,13 @@ class OnlineExSub:
         """The sketch of n devices that have said nothing yet: what the counts of all timestamps are added to."""
         return Sketch(self.mechanism.spec_id, n, self.mechanism.empty().counts)
 
-    def heard(self, said: NDArray[np.int8], position: int) -> Sketch:
+    def heard(self, answers: NDArray[np.int8], position: int) -> Sketch:
         """The sketch of what was said of the entries from a position on; it adds no devices."""
-        width = said.shape[1]
+        width = answers.shape[1]
         if not 0 <= position <= self.mechanism.dimension - width:
             raise InvalidValue("position", position, f"0 to {self.mechanism.dimension - width}, for {width} entries")
         counts = np.zeros(self.mechanism.sketch_shape, dtype=np.int64)
-        counts[:, position : position + width] = (said > 0).sum(axis=0), (said < 0).sum(axis=0)
+        counts[:, position : position + width] = (answers > 0).sum(axis=0), (answers < 0).sum(axis=0)
         return Sketch(self.mechanism.spec_id, 0, counts)
 
     def _check(self, state: Online, entries: int) -> None:

@@ -52,14 +52,14 @@ def select(
             pass
         else:
             return compiled(values, words, counters, say_one)
-    said = np.empty(values.shape, dtype=np.int8)
+    signs = np.empty(values.shape, dtype=np.int8)
     for row in range(len(values)):
         state: list[int] = counters[row].tolist()
-        said[row] = [
+        signs[row] = [
             _say(state, value, word, rng) for value, word in zip(values[row].tolist(), words[row].tolist(), strict=True)
         ]
         counters[row] = state
-    return said
+    return signs
 
 
 def _say(counters: list[int], value: int, word: int, rng: Random) -> int:

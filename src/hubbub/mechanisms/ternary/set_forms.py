@@ -46,7 +46,7 @@ class SetForm(ABC):
         """How many bits a report holds."""
 
     @abstractmethod
-    def pack(self, said: Signs) -> dict[str, NDArray[Any]]:
+    def pack(self, signs: Signs) -> dict[str, NDArray[Any]]:
         """The columns of rows of signs, 0 where nothing is said."""
 
     @abstractmethod
@@ -80,9 +80,9 @@ class AsList(SetForm):
     def bits(self) -> int:
         return self.size * (2 * self.positions - 1).bit_length()
 
-    def pack(self, said: Signs) -> dict[str, NDArray[Any]]:
-        row, position = np.nonzero(said)  # in order of rows, then of positions
-        return {"symbol": (2 * position + (said[row, position] < 0)).reshape(len(said), self.size)}
+    def pack(self, signs: Signs) -> dict[str, NDArray[Any]]:
+        row, position = np.nonzero(signs)  # in order of rows, then of positions
+        return {"symbol": (2 * position + (signs[row, position] < 0)).reshape(len(signs), self.size)}
 
     def check(self, columns: Columns) -> None:
         if (np.diff(columns["symbol"].astype(np.int64) >> 1, axis=1) <= 0).any():
@@ -94,8 +94,8 @@ class AsList(SetForm):
 
     def meeting(self, columns: Columns, vectors: Signs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         both = np.stack([vectors, -vectors], axis=2).reshape(len(vectors), -1)  # what each symbol is to each vector
-        found = [row[columns["symbol"]] for row in both]
-        trues, reverses = ([(row == sign).sum(axis=1) for row in found] for sign in (1, -1))
+        met = [row[columns["symbol"]] for row in both]
+        trues, reverses = ([(row == sign).sum(axis=1) for row in met] for sign in (1, -1))
         return np.stack(trues, axis=1), np.stack(reverses, axis=1)
 
 
@@ -115,21 +115,16 @@ class AsBits(SetForm):
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
-        octets = -(-self.positions // 8)
-        return tuple(ColumnSpec("private", name, "u1", (octets,)) for name in ("plus", "minus")[: 2 - self._every])
+        return tuple(ColumnSpec.packed(name, self.positions) for name in ("plus", "minus")[: 2 - self._every])
 
     @property
     def bits(self) -> int:
         return self.positions if self._every else math.ceil(self.positions * math.log2(3))
 
-    def pack(self, said: Signs) -> dict[str, NDArray[Any]]:
-        return {"plus": pack(said > 0)} | ({} if self._every else {"minus": pack(said < 0)})
+    def pack(self, signs: Signs) -> dict[str, NDArray[Any]]:
+        return {"plus": pack(signs > 0)} | ({} if self._every else {"minus": pack(signs < 0)})
 
     def check(self, columns: Columns) -> None:
-        spare = -self.positions % 8
-        for name, bits in columns.items():
-            if spare and len(bits) and int(bits[:, -1].max()) >> (8 - spare):
-                raise InvalidValue(name, "a bit past the last position", f"{self.positions} bits a report, then zeros")
         if self._every:
             return
         if (columns["plus"] & columns["minus"]).any():

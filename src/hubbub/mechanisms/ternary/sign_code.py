@@ -93,7 +93,9 @@ def _irreducible(width: int) -> int:
     candidates = range((1 << width) + 1, 2 << width, 2)
     if width == 1:
         return 2  # x: GF(2) itself
-    return next(one for one in candidates if all(_rest(one, by) for by in range(2, 2 << width // 2)))
+    return next(
+        polynomial for polynomial in candidates if all(_rest(polynomial, by) for by in range(2, 2 << width // 2))
+    )
 
 
 def _rest(polynomial: int, by: int) -> int:

@@ -14,26 +14,26 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.categorical import ExactChoice
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import ceil_div, exp_floor, log_fraction
 from hubbub.core.noise import Noise
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.ternary.selection import select
-from hubbub.mechanisms.ternary.set_forms import AsList, SetForm
 from hubbub.mechanisms.ternary.ternary import Rates, TernaryMechanism
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms.ternary.set_forms import SetForm
 
 __all__ = ["SignedSets", "group_weights"]
 
 _ENUMERABLE = 5_000
-_MOST_BITS = 1 << 11
 _MOST_WEIGHTS = 1 << 30  # bits of all group weights together: 128 MiB
 
 
@@ -76,14 +76,7 @@ class SignedSets(TernaryMechanism):
         groups = (last + 1) * (last + 2) // 2 - first * (first + 1) // 2
         if groups * self.sparsity * self.positions.bit_length() > _MOST_WEIGHTS:
             raise InvalidValue("sparsity", self.sparsity, f"less, or an m below {self.m}: the groups of sets are many")
-        if self.bits == 0:
-            self._set("bits", 65 + int(self.epsilon / math.log(2)))  # so that `least` keeps 64 bits
-        self._integer("bits", 1, _MOST_BITS)
-        if self.least == 0:
-            self._set("least", ceil_div(1 << self.bits, exp_floor(self.epsilon)))
-        if self.least == 1 << self.bits:
-            raise InvalidValue("epsilon", self.epsilon, "an epsilon that 64-bit weights can tell from 0")
-        self._integer("least", 1, (1 << self.bits) - 1)
+        self._resolve_floor(self.epsilon)
         if self.p_true + self.p_reverse == 2 * self.p_false:
             self._set("answers", ("mean",))  # as where every position is said
 
@@ -128,12 +121,12 @@ class SignedSets(TernaryMechanism):
         missing, held, rest = 2 * self.p_false, self.p_true + self.p_reverse, max(m - 2, 0)
         neither = pair * self._weight(d - 2, s, rest) - missing**2 if d - 2 >= s else Fraction(0)
         either = self._weight(d - 2, s - 1, rest, trues=1) + self._weight(d - 2, s - 1, rest, reverses=1)
-        one = pair * either / 2 - missing * held
+        single = pair * either / 2 - missing * held
         return Noise(
             floor=self.variances("frequency")[1] / n,
             slope=(self.variances("frequency")[0] - self.variances("frequency")[1]) / n,
             pair_floor=float(neither) / scale,
-            pair_slope=float(one - neither) / scale,
+            pair_slope=float(single - neither) / scale,
         )
 
     # -- the sampler ------------------------------------------------------------------------------------------
@@ -141,6 +134,8 @@ class SignedSets(TernaryMechanism):
     @cached_property
     def form(self) -> SetForm:
         """How a set is sent."""
+        from hubbub.mechanisms.ternary.set_forms import AsList  # a stream of changes sends no whole set
+
         return AsList(self.positions, self.m)
 
     @property
@@ -169,10 +164,10 @@ class SignedSets(TernaryMechanism):
     def counters(self, draws: NDArray[np.uint64], rng: Random) -> NDArray[np.int32]:
         """The state that selection starts from, from 64 random bits a device: it does not depend on any value."""
         signs, choice = self._groups
-        said = signs[choice.place(draws, rng)]
-        start = np.empty((len(said), 5), dtype=np.int32)
-        start[:, :2] = said
-        start[:, 2] = self.m - said.sum(axis=1)
+        chosen = signs[choice.place(draws, rng)]
+        start = np.empty((len(chosen), 5), dtype=np.int32)
+        start[:, :2] = chosen
+        start[:, 2] = self.m - chosen.sum(axis=1)
         start[:, 3], start[:, 4] = self.sparsity, self.dimension
         return start
 
@@ -207,26 +202,22 @@ class SignedSets(TernaryMechanism):
         preferred = 1 / ((math.comb(self.positions, self.m) << self.m) * self._mean_weight)
         return preferred * self._floor, preferred
 
-    def _preferred(self, reports: Reports, values: Any) -> NDArray[np.bool_]:
+    def _cases(self, reports: Reports, values: Any) -> Cases:
         vectors = self._filled(self.symbols(values))
-        return np.asarray(self.prefers(*self.form.meeting(reports.private, vectors)))
-
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        return fractions(self._each, self._preferred(reports, values).astype(int))
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        other, preferred = (log_fraction(each) for each in self._each)
-        return np.where(self._preferred(reports, values), preferred, other)
+        preferred = self.prefers(*self.form.meeting(reports.private, vectors))
+        return self._each, np.asarray(preferred).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
         if math.comb(self.positions, self.m) << self.m > _ENUMERABLE:
             return None
         sets = list(product(combinations(range(self.positions), self.m), product((1, -1), repeat=self.m)))
-        said = np.zeros((len(sets), self.positions), dtype=np.int8)
-        for row, (held, signs) in zip(said, sets, strict=True):
+        rows = np.zeros((len(sets), self.positions), dtype=np.int8)
+        for row, (held, signs) in zip(rows, sets, strict=True):
             row[list(held)] = signs
-        packed = self.form.pack(said)
-        return Reports(self.spec_id, private={one.name: packed[one.name].astype(one.dtype) for one in self.columns})
+        packed = self.form.pack(rows)
+        return Reports(
+            self.spec_id, private={column.name: packed[column.name].astype(column.dtype) for column in self.columns}
+        )
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         return np.ascontiguousarray(self.form.counts(reports.private)[:, : self.dimension])  # stubs tell nothing

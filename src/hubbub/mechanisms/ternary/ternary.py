@@ -8,8 +8,8 @@ How to write one (see `collision.py`, the shortest): subclass `TernaryMechanism`
   -1, filled up with -1; at most `sparsity` of them) and those words; `rng` only for what happens once in 2^32 times;
 - `rates`: the exact chances that a report supports +1 (or -1) at a position, given what is held there;
 - `_fold(reports)`: how many reports support +1 (first row) and -1 (second row) at every position;
-- `columns`, `ratio`, `prob`, `log_prob`, `outputs`, `examples` as for any mechanism. Values come to `prob` and
-  `log_prob` as users give them: `self.symbols(values)` makes rows of symbols of them.
+- `columns`, `ratio`, `_cases` (or `prob` and `log_prob`), `outputs`, `examples` as for any mechanism. Values come as
+  users give them: `self.symbols(values)` makes rows of symbols of them.
 
 One that cannot count supports (SUCCINCT) overrides `sketch_shape`, `_estimate`, and `answers`.
 """
@@ -23,25 +23,28 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.influence import Influence
+from hubbub.core.exact import ceil_div, exp_floor
 from hubbub.core.noise import Noise
 from hubbub.core.random import Random
-from hubbub.core.settling import settle, settled
 from hubbub.core.sketch import Sketch
 from hubbub.core.ternary import MOST_DIMENSION, as_ternary
 from hubbub.mechanisms.base import Mechanism
+
+if TYPE_CHECKING:
+    from hubbub.core.influence import Influence
 
 __all__ = ["Quantity", "Rates", "TernaryMechanism", "search_power"]
 
 Quantity = Literal["mean", "frequency", "conditional"]
 MOST_SPARSITY = 1 << 12
+MOST_WEIGHT_BITS = 1 << 11
 _CHUNK = 1 << 20  # words drawn at once
 
 
@@ -112,6 +115,18 @@ class TernaryMechanism(Mechanism):
         self._integer("dimension", 1, MOST_DIMENSION)
         self._integer("sparsity", 1, min(self.dimension, MOST_SPARSITY))
 
+    def _resolve_floor(self, epsilon: float | Fraction, kept: int = 64) -> None:
+        """Fill in the fields `bits` and `least`: what falls short weighs `least` beside 2^bits, at least e^-epsilon."""
+        fields: Any = self
+        if fields.bits == 0:
+            self._set("bits", 1 + kept + int(float(epsilon) / math.log(2)))  # so that `least` keeps so many bits
+        self._integer("bits", 1, MOST_WEIGHT_BITS)
+        if fields.least == 0:
+            self._set("least", ceil_div(1 << fields.bits, exp_floor(epsilon)))
+        if fields.least == 1 << fields.bits:
+            raise InvalidValue("epsilon", self.epsilon, f"an epsilon that {kept}-bit weights can tell from 0")
+        self._integer("least", 1, (1 << fields.bits) - 1)
+
     @property
     def p_true(self) -> Fraction:
         """The chance that a report supports the sign that is held."""
@@ -139,6 +154,8 @@ class TernaryMechanism(Mechanism):
 
     def symbols(self, values: Any) -> NDArray[np.int64]:
         """Rows of symbols of vectors that need no rounding and no clipping: what a probability is conditional on."""
+        from hubbub.core.settling import settled
+
         return settled(self.encode(values), self.sparsity)
 
     def example_values(self, most: int) -> list[Any]:
@@ -149,12 +166,12 @@ class TernaryMechanism(Mechanism):
         if not every:
             counts = sorted(set(counts[:3] + counts[-1:]), key=counts.index)
         kinds = [self._vectors(count, every=every) for count in counts]
-        found: list[Any] = []
-        while kinds and len(found) < most:
+        vectors: list[Any] = []
+        while kinds and len(vectors) < most:
             turn = [(kind, next(kind, None)) for kind in kinds]
             kinds = [kind for kind, vector in turn if vector is not None]
-            found += [vector for _, vector in turn if vector is not None]
-        return found[:most]
+            vectors += [vector for _, vector in turn if vector is not None]
+        return vectors[:most]
 
     def _vectors(self, count: int, *, every: bool) -> Iterator[dict[int, int]]:
         """Every vector with so many entries; or runs of positions that wrap round, with alternating signs."""
@@ -167,6 +184,8 @@ class TernaryMechanism(Mechanism):
             yield {(start + k) % d: sign * (1 - 2 * (k % 2)) for k in range(count)}
 
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+        from hubbub.core.settling import settle  # no device needs it whose vectors come an entry at a time
+
         width = 1 + self.words
         step = max(1, _CHUNK // width)
         parts = []
@@ -269,6 +288,8 @@ class TernaryMechanism(Mechanism):
             raise InvalidValue("of", of, f"one of {', '.join(self.answers)}")
         if of == "conditional":
             return None
+        from hubbub.core.influence import Influence
+
         numbers = [self.stands_for(plus, minus, of) for plus, minus in self.supports()]
         return Influence(min(numbers), max(numbers), Fraction(-1 if of == "mean" else 0), Fraction(1))
 

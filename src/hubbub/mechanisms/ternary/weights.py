@@ -110,7 +110,7 @@ def in_blocks(symbols: NDArray[np.int64], reports: int) -> Iterator[tuple[int, N
 
 
 def every_pair(
-    seeds: NDArray[np.uint64], said: NDArray[Any], symbols: NDArray[np.int64]
+    seeds: NDArray[np.uint64], buckets: NDArray[Any], symbols: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
     """The seed and the bucket of every report, and the symbols of every value, a row for each pair of the two.
 
@@ -120,6 +120,6 @@ def every_pair(
     """
     return (
         np.repeat(seeds, len(symbols)),
-        np.repeat(said.astype(np.int64), len(symbols)),
+        np.repeat(buckets.astype(np.int64), len(symbols)),
         np.tile(symbols, (len(seeds), 1)),
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hubbub.protocols.changes import Changes, members
-from hubbub.protocols.sao2.answers import Answers, LevelPlan
+from hubbub.protocols.sao2.answers import Answers
 from hubbub.protocols.sao2.plan import Sao2
 from hubbub.protocols.sao2.tree import Tree
 
-__all__ = ["Answers", "Changes", "LevelPlan", "Sao2", "Tree", "members"]
+__all__ = ["Answers", "Changes", "Sao2", "Tree", "members"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,53 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.ternary.ternary import TernaryMechanism
-from hubbub.protocols.sao2.reading import Reading
 
-__all__ = ["Answers", "LevelPlan"]
+if TYPE_CHECKING:
+    from hubbub.protocols.sao2.plan import Sao2
+
+__all__ = ["Answers"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-
-class LevelPlan(Protocol):
-    """What is asked, in parts that each have a mechanism of their own: the levels of a tree, or the steps."""
-
-    @property
-    def steps(self) -> int:
-        """How many steps there are."""
-        ...
-
-    @property
-    def dimension(self) -> int:
-        """How many entries the vectors have."""
-        ...
-
-    @property
-    def mechanisms(self) -> Sequence[TernaryMechanism]:
-        """One for each part: of d entries a node."""
-        ...
-
-    @property
-    def online(self) -> bool:
-        """Whether answers come as the stream goes, or when it has ended."""
-        ...
-
-    def clips(self, step: int) -> bool:
-        """Whether a value may have changed more often by a step than its device may tell: nobody sees how many do."""
-        ...
-
-    def ending(self, step: int) -> list[tuple[int, int]]:
-        """The nodes that are told of at a step: their parts, and their numbers in them, from 1."""
-        ...
-
-    def reading(self, n: Integers) -> Reading:
-        """How answers are read where so many devices told of each part."""
-        ...
-
-    def population(self, n: Integers) -> float:
-        """How many devices there are, where so many told of each part."""
-        ...
 
 
 class Answers:
@@ -67,7 +27,7 @@ class Answers:
     residues of different nodes count as uncorrelated. Devices that fell silent draw answers toward what they held
     before, and where a node of all their past is missed, toward zero: `silent` says how many they are. So do devices
     whose values change more often than they may tell, and nobody sees how many those are: where there can be any
-    (`Plan.clips`), the bias is "heuristic", and intervals hold for what was told.
+    (`Sao2.clips`), the bias is "heuristic", and intervals hold for what was told.
 
     Parameters
     ----------
@@ -89,13 +49,13 @@ class Answers:
 
     remembered = ("step", "n", "counts")
 
-    def __init__(self, plan: LevelPlan) -> None:
+    def __init__(self, plan: Sao2) -> None:
         self.plan = plan
         self.step = 0
         """The last step that has ended."""
         self.n: Integers = np.zeros(len(plan.mechanisms), dtype=np.int64)
         """How many devices have enrolled for each part."""
-        self._starts = np.cumsum([0, *(one.dimension for one in plan.mechanisms)])
+        self._starts = np.cumsum([0, *(mechanism.dimension for mechanism in plan.mechanisms)])
         self.counts: Integers = np.zeros((2, int(self._starts[-1])), dtype=np.int64)
 
     def hear(self, part: int, sketch: Sketch) -> None:

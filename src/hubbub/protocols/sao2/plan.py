@@ -79,7 +79,7 @@ class Sao2:
     def __post_init__(self) -> None:
         kind = MECHANISMS.get(self.mechanism)
         if kind is None or not issubclass(kind, TernaryMechanism):
-            known = sorted(name for name, one in MECHANISMS.items() if issubclass(one, TernaryMechanism))
+            known = sorted(name for name, mechanism in MECHANISMS.items() if issubclass(mechanism, TernaryMechanism))
             raise InvalidValue("mechanism", self.mechanism, f"one of {', '.join(known)}")
         _ = self.tree
         if isinstance(self.dimension, int) and self.dimension * self.steps > MOST_DIMENSION:
@@ -104,7 +104,7 @@ class Sao2:
         """How devices of each level say it."""
         kind = MECHANISMS[self.mechanism]
         made = [kind(epsilon=self._told_with, dimension=v.entries, sparsity=v.sparsity) for v in self.views]  # type: ignore[call-arg]
-        return tuple(one for one in made if isinstance(one, TernaryMechanism))
+        return tuple(mechanism for mechanism in made if isinstance(mechanism, TernaryMechanism))
 
     @property
     def _told_with(self) -> float:
@@ -115,7 +115,7 @@ class Sao2:
     @cached_property
     def variances(self) -> tuple[float, ...]:
         """The variance that one report gives an entry of a residue of each level, of a device with all its changes."""
-        return tuple(one.mse() / one.dimension for one in self.mechanisms)
+        return tuple(mechanism.mse() / mechanism.dimension for mechanism in self.mechanisms)
 
     @cached_property
     def portions(self) -> NDArray[np.float64]:

@@ -46,11 +46,11 @@ def squares(reading: Reading, tree: Tree, queries: Queries) -> Floats:
     for some in np.array_split(times, -(-times.size * steps // _CELLS)):
         weights = (step == some[:, None]) if queries == "mean" else (step <= some[:, None])
         now = np.full(some.size, steps) if queries == "range" else some
-        found = reading.coefficients(weights, now)
-        total += [float((level**2).sum()) for level in found]
+        coefficients = reading.coefficients(weights, now)
+        total += [float((level**2).sum()) for level in coefficients]
         if queries == "range":
-            twice.append([(level**2).sum(axis=0) for level in found])
-            plain.append([level.sum(axis=0) for level in found])
+            twice.append([(level**2).sum(axis=0) for level in coefficients])
+            plain.append([level.sum(axis=0) for level in coefficients])
     if queries != "range":
         return total * (steps / times.size)
     # A range is the difference of two prefixes a < b, of which the first may be empty: the sum of all (C_b - C_a)^2.
@@ -93,8 +93,8 @@ def level_portions(
         >>> level_portions(tree, [1.0] * 6, queries="range").round(2).tolist()
         [0.12, 0.11, 0.14, 0.19, 0.28, 0.15]
     """
-    one = np.asarray(variances, dtype=np.float64)
-    if one.shape != (tree.levels,) or not (np.isfinite(one) & (one > 0)).all():
+    each = np.asarray(variances, dtype=np.float64)
+    if each.shape != (tree.levels,) or not (np.isfinite(each) & (each > 0)).all():
         raise InvalidValue("variances", variances, f"{tree.levels} numbers above 0")
     if choice not in get_args(Choice):
         raise InvalidValue("choice", choice, f"one of {', '.join(get_args(Choice))}")
@@ -104,11 +104,11 @@ def level_portions(
     if choice == "uniform" or tree.levels == 1:
         return portions
     if not pooled:
-        return _normal(np.sqrt(squares(Digits(tree), tree, queries) * one))
+        return _normal(np.sqrt(squares(Digits(tree), tree, queries) * each))
     for _ in range(_ROUNDS):
         before = portions
-        weighed = one / np.maximum(portions, 1e-12)
-        errors = squares(Pooled(tree, tuple((weighed / weighed.min()).tolist())), tree, queries) * one
+        weighed = each / np.maximum(portions, 1e-12)
+        errors = squares(Pooled(tree, tuple((weighed / weighed.min()).tolist())), tree, queries) * each
         portions = _normal(np.sqrt(portions * _normal(np.sqrt(errors))))  # the plain step overshoots
         if np.abs(portions - before).max() < 1e-5:
             break

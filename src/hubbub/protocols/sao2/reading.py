@@ -42,11 +42,11 @@ class Digits:
     def coefficients(self, weights: ArrayLike, now: ArrayLike) -> list[Floats]:
         rows, _ = _checked(self.tree, weights, now)
         before = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1)], axis=1)
-        found = []
+        coefficients = []
         for level in range(self.tree.levels):
             start, end = self.tree.in_use(level)
-            found.append(_shaped(before[:, end - 1] - before[:, start - 1], weights))
-        return found
+            coefficients.append(_shaped(before[:, end - 1] - before[:, start - 1], weights))
+        return coefficients
 
 
 @dataclass(frozen=True)
@@ -110,13 +110,13 @@ class Pooled:
             rest.append(own)
             above = mean
         rest.append(above)
-        trust, found = self.trust(), [np.empty(0)] * tree.levels
+        trust, coefficients = self.trust(), [np.empty(0)] * tree.levels
         for level in reversed(range(tree.levels)):
-            found[level] = _shaped(trust[level] * rest[level], weights)
+            coefficients[level] = _shaped(trust[level] * rest[level], weights)
             if level:
                 passed = (1 - trust[level]) * rest[level]
                 rest[level - 1][:, : tree.nodes[level] * r] += np.repeat(passed, r, axis=1)
-        return found
+        return coefficients
 
 
 def _checked(tree: Tree, weights: ArrayLike, now: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
@@ -131,5 +131,5 @@ def _checked(tree: Tree, weights: ArrayLike, now: ArrayLike) -> tuple[Floats, ND
     return rows, ended
 
 
-def _shaped(found: Floats, weights: ArrayLike) -> Floats:
-    return found[0] if np.ndim(weights) == 1 else found
+def _shaped(coefficients: Floats, weights: ArrayLike) -> Floats:
+    return coefficients[0] if np.ndim(weights) == 1 else coefficients

@@ -90,13 +90,13 @@ class Tree:
             [(1, 1), (1, 2), (0, 7), (0, 8)]
         """
         self._check(step)
-        found = []
+        nodes = []
         for level in reversed(range(self.levels)):
             last = step // self.span(level)
             # What ended with a node of the level above is told there.
             first = 0 if level == self.levels - 1 else last // self.fanout * self.fanout
-            found += [(level, node) for node in range(first + 1, last + 1)]
-        return found
+            nodes += [(level, node) for node in range(first + 1, last + 1)]
+        return nodes
 
     def in_use(self, level: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """From when and until before when `parts` names each node of a level: from its own end to its parent's.

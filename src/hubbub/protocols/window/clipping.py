@@ -51,8 +51,8 @@ class _Seen:
     def sure(self) -> Floats:
         """The shares up to the last cell from which on there is surely someone: noise far out would count for much."""
         beyond, variance = (np.cumsum(part[::-1])[::-1] for part in (self.shares, self.variance))
-        found = np.flatnonzero(beyond > SURE * np.sqrt(variance))
-        end = found[-1] + 1 if len(found) else 0
+        above = np.flatnonzero(beyond > SURE * np.sqrt(variance))
+        end = above[-1] + 1 if len(above) else 0
         return np.where(np.arange(len(self.shares)) < end, np.maximum(self.shares, 0.0), 0.0)
 
     def unseen(self, above: Floats) -> float:
@@ -169,10 +169,10 @@ def clipped_means(
             seen.learn(heard, 1 - 1 / (WINDOWS * w))
             seen.threshold = best_threshold(seen.sure(), edges, account, now=seen.threshold)
         account.question = Means(0.0, seen.threshold)
-        said = stream.send(reply)
-        while not isinstance(said, Release):
-            said = stream.send((yield said))
-        reply = yield _widened(said, seen.unseen(_above(edges, seen.threshold)))
+        message = stream.send(reply)
+        while not isinstance(message, Release):
+            message = stream.send((yield message))
+        reply = yield _widened(message, seen.unseen(_above(edges, seen.threshold)))
 
 
 def _widened(release: Release, more: float) -> Release:
@@ -195,13 +195,13 @@ def best_threshold(shares: Floats, edges: Floats, division: Division, *, now: fl
         10.0
     """
     usual, part = division.question, division.total // division.w
-    found = {}
+    losses = {}
     for threshold in map(float, edges[1:]):
         division.question = Means(0.0, threshold)
-        found[threshold] = division.error(part, np.array([threshold / 2])) + _lost(shares, edges, threshold) ** 2
+        losses[threshold] = division.error(part, np.array([threshold / 2])) + _lost(shares, edges, threshold) ** 2
     division.question = usual
-    best = min(found, key=found.__getitem__)
-    return best if found[best] < BETTER * found[now] else now
+    best = min(losses, key=losses.__getitem__)
+    return best if losses[best] < BETTER * losses[now] else now
 
 
 def _lost(shares: Floats, edges: Floats, threshold: float) -> float:

@@ -16,7 +16,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.errors import HubbubError, InvalidValue, check_integer
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
 from hubbub.protocols.ask import MAIN, OWN, Ask, Heard, Release, Said
@@ -49,8 +49,7 @@ class Division(ABC):
     """What later steps depend on."""
 
     def __init__(self, question: Statistic, *, epsilon: float, w: int, aside: float = 0.0) -> None:
-        if isinstance(w, bool) or not isinstance(w, int) or w < 1:
-            raise InvalidValue("w", w, "an integer of at least 1")
+        check_integer("w", w, 1)
         if not 0 <= aside < 1:
             raise InvalidValue("aside", aside, "a share from 0 to below 1")
         self.question = question

@@ -72,12 +72,12 @@ class Last:
         """End the step with this value, and the interval of what the step itself heard."""
         if own is None:
             unknown = np.full_like(value, np.inf)
-            said = Estimate(value, unknown, self.n, bias="heuristic", kind=self.division.question.kind)
+            estimate = Estimate(value, unknown, self.n, bias="heuristic", kind=self.division.question.kind)
         else:
             self.n = own.n
             same = np.array_equal(value, own.value)
-            said = own if same else replace(own, value=value, centre=own.value, bias="heuristic")
-        return self.division.release(said, own=own, published=published)
+            estimate = own if same else replace(own, value=value, centre=own.value, bias="heuristic")
+        return self.division.release(estimate, own=own, published=published)
 
 
 def pooled(estimates: Sequence[Estimate]) -> Estimate:
@@ -92,9 +92,9 @@ def pooled(estimates: Sequence[Estimate]) -> Estimate:
         return first
     precision = np.array([1 / max(float(np.mean(estimate.variance)), TINY) for estimate in estimates])
     weights = precision / precision.sum()  # one for all values: then the errors of two go together as they did
-    value = np.sum([weight * one.value for weight, one in zip(weights, estimates, strict=True)], axis=0)
-    variance = np.sum([weight**2 * one.variance for weight, one in zip(weights, estimates, strict=True)], axis=0)
-    noises = [(float(weight), one.noise) for weight, one in zip(weights, estimates, strict=True) if one.noise]
+    value = np.sum([weight * each.value for weight, each in zip(weights, estimates, strict=True)], axis=0)
+    variance = np.sum([weight**2 * each.variance for weight, each in zip(weights, estimates, strict=True)], axis=0)
+    noises = [(float(weight), each.noise) for weight, each in zip(weights, estimates, strict=True) if each.noise]
     noise = Noise.of_sum(noises) if len(noises) == len(estimates) else None
     if noise is not None:
         variance = noise.variance(value)  # at the better value, as the covariances are

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import ceil_div, exp_floor
 from hubbub.reproduce.baselines.signs import SignVector
 
 __all__ = ["EFMRTT"]
-
-_MOST_BITS = 1 << 11
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,15 +46,8 @@ class EFMRTT(SignVector):
 
     def _resolve(self) -> None:
         self._resolve_shape()
-        if self.bits == 0:
-            self._set("bits", 65 + int(self.epsilon / math.log(2)))  # so that `least` keeps 64 bits
-        self._integer("bits", 1, _MOST_BITS)
+        self._resolve_floor(self.epsilon)
         self._check_weights(self.bits + 13)
-        if self.least == 0:
-            self._set("least", ceil_div(1 << self.bits, exp_floor(self.epsilon)))
-        if self.least == 1 << self.bits:
-            raise InvalidValue("epsilon", self.epsilon, "an epsilon that 64-bit weights can tell from 0")
-        self._integer("least", 1, (1 << self.bits) - 1)
 
     @cached_property
     def weights(self) -> list[int]:

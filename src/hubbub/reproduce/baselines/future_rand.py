@@ -141,11 +141,11 @@ def best_annulus(epsilon: float, sparsity: int) -> Annulus:
         within = _logarithms(sparsity, low, high, middle)[0] <= wanted
         slow, fast = np.where(within, middle, slow), np.where(within, fast, middle)
     best = int(np.argmax(_logarithms(sparsity, low, high, slow)[1]))
-    found = Annulus(int(low[best]), int(high[best]), math.ceil(UNIT * math.exp(-slow[best])))
+    annulus = Annulus(int(low[best]), int(high[best]), math.ceil(UNIT * math.exp(-slow[best])))
     power = exp_floor(epsilon)
-    while found.decay < UNIT and _exact_ratio(sparsity, found) > power:
-        found = found._replace(decay=found.decay + 1)
-    return found
+    while annulus.decay < UNIT and _exact_ratio(sparsity, annulus) > power:
+        annulus = annulus._replace(decay=annulus.decay + 1)
+    return annulus
 
 
 def _candidates(sparsity: int) -> tuple[Floats, Floats]:

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.exact import log_fraction
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.uniform import bounded
-from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.ternary import Rates, TernaryMechanism
@@ -81,20 +80,11 @@ class OneKey(TernaryMechanism):
         answer = np.where(bits < first, PLUS, np.where(bits - first < second, MINUS, NOTHING))
         return {"key": key, "answer": answer}
 
-    def _cells(self, reports: Reports, values: Any) -> NDArray[np.int64]:
+    def _cases(self, reports: Reports, values: Any) -> Cases:
         keys = reports.public["key"].astype(np.int64)
         held = np.stack([_held(row[None, :], keys[:, None]) for row in self.symbols(values)], axis=1)
-        return np.asarray(3 * held + reports.private["answer"][:, None])
-
-    @property
-    def _chances(self) -> list[Fraction]:
-        return [chance(weight) for row in self._table for weight in row]
-
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        return fractions(self._chances, self._cells(reports, values))
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        return np.array([log_fraction(part) for part in self._chances])[self._cells(reports, values)]
+        chances = [chance(weight) for row in self._table for weight in row]
+        return chances, np.asarray(3 * held + reports.private["answer"][:, None])
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
         key = np.zeros(1, dtype=unsigned(self.dimension)) if public is None else public["key"]

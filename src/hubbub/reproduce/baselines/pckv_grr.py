@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import log_fraction
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.uniform import bounded
-from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, other_weight, truth_weight
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.ternary import Rates, TernaryMechanism
@@ -107,17 +106,11 @@ class PCKVGRR(TernaryMechanism):
         sampled = np.take_along_axis(self._held(symbols), number[:, None], axis=1)[:, 0]
         return {"symbol": choose(sampled, draws[:, 1], self.other, self.options)}
 
-    def _said(self, reports: Reports, values: Any) -> NDArray[np.int64]:
+    def _cases(self, reports: Reports, values: Any) -> Cases:
         symbols = self._held(self.symbols(values))
         held = np.zeros((len(symbols), self.options), dtype=np.int64)
         np.put_along_axis(held, symbols, 1, axis=1)
-        return np.asarray(held.T[reports.private["symbol"]])
-
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        return fractions(self._chances, self._said(reports, values))
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        return np.array([log_fraction(chance) for chance in self._chances])[self._said(reports, values)]
+        return self._chances, np.asarray(held.T[reports.private["symbol"]])
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
         return Reports(self.spec_id, private={"symbol": np.arange(self.options, dtype=unsigned(self.options))})

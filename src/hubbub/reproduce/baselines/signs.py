@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 from hubbub.core.bits import pack, unpack
 from hubbub.core.categorical import ExactChoice
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import log_fraction
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.subset import subsets
-from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.ternary.mean_only import MeanOnly
 from hubbub.mechanisms.ternary.ternary import Rates
 
@@ -33,7 +32,6 @@ __all__ = ["SignVector"]
 
 _ENUMERABLE = 12  # positions: 4,096 reports
 _MOST_WEIGHTS = 1 << 27  # bits of all weights together: 16 MiB, and some seconds
-_LN_2 = math.log(2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,11 +76,7 @@ class SignVector(MeanOnly):
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
-        return (ColumnSpec("private", "plus", "u1", (-(-self.dimension // 8),)),)
-
-    @property
-    def report_bits(self) -> int:
-        return self.dimension
+        return (ColumnSpec.packed("plus", self.dimension),)
 
     @property
     def words(self) -> int:
@@ -99,12 +93,6 @@ class SignVector(MeanOnly):
 
     # -- probabilities and counts -----------------------------------------------------------------------------
 
-    def check(self, reports: Reports) -> None:
-        super().check(reports)
-        spare = -self.dimension % 8
-        if spare and len(reports) and int(reports.private["plus"][:, -1].max()) >> (8 - spare):
-            raise InvalidValue("plus", "a bit past the last position", f"{self.dimension} bits a report, then zeros")
-
     def _disagreeing(self, reports: Reports, values: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """How many entries each value (column) has, and on how many of them each report (row) disagrees."""
         plus = unpack(reports.private["plus"], self.dimension)
@@ -119,20 +107,12 @@ class SignVector(MeanOnly):
         stubs = self.sparsity - held
         return Fraction(sum(math.comb(stubs, h) * weights[wrong + h] for h in range(stubs + 1)), choice.total)
 
-    def _codes(self, reports: Reports, values: Any) -> tuple[list[tuple[int, int]], NDArray[np.int64]]:
+    def _cases(self, reports: Reports, values: Any) -> Cases:
         held, wrong = self._disagreeing(reports, values)
         codes, index = np.unique(held * (self.sparsity + 1) + wrong, return_inverse=True)
-        return [divmod(code, self.sparsity + 1) for code in codes.tolist()], index.reshape(wrong.shape)
-
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        codes, index = self._codes(reports, values)
-        return fractions([self._chance(*code) / (1 << self.dimension - code[0]) for code in codes], index)
-
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        codes, index = self._codes(reports, values)
-        return np.array([log_fraction(self._chance(*code)) - (self.dimension - code[0]) * _LN_2 for code in codes])[
-            index
-        ]
+        pairs = [divmod(code, self.sparsity + 1) for code in codes.tolist()]
+        chances = [self._chance(*pair) / (1 << self.dimension - pair[0]) for pair in pairs]
+        return chances, index.reshape(wrong.shape)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
         if self.dimension > _ENUMERABLE:

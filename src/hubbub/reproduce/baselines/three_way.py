@@ -89,8 +89,7 @@ class ThreeWay(TernaryMechanism):
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
-        octets = -(-self.dimension // 8)
-        return ColumnSpec("private", "plus", "u1", (octets,)), ColumnSpec("private", "minus", "u1", (octets,))
+        return ColumnSpec.packed("plus", self.dimension), ColumnSpec.packed("minus", self.dimension)
 
     @property
     def report_bits(self) -> int:
@@ -119,9 +118,6 @@ class ThreeWay(TernaryMechanism):
     def check(self, reports: Reports) -> None:
         super().check(reports)
         plus, minus = reports.private["plus"], reports.private["minus"]
-        spare = -self.dimension % 8
-        if spare and len(reports) and int((plus | minus)[:, -1].max()) >> (8 - spare):
-            raise InvalidValue("plus", "a bit past the last position", f"{self.dimension} bits a report, then zeros")
         if (plus & minus).any():
             raise InvalidValue("minus", "both signs at one position", "one sign at a position, or none")
 
@@ -157,7 +153,7 @@ class ThreeWay(TernaryMechanism):
         seen, d = self._seen(reports, values), self.dimension
         telling, index = self._codes(seen)
         false, nothing = Fraction(self.false, WHOLE), Fraction(WHOLE - 2 * self.false, WHOLE)
-        plain = [false**said * nothing ** (d - said) for said in range(d + 1)]
+        plain = [false**number * nothing ** (d - number) for number in range(d + 1)]
         return np.asarray(fractions(telling, index) * fractions(plain, seen.said))
 
     def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
@@ -170,8 +166,8 @@ class ThreeWay(TernaryMechanism):
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
         if self.dimension > _ENUMERABLE:
             return None
-        said = np.arange(3**self.dimension)[:, None] // 3 ** np.arange(self.dimension) % 3
-        return Reports(self.spec_id, private={"plus": pack(said == 1), "minus": pack(said == 2)})
+        answers = np.arange(3**self.dimension)[:, None] // 3 ** np.arange(self.dimension) % 3
+        return Reports(self.spec_id, private={"plus": pack(answers == 1), "minus": pack(answers == 2)})
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         from hubbub.kernels.columns import column_sums

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import ceil_div, exp_floor
 from hubbub.reproduce.baselines.signs import SignVector
 
 __all__ = ["ToPLClipped"]
-
-_MOST_BITS = 1 << 11
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +49,8 @@ class ToPLClipped(SignVector):
 
     def _resolve(self) -> None:
         self._resolve_shape()
-        if self.bits == 0:
-            self._set("bits", 49 + int(self.epsilon / self.sparsity / math.log(2)))  # so that `least` keeps 48 bits
-        self._integer("bits", 1, _MOST_BITS)
+        self._resolve_floor(Fraction(self.epsilon) / self.sparsity, kept=48)
         self._check_weights(self.bits * self.sparsity)
-        if self.least == 0:
-            self._set("least", ceil_div(1 << self.bits, exp_floor(Fraction(self.epsilon) / self.sparsity)))
-        if self.least == 1 << self.bits:
-            raise InvalidValue("epsilon", self.epsilon, "an epsilon that 48-bit weights can tell from 0")
-        self._integer("least", 1, (1 << self.bits) - 1)
 
     @cached_property
     def weights(self) -> list[int]:

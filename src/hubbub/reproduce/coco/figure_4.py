@@ -8,11 +8,11 @@ from hubbub.mechanisms.ternary.coco import CoCo, coco_buckets
 from hubbub.mechanisms.ternary.collision import Collision
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.dissertation.style import canvas, finish
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.sparse.methods import look
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 __all__ = ["BUCKETS", "EPSILON", "D", "S", "figure_4"]
 
@@ -23,7 +23,7 @@ UNSTATED = f"eps = {EPSILON:g}, as in Figure 5: the figure's own is not stated"
 
 
 @reproduction("coco-figure-4", title=f"P_t, P_o and P_f by the number of buckets t, d = {D}, s = {S}")
-def figure_4(context: Context) -> tuple[list[Cell], Figure]:
+def figure_4(context: Context) -> Reproduced:
     """The exact rates of the deployed integers; nothing is drawn at random."""
     made = {
         kind.__name__: {t: kind(epsilon=EPSILON, dimension=D, sparsity=S, buckets=t) for t in BUCKETS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,9 @@ from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.coco.figure_4 import BUCKETS, EPSILON, D, S
 from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.sparse.errors import Errors, errors
 from hubbub.reproduce.sparse.methods import look
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["figure_5"]
 
@@ -40,7 +37,7 @@ Key = tuple[str, int]  # a method, and how many buckets
     title=f"Squared errors of one report by the number of buckets t, d = {D}, s = {S}, eps = {EPSILON:g}",
     repeats=1,
 )
-def figure_5(context: Context) -> tuple[list[Cell], Figure]:
+def figure_5(context: Context) -> Reproduced:
     """Minus is the error of means, Plus of frequencies, Item of the frequencies of signs; sums over all positions."""
     plan = [(name, t) for name in KINDS for t in BUCKETS]
     groups = max(3, context.repeats * context.size(PEOPLE) // GROUP)
@@ -82,8 +79,8 @@ def _measured(mechanism: TernaryMechanism, groups: int, rng: Random) -> NDArray[
     for start in range(0, groups * GROUP, GROUP):
         some = slice(start, start + GROUP)
         sketch = mechanism.accumulate(reports[some])
-        found = mechanism.estimate(sketch).value, mechanism.estimate(sketch, of="frequency").value
-        rows.append(errors(*found, found, people[some]))
+        estimates = mechanism.estimate(sketch).value, mechanism.estimate(sketch, of="frequency").value
+        rows.append(errors(*estimates, estimates, people[some]))
     return GROUP * np.array([np.mean(part, axis=0) for part in np.array_split(rows, min(ROWS, groups))])
 
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.coco.setting import EPSILONS, LARGE, SPARSITIES, CocoStudy, compare
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Context, Reproduced, reproduction
 from hubbub.reproduce.sparse.sweep import Place, Runs, expected_tve
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["METHODS", "figure_12", "figure_13", "figure_14", "figure_15", "figure_16"]
 
@@ -25,28 +21,28 @@ MAE, TVE = ("mean_mae_possible", "MAE"), ("mean_tve_possible", "TVE")
 
 
 @reproduction("coco-figure-12", title="MAE of means without post-processing, n = 100,000, d = 256", repeats=3)
-def figure_12(context: Context) -> tuple[list[Cell], Figure]:
+def figure_12(context: Context) -> Reproduced:
     """The largest error of d means, as they are."""
     study = CocoStudy(N, D, (*METHODS, "ExSub", "NetSub"), *PLAIN)  # the last two are not in the paper's figure
     return compare(context, study, lambda runs: _claims(study, runs) + _succinct(study, runs))
 
 
 @reproduction("coco-figure-13", title="MAE of means with post-processing, n = 100,000, d = 256", repeats=3)
-def figure_13(context: Context) -> tuple[list[Cell], Figure]:
+def figure_13(context: Context) -> Reproduced:
     """The same of means from projected frequencies of signs; SUCCINCT's are cut at -1 and 1."""
     study = CocoStudy(N, D, METHODS, *MAE)
     return compare(context, study, lambda runs: _claims(study, runs))
 
 
 @reproduction("coco-figure-14", title="TVE of means with post-processing, n = 100,000, d = 256", repeats=3)
-def figure_14(context: Context) -> tuple[list[Cell], Figure]:
+def figure_14(context: Context) -> Reproduced:
     """The sum of the absolute errors of d means, made possible."""
     study = CocoStudy(N, D, METHODS, *TVE)
     return compare(context, study, lambda runs: _claims(study, runs) + _denser(study, runs))
 
 
 @reproduction("coco-figure-15", title="TVE of means with post-processing, n = 100,000, d = 512", repeats=3)
-def figure_15(context: Context) -> tuple[list[Cell], Figure]:
+def figure_15(context: Context) -> Reproduced:
     """Vectors of twice the length, beside figure 14."""
     study = CocoStudy(N, 2 * D, METHODS, *TVE, beside=(N, D))
 
@@ -58,7 +54,7 @@ def figure_15(context: Context) -> tuple[list[Cell], Figure]:
 
 
 @reproduction("coco-figure-16", title="TVE of means with post-processing, n = 10,000, d = 256", repeats=5)
-def figure_16(context: Context) -> tuple[list[Cell], Figure]:
+def figure_16(context: Context) -> Reproduced:
     """A tenth of the people, beside figure 14."""
     study = CocoStudy(N // 10, D, METHODS, *TVE, beside=(N, D))
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.coco.setting import CocoStudy, compare
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Context, Reproduced, reproduction
 from hubbub.reproduce.sparse.sweep import Runs
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["METHODS", "figure_6", "figure_7", "figure_8", "figure_9", "figure_10", "figure_11"]
 
@@ -24,46 +20,46 @@ TVE, MAE = ("sign_tve_possible", "TVE"), ("sign_mae_possible", "MAE")
 
 
 @reproduction("coco-figure-6", title="TVE of frequencies, n = 100,000, d = 256", repeats=3)
-def figure_6(context: Context) -> tuple[list[Cell], Figure]:
+def figure_6(context: Context) -> Reproduced:
     """The sum of the absolute errors of the frequencies of 2 d signs, projected onto the capped simplex."""
     return _by_sparsity(context, CocoStudy(N, D, METHODS, *TVE))
 
 
 @reproduction("coco-figure-7", title="MAE of frequencies, n = 100,000, d = 256", repeats=3)
-def figure_7(context: Context) -> tuple[list[Cell], Figure]:
+def figure_7(context: Context) -> Reproduced:
     """The largest of the same errors."""
     return _by_sparsity(context, CocoStudy(N, D, METHODS, *MAE))
 
 
 @reproduction("coco-figure-8", title="TVE of frequencies, n = 100,000, d = 512", repeats=3)
-def figure_8(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8(context: Context) -> Reproduced:
     """Vectors of twice the length, beside figure 6."""
     return _grown(context, CocoStudy(N, 2 * D, METHODS, *TVE, beside=(N, D)), "sqrt(d)", math.sqrt(2))
 
 
 @reproduction("coco-figure-9", title="MAE of frequencies, n = 100,000, d = 512", repeats=3)
-def figure_9(context: Context) -> tuple[list[Cell], Figure]:
+def figure_9(context: Context) -> Reproduced:
     """Vectors of twice the length, beside figure 7."""
     return _grown(context, CocoStudy(N, 2 * D, METHODS, *MAE, beside=(N, D)), "sqrt(d)", math.sqrt(2))
 
 
 @reproduction("coco-figure-10", title="TVE of frequencies, n = 10,000, d = 256", repeats=5)
-def figure_10(context: Context) -> tuple[list[Cell], Figure]:
+def figure_10(context: Context) -> Reproduced:
     """A tenth of the people, beside figure 6."""
     return _grown(context, CocoStudy(N // 10, D, METHODS, *TVE, beside=(N, D)), "sqrt(n)", math.sqrt(10))
 
 
 @reproduction("coco-figure-11", title="MAE of frequencies, n = 10,000, d = 256", repeats=5)
-def figure_11(context: Context) -> tuple[list[Cell], Figure]:
+def figure_11(context: Context) -> Reproduced:
     """A tenth of the people, beside figure 7."""
     return _grown(context, CocoStudy(N // 10, D, METHODS, *MAE, beside=(N, D)), "sqrt(n)", math.sqrt(10))
 
 
-def _by_sparsity(context: Context, study: CocoStudy) -> tuple[list[Cell], Figure]:
+def _by_sparsity(context: Context, study: CocoStudy) -> Reproduced:
     return compare(context, study, lambda runs: _claims(study, runs))
 
 
-def _grown(context: Context, study: CocoStudy, factor: str, size: float) -> tuple[list[Cell], Figure]:
+def _grown(context: Context, study: CocoStudy, factor: str, size: float) -> Reproduced:
     def claims(runs: Runs) -> list[Claim]:
         return _claims(study, runs) + study.growth_claims(runs, "Collision", factor, size)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +13,11 @@ from hubbub.data.baskets import retail
 from hubbub.data.key_values import movies
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.sparse.errors import Errors, measure
 from hubbub.reproduce.sparse.methods import METHODS as KNOWN
 from hubbub.reproduce.sparse.methods import look, mechanism
 from hubbub.simulate.event_stream import RESAMPLED
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["EPSILONS", "METHODS", "RealPeople", "coco_movies", "coco_retail"]
 
@@ -59,7 +55,7 @@ class RealPeople:
 
 
 @reproduction("coco-movies", title="Errors of mean ratings of 61 mysteries, s = 16", repeats=5, needs=("movies",))
-def coco_movies(context: Context) -> tuple[list[Cell], Figure]:
+def coco_movies(context: Context) -> Reproduced:
     """Who rated which movie how, from -1 to 1 and 0 where nobody did."""
     people, many = movies(genre="Mystery"), context.size(RESAMPLED)
     resampled = people.resampled(many, context.rng.child("movies"))
@@ -73,7 +69,7 @@ def coco_movies(context: Context) -> tuple[list[Cell], Figure]:
 @reproduction(
     "coco-retail", title="Errors of the shares of 256 items in shopping baskets, s = 8", repeats=3, needs=("retail",)
 )
-def coco_retail(context: Context) -> tuple[list[Cell], Figure]:
+def coco_retail(context: Context) -> Reproduced:
     """A basket holds +1 for each of its items among the first 256 of the shop's numbers."""
     baskets = retail()
     n = context.size(baskets.n)
@@ -83,7 +79,7 @@ def coco_retail(context: Context) -> tuple[list[Cell], Figure]:
     return _compare(context, [RealPeople("shopping baskets", people, 8)])
 
 
-def _compare(context: Context, populations: Sequence[RealPeople]) -> tuple[list[Cell], Figure]:
+def _compare(context: Context, populations: Sequence[RealPeople]) -> Reproduced:
     runs = _sweep(context, populations)
     figure, panels = canvas(len(populations), len(PANELS))
     for row, who in enumerate(populations):
@@ -113,14 +109,14 @@ def _sweep(context: Context, populations: Sequence[RealPeople]) -> dict[Key, NDA
     plan = [
         (who, e, m, run) for who in populations for e in EPSILONS for m in METHODS for run in range(context.repeats)
     ]
-    found: dict[Key, list[Errors]] = {}
+    rows_of: dict[Key, list[Errors]] = {}
     for who, epsilon, method, run in context.track(
         plan, lambda p: f"{p[0].title}, eps = {p[1]:g}, {p[2]}, run {p[3] + 1}"
     ):
         built = mechanism(method, epsilon, who.people.dimension, who.sparsity, len(who.people))
         rng = context.rng.child("real key-value data", who.title, str(epsilon), method, run)
-        found.setdefault((who.title, epsilon, method), []).append(measure(built, who.people, rng, exactly=False))
-    return {key: np.array(rows) for key, rows in found.items()}
+        rows_of.setdefault((who.title, epsilon, method), []).append(measure(built, who.people, rng, exactly=False))
+    return {key: np.array(errors) for key, errors in rows_of.items()}
 
 
 def _mean(runs: Runs, key: Key, what: str) -> float:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.style import canvas, legend_below
-from hubbub.reproduce.harness import Cell, Context
+from hubbub.reproduce.harness import Cell, Context, Reproduced
 from hubbub.reproduce.sparse.methods import METHODS
 from hubbub.reproduce.sparse.sweep import Place, Runs, average, draw, logs, sweep
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["EPSILONS", "LARGE", "SPARSITIES", "CocoStudy", "compare"]
 
@@ -106,7 +102,7 @@ class CocoStudy:
 
 def compare(
     context: Context, study: CocoStudy, claims_of: Callable[[Runs], Sequence[Claim]], *, beside: Sequence[str] = ()
-) -> tuple[list[Cell], Figure]:
+) -> Reproduced:
     """Measure a study, draw a panel for each sparsity, and judge the claims.
 
     Methods `beside` are measured at the n and d of the other figure too.

@@ -65,12 +65,12 @@ def measure(
 ) -> dict[tuple[str, float], NDArray[np.float64]]:
     """`what` of the answers of each method at each epsilon, one row a run."""
     values = events(context)
-    found: dict[tuple[str, float], list[object]] = {(m, e): [] for e in epsilons for m in METHODS}
-    steps = [(m, e, run) for m, e in found for run in range(context.repeats)]
+    measured: dict[tuple[str, float], list[object]] = {(m, e): [] for e in epsilons for m in METHODS}
+    steps = [(m, e, run) for m, e in measured for run in range(context.repeats)]
     for method, epsilon, run in context.track(steps, lambda s: f"{s[0]}, eps = {s[1]:g}, run {s[2] + 1}"):
         rng = context.rng.child("section 3.5.2", method, str(epsilon), run)
-        found[method, epsilon].append(what(answer(method, epsilon, values, rng)))
-    return {key: np.array(rows, dtype=np.float64) for key, rows in found.items()}
+        measured[method, epsilon].append(what(answer(method, epsilon, values, rng)))
+    return {key: np.array(rows, dtype=np.float64) for key, rows in measured.items()}
 
 
 def _mechanism(method: str, epsilon: float, domain: int) -> Mechanism:

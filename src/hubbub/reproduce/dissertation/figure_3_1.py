@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,10 +11,7 @@ from hubbub.mechanisms.frequency.the import best_theta, pass_rates
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.dissertation.oracles import ORACLES, pure_variance
 from hubbub.reproduce.dissertation.style import canvas, finish, look
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["figure_3_1"]
 
@@ -25,7 +21,7 @@ DIRECT = (2, 32, 1024)
 
 
 @reproduction("dissertation-figure-3.1", title="Numerical values of Var[c(i)] for different methods, n = 10,000")
-def figure_3_1(context: Context) -> tuple[list[Cell], Figure]:
+def figure_3_1(context: Context) -> Reproduced:
     """Eq 3.3 at real-valued parameters."""
     figure, (panel,) = canvas(width=6.4, height=4.6)
     cells = []

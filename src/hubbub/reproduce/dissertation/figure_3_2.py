@@ -12,12 +12,11 @@ from hubbub.data.synthetic import zipf
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.oracles import ORACLES
 from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.simulate.collect import collect
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["figure_3_2"]
 
@@ -44,7 +43,7 @@ Errors = dict[FigurePoint, NDArray[np.float64]]
     title="Empirical and analytical variance, Zipf s = 1.1, n = 10,000",
     repeats=10,
 )
-def figure_3_2(context: Context) -> tuple[list[Cell], Figure]:
+def figure_3_2(context: Context) -> Reproduced:
     """The mean over the domain of the squared error of c(i), mean and standard deviation of the runs."""
     by_domain = [FigurePoint(name, 1 << bits, 4.0) for name in ORACLES for bits in BITS]
     by_epsilon = [FigurePoint(name, 1024, epsilon) for name in ORACLES for epsilon in EPSILONS]

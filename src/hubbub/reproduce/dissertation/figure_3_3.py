@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,19 +10,16 @@ from numpy.typing import NDArray
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, ItemCounts, measure
 from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["figure_3_3"]
 
 FREQUENT = 30
 
 
-def _squared_error(got: ItemCounts) -> float:
-    top = np.argsort(-got.truth, kind="stable")[:FREQUENT]
-    return float(((got.counts - got.truth)[top] ** 2).mean())
+def _squared_error(items: ItemCounts) -> float:
+    top = np.argsort(-items.truth, kind="stable")[:FREQUENT]
+    return float(((items.counts - items.truth)[top] ** 2).mean())
 
 
 @reproduction(
@@ -32,7 +28,7 @@ def _squared_error(got: ItemCounts) -> float:
     repeats=1,
     needs=("retail",),
 )
-def figure_3_3(context: Context) -> tuple[list[Cell], Figure]:
+def figure_3_3(context: Context) -> Reproduced:
     """The squared error of the counts of the 30 most frequent items."""
     errors = measure(context, EPSILONS, _squared_error)
     figure, (panel,) = canvas(width=6, height=4.4)

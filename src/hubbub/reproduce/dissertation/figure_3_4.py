@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,20 +10,17 @@ from numpy.typing import NDArray
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, ItemCounts, measure
 from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, look
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["figure_3_4"]
 
 PRINTED = {"RAP(8)": 75.0, "RAP(16)": 75.0, "BLH": 36.0, "OLH": 200.0}  # at eps = 4; OLH "nearly"
 
 
-def _positives(got: ItemCounts) -> tuple[int, int]:
+def _positives(items: ItemCounts) -> tuple[int, int]:
     """True positives, and how many were identified in all."""
-    identified = got.counts > got.threshold
-    return int((identified & (got.truth > got.threshold)).sum()), int(identified.sum())
+    identified = items.counts > items.threshold
+    return int((identified & (items.truth > items.threshold)).sum()), int(identified.sum())
 
 
 @reproduction(
@@ -33,28 +29,28 @@ def _positives(got: ItemCounts) -> tuple[int, int]:
     repeats=1,
     needs=("retail",),
 )
-def figure_3_4(context: Context) -> tuple[list[Cell], Figure]:
+def figure_3_4(context: Context) -> Reproduced:
     """Values estimated above the threshold of Eq 3.13 at alpha = 0.05, and those truly above it."""
-    found = measure(context, EPSILONS, _positives)
+    positives = measure(context, EPSILONS, _positives)
     figure, (panel,) = canvas(width=6, height=4.4)
     for method in METHODS:
-        draw_runs(panel, EPSILONS, [found[method, epsilon][:, 0] for epsilon in EPSILONS], method)
-        identified = [found[method, epsilon][:, 1].mean() for epsilon in EPSILONS]
+        draw_runs(panel, EPSILONS, [positives[method, epsilon][:, 0] for epsilon in EPSILONS], method)
+        identified = [positives[method, epsilon][:, 1].mean() for epsilon in EPSILONS]
         panel.plot(EPSILONS, identified, color=look(method)["color"], linestyle="--", linewidth=1)
     panel.plot([], [], color="#555555", linestyle="--", linewidth=1, label="identified, true or not")
     finish(panel, "$\\epsilon$", "true positives", "significance threshold, retail baskets", log="")
     panel.legend(frameon=False)
     cells = []
-    for (method, epsilon), rows in found.items():
+    for (method, epsilon), rows in positives.items():
         true, identified = rows.mean(axis=0)
         note = f"{identified:g} identified; runs averaged: {context.repeats} (the paper: 10); {OTHER_DATA}"
         paper = PRINTED[method] if epsilon == 4.0 else None
         cells.append(Cell(f"eps = {epsilon:g}", f"{method}, true positives", paper, float(true), note))
-    return cells + judged(_claims, found), figure
+    return cells + judged(_claims, positives), figure
 
 
-def _claims(found: Mapping[tuple[str, float], NDArray[np.float64]]) -> list[Claim]:
-    mean = {method: found[method, 4.0].mean(axis=0) for method in METHODS}
+def _claims(positives: Mapping[tuple[str, float], NDArray[np.float64]]) -> list[Claim]:
+    mean = {method: positives[method, 4.0].mean(axis=0) for method in METHODS}
     claims = []
     for other in ("BLH", "RAP(16)"):
         more, paper = ratio(mean["OLH"][0], mean[other][0]), round(PRINTED["OLH"] / PRINTED[other], 1)

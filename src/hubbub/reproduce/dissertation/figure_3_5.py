@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +11,7 @@ from numpy.typing import NDArray
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.clicks import METHODS, OTHER_DATA, ItemCounts, events, measure
 from hubbub.reproduce.dissertation.style import canvas, finish, legend_below, look
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["figure_3_5"]
 
@@ -30,23 +26,23 @@ KINDS = ("true positives", "false positives")
     repeats=3,
     needs=("retail",),
 )
-def figure_3_5(context: Context) -> tuple[list[Cell], Figure]:
+def figure_3_5(context: Context) -> Reproduced:
     """How many values a threshold lets through that are truly above it, and that are not."""
     # The paper reads the figure at 5,000: so many standard deviations on its events, here as many on ours.
     printed = 5000 * math.sqrt(events(context).size / KOSARAK)
     thresholds = printed * np.geomspace(1 / 8, 8, 25)
     middle = thresholds.size // 2  # the printed one
 
-    def both(got: ItemCounts) -> NDArray[np.int64]:
-        above = got.counts[None, :] > thresholds[:, None]
-        truly = got.truth[None, :] > thresholds[:, None]
+    def both(items: ItemCounts) -> NDArray[np.int64]:
+        above = items.counts[None, :] > thresholds[:, None]
+        truly = items.truth[None, :] > thresholds[:, None]
         return np.array([(above & truly).sum(axis=1), (above & ~truly).sum(axis=1)])
 
-    found = measure(context, (EPSILON,), both)
+    measured = measure(context, (EPSILON,), both)
     figure, panels = canvas(1, 2)
     for row, (panel, kind) in enumerate(zip(panels, KINDS, strict=True)):
         for method in METHODS:
-            panel.plot(thresholds, found[method, EPSILON].mean(axis=0)[row], **look(method))
+            panel.plot(thresholds, measured[method, EPSILON].mean(axis=0)[row], **look(method))
         finish(panel, "threshold (events)", kind, "$\\epsilon$ = 4, retail baskets", log="x")
         panel.axvline(printed, color="#999999", linewidth=0.8, linestyle=":")
         panel.set_yscale("symlog", linthresh=1)
@@ -54,25 +50,25 @@ def figure_3_5(context: Context) -> tuple[list[Cell], Figure]:
     legend_below(figure, panels, columns=4)
     where = f"T = {printed:.0f}, as many standard deviations as 5,000 on 8 million events; {OTHER_DATA}"
     runs = f"runs averaged: {context.repeats} (the paper: 10); {OTHER_DATA}"
-    said = {("OLH", 1): "tens", ("BLH", 1): "thousands"}
+    words = {("OLH", 1): "tens", ("BLH", 1): "thousands"}
     cells = [
         Cell(
             f"T = {threshold:.0f}",
             f"{method}, {kind}",
-            said.get((method, row)) if index == middle else None,
-            float(found[method, EPSILON].mean(axis=0)[row, index]),
+            words.get((method, row)) if index == middle else None,
+            float(measured[method, EPSILON].mean(axis=0)[row, index]),
             where if index == middle else runs,
         )
         for row, kind in enumerate(KINDS)
         for method in METHODS
         for index, threshold in enumerate(thresholds)
     ]
-    at_printed = {method: rows[:, :, middle] for (method, _), rows in found.items()}
+    at_printed = {method: rows[:, :, middle] for (method, _), rows in measured.items()}
     return cells + judged(lambda runs: _claims(runs, where), at_printed), figure
 
 
-def _claims(found: Mapping[str, NDArray[np.float64]], where: str) -> list[Claim]:
-    true, false = ({method: float(rows[:, row].mean()) for method, rows in found.items()} for row in (0, 1))
+def _claims(measured: Mapping[str, NDArray[np.float64]], where: str) -> list[Claim]:
+    true, false = ({method: float(rows[:, row].mean()) for method, rows in measured.items()} for row in (0, 1))
     more, alike = ratio(false["BLH"], false["OLH"]), ratio(true["OLH"], true["BLH"])
     worse = ratio(true["RAP(16)"], true["OLH"])
     return [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,7 @@ from hubbub.reproduce.dissertation.postprocessing import (
     zipf_population,
 )
 from hubbub.reproduce.dissertation.style import canvas
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["figure_8_10"]
 
@@ -36,10 +32,10 @@ TOP = tuple(range(2, 33, 2))
     repeats=30,
     needs=("emoji",),
 )
-def figure_8_10(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_10(context: Context) -> Reproduced:
     """The squared error of the k truly most frequent values, which no method knows."""
     both = (zipf_population(context), emoji_population(context))
-    found: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
+    measured: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
     kept: dict[str, list[int]] = {people.name: [] for people in both}
     steps = [(people, run) for people in both for run in range(context.repeats)]
     for people, run in context.track(steps, lambda step: f"{step[0].name}, run {step[1] + 1}"):
@@ -48,8 +44,8 @@ def figure_8_10(context: Context) -> tuple[list[Cell], Figure]:
         top, truth = people.ranked[: TOP[-1]], people.truth
         for method, shares in methods.items():
             running = np.cumsum((shares[top] - truth[top]) ** 2) / np.arange(1, TOP[-1] + 1)
-            found.setdefault((people.name, method), []).append(running)
-    errors = {key: np.array(runs) for key, runs in found.items()}
+            measured.setdefault((people.name, method), []).append(running)
+    errors = {key: np.array(runs) for key, runs in measured.items()}
     figure, panels = canvas(2, 2)
     draw_rows(
         figure,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,7 @@ from hubbub.reproduce.dissertation.postprocessing import (
     zipf_population,
 )
 from hubbub.reproduce.dissertation.style import canvas
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["figure_8_4"]
 
@@ -36,17 +32,17 @@ Setting = tuple[str, str, float]  # population, method, epsilon
     repeats=10,
     needs=("emoji",),
 )
-def figure_8_4(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_4(context: Context) -> Reproduced:
     """The mean over the domain of the squared error of a share."""
     both = (zipf_population(context), emoji_population(context))
     steps = [(people, epsilon, run) for people in both for epsilon in EPSILONS for run in range(context.repeats)]
-    found: dict[Setting, list[float]] = {}
+    measured: dict[Setting, list[float]] = {}
     for people, epsilon, run in context.track(steps, lambda s: f"{s[0].name}, eps = {s[1]:g}, run {s[2] + 1}"):
         estimate = estimated(people, epsilon, context.rng.child("figure 8.4", people.name, str(epsilon), run))
         for method, shares in full_domain(estimate).items():
             error = float(((shares - people.truth) ** 2).mean())
-            found.setdefault((people.name, method, epsilon), []).append(error)
-    errors = {key: np.array(runs) for key, runs in found.items()}
+            measured.setdefault((people.name, method, epsilon), []).append(error)
+    errors = {key: np.array(runs) for key, runs in measured.items()}
     figure, panels = canvas(2, 2)
     draw_rows(
         figure,

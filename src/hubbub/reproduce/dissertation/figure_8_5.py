@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +11,7 @@ from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.postprocessing import KEYS, draw_rows, estimated, full_domain, zipf_population
 from hubbub.reproduce.dissertation.style import canvas
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["figure_8_5", "people_without"]
 
@@ -40,10 +36,10 @@ def people_without(olh: OLH, error: float) -> float:
     title="People saved by post-processing: n against n', Zipf data set, eps = 1",
     repeats=10,
 )
-def figure_8_5(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_5(context: Context) -> Reproduced:
     """For each n, the n' whose analytical error is the error measured."""
     olh = OLH(epsilon=EPSILON, domain=1024)
-    found: dict[tuple[str, int], list[float]] = {}
+    measured: dict[tuple[str, int], list[float]] = {}
     sizes = tuple(dict.fromkeys(context.size(n, least=1000) for n in SIZES))
     steps = [(n, run) for n in sizes for run in range(context.repeats)]
     crowds = {context.size(n, least=1000): zipf_population(context, n) for n in SIZES}
@@ -51,8 +47,8 @@ def figure_8_5(context: Context) -> tuple[list[Cell], Figure]:
         estimate = estimated(crowds[n], EPSILON, context.rng.child("figure 8.5", n, run))
         for method, shares in full_domain(estimate).items():
             error = float(((shares - crowds[n].truth) ** 2).mean())
-            found.setdefault((method, n), []).append(people_without(olh, error))
-    needed = {key: np.array(runs) for key, runs in found.items()}
+            measured.setdefault((method, n), []).append(people_without(olh, error))
+    needed = {key: np.array(runs) for key, runs in measured.items()}
     figure, panels = canvas(1, 2, width=5)
     draw_rows(
         figure,

@@ -13,7 +13,7 @@ from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.postprocessing import KEYS, estimated, full_domain, zipf_population
 from hubbub.reproduce.dissertation.style import canvas, finish
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,7 +84,7 @@ def _cells(runs: Runs, row: str, of: dict[str, Floats]) -> list[Cell]:
 
 
 @reproduction("dissertation-figure-8.1", title="Mean estimates of the Zipf data set by rank, eps = 1", repeats=100)
-def figure_8_1(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_1(context: Context) -> Reproduced:
     """The true counts, and the mean over the runs of each method's estimates."""
     runs = _runs(context)
     figure, panels = _grid(f"Zipf, $\\epsilon$ = 1, mean of {runs.number} runs: dots; truth: line")
@@ -98,7 +98,7 @@ def figure_8_1(context: Context) -> tuple[list[Cell], Figure]:
 
 
 @reproduction("dissertation-figure-8.2", title="Bias of count estimation for the Zipf data set, eps = 1", repeats=100)
-def figure_8_2(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_2(context: Context) -> Reproduced:
     """The mean estimate less the truth."""
     runs = _runs(context)
     figure, panels = _grid(f"Zipf, $\\epsilon$ = 1, bias of the count over {runs.number} runs")
@@ -145,7 +145,7 @@ def _bias_claims(runs: Runs) -> list[Claim]:
 
 
 @reproduction("dissertation-figure-8.3", title="Variance of count estimation, Zipf data set, eps = 1", repeats=100)
-def figure_8_3(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_3(context: Context) -> Reproduced:
     """The variance of each estimated count over the runs, in units of the population."""
     runs = _runs(context)
     n = float(runs.truth.sum())

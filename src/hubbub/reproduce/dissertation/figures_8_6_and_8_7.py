@@ -20,7 +20,7 @@ from hubbub.reproduce.dissertation.postprocessing import (
     zipf_population,
 )
 from hubbub.reproduce.dissertation.style import canvas
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +53,7 @@ def random_sets(domain: int, percent: int, sets: int, rng: Random) -> Floats:
 
 def _measure(context: Context, percents: tuple[int, ...]) -> tuple[dict[Setting, Floats], Figure]:
     both = (zipf_population(context), emoji_population(context))
-    found: dict[Setting, list[float]] = {}
+    errors_of: dict[Setting, list[float]] = {}
     steps = [(people, run) for people in both for run in range(context.repeats)]
     for people, run in context.track(steps, lambda step: f"{step[0].name}, run {step[1] + 1}"):
         rng = context.rng.child("figures 8.6 and 8.7", people.name, run)
@@ -63,8 +63,8 @@ def _measure(context: Context, percents: tuple[int, ...]) -> tuple[dict[Setting,
         for method, results in answers(estimate, queries).items():
             errors = ((results - truth) ** 2).reshape(len(percents), SETS).mean(axis=1)
             for percent, error in zip(percents, errors, strict=True):
-                found.setdefault((people.name, method, percent), []).append(float(error))
-    measured = {key: np.array(runs) for key, runs in found.items()}
+                errors_of.setdefault((people.name, method, percent), []).append(float(error))
+    measured = {key: np.array(runs) for key, runs in errors_of.items()}
     figure, panels = canvas(2, 2)
     draw_rows(
         figure,
@@ -90,7 +90,7 @@ def _cells(context: Context, errors: Mapping[Setting, Floats]) -> list[Cell]:
     repeats=30,
     needs=("emoji",),
 )
-def figure_8_6(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_6(context: Context) -> Reproduced:
     """Sets of 10 to 90 percent of the domain."""
     errors, figure = _measure(context, WIDE)
     return _cells(context, errors) + judged(_wide_claims, errors), figure
@@ -128,7 +128,7 @@ def _wide_claims(errors: Mapping[Setting, Floats]) -> list[Claim]:
     repeats=30,
     needs=("emoji",),
 )
-def figure_8_7(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_7(context: Context) -> Reproduced:
     """Sets of 1 to 10 percent of the domain."""
     errors, figure = _measure(context, NARROW)
     return _cells(context, errors) + judged(_narrow_claims, errors), figure

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +23,7 @@ from hubbub.reproduce.dissertation.postprocessing import (
     estimated,
 )
 from hubbub.reproduce.dissertation.style import canvas, finish, legend_below, look
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["figure_8_8", "figure_8_9"]
 
@@ -45,7 +41,7 @@ def _categories(people: KnownPeople) -> Floats:
 def _true_errors(context: Context, people: KnownPeople, queries: Floats, epsilon: float, run: int) -> dict[str, float]:
     estimate = estimated(people, epsilon, context.rng.child("figure 8.8", str(epsilon), run))
     truth = queries @ people.truth
-    return {method: float(((got - truth) ** 2).mean()) for method, got in answers(estimate, queries).items()}
+    return {method: float(((shares - truth) ** 2).mean()) for method, shares in answers(estimate, queries).items()}
 
 
 @reproduction(
@@ -54,16 +50,16 @@ def _true_errors(context: Context, people: KnownPeople, queries: Floats, epsilon
     repeats=30,
     needs=("emoji",),
 )
-def figure_8_8(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_8(context: Context) -> Reproduced:
     """The share of each category of emoji."""
     people = emoji_population(context)
     queries = _categories(people)
-    found: dict[tuple[str, float], list[float]] = {}
+    measured: dict[tuple[str, float], list[float]] = {}
     steps = [(epsilon, run) for epsilon in EPSILONS for run in range(context.repeats)]
     for epsilon, run in context.track(steps, lambda step: f"eps = {step[0]:g}, run {step[1] + 1}"):
         for method, error in _true_errors(context, people, queries, epsilon, run).items():
-            found.setdefault((method, epsilon), []).append(error)
-    errors = {key: np.array(runs) for key, runs in found.items()}
+            measured.setdefault((method, epsilon), []).append(error)
+    errors = {key: np.array(runs) for key, runs in measured.items()}
     figure, panels = canvas(1, 2, width=5)
     draw_rows(
         figure,
@@ -96,7 +92,7 @@ def _claims(errors: Mapping[tuple[str, float], Floats]) -> list[Claim]:
     repeats=10,
     needs=("emoji",),
 )
-def figure_8_9(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8_9(context: Context) -> Reproduced:
     """The errors that a synthetic population foretells, fitted once by Norm-Sub and once by PowerNS."""
     people = emoji_population(context)
     queries = _categories(people)
@@ -134,8 +130,8 @@ def figure_8_9(context: Context) -> tuple[list[Cell], Figure]:
         best = min(true[epsilon], key=lambda m, e=epsilon: true[e][m])  # type: ignore[misc]
         cost[fit, epsilon] = true[epsilon][method] / true[epsilon][best]
         row, note = f"eps = {epsilon:g}, fitted by {fit}", f"{repetitions} repetitions; {NOTE}"
-        said = f"chosen: {method}, truly best: {best}; {note}"
-        cells.append(Cell(row, "MSE of the choice to the best's", None, cost[fit, epsilon], said))
+        remark = f"chosen: {method}, truly best: {best}; {note}"
+        cells.append(Cell(row, "MSE of the choice to the best's", None, cost[fit, epsilon], remark))
         cells += [
             Cell(row, f"{m}, foretold MSE", None, foretold[fit, epsilon][m], f"truly {true[epsilon][m]:.4g}; {note}")
             for m in KEYS

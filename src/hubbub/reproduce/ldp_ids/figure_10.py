@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.window.clipping import clipped_means
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.ldp_ids import numbers
 from hubbub.reproduce.ldp_ids.sources import Process, Source, length, linear, normal, sine
 from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
@@ -30,9 +29,6 @@ from hubbub.reproduce.ldp_ids.sweep import (
 )
 from hubbub.simulate.conversation import StreamRun
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 __all__ = ["figure_10"]
 
 STEPS = 120
@@ -47,7 +43,7 @@ Places = Mapping[str, Mapping[float, Place]]  # by panel, then by what changes
 
 
 @reproduction("ldp-ids-figure-10", title="MRE of means, eps = 1, w = 20", repeats=1, needs=("flights3m",))
-def figure_10(context: Context, steps: int = STEPS, real_steps: int = REAL_STEPS) -> tuple[list[Cell], Figure]:
+def figure_10(context: Context, steps: int = STEPS, real_steps: int = REAL_STEPS) -> Reproduced:
     """LNS-Con and Sin-Con by their speed, and minutes late by eps and w, the threshold searched privately."""
 
     def moving(name: str, process: Process) -> Source:

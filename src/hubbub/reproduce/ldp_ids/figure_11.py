@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.dissertation.style import finish
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.ldp_ids.sources import FLOOR, binary, length, linear, logistic, replay, sine
 from hubbub.reproduce.ldp_ids.style import finished, look, panels_of
 from hubbub.reproduce.ldp_ids.sweep import MRE, MSE, MethodSetting, Runs, mean, sweep, verdicts
 from hubbub.simulate.event_stream import RESAMPLED
 from hubbub.simulate.real_streams import flights_stream, taxi_stream
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["figure_11"]
 
@@ -32,7 +27,7 @@ OURS = {"FAST": "w-event form: ours", "PeGaSus": "w-event form: ours"}
     repeats=3,
     needs=("flights", "taxi"),
 )
-def figure_11(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
+def figure_11(context: Context, steps: int = STEPS) -> Reproduced:
     """Binary streams: the synthetic ones, and whether a real device has any event."""
     sources = [
         binary(context, "LNS", linear(context, steps)),

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.dissertation.style import finish
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.ldp_ids.sources import NEEDS, STEPS, Source, binary, length, linear, logistic, real, sine
 from hubbub.reproduce.ldp_ids.style import finished, look, panels_of
 from hubbub.reproduce.ldp_ids.sweep import FILTERED, MethodSetting, Runs, sweep, verdicts
 from hubbub.simulate.conversation import StreamRun
 from hubbub.simulate.roc import auc, event_threshold, roc
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["figure_5"]
 
@@ -36,7 +31,7 @@ Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
     repeats=3,
     needs=NEEDS,
 )
-def figure_5(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
+def figure_5(context: Context, steps: int = STEPS) -> Reproduced:
     """The area under the curve, mean of the runs; the curves drawn are the first run's."""
     sources = [
         binary(context, "LNS", linear(context, steps)),

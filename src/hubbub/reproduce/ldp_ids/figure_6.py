@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.ldp_ids.sources import FLOOR, Source, binary, length, linear, sine
 from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
 from hubbub.reproduce.ldp_ids.sweep import FILTERED, METHODS, MRE, MSE, MethodSetting, Runs, mean, sweep, verdicts
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["figure_6"]
 
@@ -30,7 +26,7 @@ Panels = Mapping[str, Mapping[float, Source]]
 @reproduction(
     "ldp-ids-figure-6", title="MRE by population and by how fast the stream moves, eps = 1, w = 20", repeats=3
 )
-def figure_6(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
+def figure_6(context: Context, steps: int = STEPS) -> Reproduced:
     """LNS and Sin; the population changes, the process does not."""
     panels: Panels = {
         "LNS, n": {n: binary(context, f"LNS, n = {n:,}", linear(context, steps), n) for n in SIZES},

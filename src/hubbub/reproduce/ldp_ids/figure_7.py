@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.ldp_ids.sources import binary, length, linear
 from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
 from hubbub.reproduce.ldp_ids.sweep import BITS, METHODS, MethodSetting, Place, Runs, mean, sweep, verdicts
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["figure_7"]
 
@@ -27,7 +24,7 @@ Places = Mapping[str, Mapping[float, Place]]  # by what changes, then by its val
 
 
 @reproduction("ldp-ids-figure-7", title="Communication bits a device and step, LNS", repeats=3)
-def figure_7(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
+def figure_7(context: Context, steps: int = STEPS) -> Reproduced:
     """What changes is one of n, sqrt Q, eps and w; the others stay at 200,000, 0.0025, 1 and 20."""
     usual = binary(context, "LNS", linear(context, steps))
     places: Places = {

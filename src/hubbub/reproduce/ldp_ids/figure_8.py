@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.ldp_ids.sources import FLOOR, binary, length, linear, replay, sine
 from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
 from hubbub.reproduce.ldp_ids.sweep import MRE, MSE, MethodSetting, Runs, mean, sweep, verdicts
 from hubbub.simulate.event_stream import RESAMPLED
 from hubbub.simulate.real_streams import taxi_stream
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["figure_8"]
 
@@ -27,7 +22,7 @@ SETTINGS = {beta: MethodSetting(1.0, 20, beta) for beta in BETAS}
 @reproduction(
     "ldp-ids-figure-8", title="MRE by the portion beta that measures, eps = 1, w = 20", repeats=3, needs=("taxi",)
 )
-def figure_8(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
+def figure_8(context: Context, steps: int = STEPS) -> Reproduced:
     """The four methods that measure before they publish."""
     trips = taxi_stream().resampled().first(min(steps, SHORT))
     sources = [

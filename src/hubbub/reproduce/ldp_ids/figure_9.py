@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.ldp_ids.numbers import FORMS, delays, percentile, source
 from hubbub.reproduce.ldp_ids.sources import OTHER
 from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
 from hubbub.reproduce.ldp_ids.sweep import MRE, MethodSetting, Runs, mean, sweep, verdicts
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["figure_9"]
 
@@ -25,7 +21,7 @@ SETTINGS = {epsilon: MethodSetting(epsilon, 20) for epsilon in EPSILONS}
 
 
 @reproduction("ldp-ids-figure-9", title="MRE of means by clipping threshold, w = 20", repeats=3, needs=("flights3m",))
-def figure_9(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
+def figure_9(context: Context, steps: int = STEPS) -> Reproduced:
     """Relative to the mean of the numbers as they are: what clipping takes away counts as error."""
     sources = {}
     for form in FORMS:
@@ -35,24 +31,24 @@ def figure_9(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
             name = f"{form}, clipped at p{percent:g} = {threshold:g} minutes"
             sources[form, percent] = source(context, name, form, stream, threshold)
     runs = sweep(context, [(s, at) for s in sources.values() for at in SETTINGS.values()], methods=METHODS)
-    figure, panels = panels_of([one.name for one in sources.values()], columns=len(PERCENTS))
+    figure, panels = panels_of([clipped.name for clipped in sources.values()], columns=len(PERCENTS))
     cells = []
-    for one in sources.values():
+    for clipped in sources.values():
         draw(
-            panels[one.name],
+            panels[clipped.name],
             METHODS,
             EPSILONS,
-            lambda method, epsilon, name=one.name: mean(runs, name, method, SETTINGS[epsilon], MRE),  # type: ignore[misc]
+            lambda method, epsilon, name=clipped.name: mean(runs, name, method, SETTINGS[epsilon], MRE),  # type: ignore[misc]
             x="$\\epsilon$",
             y="MRE",
-            title=one.name.replace(", ", f" ({OTHER})\n", 1),
+            title=clipped.name.replace(", ", f" ({OTHER})\n", 1),
         )
-        floor = f"means below {one.floor:g} minutes count as {one.floor:g}"
-        remark = one.remark(f"runs: {context.repeats}", "percentiles of the delays above 0", floor)
+        floor = f"means below {clipped.floor:g} minutes count as {clipped.floor:g}"
+        remark = clipped.remark(f"runs: {context.repeats}", "percentiles of the delays above 0", floor)
         for setting in SETTINGS.values():
             for method in METHODS:
-                error = mean(runs, one.name, method, setting, MRE)
-                cells.append(Cell(f"{one.name}, {setting}: MRE", method, None, error, remark))
+                error = mean(runs, clipped.name, method, setting, MRE)
+                cells.append(Cell(f"{clipped.name}, {setting}: MRE", method, None, error, remark))
     names = {form: [sources[form, percent].name for percent in PERCENTS] for form in FORMS}
     claims = verdicts(lambda some: [claim for form in FORMS for claim in _claims(some, form, names[form])], runs)
     return cells + claims, finished(figure)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.ldp_ids.sources import FLOOR, NEEDS, Source, binary, length, linear, logistic, real, sine
 from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
 from hubbub.reproduce.ldp_ids.sweep import (
@@ -24,9 +23,6 @@ from hubbub.reproduce.ldp_ids.sweep import (
     theory,
     verdicts,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["figure_3", "figure_4"]
 
@@ -47,7 +43,7 @@ def _sources(context: Context, steps: int) -> list[Source]:
     ]
 
 
-def _measure(context: Context, settings: Settings, axis: str, steps: int, claims: Claims) -> tuple[list[Cell], Figure]:
+def _measure(context: Context, settings: Settings, axis: str, steps: int, claims: Claims) -> Reproduced:
     sources = _sources(context, steps)
     runs = sweep(context, [(source, setting) for source in sources for setting in settings.values()])
     figure, panels = panels_of([source.name for source in sources])
@@ -74,14 +70,14 @@ def _measure(context: Context, settings: Settings, axis: str, steps: int, claims
 
 
 @reproduction("ldp-ids-figure-3", title="MRE of all methods, eps 0.5 to 4, w = 20", repeats=1, needs=NEEDS)
-def figure_3(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
+def figure_3(context: Context, steps: int = STEPS) -> Reproduced:
     """Every stream at the paper's window."""
     settings = {epsilon: MethodSetting(epsilon, 20) for epsilon in EPSILONS}
     return _measure(context, settings, "$\\epsilon$", steps, _claims_of_3)
 
 
 @reproduction("ldp-ids-figure-4", title="MRE of all methods, w 10 to 50, eps = 1", repeats=1, needs=NEEDS)
-def figure_4(context: Context, steps: int = STEPS) -> tuple[list[Cell], Figure]:
+def figure_4(context: Context, steps: int = STEPS) -> Reproduced:
     """Every stream at the paper's epsilon."""
     return _measure(context, {float(w): MethodSetting(1.0, w) for w in WINDOWS}, "w", steps, _claims_of_4)
 

@@ -145,7 +145,7 @@ def sweep(
         settings.setdefault(source, []).append(setting)
     runs = range(context.repeats)
     plan = [(source, run, at, m) for source in settings for run in runs for at in settings[source] for m in methods]
-    found: dict[Key, list[ArrayLike]] = {}
+    measured: dict[Key, list[ArrayLike]] = {}
     made: tuple[Source, int] | None = None
     stream: Stream | None = None
     for source, run, setting, method in context.track(plan, lambda p: f"{p[0].name}, {p[2]}, {p[3]}, run {p[1] + 1}"):
@@ -154,8 +154,8 @@ def sweep(
             made, stream = (source, run), KnownTruth(source.make(run))
         rng = context.rng.child("LDP-IDS", source.name, run, str(setting), method)
         result = run_stream(begin(source, method, setting), stream, rng)
-        found.setdefault((source.name, method, setting), []).append(score(source, method, setting, result))
-    return {key: np.array(rows, dtype=np.float64) for key, rows in found.items()}
+        measured.setdefault((source.name, method, setting), []).append(score(source, method, setting, result))
+    return {key: np.array(rows, dtype=np.float64) for key, rows in measured.items()}
 
 
 def verdicts(claims_of: Callable[[Runs], Sequence[Claim]], runs: Runs) -> list[Cell]:

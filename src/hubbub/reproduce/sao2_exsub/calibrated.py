@@ -14,7 +14,7 @@ from hubbub.protocols.sao2 import Sao2, Tree
 from hubbub.protocols.sao2.portions import Queries
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.sao2_exsub.destinations import DAYS, NOT_TRAJECTORY, S, populations
 from hubbub.reproduce.sao2_exsub.on_paper import exact_gain, expected_tve
 from hubbub.reproduce.sao2_exsub.online import OURS, Runs, as_printed, average, look, mark_epsilons, sweep, toggling
@@ -82,7 +82,7 @@ def calibrated_portions(tree: Tree) -> NDArray[np.float64]:
     repeats=3,
     needs=("flights",),
 )
-def figure_9(context: Context) -> tuple[list[Cell], Figure]:
+def figure_9(context: Context) -> Reproduced:
     """Where aircraft went last, by epsilon."""
     streams = populations(context)
     labels = {who: f"{NOT_TRAJECTORY}: {stream.n:,} devices, {who}" for who, stream in streams.items()}
@@ -93,7 +93,7 @@ def figure_9(context: Context) -> tuple[list[Cell], Figure]:
 @reproduction(
     "sao2-figure-10", title="TVE by the portions of levels: random vectors, d = 8, T = 128, s = 20", repeats=6
 )
-def figure_10(context: Context) -> tuple[list[Cell], Figure]:
+def figure_10(context: Context) -> Reproduced:
     """A long stream of random vectors, by epsilon; the caption's m = 20 is s."""
     n = context.size(N)
     people = f"n = {n:,}"
@@ -118,7 +118,7 @@ def _compare(
     epsilons: Sequence[float],
     *,
     one: bool,
-) -> tuple[list[Cell], Figure]:
+) -> Reproduced:
     last = setting["steps"] - 1
     plans = {
         (who, e, _name(form, queries)): plan_of(form, queries, e, setting, one=one)

@@ -10,7 +10,7 @@ import numpy as np
 from hubbub.protocols.sao2 import Sao2
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.sao2_exsub.online import NET, OURS, Key, Runs, as_printed, average, look, mark_epsilons, sweep
 from hubbub.reproduce.sao2_exsub.told import expected_means
 from hubbub.simulate.changing import true_means
@@ -34,7 +34,7 @@ _RANGE = (("prefix", "sums of days 1 to t"), ("range", "sums over all ranges of 
 @reproduction(
     "sao2-figure-7", title="TVE of where aircraft went last, daily over 32 days, s = 8", repeats=3, needs=("flights",)
 )
-def figure_7(context: Context) -> tuple[list[Cell], Figure]:
+def figure_7(context: Context) -> Reproduced:
     """The sum of the absolute errors of all destinations and days."""
     return _compare(context, (("mean", "days"),), "TVE")
 
@@ -45,7 +45,7 @@ def figure_7(context: Context) -> tuple[list[Cell], Figure]:
     repeats=3,
     needs=("flights",),
 )
-def figure_8(context: Context) -> tuple[list[Cell], Figure]:
+def figure_8(context: Context) -> Reproduced:
     """The same of sums from the first day on, and of sums over any days."""
     return _compare(context, _RANGE, "TVE")
 
@@ -56,7 +56,7 @@ def figure_8(context: Context) -> tuple[list[Cell], Figure]:
     repeats=3,
     needs=("flights",),
 )
-def figure_13(context: Context) -> tuple[list[Cell], Figure]:
+def figure_13(context: Context) -> Reproduced:
     """The largest of the errors of Figure 8."""
     return _compare(context, _RANGE, "MAE")
 
@@ -64,16 +64,16 @@ def figure_13(context: Context) -> tuple[list[Cell], Figure]:
 @reproduction(
     "sao2-figure-14", title="MAE of where aircraft went last, daily over 32 days, s = 8", repeats=3, needs=("flights",)
 )
-def figure_14(context: Context) -> tuple[list[Cell], Figure]:
+def figure_14(context: Context) -> Reproduced:
     """The largest of the errors of Figure 7."""
     return _compare(context, (("mean", "days"),), "MAE")
 
 
 def populations(context: Context) -> dict[str, CategoryStream]:
     """The aircraft as they are, and as many devices as the paper's people are worth comparing with."""
-    found = last_destinations(days=DAYS)
+    destinations = last_destinations(days=DAYS)
     many = context.size(RESAMPLED)
-    return {"as it is": found, f"resampled to {many:,}": found.resampled(many)}
+    return {"as it is": destinations, f"resampled to {many:,}": destinations.resampled(many)}
 
 
 def _plan(method: str, epsilon: float, dimension: int) -> Sao2:
@@ -88,7 +88,7 @@ def clipping(plan: Sao2, stream: CategoryStream) -> float:
     return float(np.abs(expected_means(plan, stream) - true_means(stream, plan.steps, plan.dimension)).sum())
 
 
-def _compare(context: Context, queries: Sequence[tuple[str, str]], metric: str) -> tuple[list[Cell], Figure]:
+def _compare(context: Context, queries: Sequence[tuple[str, str]], metric: str) -> Reproduced:
     streams = populations(context)
     dimension = len(streams["as it is"].labels)
     plans = {(who, e, m): _plan(m, e, dimension) for who in streams for e in EPSILONS for m in METHODS}

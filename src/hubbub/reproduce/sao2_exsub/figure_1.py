@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,10 +10,7 @@ from hubbub.mechanisms.ternary.exclusive import best_size
 from hubbub.mechanisms.ternary.exsub import ExSub
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.dissertation.style import canvas, finish
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 __all__ = ["figure_1"]
 
@@ -25,7 +21,7 @@ STUBS = "d' = 512 positions in all, 4 of them stubs"
 
 
 @reproduction("sao2-figure-1", title="Rates and squared errors of ExSub by m, d' = 512, s = 4, eps = 0.5")
-def figure_1(context: Context) -> tuple[list[Cell], Figure]:
+def figure_1(context: Context) -> Reproduced:
     """Exact, for one report; nothing is drawn at random."""
     made = {m: _made(m) for m in SIZES}
     figure, (left, right) = canvas(1, 2)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.style import canvas, legend_below
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.sparse.methods import METHODS as KNOWN
 from hubbub.reproduce.sparse.sweep import Place, Runs, average, draw, logs, sweep
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["EPSILONS", "METHODS", "figure_3", "figure_4", "figure_5", "figure_11"]
 
@@ -35,21 +31,21 @@ Claims = Callable[[Runs], Sequence[Claim]]
 @reproduction(
     "sao2-figure-3", title="Errors of means without post-processing by the length d', n = 10,000, s = 8", repeats=5
 )
-def figure_3(context: Context) -> tuple[list[Cell], Figure]:
+def figure_3(context: Context) -> Reproduced:
     """Total variation and largest errors, as they are."""
     places, metrics = LENGTHS, (("mean_tve", "TVE"), ("mean_mae", "MAE"))
 
     def claims(runs: Runs) -> list[Claim]:
-        found = _dominates(runs, places, metrics)
+        claims = _dominates(runs, places, metrics)
         for method in (*AMPLIFIED, "PrivKV", "KVUE"):
             first, last = (_ratio(runs, places[end], method, "mean_tve") for end in (0, -1))
             statement = f"{method} falls behind ExSub as d' grows, TVE, its lag at 512 to that at 64"
-            found.append(Claim(statement, last / first, above=1, note=f"to ExSub: {first:.3g}, then {last:.3g}"))
+            claims.append(Claim(statement, last / first, above=1, note=f"to ExSub: {first:.3g}, then {last:.3g}"))
         for method in AMPLIFIED:
             close = _ratio(runs, places[0], method, "mean_tve") / _ratio(runs, places[0], "Collision", "mean_tve")
             statement = f"{method} is close to the optimal ones at d' = 64, TVE, to Collision's"
-            found.append(Claim(statement, close, above=0.7, below=1.5, note="mean over eps; the bounds are ours"))
-        return [*found, _net_rule(runs, places)]
+            claims.append(Claim(statement, close, above=0.7, below=1.5, note="mean over eps; the bounds are ours"))
+        return [*claims, _net_rule(runs, places)]
 
     return _compare(context, places, metrics, claims)
 
@@ -57,7 +53,7 @@ def figure_3(context: Context) -> tuple[list[Cell], Figure]:
 @reproduction(
     "sao2-figure-4", title="MAE of means with post-processing by the number of people, d' = 128, s = 8", repeats=5
 )
-def figure_4(context: Context) -> tuple[list[Cell], Figure]:
+def figure_4(context: Context) -> Reproduced:
     """Largest errors of means from projected frequencies; where a mechanism tells none, cut at -1 and 1."""
     places, metrics = CROWDS, (("mean_mae_possible", "MAE"),)
 
@@ -75,7 +71,7 @@ def figure_4(context: Context) -> tuple[list[Cell], Figure]:
 @reproduction(
     "sao2-figure-5", title="Errors of means without post-processing by sparsity, n = 10,000, d' = 256", repeats=4
 )
-def figure_5(context: Context) -> tuple[list[Cell], Figure]:
+def figure_5(context: Context) -> Reproduced:
     """Total variation and largest errors, as they are."""
     metrics = (("mean_tve", "TVE"), ("mean_mae", "MAE"))
     return _compare(context, SPARSITIES, metrics, lambda runs: _by_sparsity(runs, metrics))
@@ -84,7 +80,7 @@ def figure_5(context: Context) -> tuple[list[Cell], Figure]:
 @reproduction(
     "sao2-figure-11", title="Errors of means with post-processing by sparsity, n = 10,000, d' = 256", repeats=4
 )
-def figure_11(context: Context) -> tuple[list[Cell], Figure]:
+def figure_11(context: Context) -> Reproduced:
     """The same made possible."""
     metrics = (("mean_tve_possible", "TVE"), ("mean_mae_possible", "MAE"))
     return _compare(context, SPARSITIES, metrics, lambda runs: _dominates(runs, SPARSITIES, metrics))
@@ -92,7 +88,7 @@ def figure_11(context: Context) -> tuple[list[Cell], Figure]:
 
 def _compare(
     context: Context, places: Sequence[Place], metrics: Sequence[tuple[str, str]], claims_of: Claims
-) -> tuple[list[Cell], Figure]:
+) -> Reproduced:
     runs = sweep(context, dict.fromkeys(places, METHODS), EPSILONS)
     figure, panels = canvas(len(metrics), len(places), width=3.7, height=3.1)
     for row, (what, metric) in enumerate(metrics):

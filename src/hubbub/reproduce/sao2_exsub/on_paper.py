@@ -41,8 +41,8 @@ def expected_tve(plan: Sao2, queries: Queries, n: int, last: int) -> float:
     now = through if queries == "mean" else np.full(through.size, plan.steps)
     told = np.round(plan.portions * n).astype(np.int64)
     variance = np.zeros(through.size)
-    for each, one, devices in zip(plan.reading(told).coefficients(weights, now), plan.variances, told, strict=True):
-        variance += (each**2).sum(axis=1) * one / max(int(devices), 1)
+    for each, spread, devices in zip(plan.reading(told).coefficients(weights, now), plan.variances, told, strict=True):
+        variance += (each**2).sum(axis=1) * spread / max(int(devices), 1)
     return plan.dimension * math.sqrt(2 / math.pi) * float(np.sqrt(variance).sum())
 
 

@@ -14,7 +14,6 @@ from hubbub.core.ternary import INDEX_SHIFT
 from hubbub.data.synthetic import sparse_vectors
 from hubbub.protocols.sao2 import Sao2
 from hubbub.reproduce.harness import Context
-from hubbub.reproduce.sao2_exsub.rivals import RIVALS
 from hubbub.reproduce.sao2_exsub.told import run_plan
 from hubbub.reproduce.sparse.methods import look as look_of_mechanism
 from hubbub.simulate.changing import ChangingRun
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
+    "MECHANISMS",
     "NET",
     "OURS",
     "Key",
@@ -43,7 +43,17 @@ OURS = "SaO2, ours"
 """ExSub with the portions of levels and the reading of the tree that are best."""
 NET = "SaO2, net rule"
 """The same with NetSub: the default of `Sao2`."""
-_MECHANISMS = {**RIVALS, "ToPL": "ToPLClipped", "ExSub": "ExSub"}
+MECHANISMS = {
+    "EFMRTT": "EFMRTT",
+    "DDRM": "DDRM",
+    "PCKV-GRR": "PCKVGRR",
+    "PCKV-AGRR": "PCKVAGRR",
+    "PCKV-UE": "PCKVUE",
+    "Collision": "Collision",
+    "ToPL": "ToPLClipped",
+    "ExSub": "ExSub",
+}
+"""The methods of the papers, and the mechanisms that tell the changes of a level."""
 _AT_ONCE = 2
 Key = tuple[str, float, str]
 """Who the people are, epsilon, and the method."""
@@ -98,6 +108,9 @@ def as_printed(
 ) -> Sao2:
     """A method in the papers' form: an equal part of the people for every level, and answers read by digits.
 
+    It knows nothing of categories: any `changes` entries of a level's residues may differ from 0. Collision sees whole
+    vectors only, and answers at the end.
+
     Example:
         >>> as_printed("ExSub", epsilon=1.0, dimension=1, steps=8, changes=2).portions.tolist()
         [0.25, 0.25, 0.25, 0.25]
@@ -108,7 +121,7 @@ def as_printed(
         steps=steps,
         changes=changes,
         fanout=fanout,
-        mechanism=_MECHANISMS[method],
+        mechanism=MECHANISMS[method],
         choice="uniform",
         pooled=False,
     )
@@ -141,7 +154,7 @@ def sweep(
     The randomness of a run depends on nothing but its own setting, so that figures that share settings share numbers.
     """
     steps = [(key, run) for key in plans for run in range(context.repeats)]
-    found: dict[Key, list[Scores]] = {}
+    measured: dict[Key, list[Scores]] = {}
 
     def one(step: tuple[Key, int]) -> Scores:
         (who, epsilon, method), run = step
@@ -153,10 +166,10 @@ def sweep(
     try:
         results = pool.map(one, steps)
         for key, _ in context.track(steps, lambda s: f"{s[0][0]}, eps = {s[0][1]:g}, {s[0][2]}, run {s[1] + 1}"):
-            found.setdefault(key, []).append(next(results))
+            measured.setdefault(key, []).append(next(results))
     finally:
         pool.shutdown(cancel_futures=True)
-    return {key: np.array(rows) for key, rows in found.items()}
+    return {key: np.array(rows) for key, rows in measured.items()}
 
 
 def average(runs: Runs, keys: Key | Sequence[Key], what: str) -> float:

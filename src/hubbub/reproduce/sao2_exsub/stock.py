@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +12,11 @@ from hubbub.core.ternary import Ternary
 from hubbub.data.prices import NOT_STOCK, stock_moves
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.sparse.errors import Errors, measure
 from hubbub.reproduce.sparse.methods import METHODS as KNOWN
 from hubbub.reproduce.sparse.methods import look, mechanism
 from hubbub.simulate.event_stream import RESAMPLED
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["EPSILONS", "METHODS", "S", "figure_6", "figure_12", "first_moves"]
 
@@ -57,7 +53,7 @@ def first_moves(windows: Ternary, most: int) -> Records:
 @reproduction(
     "sao2-figure-6", title="TVE of the means of stock moves over 32 days, s = 6", repeats=10, needs=("stocks",)
 )
-def figure_6(context: Context) -> tuple[list[Cell], Figure]:
+def figure_6(context: Context) -> Reproduced:
     """The sum of the absolute errors of 32 days' means."""
     return _compare(context, "mean_tve", "TVE")
 
@@ -65,12 +61,12 @@ def figure_6(context: Context) -> tuple[list[Cell], Figure]:
 @reproduction(
     "sao2-figure-12", title="MAE of the means of stock moves over 32 days, s = 6", repeats=10, needs=("stocks",)
 )
-def figure_12(context: Context) -> tuple[list[Cell], Figure]:
+def figure_12(context: Context) -> Reproduced:
     """The largest of the same errors."""
     return _compare(context, "mean_mae", "MAE")
 
 
-def _compare(context: Context, what: str, metric: str) -> tuple[list[Cell], Figure]:
+def _compare(context: Context, what: str, metric: str) -> Reproduced:
     many = context.size(RESAMPLED)
     windows = {
         "as it is": stock_moves(),
@@ -104,13 +100,13 @@ def _compare(context: Context, what: str, metric: str) -> tuple[list[Cell], Figu
 
 def _sweep(context: Context, records: Mapping[str, Records]) -> dict[Key, NDArray[np.float64]]:
     plan = [(who, e, m, run) for who in records for e in EPSILONS for m in METHODS for run in range(context.repeats)]
-    found: dict[Key, list[Errors]] = {}
+    measured: dict[Key, list[Errors]] = {}
     for who, epsilon, method, run in context.track(plan, lambda p: f"{p[0]}, eps = {p[1]:g}, {p[2]}, run {p[3] + 1}"):
         people = records[who].people
         built = mechanism(method, epsilon, people.dimension, S, len(people))
         rng = context.rng.child("stock", who, str(epsilon), method, run)
-        found.setdefault((who, epsilon, method), []).append(measure(built, people, rng, exactly=False))
-    return {key: np.array(rows) for key, rows in found.items()}
+        measured.setdefault((who, epsilon, method), []).append(measure(built, people, rng, exactly=False))
+    return {key: np.array(rows) for key, rows in measured.items()}
 
 
 def _mean(runs: Runs, key: Key, what: str) -> float:

@@ -17,7 +17,6 @@ from hubbub.core.random import Random
 from hubbub.core.ternary import Ternary
 from hubbub.protocols.sao2 import Answers, Sao2
 from hubbub.protocols.sao2.portions import arc_lengths
-from hubbub.reproduce.sao2_exsub.split import Split
 from hubbub.simulate.changing import ChangingRun, bits_of, true_means
 from hubbub.simulate.devices import Stream
 
@@ -26,8 +25,8 @@ __all__ = ["expected_means", "run_plan"]
 CHUNK = 1 << 24  # entries looked at together
 
 
-def run_plan(plan: Sao2 | Split, stream: Stream, rng: Random) -> ChangingRun:
-    """Run a plan over a stream. Each person tells of one part of it, but of a `Split` of all.
+def run_plan(plan: Sao2, stream: Stream, rng: Random) -> ChangingRun:
+    """Run a plan over a stream. Each person tells of one level.
 
     Example:
         >>> from hubbub.simulate.devices import ArrayStream
@@ -46,13 +45,12 @@ def run_plan(plan: Sao2 | Split, stream: Stream, rng: Random) -> ChangingRun:
     answers.step = plan.steps
     steps = range(1, plan.steps + 1)
     released = [answers.latest(step) if plan.online else answers.mean(step) for step in steps]
-    spent = [mechanism.event().spent for mechanism in plan.mechanisms]
     return ChangingRun(
         values=np.array([estimate.value for estimate in released]),
         variances=np.array([estimate.variance for estimate in released]),
         truth=true_means(stream, plan.steps, plan.dimension),
         answers=answers,
-        spent=sum(spent) if isinstance(plan, Split) else max(spent),
+        spent=max(mechanism.event().spent for mechanism in plan.mechanisms),
     )
 
 
@@ -75,17 +73,14 @@ def expected_means(plan: Sao2, stream: Stream) -> NDArray[np.float64]:
     return means
 
 
-def _parts(plan: Sao2 | Split, n: int, rng: Random) -> Iterator[NDArray[np.int64]]:
-    """Who tells of each part: each person of one, in proportion to the portions, or everyone of all."""
-    if isinstance(plan, Split):
-        yield from (np.arange(n) for _ in plan.mechanisms)
-        return
+def _parts(plan: Sao2, n: int, rng: Random) -> Iterator[NDArray[np.int64]]:
+    """Who tells of each level: each person of one, in proportion to the portions."""
     edges = np.cumsum(arc_lengths(plan.portions))
     level = np.searchsorted(edges, rng.uint32(n).astype(np.int64), side="right")
     yield from (np.flatnonzero(level == each) for each in range(edges.size))
 
 
-def _residues(plan: Sao2 | Split, part: int, stream: Stream, who: NDArray[np.int64]) -> Iterator[NDArray[np.int8]]:
+def _residues(plan: Sao2, part: int, stream: Stream, who: NDArray[np.int64]) -> Iterator[NDArray[np.int8]]:
     """What some people have to tell of a part, a chunk of them at a time."""
     view = plan.views[part]
     for start in range(0, who.size, max(1, CHUNK // view.entries)):

@@ -54,13 +54,13 @@ def errors(mean: Floats, frequency: Floats | None, possible: tuple[Floats, Float
     better, shares = possible
     off, close = mean - truth, better - truth
     tve, mae = _sizes(off)
-    found = Errors(tve, mae, *_sizes(close), float((off**2).sum()))
+    measured = Errors(tve, mae, *_sizes(close), float((off**2).sum()))
     if frequency is None or shares is None:
-        return found
+        return measured
     signs, near = _signs(off, frequency - held), _signs(close, shares - held)
     tve, mae = _sizes(signs)
     tve_possible, mae_possible = _sizes(near)
-    return found._replace(
+    return measured._replace(
         sign_tve=tve,
         sign_mae=mae,
         sign_tve_possible=tve_possible,

@@ -63,7 +63,7 @@ def sweep(
     """
     runs = range(context.repeats)
     plan = [(place, run, e, m) for place, methods in places.items() for run in runs for e in epsilons for m in methods]
-    found: dict[Key, list[Errors]] = {}
+    measured: dict[Key, list[Errors]] = {}
 
     @lru_cache(maxsize=2)
     def people(place: Place, run: int) -> Ternary:
@@ -80,10 +80,10 @@ def sweep(
         results = pool.map(one, plan)
         for step in context.track(plan, lambda p: f"{p[0]}, eps = {p[2]:g}, {p[3]}, run {p[1] + 1}"):
             place, _, epsilon, method = step
-            found.setdefault((place, epsilon, method), []).append(next(results))
+            measured.setdefault((place, epsilon, method), []).append(next(results))
     finally:
         pool.shutdown(cancel_futures=True)  # whoever interrupts does not wait for all that was planned
-    return {key: np.array(rows) for key, rows in found.items()}
+    return {key: np.array(rows) for key, rows in measured.items()}
 
 
 def average(runs: Runs, key: Key, what: str) -> float:

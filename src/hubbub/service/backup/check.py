@@ -37,9 +37,9 @@ def check_backup(folder: Path) -> Manifest:
             wrong["of another size"].append(file.name)
         elif sha256_of(path) != file.sha256:
             wrong["changed"].append(file.name)
-    found = [f"{len(names):,} {what} ({_some(names)})" for what, names in wrong.items() if names]
-    if found:
-        raise BackupRefused(f"{folder}: damaged: {'; '.join(found)}")
+    faults = [f"{len(names):,} {what} ({_some(names)})" for what, names in wrong.items() if names]
+    if faults:
+        raise BackupRefused(f"{folder}: damaged: {'; '.join(faults)}")
     _check_database(folder / DATABASE, manifest)
     return manifest
 

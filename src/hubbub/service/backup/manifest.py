@@ -79,7 +79,9 @@ class Manifest:
             document = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
             if document["format"] != _FORMAT:
                 raise BackupRefused(f"{folder}: of format {document['format']}; this version reads {_FORMAT}")
-            files = tuple(BackupFile(str(one["name"]), int(one["bytes"]), one["sha256"]) for one in document["files"])
+            files = tuple(
+                BackupFile(str(entry["name"]), int(entry["bytes"]), entry["sha256"]) for entry in document["files"]
+            )
             made = cls(float(document["made"]), str(document["hubbub"]), str(document["store"]), files)
         except FileNotFoundError:
             raise BackupRefused(f"{folder}: not a backup, or one that was not finished: no {MANIFEST}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hubbub.core.errors import InvalidValue
-from hubbub.service.store.base import Store
+from hubbub.service.store.sql import Store
 
 __all__ = ["Store", "open_store", "sqlite_path"]
 

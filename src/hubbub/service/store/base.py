@@ -1,16 +1,15 @@
-"""What the collector asks of a store: changes that happen whole or not at all, and are on the disk once made."""
+"""The rows of a store, and the changes that happen whole or not at all."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import HubbubError
 
 __all__ = [
+    "AlarmEventRow",
     "ArchiveRow",
     "AskKey",
     "AskRow",
@@ -23,7 +22,6 @@ __all__ = [
     "RateRow",
     "ReleaseRow",
     "SnapshotRow",
-    "Store",
     "StoreChanges",
     "StoreFailed",
 ]
@@ -189,6 +187,17 @@ class ReleaseRow(NamedTuple):
     number: int = 0
 
 
+class AlarmEventRow(NamedTuple):
+    """An alarm that was raised or cleared: the event as JSON, under a number that counts those of a collection.
+
+    Alarms are known by the name of their collection, whatever its version.
+    """
+
+    collection: str
+    number: int
+    event: str
+
+
 class RateRow(NamedTuple):
     """How many reports a minute brought."""
 
@@ -241,6 +250,11 @@ class StoreChanges:
     """Asks whose ids are deleted."""
     counted: list[CountRow] = field(default_factory=list)
     releases: list[ReleaseRow] = field(default_factory=list)
+    alarm_states: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    """What is known of each watched quantity, as JSON, by collection name and watch; None deletes it."""
+    alarm_events: list[AlarmEventRow] = field(default_factory=list)
+    delivered: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The number of the last event that a webhook has taken, by its name and the collection's."""
     expired: list[Expiry] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     """What to add to the counters, by collection and outcome."""
@@ -251,130 +265,3 @@ class StoreChanges:
 
     def __bool__(self) -> bool:
         return any(value for name, value in vars(self).items() if name != "minute")
-
-
-class Store(Protocol):
-    """Where the collector's state is. One collector at a time: a newer one takes over, and the older's commits fail."""
-
-    def commit(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
-        """Make all of the changes, durably, or none of them (`StoreFailed`).
-
-        Returns what was deleted for good, by collection and kind: "ids", "sketches", "releases", "reports".
-        """
-        ...
-
-    def collections(self) -> list[CollectionRow]:
-        """Every version ever served."""
-        ...
-
-    def era(self, collection: str, question: str) -> EraRow | None:
-        """The latest conversation of a question."""
-        ...
-
-    def running(self, collection: str) -> list[EraRow]:
-        """The runs of a collection's studies that are not over."""
-        ...
-
-    def has_begun(self, collection: str, question: str, run: int) -> bool:
-        """Whether a run of a study was ever begun."""
-        ...
-
-    def last_step(self, collection: str, question: str, before: int | None = None) -> int | None:
-        """The last step that was ever begun, asked or released, in any era of a question, or the last before one."""
-        ...
-
-    def was_asked(self, collection: str, question: str, step: int) -> bool:
-        """Whether a step has an ask or a release, or had one that was deleted."""
-        ...
-
-    def first_unasked(self, collection: str, question: str, step: int, *, lateness: float) -> int:
-        """The first step from one on for which no ask was ever open: those that were passed over count as unasked."""
-        ...
-
-    def clock(self) -> str | None:
-        """What was last believed of the clock."""
-        ...
-
-    def probe(self, seconds: float) -> None:
-        """See whether a commit could be made now; `StoreFailed` says why not. Any thread may ask, one at a time."""
-        ...
-
-    def snapshots(self, era: EraRow) -> list[SnapshotRow]:
-        """The snapshots of an era, oldest first."""
-        ...
-
-    def asks(self, era: EraRow, start: int = 0) -> Iterator[AskRow]:
-        """The asks of an era from a step on, in order."""
-        ...
-
-    def find_ask(self, era: EraRow, step: int, spec: str) -> AskRow | None:
-        """The latest ask of a step that says this."""
-        ...
-
-    def counted(self, era: EraRow, step: int) -> list[CountRow]:
-        """What was counted in a step, in order."""
-        ...
-
-    def knows(self, collection: str, name: AnswerName) -> bool:
-        """Whether an ask whose answers are called so was ever published."""
-        ...
-
-    def held(self) -> list[tuple[AskKey, bool]]:
-        """The asks whose ids are held, and whether they are final."""
-        ...
-
-    def id_pages(self, key: AskKey) -> Iterator[bytes]:
-        """The ids held for an ask, in order: whole pages, and the parts of the last one."""
-        ...
-
-    def some_id_pages(self, key: AskKey, numbers: Sequence[int]) -> list[bytes]:
-        """The whole pages with these numbers, which ascend."""
-        ...
-
-    def count_id_pages(self, key: AskKey) -> int:
-        """How many pages of ids an ask has."""
-        ...
-
-    def segments(self, key: AskKey) -> Iterator[bytes]:
-        """The ids of an ask that an earlier version of the store has, in segments of any size."""
-        ...
-
-    def kept_segments(self, key: AskKey) -> list[bytes]:
-        """The single reports to an ask, all at one moment; none once they are in a file."""
-        ...
-
-    def archived(self, key: AskKey) -> ArchiveRow | None:
-        """The file with the single reports to an ask."""
-        ...
-
-    def archive_names(self) -> list[str]:
-        """All files that count."""
-        ...
-
-    def to_archive(self) -> list[tuple[AskKey, str, int]]:
-        """The closed asks whose single reports are not in a file yet, with question and step."""
-        ...
-
-    def closed_asks(self, collection: str, question: str, first: int, last: int) -> list[tuple[str, int]]:
-        """The closed asks of a question from one step to another, with their steps."""
-        ...
-
-    def release(self, collection: str, question: str, step: int, number: int = 0) -> ReleaseRow | None:
-        """One release."""
-        ...
-
-    def releases(self, collection: str, question: str, first: int, last: int, most: int) -> list[ReleaseRow]:
-        """The latest releases from one step to another, oldest first, at most so many."""
-        ...
-
-    def counts(self) -> Counter[tuple[str, str]]:
-        """The counters, by collection and outcome."""
-        ...
-
-    def rates(self, collection: str, first: int) -> list[RateRow]:
-        """What was counted minute by minute from one on; a minute without anything is left out."""
-        ...
-
-    def close(self) -> None:
-        """Let go of it."""
-        ...

@@ -10,7 +10,7 @@ from hubbub.core.migrations import Format, Migration
 
 __all__ = ["VERSION", "store_format"]
 
-VERSION = 3
+VERSION = 4
 
 _TO_2 = (
     # Stores of version 1 got these tables when a newer hubbub first opened them.
@@ -71,7 +71,20 @@ _TO_3 = (
         PRIMARY KEY (collection, question, first, step, number)
     )""",
 )
-_MIGRATIONS = {1: _TO_2, 2: _TO_3}
+_TO_4 = (
+    # Alarms are a collection's by its name: its versions share them.
+    """CREATE TABLE alarm_states (
+        collection TEXT NOT NULL, watch TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (collection, watch)
+    )""",
+    """CREATE TABLE alarm_events (
+        collection TEXT NOT NULL, number BIGINT NOT NULL, event TEXT NOT NULL, PRIMARY KEY (collection, number)
+    )""",
+    # What each receiver of alarms has taken.
+    """CREATE TABLE webhooks (
+        name TEXT NOT NULL, collection TEXT NOT NULL, delivered BIGINT NOT NULL, PRIMARY KEY (name, collection)
+    )""",
+)
+_MIGRATIONS = {1: _TO_2, 2: _TO_3, 3: _TO_4}
 
 
 def store_format(*, real: str, bytes: str, serial: str) -> Format:
@@ -79,7 +92,7 @@ def store_format(*, real: str, bytes: str, serial: str) -> Format:
 
     Example:
         >>> store_format(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY").version
-        3
+        4
     """
     migrations: dict[int, Migration] = {}
     for number, statements in _MIGRATIONS.items():

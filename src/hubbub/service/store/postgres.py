@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hubbub.core.errors import MissingDependency
 from hubbub.core.random import Random
 from hubbub.service.store.base import StoreFailed
-from hubbub.service.store.sql import OWNER, SqlStore
+from hubbub.service.store.sql import OWNER, Store
 
 if TYPE_CHECKING:
     import psycopg
@@ -28,7 +28,7 @@ _SETTINGS = {
 }
 
 
-class PostgresStore(SqlStore):
+class PostgresStore(Store):
     """Tables in the database that a URL names, in its default schema.
 
     The row of the owner is locked by every commit: a collector that takes over waits for the last one of the older.

@@ -65,6 +65,17 @@ _TABLES = (
         payload TEXT NOT NULL, withheld TEXT, number INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (collection, question, step, number)
     )""",
+    # Alarms are a collection's by its name: its versions share them.
+    """CREATE TABLE IF NOT EXISTS alarm_states (
+        collection TEXT NOT NULL, watch TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (collection, watch)
+    )""",
+    """CREATE TABLE IF NOT EXISTS alarm_events (
+        collection TEXT NOT NULL, number BIGINT NOT NULL, event TEXT NOT NULL, PRIMARY KEY (collection, number)
+    )""",
+    # What each receiver of alarms has taken.
+    """CREATE TABLE IF NOT EXISTS webhooks (
+        name TEXT NOT NULL, collection TEXT NOT NULL, delivered BIGINT NOT NULL, PRIMARY KEY (name, collection)
+    )""",
     """CREATE TABLE IF NOT EXISTS rates (
         collection TEXT NOT NULL, minute BIGINT NOT NULL, accepted BIGINT NOT NULL, rejected BIGINT NOT NULL,
         PRIMARY KEY (collection, minute)
@@ -80,6 +91,6 @@ def tables(*, real: str, bytes: str, serial: str) -> list[str]:
 
     Example:
         >>> len(tables(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY"))
-        17
+        20
     """
     return [statement.format(real=real, bytes=bytes, serial=serial) for statement in _TABLES]

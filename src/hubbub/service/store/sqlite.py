@@ -13,7 +13,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.private_file import make_private_file
 from hubbub.core.random import Random
 from hubbub.service.store.base import StoreChanges, StoreFailed
-from hubbub.service.store.sql import OWNER, SqlStore
+from hubbub.service.store.sql import OWNER, Store
 
 __all__ = ["SqliteStore"]
 
@@ -29,7 +29,7 @@ _PRAGMAS = (
 _Identity: TypeAlias = tuple[int, int] | None
 
 
-class SqliteStore(SqlStore):
+class SqliteStore(Store):
     """A file in write-ahead mode, or ":memory:" for tests.
 
     Example:

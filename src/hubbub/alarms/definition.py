@@ -1,0 +1,168 @@
+"""An alarm as its author writes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any
+
+from hubbub.alarms.sequential import Direction
+from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json
+from hubbub.questions.keys import NOTHING
+
+__all__ = ["AlarmDefinition"]
+
+LEAST_BASELINE, MOST_BASELINE = 8, 10_000
+_SIDES: dict[str, tuple[Direction, ...]] = {"up": ("above",), "down": ("below",), "either": ("above", "below")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlarmDefinition:
+    """What is watched, and when to tell.
+
+    Parameters
+    ----------
+    question
+        The question whose answers are watched.
+    weights
+        What of an answer: a weight for each of some of its labels. An answer of one number needs none.
+    each
+        Every category is watched for itself, instead; the alarm's false alarms are those of all of them together.
+    above, below
+        The threshold: the alarm is raised once the truth is found past it.
+    change, baseline
+        Instead of a threshold: "up", "down" or "either" from the mean of the first so many steps.
+    clears
+        Where a raised alarm ends: of `above`, a number that is not larger; of `below`, one that is not smaller; unless
+        given, the threshold. Of a change, a distance from the baseline; unless given, half of what raised it.
+    false_alarms
+        Such as "1 in 30d"; unless given, the alarm shares those of the whole collection with the others.
+    title
+        What is watched, in words.
+
+    Example:
+        >>> alarm = AlarmDefinition(question="delays", weights={"late": 1}, above=0.25, clears=0.2)
+        >>> AlarmDefinition.from_spec(alarm.spec()) == alarm
+        True
+        >>> AlarmDefinition(question="delays", above=0.25, clears=0.3)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: clears: got 0.3; allowed: a number that is at most above, 0.25
+    """
+
+    question: str
+    weights: Mapping[str, float] | None = None
+    each: bool = False
+    above: float | None = None
+    below: float | None = None
+    change: str | None = None
+    baseline: int | None = None
+    clears: float | None = None
+    false_alarms: str | None = None
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        for key, kind, words in _KINDS:
+            value = getattr(self, key)
+            if value is not None and (isinstance(value, bool) != (kind is bool) or not isinstance(value, kind)):
+                raise InvalidValue(key, value, words)
+        if self.weights is not None:
+            self._check_weights(self.weights)
+        for key in ("above", "below", "clears"):
+            value = getattr(self, key)
+            if value is not None and not math.isfinite(value):
+                raise InvalidValue(key, value, "a finite number")
+        given = [key for key in ("above", "below", "change") if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise InvalidValue("above", given or NOTHING, "one of above, below and change")
+        if self.change is None:
+            if self.baseline is not None:
+                raise InvalidValue("baseline", self.baseline, "nothing: only a change is one from a baseline")
+            self._check_threshold()
+        else:
+            self._check_change(self.change)
+
+    def _check_weights(self, weights: Mapping[str, float]) -> None:
+        if self.each:
+            raise InvalidValue("weights", dict(weights), "nothing: each watches every category for itself")
+        for label, weight in weights.items():
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
+                raise InvalidValue(f"weights.{label}", weight, "a finite number")
+        if not any(weights.values()):
+            raise InvalidValue("weights", dict(weights), "at least one that is not 0")
+        object.__setattr__(self, "weights", {str(label): float(weight) for label, weight in weights.items()})
+
+    def _check_threshold(self) -> None:
+        if self.clears is None:
+            return
+        if self.above is not None and self.clears > self.above:
+            raise InvalidValue("clears", self.clears, f"a number that is at most above, {self.above:g}")
+        if self.below is not None and self.clears < self.below:
+            raise InvalidValue("clears", self.clears, f"a number that is at least below, {self.below:g}")
+
+    def _check_change(self, change: str) -> None:
+        if change not in _SIDES:
+            raise InvalidValue("change", change, f"one of {', '.join(_SIDES)}")
+        if self.baseline is None or not LEAST_BASELINE <= self.baseline <= MOST_BASELINE:
+            steps = f"how many steps to learn from: a whole number from {LEAST_BASELINE} to {MOST_BASELINE:,}"
+            raise InvalidValue("baseline", NOTHING if self.baseline is None else self.baseline, steps)
+        if self.clears is not None and self.clears < 0:
+            raise InvalidValue("clears", self.clears, "a distance from the baseline, at least 0")
+
+    @property
+    def sides(self) -> tuple[Direction, ...]:
+        """Where a change is looked for."""
+        if self.change is not None:
+            return _SIDES[self.change]
+        return ("above",) if self.above is not None else ("below",)
+
+    @property
+    def threshold(self) -> float | None:
+        """The number that must be passed; None for a change."""
+        return self.above if self.above is not None else self.below
+
+    def spec(self) -> dict[str, Json]:
+        """The alarm as JSON: what has its default is left out."""
+        given = {part.name: getattr(self, part.name) for part in fields(self)}
+        kept = {part.name: given[part.name] for part in fields(self) if given[part.name] != part.default}
+        return {key: dict(value) if isinstance(value, Mapping) else value for key, value in kept.items()}
+
+    @staticmethod
+    def from_spec(spec: Any) -> AlarmDefinition:
+        """Read an alarm, from JSON or from TOML.
+
+        Example:
+            >>> AlarmDefinition.from_spec({"question": "delays", "abve": 0.25})
+            Traceback (most recent call last):
+                ...
+            hubbub.core.errors.InvalidValue: abve: got 0.25; allowed: nothing: alarms have no such key (did you mean ...
+        """
+        if not isinstance(spec, Mapping):
+            raise InvalidValue("", spec, "a table")
+        known = [part.name for part in fields(AlarmDefinition)]
+        for key, value in spec.items():
+            if key not in known:
+                close = get_close_matches(key, known, n=1)
+                hint = f" (did you mean {close[0]}?)" if close else ""
+                raise InvalidValue(key, value, f"nothing: alarms have no such key{hint}")
+        if "question" not in spec:
+            raise InvalidValue("question", NOTHING, "the name of a question")
+        return AlarmDefinition(**spec)
+
+
+_NUMBER, _TEXT = ((int, float), "a number"), (str, "text")
+_KINDS: tuple[tuple[str, Any, str], ...] = (
+    ("question", *_TEXT),
+    ("title", *_TEXT),
+    ("false_alarms", str, 'so many in a time, such as "1 in 30d"'),
+    ("change", *_TEXT),
+    ("weights", Mapping, "a table of weights by label"),
+    ("each", bool, "true or false"),
+    ("above", *_NUMBER),
+    ("below", *_NUMBER),
+    ("clears", *_NUMBER),
+    ("baseline", int, "a whole number"),
+)

@@ -1,0 +1,164 @@
+"""The alarms of a collection: which quantities are watched, and how their false alarms are shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from hubbub.alarms.definition import AlarmDefinition
+from hubbub.alarms.false_alarms import DEFAULT_FALSE_ALARMS, false_alarms_a_step
+from hubbub.alarms.limits import limits_for
+from hubbub.alarms.sequential import SequentialTest
+from hubbub.alarms.watch import WatchedQuantity
+from hubbub.collection.document import Collection
+from hubbub.collection.error_path import at
+from hubbub.collection.slug import is_slug
+from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json
+
+__all__ = ["AlarmPlan"]
+
+MOST_WATCHED = 1000
+_SHOWN = 20  # names in an error
+_FALSE_ALARMS = "false_alarms"
+
+
+@dataclass(frozen=True)
+class AlarmPlan:
+    """The alarms of a collection, by name, and how often all of them together may be wrong.
+
+    An alarm that says how often it may be wrong itself is not part of that.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> plan = AlarmPlan.from_spec({"dark": {"question": "popular", "weights": {"dark": 1}, "above": 0.5}})
+        >>> [watch.key for watch in plan.watches(load_collection(EXAMPLE))]
+        ['dark']
+        >>> AlarmPlan.from_spec(plan.spec()) == plan
+        True
+    """
+
+    alarms: Mapping[str, AlarmDefinition] = field(default_factory=dict)
+    false_alarms: str = DEFAULT_FALSE_ALARMS
+
+    def spec(self) -> dict[str, Json]:
+        """The alarms as JSON, with the keys that a collection file has."""
+        return {_FALSE_ALARMS: self.false_alarms, **{name: alarm.spec() for name, alarm in self.alarms.items()}}
+
+    @staticmethod
+    def from_spec(spec: Any) -> AlarmPlan:
+        """Read alarms, from JSON or from TOML.
+
+        Example:
+            >>> AlarmPlan.from_spec({"dark": {"question": "popular", "above": True}})
+            Traceback (most recent call last):
+                ...
+            hubbub.core.errors.InvalidValue: alarms.dark.above: got True; allowed: a number
+        """
+        if not isinstance(spec, Mapping):
+            raise InvalidValue("alarms", spec, "a table")
+        alarms = {}
+        for name, given in spec.items():
+            if name == _FALSE_ALARMS:
+                continue
+            if not is_slug(name):
+                raise InvalidValue("alarms", name, "names of small letters, digits, - and _")
+            with at(f"alarms.{name}"):
+                alarms[name] = AlarmDefinition.from_spec(given)
+        return AlarmPlan(alarms, spec.get(_FALSE_ALARMS, DEFAULT_FALSE_ALARMS))
+
+    def watches(self, collection: Collection) -> tuple[WatchedQuantity, ...]:
+        """Every quantity that is watched, with its test; what cannot be watched is refused by its place in the file."""
+        weights = {name: self._weights(name, alarm, collection) for name, alarm in self.alarms.items()}
+        shared = sum(len(weights[name]) for name, alarm in self.alarms.items() if alarm.false_alarms is None)
+        watched = [
+            watch
+            for name, alarm in self.alarms.items()
+            for watch in self._of(name, alarm, weights[name], collection, shared)
+        ]
+        if len(watched) > MOST_WATCHED:
+            raise InvalidValue("alarms", f"{len(watched):,} watched quantities", f"at most {MOST_WATCHED:,}")
+        return tuple(watched)
+
+    def _of(
+        self,
+        name: str,
+        alarm: AlarmDefinition,
+        weights: Mapping[str, tuple[float, ...]],
+        collection: Collection,
+        shared: int,
+    ) -> Iterator[WatchedQuantity]:
+        """The watched quantities of one alarm; `shared` is how many in all have the false alarms of the plan."""
+        question, setting = collection.questions[alarm.question], collection.setting(alarm.question)
+        with at("alarms" if alarm.false_alarms is None else f"alarms.{name}"):
+            allowed = false_alarms_a_step(alarm.false_alarms or self.false_alarms, collection.step_seconds)
+        rate = allowed / (shared if alarm.false_alarms is None else len(weights))
+        baseline, pools = alarm.baseline or 0, question.independent_steps(setting)
+        test = SequentialTest(
+            sides=alarm.sides,
+            raises=limits_for(rate / len(alarm.sides), baseline=baseline, pools=pools),
+            # Only what is raised can be cleared by mistake: others have no part in that.
+            clears=limits_for(allowed, pools=pools),
+            threshold=alarm.threshold,
+            ends=alarm.clears,
+            baseline=baseline,
+            pools=pools,
+        )
+        labels: list[Json] = list(question.labels(setting) or ())
+        fields: list[Json] = list(question.reads())
+        means: dict[str, Json] = {"labels": labels, "fields": fields, "unit": question.shape(setting).unit}
+        for category, row in weights.items():
+            yield WatchedQuantity(
+                alarm=name,
+                category=category,
+                question=alarm.question,
+                title=": ".join(filter(None, [alarm.title or _title(alarm), category])),
+                weights=row,
+                test=test,
+                false_alarms=rate,
+                means=means,
+            )
+
+    def _weights(self, name: str, alarm: AlarmDefinition, collection: Collection) -> dict[str, tuple[float, ...]]:
+        """The weights of each watched quantity, by category."""
+        with at(f"alarms.{name}"):
+            if alarm.question not in collection.questions or collection.terms[alarm.question].study is not None:
+                steps = [one for one in collection.questions if collection.terms[one].study is None]
+                allowed = f"a question of every step: {', '.join(steps)}{_near(alarm.question, steps)}"
+                raise InvalidValue("question", alarm.question, allowed)
+            question, setting = collection.questions[alarm.question], collection.setting(alarm.question)
+            if not question.unbiased_steps(setting):
+                raise InvalidValue("question", alarm.question, "one whose steps have unbiased estimates of their own")
+            labels = question.labels(setting)
+            if labels is None:
+                raise InvalidValue("question", alarm.question, "one whose answers have few enough numbers to be named")
+            return dict(_chosen(alarm, labels))
+
+
+def _chosen(alarm: AlarmDefinition, labels: tuple[str, ...]) -> Iterator[tuple[str, tuple[float, ...]]]:
+    if alarm.each:
+        for watched in labels:
+            yield watched, tuple(float(label == watched) for label in labels)
+    elif alarm.weights is not None:
+        for label in alarm.weights:
+            if label not in labels:
+                allowed = f"weights of {', '.join(labels[:_SHOWN])}{_near(label, labels)}"
+                raise InvalidValue(f"weights.{label}", alarm.weights[label], allowed)
+        yield "", tuple(alarm.weights.get(label, 0.0) for label in labels)
+    elif len(labels) == 1:
+        yield "", (1.0,)
+    else:
+        given = f"weights by label, or each = true: an answer has {len(labels)} numbers"
+        raise InvalidValue("weights", "nothing", given)
+
+
+def _near(given: str, known: Sequence[str]) -> str:
+    close = get_close_matches(given, known, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _title(alarm: AlarmDefinition) -> str:
+    terms = [label if weight == 1 else f"{weight:g} {label}" for label, weight in (alarm.weights or {}).items()]
+    return ": ".join(filter(None, [alarm.question, " + ".join(terms)]))

@@ -1,0 +1,70 @@
+"""What alarms can be relied on for, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hubbub.alarms.watch import WatchedQuantity
+
+__all__ = ["delays_text", "false_alarms_a_day", "guarantee_text", "once_in"]
+
+JUMPS = (1.0, 4.0)
+"""In standard errors of a step."""
+
+
+def once_in(seconds: float) -> str:
+    """A long time in words, rounded down.
+
+    Example:
+        >>> once_in(30 * 86400), once_in(5400.5), once_in(1e9)
+        ('30 days', '90 minutes', '31 years')
+    """
+    for size, name in ((365.25 * 86400, "year"), (86400.0, "day"), (3600.0, "hour"), (60.0, "minute")):
+        if seconds >= 2 * size:
+            return f"{int(seconds / size * (1 + 1e-9)):,} {name}s"
+    return f"{seconds:.0f} seconds"
+
+
+def false_alarms_a_day(watches: Sequence[WatchedQuantity], step_seconds: int) -> float:
+    """How many false alarms to expect of all of them together, at most and on average, if every step is heard."""
+    return sum(watch.false_alarms for watch in watches) * 86400 / step_seconds
+
+
+def guarantee_text(watches: Sequence[WatchedQuantity], step_seconds: int) -> str:
+    """What is promised of the watched quantities of one alarm, or of all alarms of a collection.
+
+    Example:
+        >>> from hubbub.alarms.plan import AlarmPlan
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> collection = load_collection(EXAMPLE)
+        >>> plan = AlarmPlan.from_spec({"dark": {"question": "popular", "weights": {"dark": 1}, "above": 0.5}})
+        >>> print(guarantee_text(plan.watches(collection), collection.step_seconds))
+        at most one false alarm in 30 days on average, even if the truth is always at the threshold
+    """
+    rate = sum(watch.false_alarms for watch in watches)
+    learnt = [watch.test.threshold is None for watch in watches]
+    null = "nothing ever changes" if all(learnt) else "the truth is always at the threshold"
+    if any(learnt) and not all(learnt):
+        null = "the truth is always at the threshold, or never changes"
+    error = ", with the error of the baseline counted" if any(learnt) else ""
+    of = f" of all {len(watches)} watched together" if len(watches) > 1 else ""
+    return f"at most one false alarm in {once_in(step_seconds / rate)} on average{of}, even if {null}{error}"
+
+
+def delays_text(watch: WatchedQuantity) -> str:
+    """How fast it finds jumps, of so many standard errors of what a step hears.
+
+    Example:
+        >>> from hubbub.alarms.plan import AlarmPlan
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> plan = AlarmPlan.from_spec({"dark": {"question": "popular", "weights": {"dark": 1}, "above": 0.5}})
+        >>> delays_text(plan.watches(load_collection(EXAMPLE))[0])
+        'half of the jumps of 1 standard error within 9 steps, of 4 within 1 step'
+    """
+    texts: list[str] = []
+    for jump in JUMPS:
+        delay = watch.delay(jump)
+        errors = f"{jump:g}" if texts else f"{jump:g} standard error"
+        found = "not in time" if delay is None else f"within {delay} step{'s' * (delay != 1)}"
+        texts.append(f"of {errors} {found}")
+    return f"half of the jumps {', '.join(texts)}"

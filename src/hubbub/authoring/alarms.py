@@ -1,0 +1,138 @@
+"""What the alarms of a collection will find, what they promise, and what an author should know of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hubbub.alarms.plan import AlarmPlan
+from hubbub.alarms.watch import WatchedQuantity
+from hubbub.alarms.words import JUMPS, delays_text, guarantee_text
+from hubbub.authoring.forecast import DEVICES
+from hubbub.collection.document import Collection
+from hubbub.collection.finding import Finding
+
+__all__ = ["AlarmForecast", "alarm_findings", "alarm_forecasts", "alarms_promise"]
+
+
+@dataclass(frozen=True)
+class AlarmForecast:
+    """One alarm.
+
+    Parameters
+    ----------
+    alarm, question, watched
+        Its name, its question, and how many quantities it watches.
+    guarantee, delays
+        How often it is wrong, and how fast it is right, in words.
+    steps
+        In how many steps half of the jumps of 1 and of 4 standard errors are found; None where they may never be.
+    errors
+        For each number of devices, the standard error of a step, where a formula tells it.
+    unit
+        What the errors are in.
+    """
+
+    alarm: str
+    question: str
+    watched: int
+    guarantee: str
+    delays: str
+    steps: dict[str, int | None]
+    errors: dict[int, float | None]
+    unit: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The forecast as JSON.
+
+        Example:
+            >>> AlarmForecast("a", "q", 1, "", "", {"1": 14}, {1000: 0.5}, "share").to_dict()["errors"]
+            {'1000': 0.5}
+        """
+        return {**asdict(self), "errors": {str(n): error for n, error in self.errors.items()}}
+
+
+def alarm_forecasts(collection: Collection, plan: AlarmPlan) -> list[AlarmForecast]:
+    """What each alarm will find at so many devices.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> plan = AlarmPlan.from_spec({"dark": {"question": "popular", "weights": {"dark": 1}, "above": 0.5}})
+        >>> (row,) = alarm_forecasts(load_collection(EXAMPLE), plan)
+        >>> row.steps, round(row.errors[10_000], 4)
+        ({'1': 9, '4': 1}, 0.0121)
+    """
+    rows = []
+    for watches in _by_alarm(collection, plan):
+        watch = watches[0]
+        question, setting = collection.questions[watch.question], collection.setting(watch.question)
+        forecasts = {n: question.forecast(setting, n) for n in DEVICES}
+        row = AlarmForecast(
+            alarm=watch.alarm,
+            question=watch.question,
+            watched=len(watches),
+            guarantee=guarantee_text(watches, collection.step_seconds),
+            delays=delays_text(watch),
+            steps={f"{jump:g}": watch.delay(jump) for jump in JUMPS},
+            errors={n: None if error is None else watch.finds(error) for n, error in forecasts.items()},
+            unit=question.shape(setting).unit,
+        )
+        rows.append(row)
+    return rows
+
+
+def alarms_promise(collection: Collection, plan: AlarmPlan) -> str | None:
+    """What all alarms together promise; None if there are none.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> alarms_promise(load_collection(EXAMPLE), AlarmPlan()) is None
+        True
+    """
+    watches = plan.watches(collection)
+    return guarantee_text(watches, collection.step_seconds) if watches else None
+
+
+def alarm_findings(collection: Collection, plan: AlarmPlan) -> Iterator[Finding]:
+    """What is worth knowing of a collection's alarms.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> plan = AlarmPlan.from_spec({"dark": {"question": "popular", "weights": {"dark": 1}, "above": 1.5}})
+        >>> for finding in alarm_findings(load_collection(EXAMPLE), plan):
+        ...     print(finding)
+        warning: alarms.dark.above: it is never above 1, so that the alarm is never raised
+    """
+    for watches in _by_alarm(collection, plan):
+        watch = watches[0]
+        where, test = f"alarms.{watch.alarm}", watch.test
+        low, high = _range(collection, watch)
+        if test.threshold is not None and test.sides == ("above",) and test.threshold >= high:
+            text = f"it is never above {high:g}, so that the alarm is never raised"
+            yield Finding("warning", f"{where}.above", text)
+        if test.threshold is not None and test.sides == ("below",) and test.threshold <= low:
+            yield Finding("warning", f"{where}.below", f"it is never below {low:g}, so that the alarm is never raised")
+        if not test.pools:
+            yield Finding(
+                "note",
+                f"{where}.question",
+                "devices remember what they said, so that the errors of its steps go together: each step is judged by "
+                f"itself, and less than {test.raises.z:.2g} standard errors may never be found",
+            )
+
+
+def _by_alarm(collection: Collection, plan: AlarmPlan) -> list[list[WatchedQuantity]]:
+    watches = plan.watches(collection)
+    return [[watch for watch in watches if watch.alarm == alarm] for alarm in plan.alarms]
+
+
+def _range(collection: Collection, watch: WatchedQuantity) -> tuple[float, float]:
+    """What the watched quantity lies between."""
+    shape = collection.questions[watch.question].shape(collection.setting(watch.question))
+    low, high = (0.0, 1.0) if shape.unit == "share" else (shape.low, shape.high)
+    if low is None or high is None:
+        return -math.inf, math.inf
+    ends = [(weight * low, weight * high) for weight in watch.weights]
+    return sum(min(pair) for pair in ends), sum(max(pair) for pair in ends)

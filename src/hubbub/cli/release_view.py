@@ -1,0 +1,106 @@
+"""How a release is shown: JSON, a table, a plot, and lines while a stream runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from hubbub.core.errors import MissingDependency
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hubbub.curator.steps import Step
+    from hubbub.curator.stream import ToPSStream
+    from hubbub.curator.tops import ToPS
+
+__all__ = ["answer", "live", "save", "table"]
+
+_ROWS = 24
+_BAR = 24
+_BLUE, _PALE, _ORANGE = "#4c78a8", "#c3d5e8", "#f58518"
+
+
+def answer(stream: ToPSStream, steps: Sequence[Step], truths: Sequence[float] | None) -> dict[str, Any]:
+    """The answer as JSON has it; truths are in it only where they were asked for."""
+    rows: list[dict[str, Any]] = [
+        {"step": step.step, "value": step.value, "low": step.low, "high": step.high} for step in steps
+    ]
+    result: dict[str, Any] = {"theta": stream.theta, "steps": rows}
+    if truths is not None:
+        for row, truth in zip(rows, truths, strict=True):
+            row["truth"] = truth
+        squares = [(row["value"] - row["truth"]) ** 2 for row in rows]
+        result["mse"] = sum(squares) / len(squares) if squares else None
+    return {**result, "paid": stream.tops.effective_epsilon}
+
+
+def live(tops: ToPS, every: int) -> Callable[[Sequence[Step]], None]:
+    """Prints steps as they come, a line each."""
+    typer.echo(f"step\tvalue\tlow\thigh\t(means of {every:,} values, epsilon {tops.epsilon:g} a value)")
+
+    def show(steps: Sequence[Step]) -> None:
+        for step in steps:
+            typer.echo(f"{step.step}\t{step.value:.6g}\t{step.low:.6g}\t{step.high:.6g}")
+
+    return show
+
+
+def table(result: dict[str, Any], title: str, every: int, tops: ToPS) -> Table:
+    """At most 24 steps, evenly chosen, with their intervals as far as they are possible."""
+    from rich.markup import escape
+
+    from hubbub.cli.bars import bar, painted
+    from hubbub.cli.tables import plain_table
+
+    steps = result["steps"]
+    known = "mse" in result
+    paid = f"epsilon {result['paid']:g} a value, theta {_number(result['theta'])}"
+    headings = ("step", *(("truth",) if known else ()), "value", "95% interval", "")
+    drawn = plain_table(*headings, left=[""], title=f"{escape(title)}, means of {every:,}, {paid}\n")
+    most = max((_possible(step["value"], tops) for step in steps), default=1.0)
+    most = max(most, max((step.get("truth", 0.0) for step in steps), default=0.0))
+    shown = steps if len(steps) <= _ROWS else [steps[k * (len(steps) - 1) // (_ROWS - 1)] for k in range(_ROWS)]
+    for step in shown:
+        value, low, high = (_possible(step[name], tops) for name in ("value", "low", "high"))
+        cells = [str(step["step"]), *([f"{step['truth']:.4g}"] if known else []), f"{value:.4g}"]
+        line = painted(value, most, _BAR, mark=step["truth"]) if known else f"[blue]{bar(value, most, _BAR)}[/]"
+        drawn.add_row(*cells, f"{low:.4g} to {high:.4g}", line)
+    if len(shown) < len(steps):
+        drawn.caption = f"{len(shown)} of {len(steps):,} steps; --json has all"
+    return drawn
+
+
+def save(result: dict[str, Any], path: Path, title: str, bound: float) -> None:
+    """A plot of all steps; the truth is on it only if it is in the answer."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingDependency("matplotlib", "analytics") from None
+    from hubbub.cli.output import save_plot
+
+    steps = result["steps"]
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    ax = figure.subplots()
+    x = [step["step"] for step in steps]
+    low, high = ([min(max(step[name], 0.0), bound) for step in steps] for name in ("low", "high"))
+    ax.fill_between(x, low, high, color=_PALE, linewidth=0, label="95% interval of the noise")
+    if "mse" in result:
+        ax.plot(x, [step["truth"] for step in steps], color=_ORANGE, linewidth=1.2, label="truth")
+    ax.plot(x, [min(max(step["value"], 0.0), bound) for step in steps], color=_BLUE, linewidth=1.6, label="released")
+    ax.set_xlabel("step")
+    ax.set_ylabel("mean of the step")
+    ax.set_title(title.replace("$", r"\$"), fontsize=10)
+    ax.legend(frameon=False)
+    save_plot(figure, path)
+
+
+def _possible(value: float, tops: ToPS) -> float:
+    return min(max(value, 0.0), tops.bound)
+
+
+def _number(value: float | None) -> str:
+    return "not found yet" if value is None else f"{value:.4g}"

@@ -1,0 +1,1 @@
+"""Releases by a trusted curator: whoever has the values publishes a stream that is private in every single value."""

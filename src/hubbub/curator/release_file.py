@@ -1,0 +1,226 @@
+"""The file that a release is resumed from: written before anything is published, by one process at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.migrations import Format
+from hubbub.core.private_file import make_private_file
+from hubbub.core.random import Random
+from hubbub.curator.saved_state import state_from_bytes, state_to_bytes
+from hubbub.curator.stream import ToPSStream
+from hubbub.curator.tops import ToPS
+from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
+
+__all__ = ["Pending", "ReleaseFile", "StateInUse"]
+
+FORMAT = Format("release_format", 1)
+"""The version of a release's file."""
+
+_TABLES = (
+    "CREATE TABLE release (number INTEGER NOT NULL, state BLOB NOT NULL, pending BLOB NOT NULL,"
+    " pending_from INTEGER NOT NULL, answered INTEGER NOT NULL, digest BLOB NOT NULL)",
+)
+
+
+class StateInUse(HubbubError):
+    """Another process has the state file: two would use the same noise for different values."""
+
+
+class Pending(NamedTuple):
+    """What was published last, or was about to be when the process stopped; `first` is the position of its first."""
+
+    first: int
+    published: NDArray[np.float64]
+
+
+class ReleaseFile:
+    """A stream and its state on disk. Whatever is interrupted, the same values are answered with the same noise.
+
+    Values that come once, from a pipe, are answered through `push_many`: the state after them and the answers are on
+    disk before the answers are returned, and those of the last call are in `pending` when the file is opened again.
+    Values that can be read again, from a file, are answered through `replay`: what is on disk first is how many are
+    answered, and a digest of them. If the process stops, the next one answers the same values with the same numbers,
+    and refuses others.
+
+    A state that is older than what was published is refused, by a counter in a second file beside the first (its name
+    ends in `.count`). Someone who puts both files back is not found out.
+
+    Parameters
+    ----------
+    path
+        The file; a new one can be read by its owner only. It holds sums of true values and the key of the noise.
+    tops
+        The settings; a file that was begun with others is refused.
+    source
+        What is released, such as a column's name; a file that was begun for another is refused.
+    rng
+        Where a new stream's key comes from; the operating system if left out.
+
+    Example:
+        >>> import tempfile
+        >>> tops = ToPS(epsilon=1.0, bound=10.0, holdout=2, max_range=16)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with ReleaseFile(Path(folder) / "state", tops) as release:
+        ...         first = release.push_many([1.0, 2.0, 3.0])
+        ...     with ReleaseFile(Path(folder) / "state", tops) as release:
+        ...         again = release.pending.published
+        >>> np.array_equal(first, again, equal_nan=True)
+        True
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], tops: ToPS, *, source: str = "", rng: Random | None = None
+    ) -> None:
+        self.path = Path(path)
+        self._counter = self.path.with_name(self.path.name + ".count")
+        what = ("release's state file", "release")
+        try:
+            self._file = LedgerFile(path, {**tops.spec(), "source": source}, _TABLES, FORMAT, patience=0.0, what=what)
+        except LedgerUnavailable as error:
+            raise self._explained(error) from error
+        try:
+            self._file.run("PRAGMA locking_mode = EXCLUSIVE")
+            with self._file.transaction():
+                self._load(tops, rng or Random())
+        except LedgerUnavailable as error:
+            self._file.close()
+            raise self._explained(error) from error
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _explained(self, error: LedgerUnavailable) -> HubbubError:
+        if "locked" in str(error):
+            return StateInUse(f"{self.path}: another process is releasing with this state file")
+        return error
+
+    def _load(self, tops: ToPS, rng: Random) -> None:
+        damage = self._file.run("PRAGMA integrity_check")
+        if damage != [("ok",)]:
+            raise LedgerUnavailable(f"{self.path}: damaged: {damage[0][0]}")
+        rows = self._file.run("SELECT number, state, pending, pending_from, answered, digest FROM release")
+        counted = self._count_file()
+        if not rows:
+            if counted:
+                raise InvalidValue("state", str(self.path), f"the state after {counted} changes: this one is new")
+            stream = tops.start(rng)
+            self._file.run("INSERT INTO release VALUES (0, ?, ?, 0, 0, ?)", state_to_bytes(stream.state), b"", b"")
+            rows = self._file.run("SELECT number, state, pending, pending_from, answered, digest FROM release")
+        (self._number, state, pending, first, self._answered, self._digest), *_ = rows
+        if counted is None and self._number:
+            allowed = f"the file {self._counter.name} beside it, without which an older copy cannot be told"
+            raise InvalidValue("state", str(self.path), allowed)
+        if counted is not None and counted > self._number:
+            allowed = f"the state after {counted} changes: this one is older (after {self._number})"
+            raise InvalidValue("state", str(self.path), allowed)
+        self.stream = ToPSStream(tops, state=state_from_bytes(tops, state))
+        self.pending = Pending(first, np.frombuffer(pending, dtype="<f8"))
+
+    def push_many(
+        self, values: NDArray[np.float64] | list[float], *, carry: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """Answer values that come once. What is returned is on disk, as `pending`, until the next call.
+
+        `carry` is what was published right before and is still needed: it stays in front of them.
+        """
+        if self._answered > self.stream.position:
+            raise InvalidValue("values", "a pipe", "the file whose release was interrupted: it is finished first")
+        first, before = self.stream.position, self.stream.state
+        published = self.stream.push_many(values)
+        try:
+            self._store(published, first, b"", carry)
+        except BaseException:
+            self.stream = ToPSStream(self.stream.tops, state=before)
+            raise
+        return published
+
+    def replay(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Answer the values of a file that are not settled. Those that are must be at its beginning, unchanged.
+
+        `settle` is called once what is returned has been written.
+        """
+        position = self.stream.position
+        most = max(position, self._answered)
+        if self._digest and (values.size < most or _digest(values[:most]) != self._digest):
+            allowed = f"the {most:,} values that were released, and after them new ones"
+            raise InvalidValue("values", f"{values.size:,} values", allowed)
+        if position and not self._digest:
+            raise InvalidValue("values", "a file", "a pipe: this state was begun with one")
+        self.stream.checked(values[position:])
+        if values.size > most:
+            digest = _digest(values)
+            with self._file.transaction():
+                self._change("answered = ?, digest = ?", values.size, digest)
+            self._mark()
+            self._answered, self._digest = values.size, digest
+        return self.stream.push_many(values[position:])
+
+    def settle(self, *, carry: NDArray[np.float64] | None = None) -> None:
+        """What `replay` returned is written: the next release begins after it. `carry` as of `push_many`."""
+        self._store(np.empty(0), self.stream.position, self._digest, carry)
+
+    def _store(
+        self, published: NDArray[np.float64], first: int, digest: bytes, carry: NDArray[np.float64] | None
+    ) -> None:
+        pending, answered = published, self.stream.position
+        if carry is not None:
+            pending, first = np.concatenate([carry, published]), first - carry.size
+        state = state_to_bytes(self.stream.state)
+        with self._file.transaction():
+            self._change(
+                "state = ?, pending = ?, pending_from = ?, answered = ?, digest = ?",
+                state,
+                pending.astype("<f8").tobytes(),
+                first,
+                answered,
+                digest,
+            )
+        self._mark()
+        self.pending, self._answered, self._digest = Pending(first, pending), answered, digest
+
+    def _change(self, columns: str, *values: object) -> None:
+        self._file.run(f"UPDATE release SET number = ?, {columns}", self._number + 1, *values)  # noqa: S608
+
+    def _mark(self) -> None:
+        """Raise the counter, after the state: a state is never older than it unless it was put back."""
+        self._number += 1
+        fresh = f"{self._counter}.{os.urandom(8).hex()}.new"
+        make_private_file(fresh)
+        with open(fresh, "r+b") as file:
+            file.write(str(self._number).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, self._counter)
+
+    def _count_file(self) -> int | None:
+        try:
+            return int(self._counter.read_text(encoding="ascii"))
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            raise InvalidValue("state", str(self._counter), "a number: the file is cut short or another's") from None
+
+    def close(self) -> None:
+        """Let other processes have the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _digest(values: NDArray[np.float64]) -> bytes:
+    return hashlib.sha256(np.ascontiguousarray(values, dtype="<f8").tobytes()).digest()

@@ -1,0 +1,68 @@
+"""A stream's state as bytes, and back."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from hubbub.core.errors import DecodeError
+from hubbub.curator.ranges import Segment
+from hubbub.curator.stream import StreamState
+from hubbub.curator.tops import ToPS
+
+__all__ = ["state_from_bytes", "state_to_bytes"]
+
+_DIGEST = 32
+
+
+def state_to_bytes(state: StreamState) -> bytes:
+    """The state, with a checksum before it.
+
+    Example:
+        >>> from hubbub import Random
+        >>> tops = ToPS(epsilon=1.0, bound=10.0, holdout=4)
+        >>> stream = tops.start(Random(seed=1))
+        >>> _ = stream.push_many([1.0, 2.0])
+        >>> state_from_bytes(tops, state_to_bytes(stream.state)).position
+        2
+    """
+    places = np.flatnonzero(state.counts)
+    fields = {
+        **state._asdict(),
+        "memory": state.memory.tolist(),
+        "history": state.history.tolist(),
+        "counts": [places.tolist(), state.counts[places].tolist()],
+        "segments": [list(segment) for segment in state.segments],
+    }
+    body = msgspec.msgpack.encode(fields)
+    return hashlib.sha256(body).digest() + body
+
+
+def state_from_bytes(tops: ToPS, data: bytes) -> StreamState:
+    """Read a state that belongs to these settings.
+
+    Example:
+        >>> state_from_bytes(ToPS(epsilon=1.0, bound=10.0), b"half a state")
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.DecodeError: state: got '12 bytes'; allowed: a whole state: this one is cut short or damaged
+    """
+    digest, body = data[:_DIGEST], data[_DIGEST:]
+    if hashlib.sha256(body).digest() != digest:
+        raise DecodeError("state", f"{len(data)} bytes", "a whole state: this one is cut short or damaged")
+    fields: dict[str, Any] = msgspec.msgpack.decode(body)
+    counts = np.zeros(tops.candidates, dtype=np.int64)
+    places, numbers = fields["counts"]
+    counts[places] = numbers
+    return StreamState(
+        **{
+            **fields,
+            "memory": np.array(fields["memory"]),
+            "history": np.array(fields["history"]),
+            "counts": counts,
+            "segments": tuple(Segment(*segment) for segment in fields["segments"]),
+        }
+    )

@@ -1,0 +1,93 @@
+"""A published stream in steps: the mean of so many values in a row, with its interval."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.curator.ranges import range_error
+from hubbub.curator.stream import ToPSStream
+
+__all__ = ["Step", "StepMaker"]
+
+_EVERY = 1024
+
+
+class Step(NamedTuple):
+    """The mean of the values from position `first` on, as published, with its 95% interval."""
+
+    step: int
+    first: int
+    value: float
+    low: float
+    high: float
+
+
+class StepMaker:
+    """Gathers published values, and makes a step of every `every` of them.
+
+    The interval is that of the noise, around the mean of the values as cut at the threshold. Steps of whole blocks have
+    no other error. Values that only helped to find a threshold are in no step.
+
+    Parameters
+    ----------
+    stream
+        The stream whose values come.
+    every
+        Values a step; 0 takes 1,024, rounded up to whole blocks.
+    first
+        The position of the first value to come.
+
+    Example:
+        >>> from hubbub import Random
+        >>> from hubbub.curator.tops import ToPS
+        >>> stream = ToPS(epsilon=1.0, bound=10.0, holdout=10, max_range=256).start(Random(seed=1))
+        >>> maker = StepMaker(stream, every=32)
+        >>> [step.first for step in maker.take(stream.push_many(np.full(100, 4.0)))]
+        [10, 42]
+    """
+
+    def __init__(self, stream: ToPSStream, every: int = 0, *, first: int = 0) -> None:
+        block = stream.tops.block
+        if isinstance(every, bool) or not isinstance(every, int) or not 0 <= every <= 1 << 40:
+            raise InvalidValue("every", every, "an integer of at least 0")
+        self._stream, self._every = stream, every or -(-_EVERY // block) * block
+        self._first, self._open = first, np.empty(0)
+
+    @property
+    def open(self) -> NDArray[np.float64]:
+        """The published values of the step that is not complete."""
+        return self._open
+
+    @property
+    def every(self) -> int:
+        """Values a step."""
+        return self._every
+
+    def take(self, published: NDArray[np.float64]) -> list[Step]:
+        """The steps that these values complete."""
+        waiting = np.concatenate([self._open, published])
+        steps, done = [], 0
+        while True:
+            unknown = np.isnan(waiting[done : done + self._every])
+            if unknown.any():
+                done += int(np.flatnonzero(unknown)[-1]) + 1
+            elif waiting.size - done >= self._every:
+                steps.append(self._step(waiting[done : done + self._every], self._first + done))
+                done += self._every
+            else:
+                break
+        self._open, self._first = waiting[done:].copy(), self._first + done
+        return steps
+
+    def _step(self, values: NDArray[np.float64], first: int) -> Step:
+        stream = self._stream
+        error = sum(range_error(stream.tops, stream.segments, first, first + values.size))
+        mean = Estimate(values.mean(keepdims=True), np.array([error]) / values.size**2, values.size, kind="quantity")
+        (low,), (high,) = mean.interval()
+        step = (first - stream.segments[0].first) // self._every
+        return Step(step, first, float(mean.value[0]), float(low), float(high))

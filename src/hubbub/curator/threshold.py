@@ -1,0 +1,146 @@
+"""The threshold above which values are cut: Noisy Max over candidates, in integers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.exact import ceil_div
+from hubbub.core.exponential import MOST_SCALE, geometric_cells, laplace_cells
+from hubbub.core.random import Random
+
+__all__ = ["NOISES", "ThresholdSearch"]
+
+NOISES = ("exponential", "laplace")
+"""The noise on each candidate's score: one-sided, or two-sided as the paper has it."""
+
+_MOST_CELLS = 1 << 12  # a count is divided into at most so many cells
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdSearch:
+    """Which of `candidates` thresholds, evenly spaced up to the bound, costs least in noise and in what is cut off.
+
+    The score of theta is -(3 m theta / (c r eps)) sqrt(2 (b-1) log_b^3 r) - m_theta, where m_theta of the m values are
+    above theta (Eq 6, corrected). Changing a value changes every m_theta by at most 1, all in the same direction, so
+    that noise of scale 1/epsilon on each score, and the largest of them, is epsilon-private. Scores are integers in
+    cells, the noise is exact, ties go to the smaller threshold: the epsilon spent is exactly cells/scale.
+
+    Parameters
+    ----------
+    epsilon
+        What the search may spend on a value.
+    bound, candidates
+        The largest possible value, and how many thresholds are tried.
+    slope
+        What a score loses for each unit of theta and each value looked at: (3 / (c r eps)) sqrt(...).
+    noise
+        One of `NOISES`.
+
+    Example:
+        >>> search = ThresholdSearch(epsilon=1.0, bound=100.0, candidates=100, slope=1e-3)
+        >>> counts = search.count(np.repeat([3.0, 7.0, 90.0], [500, 498, 2]))
+        >>> search.choose(counts, Random(seed=1))
+        7.0
+
+    References
+    ----------
+    tops-topl, section 3.3; Ding et al. 2021 for one-sided noise.
+    """
+
+    epsilon: Fraction
+    bound: float
+    candidates: int
+    slope: float
+    noise: str = "exponential"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", Fraction(self.epsilon))
+        if self.noise not in NOISES:
+            raise InvalidValue("noise", self.noise, f"one of {', '.join(NOISES)}")
+        if ceil_div(1, self.epsilon) > MOST_SCALE:
+            raise InvalidValue("epsilon", float(self.epsilon), f"at least 1/{MOST_SCALE} for a threshold search")
+
+    @cached_property
+    def cells(self) -> int:
+        """Into how many cells a count of 1 is divided.
+
+        Example:
+            >>> ThresholdSearch(epsilon=1.0, bound=1.0, candidates=2, slope=1.0).cells
+            4096
+        """
+        cells = _MOST_CELLS
+        while cells > 1 and ceil_div(cells, self.epsilon) > MOST_SCALE:
+            cells //= 2
+        return cells
+
+    @property
+    def scale(self) -> int:
+        """The scale of the noise, in cells."""
+        return ceil_div(self.cells, self.epsilon)
+
+    @property
+    def effective_epsilon(self) -> Fraction:
+        """What a search spends, exactly.
+
+        Example:
+            >>> ThresholdSearch(epsilon=0.3, bound=1.0, candidates=2, slope=1.0).effective_epsilon
+            Fraction(2048, 6827)
+        """
+        return Fraction(self.cells, self.scale)
+
+    @cached_property
+    def thresholds(self) -> NDArray[np.float64]:
+        """The candidates, in order.
+
+        Example:
+            >>> ThresholdSearch(epsilon=1.0, bound=10.0, candidates=4, slope=1.0).thresholds.tolist()
+            [2.5, 5.0, 7.5, 10.0]
+        """
+        return self.bound * np.arange(1, self.candidates + 1) / self.candidates
+
+    def count(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """How many values lie between one candidate and the next: all that a search needs to know of them.
+
+        Example:
+            >>> search = ThresholdSearch(epsilon=1.0, bound=10.0, candidates=2, slope=1.0)
+            >>> search.count(np.array([0.0, 5.0, 5.1])).tolist()
+            [2, 1]
+        """
+        places = np.searchsorted(self.thresholds, values, side="left")
+        return np.bincount(np.minimum(places, self.candidates - 1), minlength=self.candidates).astype(np.int64)
+
+    def scores(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The score of each candidate, in cells, without noise.
+
+        Example:
+            >>> search = ThresholdSearch(epsilon=1.0, bound=10.0, candidates=2, slope=0.01)
+            >>> (search.scores(np.array([90, 10])) / search.cells).tolist()
+            [-15.0, -10.0]
+        """
+        m = int(counts.sum())
+        above = m - np.cumsum(counts)
+        penalty = np.rint(np.minimum(self.slope * m * self.thresholds * self.cells, 2.0**61))  # the same for all data
+        return -penalty.astype(np.int64) - above * self.cells
+
+    def choose(self, counts: NDArray[np.int64], rng: Random) -> float:
+        """The threshold with the largest noisy score."""
+        draw = geometric_cells if self.noise == "exponential" else laplace_cells
+        noisy = self.scores(counts) + draw(self.candidates, self.scale, rng)
+        return float(self.thresholds[np.argmax(noisy)])
+
+    @staticmethod
+    def tree_slope(epsilon: float, fan_out: int, height: int, constant: float) -> float:
+        """(3 / (c r eps)) sqrt(2 (b-1) log_b^3 r) of Eq 6, for r = b^h.
+
+        Example:
+            >>> round(ThresholdSearch.tree_slope(0.05, 16, 5, 60.0) * 65536, 3)
+            3.827
+        """
+        return 3 / (constant * float(fan_out) ** height * epsilon) * math.sqrt(2 * (fan_out - 1) * height**3)

@@ -1,0 +1,254 @@
+"""ToPS: threshold, perturber and smoother, for a stream of numbers that a trusted curator has."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json
+from hubbub.curator.threshold import NOISES, ThresholdSearch
+from hubbub.curator.tree import NoiseTree
+from hubbub.kernels.published import SMOOTHERS
+
+if TYPE_CHECKING:
+    from hubbub.core.random import Random
+    from hubbub.curator.stream import ToPSStream
+
+__all__ = ["FOLLOWS", "ToPS", "best_pruned"]
+
+FOLLOWS = ("drift", "update")
+"""What is done with a threshold found while publishing: search anew if it is far off, or take it at once."""
+
+_LEAST_CANDIDATES, _MOST_CANDIDATES = 1 << 10, 1 << 16
+_MOST_HEIGHT = 40
+_CONSTANT = 0.03
+_MOST_LEAVES = 1 << 22
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToPS:
+    """A private stream of numbers from 0 to a bound: sums over any range, with pure epsilon for every single value.
+
+    The first `holdout` values find a threshold theta and are not published. Each later value is cut at theta, added to
+    a hierarchy of sums with exact discrete Laplace noise that was made consistent beforehand, and smoothed. A value
+    either finds the threshold or is published, so that changing it costs `effective_epsilon`, at most `epsilon`, once
+    and for all (event level, delta = 0). Nothing is said of a person who is in the stream several times.
+
+    Parameters
+    ----------
+    epsilon
+        What may be spent on a value.
+    bound
+        The largest possible value: known beforehand, not taken from the data.
+    holdout
+        How many values find the threshold (the paper's m).
+    max_range
+        How many values a query spans at most (the paper's r); the height of the hierarchy is ceil(log_b r).
+    fan_out
+        Children of a node.
+    smoother
+        How values inside a block are predicted: recent, mean, median, moving or exponential.
+    pruned
+        How many of the lowest layers are left out: a block is fan_out^pruned values. None takes the best (Eq 7).
+    candidates
+        How many thresholds are tried; 0 takes one a unit, from 1,024 to 65,536 of them.
+    noise
+        Of the threshold search: exponential, or laplace as in the paper.
+    constant
+        c of Eq 6: about how far a value above the threshold exceeds it, in the unit of the values. The paper's 60 is
+        for the units of its own streams; 0 takes 3% of the bound, which is 60 for a bound of 2,000, in any unit.
+    watch
+        The share of epsilon that is spent on looking for a better threshold while publishing; 0 for none.
+    follow
+        With `watch`: "drift" begins a new threshold search if the threshold is off by more than a factor of 2, "update"
+        goes on with the new one at once.
+    window, weight
+        Of the median and moving smoothers, how many blocks; of the exponential one, what the newest block weighs.
+
+    Example:
+        >>> import numpy as np
+        >>> from hubbub import Random
+        >>> tops = ToPS(epsilon=1.0, bound=100.0, holdout=1024, max_range=4096)
+        >>> stream = tops.start(Random(seed=1))
+        >>> values = np.tile([3.0, 5.0, 7.0, 9.0], 2048)
+        >>> published = stream.push_many(values)
+        >>> bool(np.isnan(published[:1024]).all()), stream.theta
+        (True, 10.7421875)
+        >>> answer = stream.range_sum(published, 1024, 5120)
+        >>> bool(abs(answer.value[0] - 6.0 * 4096) < 5 * answer.stderr[0])
+        True
+
+    References
+    ----------
+    tops-topl, algorithm 1, with the corrections that docs/release.md lists.
+    """
+
+    epsilon: float
+    bound: float
+    holdout: int = 1 << 14
+    max_range: int = 1 << 20
+    fan_out: int = 16
+    smoother: str = "recent"
+    pruned: int | None = None
+    candidates: int = 0
+    noise: str = "exponential"
+    constant: float = 0.0
+    watch: float = 0.0
+    follow: str = "drift"
+    window: int = 16
+    weight: float = 0.5
+
+    def __post_init__(self) -> None:
+        self._check()
+        if self.candidates == 0:
+            candidates = min(max(math.ceil(self.bound), _LEAST_CANDIDATES), _MOST_CANDIDATES)
+            object.__setattr__(self, "candidates", candidates)
+        if self.pruned is None:
+            object.__setattr__(self, "pruned", best_pruned(float(self._publish_share), self.fan_out, self.height))
+        if not 0 <= self._pruned < self.height:
+            raise InvalidValue("pruned", self.pruned, f"an integer from 0 to {self.height - 1}")
+        if self.fan_out ** (self.layers - 1) > _MOST_LEAVES:
+            raise InvalidValue("max_range", self.max_range, f"trees of at most {_MOST_LEAVES:,} leaves: prune more")
+        _ = self.tree, self.search, self.watcher  # refuse what they refuse
+
+    def _check(self) -> None:
+        if self.constant == 0:
+            object.__setattr__(self, "constant", _CONSTANT * self.bound)
+        for field in ("epsilon", "bound", "constant"):
+            number = getattr(self, field)
+            if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
+                raise InvalidValue(field, number, "a finite number above 0")
+            object.__setattr__(self, field, float(number))
+        for field, least in (("holdout", 1), ("max_range", 2), ("fan_out", 2), ("candidates", 0), ("window", 1)):
+            number = getattr(self, field)
+            if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= 1 << 40:
+                raise InvalidValue(field, number, f"an integer of at least {least}")
+        for field, names in (("smoother", SMOOTHERS), ("noise", NOISES), ("follow", FOLLOWS)):
+            if getattr(self, field) not in names:
+                raise InvalidValue(field, getattr(self, field), f"one of {', '.join(names)}")
+        for field, most in (("window", 1 << 12), ("candidates", 1 << 20), ("fan_out", 1 << 10)):
+            if getattr(self, field) > most:
+                raise InvalidValue(field, getattr(self, field), f"at most {most}")
+        for field, top in (("watch", 0.9), ("weight", 1.0)):
+            if not 0 <= getattr(self, field) <= top:
+                raise InvalidValue(field, getattr(self, field), f"a number from 0 to {top:g}")
+
+    @property
+    def height(self) -> int:
+        """Layers of the whole hierarchy: ceil(log_b r), at least 1.
+
+        Example:
+            >>> ToPS(epsilon=1.0, bound=1.0).height, ToPS(epsilon=1.0, bound=1.0, max_range=17).height
+            (5, 2)
+        """
+        return next(h for h in range(1, _MOST_HEIGHT + 1) if self.fan_out**h >= self.max_range)
+
+    @property
+    def _pruned(self) -> int:
+        assert self.pruned is not None
+        return self.pruned
+
+    @property
+    def layers(self) -> int:
+        """Layers that have noise: those that are not pruned."""
+        return self.height - self._pruned
+
+    @property
+    def block(self) -> int:
+        """How many values a leaf sums up."""
+        return int(self.fan_out**self._pruned)
+
+    @property
+    def tree_length(self) -> int:
+        """How many values one tree takes. No node spans more: the chunk of r values is `fan_out` such trees."""
+        return int(self.fan_out ** (self.height - 1))
+
+    @property
+    def _publish_share(self) -> Fraction:
+        return Fraction(self.epsilon) * (1 - Fraction(self.watch))
+
+    @cached_property
+    def tree(self) -> NoiseTree:
+        """What publishes."""
+        return NoiseTree(epsilon=self._publish_share, fan_out=self.fan_out, layers=self.layers)
+
+    @cached_property
+    def search(self) -> ThresholdSearch:
+        """What finds the threshold from values that are not published."""
+        return self._search(Fraction(self.epsilon))
+
+    @cached_property
+    def watcher(self) -> ThresholdSearch | None:
+        """What finds a threshold from values that are published too, where `watch` pays for it."""
+        return self._search(Fraction(self.epsilon) * Fraction(self.watch)) if self.watch else None
+
+    def _search(self, epsilon: Fraction) -> ThresholdSearch:
+        slope = ThresholdSearch.tree_slope(float(self._publish_share), self.fan_out, self.height, self.constant)
+        return ThresholdSearch(
+            epsilon=epsilon, bound=self.bound, candidates=self.candidates, slope=slope, noise=self.noise
+        )
+
+    @property
+    def exact_epsilon(self) -> Fraction:
+        """What is spent on a value, exactly: by the search, or by publishing and watching, whichever is more.
+
+        Example:
+            >>> tops = ToPS(epsilon=0.1, bound=1.0, watch=0.2)
+            >>> tops.exact_epsilon <= Fraction(0.1), round(float(tops.exact_epsilon), 6)
+            (True, 0.1)
+        """
+        watched = self.watcher.effective_epsilon if self.watcher else Fraction(0)
+        return max(self.search.effective_epsilon, self.tree.effective_epsilon + watched)
+
+    @property
+    def effective_epsilon(self) -> float:
+        """`exact_epsilon` as a float, rounded up.
+
+        Example:
+            >>> ToPS(epsilon=0.1, bound=1.0).effective_epsilon <= 0.1
+            True
+        """
+        nearest = float(self.exact_epsilon)
+        return nearest if Fraction(nearest) >= self.exact_epsilon else math.nextafter(nearest, math.inf)
+
+    def spec(self) -> dict[str, Json]:
+        """Its fields: what a state belongs to.
+
+        Example:
+            >>> ToPS(**ToPS(epsilon=1.0, bound=5.0).spec()).bound
+            5.0
+        """
+        return asdict(self)
+
+    def start(self, rng: Random, *, theta: float | None = None) -> ToPSStream:
+        """A stream with nothing in it yet; all its noise comes from a key that `rng` gives.
+
+        With a `theta` that does not come from the values, it publishes from the first one on.
+
+        Example:
+            >>> from hubbub import Random
+            >>> ToPS(epsilon=1.0, bound=100.0).start(Random(seed=1), theta=20.0).push(7.0) is None
+            False
+        """
+        from hubbub.curator.stream import ToPSStream
+
+        return ToPSStream(self, rng.bytes(32), theta=theta)
+
+
+def best_pruned(epsilon: float, fan_out: int, height: int) -> int:
+    """How many of the lowest layers to leave out (Eq 7): noise of those that are left, and the bias of a prediction.
+
+    Example:
+        >>> [best_pruned(epsilon, 16, 5) for epsilon in (0.01, 0.05, 1.0, 100.0)]
+        [3, 2, 1, 0]
+    """
+
+    def error(s: int) -> float:
+        noise = (fan_out - 1) * (height - s) ** 3 * 2 / epsilon**2
+        return float(noise + fan_out ** (2 * s) / 36)
+
+    return min(range(height), key=error)

@@ -1,0 +1,146 @@
+"""Alarms as pages show them: a banner while any is raised, and all of them with what they promise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hubbub.collection import Collection
+from hubbub.dashboard.facts import facts, numbered, table
+from hubbub.dashboard.layout import path_to
+from hubbub.dashboard.markup import Child, Html, el, join
+from hubbub.dashboard.words import Scale, count, step_time
+
+__all__ = ["alarm_banner", "alarm_section"]
+
+_MOST_RAISED = 5
+_MOST_WATCHED = 12
+_STATES = {"raised": "Raised", "quiet": "Quiet", "learning": "Learning its baseline"}
+
+Told = Mapping[str, Any]
+"""What `GET /v1/collections/NAME/alarms` answers, or a part of it."""
+
+
+def alarm_banner(collection: Collection, told: Told, question: str | None = None) -> Html | None:
+    """What is raised now, of one question or of all; None while nothing is."""
+    raised = [watched for watched in _watched(told, question) if watched["state"] == "raised"]
+    if not raised:
+        return None
+    items = [el("li", _raised(collection, watched)) for watched in raised[:_MOST_RAISED]]
+    more = len(raised) - _MOST_RAISED
+    return el(
+        "div",
+        el("p", el("strong", "Alarm" if len(raised) == 1 else f"{count(len(raised))} alarms")),
+        el("ul", items, el("li", f"and {count(more)} more") if more > 0 else None),
+        class_="alarm",
+        role="alert",
+    )
+
+
+def alarm_section(collection: Collection, told: Told, question: str | None = None) -> Html | None:
+    """Every alarm, of one question or of all, with its state and what it promises; then the latest events."""
+    alarms = [alarm for alarm in told["alarms"] if question in (None, alarm["definition"]["question"])]
+    if not alarms:
+        return None
+    events = [event for event in reversed(told["events"]) if question in (None, event["question"])]
+    promise = told["guarantee"] if question is None and len(alarms) > 1 else None
+    return el(
+        "section",
+        el("h2", "Alarms", id="alarms-title"),
+        el("p", f"All together: {promise}.") if promise else None,
+        el("div", [_card(collection, alarm) for alarm in alarms], class_="cards"),
+        _events(collection, events) if events else el("p", "None was ever raised.", class_="note"),
+        id="alarms",
+        aria_labelledby="alarms-title",
+    )
+
+
+def _watched(told: Told, question: str | None) -> Iterator[Told]:
+    for alarm in told["alarms"]:
+        yield from (watched for watched in alarm["watched"] if question in (None, watched["question"]))
+
+
+def _raised(collection: Collection, watched: Told) -> Html:
+    scale = _scale(collection, watched)
+    bound = watched["threshold"] if watched["threshold"] is not None else watched["baseline"]
+    what = "" if watched["threshold"] is not None else "its baseline, "
+    link = el("a", el("bdi", watched["title"]), href=path_to("results", collection.name, watched["question"]))
+    since = watched["since"]
+    return join(
+        link,
+        f": {watched['direction']} {what}{scale.text(bound)}",
+        None if since is None else (", since ", step_time(collection, since)),
+        f". The last step says {_estimate(scale, watched)}.",
+    )
+
+
+def _card(collection: Collection, alarm: Told) -> Html:
+    watched = alarm["watched"]
+    raised = [each for each in watched if each["state"] == "raised"]
+    first = raised[0] if raised else watched[0]
+    scale, state = _scale(collection, first), _STATES[first["state"]]
+    several = f", {count(len(raised))} of {count(len(watched))} watched" if len(watched) > 1 else ""
+    shown = [each for each in raised or watched if each["value"] is not None][:_MOST_WATCHED]
+    values: list[Child] = [
+        el("li", (el("bdi", each["category"]), ": ") if each["category"] else None, _estimate(scale, each))
+        for each in shown
+    ]
+    return el(
+        "section",
+        el("h3", el("bdi", alarm["definition"].get("title") or alarm["alarm"])),
+        facts(
+            [
+                ("State", el("b", state + several, class_="raised" if raised else None)),
+                ("Question", el("a", first["question"], href=path_to("results", collection.name, first["question"]))),
+                (_rule(alarm["definition"]), None if several else _bound(scale, first)),
+                (
+                    "Step",
+                    None if first["step"] is None else numbered(step_time(collection, first["step"]), first["step"]),
+                ),
+                ("That step alone", el("ul", values, class_="names") if values else None),
+            ]
+        ),
+        el("p", f"{_capital(alarm['guarantee'])}. It finds {alarm['delays']}.", class_="note"),
+    )
+
+
+def _events(collection: Collection, events: list[Told]) -> Html:
+    rows = [
+        (
+            numbered(step_time(collection, event["step"]), event["step"]),
+            el("b" if event["state"] == "raised" else "span", event["state"]),
+            el("bdi", event["title"]),
+            _estimate(_scale(collection, event), event),
+            step_time(collection, event["since"]),
+        )
+        for event in events
+    ]
+    return table("Latest events", ["Step", "Event", "Alarm", "That step alone", "Likely since"], rows)
+
+
+def _estimate(scale: Scale, told: Told) -> str:
+    if told["value"] is None:
+        return "nothing"
+    return f"{scale.text(told['value'])} ({scale.text(told['low'])} to {scale.text(told['high'])})"
+
+
+def _rule(definition: Told) -> str:
+    named = [name for name in ("above", "below") if definition.get(name) is not None]
+    return f"Raised {named[0]}" if named else "Raised on a change from"
+
+
+def _bound(scale: Scale, watched: Told) -> str | None:
+    bound = watched["threshold"] if watched["threshold"] is not None else watched["baseline"]
+    return None if bound is None else scale.text(bound)
+
+
+def _scale(collection: Collection, told: Told) -> Scale:
+    shape = collection.questions[told["question"]].shape(collection.setting(told["question"]))
+    known = told["value"] is not None
+    return Scale.of(
+        "share" if shape.unit == "share" else "mean", reaches=[told["high"] - told["value"]] if known else []
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

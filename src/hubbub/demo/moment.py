@@ -1,0 +1,58 @@
+"""A release as it is watched, and what is drawn of a run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from hubbub.demo.step_times import StepTimes
+
+__all__ = ["Moment", "Watched"]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A release as it was seen: the number with its 95% interval, and the alarm.
+
+    The number is NaN before anything was heard, the ends of its interval in every step that heard nothing. `spent` is
+    what the window's steps took, of epsilon, on average over the devices; `n` the estimated population; `time` when
+    the step begins, in Unix seconds, where that is known. Of simulated devices, `truth` is the number itself and `bits`
+    what a device sent and received so far, on average.
+
+    Example:
+        >>> moment = Moment(step=3, value=0.2, low=0.1, high=0.3, published=True, spent=0.1, n=9.0, alarm=False,
+        ...     changed=False, time=7200.0)
+        >>> moment.to_dict()["time"]
+        '1970-01-01T02:00:00+00:00'
+    """
+
+    step: int
+    value: float
+    low: float
+    high: float
+    published: bool
+    spent: float
+    n: float
+    alarm: bool
+    changed: bool
+    truth: float = math.nan
+    bits: float = math.nan
+    time: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the server knows of it: the truth and the devices' own counts stay here."""
+        keys = ("step", "value", "low", "high", "published", "spent", "n", "alarm")
+        when = {} if self.time is None else {"time": datetime.fromtimestamp(self.time, UTC).isoformat()}
+        return when | {key: getattr(self, key) for key in keys}
+
+
+class Watched(Protocol):
+    """A run as it is drawn: its moments, whether they are shares, what they can be, thresholds, and when steps are."""
+
+    moments: list[Moment]
+    share: bool
+    span: tuple[float, float]
+    thresholds: tuple[float, ...]
+    times: StepTimes | None

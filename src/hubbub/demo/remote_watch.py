@@ -1,0 +1,179 @@
+"""Watching a real collector: what it releases of a question, as it does, over its public API."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from hubbub.client.backoff import uniform
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.dashboard.alarm_history import AlarmHistory
+from hubbub.demo.collector_api import Away, CollectorApi
+from hubbub.demo.moment import Moment
+from hubbub.demo.step_times import StepTimes
+from hubbub.simulate.columns import one_of
+
+__all__ = ["RemoteWatch"]
+
+HISTORY = 80
+"""Releases that are there already and are shown at the beginning."""
+_NOBODY = ("(none)",)  # what stands for no value
+_LONGEST_WAIT = 30.0
+
+
+class RemoteWatch:
+    """Follows a question of a collector; iterate for a Moment a release, and None whenever something else changed.
+
+    It begins with the latest releases that there are. While the collector is away, `away` says why and it is asked
+    again, less and less often; what was released meanwhile comes when it is back, in order.
+
+    Parameters
+    ----------
+    api
+        The collector.
+    collection, question
+        Their names; may be left out where there is one.
+    watched
+        The category whose share is watched; the most frequent unless given.
+    steps
+        How many releases to show; without end unless given.
+    pause
+        Waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        api: CollectorApi,
+        *,
+        collection: str | None = None,
+        question: str | None = None,
+        watched: str | None = None,
+        steps: int | None = None,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if steps is not None and steps < 1:
+            raise InvalidValue("steps", steps, "a number of releases, from 1")
+        self.api, self.steps, self.watched = api, steps, watched
+        self.moments: list[Moment] = []
+        self.away: str | None = None
+        self.withheld: str | None = None
+        """Why the newest release has no numbers."""
+        self.thresholds: tuple[float, ...] = ()
+        self.alarms: AlarmHistory | None = None
+        self._pause, self._rng = pause, Random()
+        self._last = -1, 0
+        try:
+            self._look(collection, question)
+        except (KeyError, TypeError, AttributeError):
+            raise InvalidValue("url", api.url, "the address of a collector: the answer is another's") from None
+
+    def _look(self, collection: str | None, question: str | None) -> None:
+        """What there is to watch."""
+        served = [each["name"] for each in self.api.get("/v1/collections")["collections"]]
+        self.collection = _chosen("collection", collection, served)
+        # Whether its seal is right matters to devices; here it only says when steps are.
+        spec = json.loads(self.api.get(f"/v1/collections/{self.collection}")["payload"])
+        self.question = _chosen("question", question, list(spec["questions"]))
+        begins, length = spec["origin"], spec["step_seconds"]
+        study = spec["terms"][self.question].get("study") is not None
+        self.times = None if study else StepTimes(float(begins + length), length)
+        self._path = f"/v1/collections/{self.collection}/questions/{self.question}/releases"
+        shape = self.api.get(f"{self._path}?most=1")["shape"]
+        self.share = shape["form"] in ("shares", "distribution", "ranking")
+        known = not self.share and shape["low"] is not None
+        self.span = (shape["low"], shape["high"]) if known else (0.0, 1.0) if self.share else (-math.inf, math.inf)
+
+    @property
+    def name(self) -> str:
+        """What is watched."""
+        what = self.question if self.watched is None else f"{self.question}: {self.watched}"
+        return f"{'share' if self.share else 'mean'} of {what}"
+
+    @property
+    def changes(self) -> list[Moment]:
+        """When an alarm of the question was raised or cleared."""
+        return [moment for moment in self.moments if moment.changed]
+
+    def __iter__(self) -> Iterator[Moment | None]:
+        failures = 0
+        while not self._done():
+            try:
+                for event in self.api.events(self.collection):
+                    back, self.away, failures = self.away, None, 0
+                    if back is not None:
+                        yield None
+                    if event is None or (event.event, event.data.get("question")) == ("release", self.question):
+                        yield from self._fetch()
+                    if self._done():
+                        return
+            except Away as away:
+                failures += 1
+                wait = min(2.0**failures, _LONGEST_WAIT) * (1 + uniform(self._rng)) / 2  # not all at once
+                self.away = f"{away}; asked again in {wait:.0f} s"
+                yield None
+                self._pause(wait)
+
+    def _done(self) -> bool:
+        return self.steps is not None and len(self.moments) >= self.steps
+
+    def _fetch(self) -> Iterator[Moment]:
+        """What was released since the last one that is known."""
+        most = HISTORY if self.steps is None else min(self.steps - len(self.moments), HISTORY)
+        first = "" if self._last[0] < 0 else f"&from={self._last[0]}"
+        self.alarms = AlarmHistory(self.api.get(f"/v1/collections/{self.collection}/alarms"), self.question)
+        for release in self.api.get(f"{self._path}?most={most if not first else 1000}{first}")["releases"]:
+            if (release["step"], release["number"]) > self._last and not self._done():
+                self._last = release["step"], release["number"]
+                self.moments.append(self._moment(release, self.alarms))
+                yield self.moments[-1]
+
+    def _moment(self, release: dict[str, Any], alarms: AlarmHistory) -> Moment:
+        place = self._place(release)
+        self.thresholds = alarms.thresholds(self.watched)
+        raised = alarms.raised_at(release["step"])
+        value, low, high = (
+            math.nan if place is None else _number(release[key][place]) for key in ("value", "low", "high")
+        )
+        self.withheld = release["withheld"]
+        return Moment(
+            step=release["step"],
+            value=value,
+            low=low,
+            high=high,
+            published=bool(release.get("published", True)),
+            spent=_number(release.get("spent")),
+            n=_number(release.get("population")),
+            alarm=raised,
+            changed=bool(self.moments) and self.moments[-1].alarm != raised,
+            time=None if self.times is None else self.times.begins(release["step"]),
+        )
+
+    def _place(self, release: dict[str, Any]) -> int | None:
+        """Where the watched category is among the numbers; chosen by the first release that has some."""
+        labels, values = release["labels"], release["value"]
+        if not values:
+            return None
+        if self.watched is None:
+            known = [code for code, label in enumerate(labels) if label not in _NOBODY and values[code] is not None]
+            if not known:
+                return None
+            self.watched = labels[max(known, key=lambda code: values[code])]
+        if self.watched not in labels:
+            raise InvalidValue("watch", self.watched, one_of(labels))
+        return int(labels.index(self.watched))
+
+
+def _chosen(field: str, given: str | None, there: list[str]) -> str:
+    if given is None and len(there) == 1:
+        return there[0]
+    if given not in there:
+        raise InvalidValue(field, given, one_of(there) if there else "nothing: there is none")
+    return given
+
+
+def _number(told: float | None) -> float:
+    return math.nan if told is None else float(told)

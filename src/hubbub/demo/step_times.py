@@ -1,0 +1,118 @@
+"""Times in a file, and the steps they are in: an hour of the clock is a step, whoever spoke in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.simulate.columns import CodedColumn, first_rows, number_of
+
+__all__ = ["MOST_STEPS", "StepTimes", "read_times", "time_column", "time_of"]
+
+MOST_STEPS = 100_000
+_SECONDS, _MILLISECONDS = (1e8, 1e11), (1e11, 1e14)  # Unix times of the years 1973 to 5138, in either unit
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """When steps are: step 1 begins at `start` (Unix seconds) and each lasts `seconds`.
+
+    Example:
+        >>> times = StepTimes(start=1357023600.0, seconds=3600)
+        >>> times.label(1), times.label(2), times.tick(2)
+        ('2013-01-01 07:00', '2013-01-01 08:00', None)
+        >>> times.tick(6)
+        '12:00'
+    """
+
+    start: float
+    seconds: int
+
+    def begins(self, step: int) -> float:
+        """When a step begins, in Unix seconds."""
+        return self.start + (step - 1) * self.seconds
+
+    def label(self, step: int) -> str:
+        """When a step begins, as it is written: UTC, no finer than steps are."""
+        when = datetime.fromtimestamp(self.begins(step), UTC)
+        if self.seconds % 86400 == 0:
+            return when.strftime("%Y-%m-%d")
+        return when.strftime("%Y-%m-%d %H:%M" if self.seconds % 60 == 0 else "%Y-%m-%d %H:%M:%S")
+
+    def tick(self, step: int) -> str | None:
+        """What stands below a step on an axis, if anything: about every tenth step has its time, midnight its day."""
+        when, at = datetime.fromtimestamp(self.begins(step), UTC), self.begins(step)
+        every = next((round_ for round_ in _TICKS if round_ >= 8 * self.seconds), 8 * self.seconds)
+        if self.seconds >= 86400:
+            return when.strftime("%m-%d") if step % 10 == 0 else None
+        if at % every >= self.seconds:
+            return None
+        return when.strftime("%m-%d") if at % 86400 < self.seconds else when.strftime("%H:%M")
+
+
+_TICKS = (10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86400)
+
+
+def time_of(label: str) -> float:
+    """The Unix time that a label spells, to a finite number of seconds; NaN where it spells none.
+
+    It is ISO 8601, in UTC unless it says otherwise, or Unix seconds or milliseconds since 1973.
+
+    Example:
+        >>> time_of("2013-01-01 07:00"), time_of("2013-01-01T08:00:00+01:00"), time_of("1357023600"), time_of("7")
+        (1357023600.0, 1357023600.0, 1357023600.0, nan)
+    """
+    number = number_of(label)
+    if _SECONDS[0] <= number < _SECONDS[1]:
+        return number
+    if _MILLISECONDS[0] <= number < _MILLISECONDS[1]:
+        return number / 1000
+    if not math.isnan(number):
+        return math.nan
+    try:
+        when = datetime.fromisoformat(label)
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def time_column(path: Path) -> str:
+    """The one column of a file whose first values are all times.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "doors.csv"
+        ...     _ = path.write_text("when,device,value\\n2026-01-01 07:03,a,open\\n")
+        ...     time_column(path)
+        'when'
+    """
+    times = [name for name, values in first_rows(path).items() if _are_times(values)]
+    if len(times) != 1:
+        found = f"{len(times)} columns of times{': ' + ', '.join(times) if times else ''}"
+        raise InvalidValue("step column", found, "one, such as 2026-01-30T14:05:00Z, or --step with its name")
+    return times[0]
+
+
+def read_times(when: CodedColumn, name: str, seconds: int) -> tuple[NDArray[np.int64], NDArray[np.float64], StepTimes]:
+    """The step of each row, from 1 on, its time, and when steps are: whole hours of UTC, if a step is an hour."""
+    times = np.array([time_of(label) for label in when.labels])
+    if np.isnan(times).any():
+        wrong = when.labels[int(np.argmax(np.isnan(times)))]
+        raise InvalidValue("step column", wrong, f"times only in {name}, such as 2026-01-30T14:05:00Z or Unix seconds")
+    first, last = (math.floor(end / seconds) for end in (times.min(), times.max()))
+    if last - first >= MOST_STEPS:
+        raise InvalidValue("every", f"{last - first + 1:,} steps", f"at most {MOST_STEPS:,}: take longer ones")
+    steps = np.floor(times / seconds).astype(np.int64) - first + 1
+    return steps[when.codes], times[when.codes], StepTimes(float(first * seconds), seconds)
+
+
+def _are_times(values: Sequence[str]) -> bool:
+    return bool(values) and not any(math.isnan(time_of(value)) for value in values)

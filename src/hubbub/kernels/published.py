@@ -1,0 +1,108 @@
+"""What a curator publishes of clipped values: block sums with noise, and predictions between them.
+
+A block of values ends in its noisy sum. The values before that are answered by the smoother's prediction, and the last
+one by what is then missing: the published values of a block add up to its noisy sum. One value at a time and all at
+once run the same loop, in the same order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.kernels.compile import kernel
+
+__all__ = ["FINE", "SMOOTHERS", "publish_values"]
+
+FINE = 1 << 12
+"""Noise is consistent to this part of a cell."""
+
+SMOOTHERS = ("recent", "mean", "median", "moving", "exponential")
+"""How the next block is predicted; a smoother's place here is its number in the kernel."""
+
+_RECENT, _MEAN, _MEDIAN, _MOVING, _EXPONENTIAL = range(len(SMOOTHERS))
+
+
+def publish_values(
+    values: NDArray[np.float64],
+    theta: float,
+    cells: int,
+    noise: NDArray[np.int64],
+    block: int,
+    place: int,
+    partial: int,
+    smoother: str,
+    weight: float,
+    memory: NDArray[np.float64],
+    history: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], int]:
+    """Publish values of one tree from `place` on; return them and the sum of the block that is open, in cells.
+
+    Parameters
+    ----------
+    values
+        Numbers of at least 0; those above theta count as theta.
+    theta, cells
+        The threshold, and into how many cells it is divided.
+    noise
+        Of every block of the tree, in parts of a cell.
+    block, place, partial
+        Values a block, values of this tree that were published, the sum of the open block in cells.
+    smoother, weight
+        One of `SMOOTHERS`; what the exponential smoother gives to the newest block.
+    memory
+        The prediction, the number of blocks so far, their mean: changed in place.
+    history
+        The means of the last blocks, for smoothers that need them: changed in place.
+
+    Example:
+        >>> memory, history = np.array([5.0, 0.0, 0.0]), np.zeros(1)
+        >>> noise = np.zeros(2, dtype=np.int64)
+        >>> publish_values(np.array([1.0, 9.0, 2.0, 2.0]), 10.0, 1000, noise, 2, 0, 0, "recent", 0.5, memory, history)
+        (array([ 5.,  5.,  5., -1.]), 0)
+    """
+    out = np.empty(values.size)
+    code = SMOOTHERS.index(smoother)
+    partial = _publish(values, theta, cells, noise, block, place, partial, code, weight, memory, history, out)
+    return out, int(partial)
+
+
+@kernel
+def _publish(values, theta, cells, noise, block, place, partial, smoother, weight, memory, history, out):
+    to_cells, to_value = cells / theta, theta / cells / FINE
+    leaf, inside = place // block, place % block
+    sum_of_block = np.int64(partial)
+    start = 0
+    while start < values.size:
+        stop = min(start + block - inside, values.size)
+        prediction = memory[0]
+        for i in range(start, stop):
+            value = values[i]
+            sum_of_block += cells if value >= theta else min(np.int64(value * to_cells + 0.5), cells)
+            out[i] = prediction
+        inside += stop - start
+        if inside == block:
+            total = (sum_of_block * FINE + noise[leaf]) * to_value
+            out[stop - 1] = total - prediction * (block - 1)
+            _remember(total / block, smoother, weight, memory, history)
+            leaf, inside, sum_of_block = leaf + 1, 0, np.int64(0)
+        start = stop
+    return sum_of_block
+
+
+@kernel
+def _remember(mean, smoother, weight, memory, history):
+    """Take a finished block into account, and predict the next (appendix D)."""
+    memory[1] += 1
+    count = np.int64(memory[1])
+    if smoother == _RECENT:
+        memory[0] = mean
+    elif smoother == _MEAN:  # the initial guess counts as a block
+        memory[2] += (mean - memory[2]) / (count + 1)
+        memory[0] = memory[2]
+    elif smoother == _EXPONENTIAL:
+        memory[0] = weight * mean + (1 - weight) * memory[0]
+    else:
+        history[(count - 1) % history.size] = mean
+        known = history[: min(count, history.size)]
+        memory[0] = np.median(known) if smoother == _MEDIAN else known.mean()

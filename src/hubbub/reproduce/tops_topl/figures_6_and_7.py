@@ -1,0 +1,122 @@
+"""Figures 6 and 7: fixed percentiles and three ways to find a threshold, published through H16 with consistency."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hubbub.core.random import Random
+from hubbub.reproduce.claims import Claim, judged
+from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
+from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.tops_topl.methods import (
+    HIERARCHIES,
+    THRESHOLDS,
+    QueryErrors,
+    cut_off,
+    height_of,
+    measure,
+    random_queries,
+)
+from hubbub.reproduce.tops_topl.setting import EPSILONS, Runs, cells_of, holdout, look, paper_streams, reach_of, sweep
+from hubbub.reproduce.tops_topl.streams import HOW, ValueStream, made
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["PERCENTILES", "SIZES", "tops_figure_6", "tops_figure_7"]
+
+PERCENTILES = (85.0, 90.0, 95.0, 99.5, 99.9)
+SIZES = (1 << 14, 1 << 16, 1 << 18, 1 << 20)
+_SEARCH = 0.05  # what NM-E spends in figure 6, and the hierarchy in figure 7
+
+
+@reproduction("tops-figure-6", title="MSE with fixed percentiles and with NM-E as the threshold, DNS", repeats=5)
+def tops_figure_6(context: Context) -> tuple[list[Cell], Figure]:
+    """The same m values find the threshold and are published, as in the paper's section 5.4."""
+    methods = (*(f"p = {p:g}" for p in PERCENTILES), "NM-E")
+    sizes = sorted({context.size(m, least=4000) for m in SIZES})
+    streams = [ValueStream(f"m = {m:,}", made("DNS", m).values, made("DNS", m).bound) for m in sizes]
+
+    def run(stream: ValueStream, epsilon: float, method: str, rng: Random) -> QueryErrors:
+        values, reach = stream.values, int(16 ** height_of(stream.values.size))
+        if method == "NM-E":
+            own = ValueStream("DNS", values, stream.bound)
+            theta = THRESHOLDS["NM-E"](own, values, _SEARCH, reach, rng.child("threshold"))
+        else:
+            theta = float(np.percentile(values, float(method.split()[-1])))
+        queries = random_queries(values.size, reach, rng)
+        errors = HIERARCHIES["Hhat16c"](values, theta, epsilon, reach, queries, rng) - cut_off(values, theta, queries)
+        return measure(errors, queries)
+
+    runs = sweep(context, streams, methods, run)
+
+    def claims(some: Runs) -> list[Claim]:
+        found = []
+        for stream in streams:
+            for epsilon in EPSILONS:
+                fixed = [some[stream.name, epsilon, method][:, 0].mean() for method in methods[:-1]]
+                ratio = some[stream.name, epsilon, "NM-E"][:, 0].mean() / min(fixed)
+                best = methods[int(np.argmin(fixed))]
+                statement = f"{stream.name}, eps = {epsilon:g}: NM-E to the best percentile, MSE"
+                found.append(Claim(statement, float(ratio), below=3, note=f"the best is {best}; the bound is ours"))
+        return found
+
+    figure, panels = canvas(1, len(streams), width=3.6)
+    for panel, stream in zip(panels, streams, strict=True):
+        for method in methods:
+            means = [runs[stream.name, epsilon, method][:, 0].mean() for epsilon in EPSILONS]
+            panel.plot(EPSILONS, means, **look(methods, method))
+        finish(panel, "$\\epsilon$", "MSE", stream.name)
+    legend_below(figure, panels)
+    note = f"{HOW}; the paper prints neither its four m nor any number of the figure; r is the power of 16 from m on"
+    return cells_of(context, runs, "MSE", note=note) + judged(claims, runs), figure
+
+
+@reproduction("tops-figure-7", title="MSE with three private thresholds", repeats=5)
+def tops_figure_7(context: Context) -> tuple[list[Cell], Figure]:
+    """Epsilon is what the threshold spends; the hierarchy spends 0.05."""
+    methods = ("NM-E", "S-PAK", "S-P", "Base")
+    streams = paper_streams(context)
+
+    def run(stream: ValueStream, epsilon: float, method: str, rng: Random) -> QueryErrors:
+        values = stream.values[: holdout(stream)]
+        reach = reach_of(stream, 0)
+        queries = random_queries(values.size, reach, rng)
+        if method == "Base":
+            return measure(-cut_off(values, 0.0, queries), queries)
+        theta = THRESHOLDS[method](stream, values, epsilon, reach, rng.child("threshold"))
+        errors = HIERARCHIES["Hhat16c"](values, theta, _SEARCH, reach, queries, rng) - cut_off(values, theta, queries)
+        return measure(errors, queries)
+
+    runs = sweep(context, streams, methods, run)
+
+    def claims(some: Runs) -> list[Claim]:
+        pairs = sorted({(name, epsilon) for name, epsilon, _ in some})
+        worst = {
+            method: min(some[n, e, method][:, 0].mean() / some[n, e, "Base"][:, 0].mean() for n, e in pairs)
+            for method in ("S-PAK", "S-P")
+        }
+        best = max(some[n, e, "NM-E"][:, 0].mean() / some[n, e, "S-PAK"][:, 0].mean() for n, e in pairs)
+        return [
+            Claim("NM-E to S-PAK, MSE, at worst", float(best), below=1),
+            *(
+                Claim(
+                    f"{m} to Base, MSE, the smallest",
+                    float(r),
+                    above=1,
+                    note="a theta below 0 leaves nothing, which is Base",
+                )
+                for m, r in worst.items()
+            ),
+        ]
+
+    figure, panels = canvas(1, len(streams), width=3.6)
+    for panel, stream in zip(panels, streams, strict=True):
+        for method in methods:
+            means = [runs[stream.name, epsilon, method][:, 0].mean() for epsilon in EPSILONS]
+            panel.plot(EPSILONS, means, **look(methods, method))
+        finish(panel, "$\\epsilon$", "MSE", stream.name)
+    legend_below(figure, panels)
+    return cells_of(context, runs, "MSE") + judged(claims, runs), figure

@@ -1,0 +1,1 @@
+"""Alarms: what the collector makes of each step's own estimates, and whom it tells."""

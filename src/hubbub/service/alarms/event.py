@@ -1,0 +1,74 @@
+"""What an alarm says when it is raised, and when it is cleared."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from hubbub.core.spec import Json
+
+__all__ = ["AlarmEvent"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlarmEvent:
+    """An alarm was raised, or cleared.
+
+    Parameters
+    ----------
+    number
+        Counts the events of a collection, from 1 on, through restarts and versions: who has heard of a number has
+        heard of the event.
+    collection, alarm, category, question
+        The names of the collection, of the alarm, of the watched category (empty where the alarm watches one quantity
+        only) and of the question.
+    title
+        What is watched, in words.
+    state
+        "raised" or "cleared".
+    direction
+        On which side of the threshold, or of the baseline, the quantity was found.
+    step, at
+        The step whose estimate decided it, and when that step began (Unix seconds).
+    since
+        The step in which the change is thought to have begun: at or before `step`.
+    value, low, high
+        The step's own unbiased estimate of the quantity, and its 95% interval, neither of them cut to what is possible.
+    threshold
+        Of an alarm with `above` or `below`, that number; None for a change from a baseline.
+    baseline
+        Of an alarm on a change, what was learnt; otherwise None.
+
+    Example:
+        >>> event = AlarmEvent(number=1, collection="planes", alarm="late", category="", question="delays",
+        ...     title="the share of late planes", state="raised", direction="above", step=40, at=144000.0, since=38,
+        ...     value=0.31, low=0.29, high=0.33, threshold=0.25, baseline=None)
+        >>> AlarmEvent.from_json(event.to_json()) == event
+        True
+    """
+
+    number: int
+    collection: str
+    alarm: str
+    category: str
+    question: str
+    title: str
+    state: Literal["raised", "cleared"]
+    direction: Literal["above", "below"]
+    step: int
+    at: float
+    since: int
+    value: float
+    low: float
+    high: float
+    threshold: float | None
+    baseline: float | None
+
+    def to_json(self) -> dict[str, Json]:
+        """The event as JSON."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(told: dict[str, Any]) -> AlarmEvent:
+        """Read an event back."""
+        return AlarmEvent(**told)

@@ -1,0 +1,44 @@
+"""The alarms of a collection as they are shown."""
+
+from __future__ import annotations
+
+from hubbub.alarms.words import delays_text, false_alarms_a_day, guarantee_text
+from hubbub.collection import Collection
+from hubbub.core.spec import Json
+from hubbub.service.alarms.alarms import Alarms
+
+__all__ = ["alarms_json"]
+
+
+def alarms_json(alarms: Alarms, collection: Collection) -> dict[str, Json]:
+    """What each alarm watches and promises, its state now, and the latest events, oldest first.
+
+    Example:
+        >>> from hubbub.service.example import example_collector
+        >>> collector = example_collector()
+        >>> alarms_json(collector.alarms, collector.collections["themes"])["alarms"]
+        []
+    """
+    name, seconds = collection.name, collection.step_seconds
+    watches = [watch for watch, _ in alarms.states(name)]
+    status = alarms.status(name)
+    told: list[Json] = []
+    for alarm, definition in alarms.plans[name].alarms.items():
+        own = [watch for watch in watches if watch.alarm == alarm]
+        watched: list[Json] = [dict(state) for state in status if state["alarm"] == alarm]
+        told.append(
+            {
+                "alarm": alarm,
+                "definition": definition.spec(),
+                "false_alarms_a_day": false_alarms_a_day(own, seconds),
+                "guarantee": guarantee_text(own, seconds),
+                "delays": delays_text(own[0]),
+                "watched": watched,
+            }
+        )
+    return {
+        "false_alarms_a_day": false_alarms_a_day(watches, seconds),
+        "guarantee": guarantee_text(watches, seconds) if watches else None,
+        "alarms": told,
+        "events": [event.to_json() for event in alarms.last_events(name)],
+    }

@@ -1,0 +1,130 @@
+"""Which webhooks there are: a file of the operator's, no part of what is signed for devices."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from hubbub.authoring.table import TomlTable
+from hubbub.collection.duration import seconds_of
+from hubbub.core.errors import InvalidValue
+from hubbub.service.webhooks.signing import read_secrets
+
+__all__ = ["Webhook", "load_webhooks"]
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
+_LONGEST = 60
+
+
+@dataclass(frozen=True, repr=False)
+class Webhook:
+    """Where alarms are sent. Neither its address nor its secrets are ever shown: either may let somebody in.
+
+    Parameters
+    ----------
+    name
+        What it is called in logs, in metrics, and in the store: a changed address goes on where the old one was.
+    url
+        An http or https address.
+    secrets
+        What deliveries are signed with, each of them.
+    timeout
+        Seconds that a delivery may take, in all.
+    collections
+        Those whose alarms are sent; all, if none is named.
+
+    Example:
+        >>> Webhook("pager", "https://pager.example.org/hubbub", (b"k" * 32,))
+        Webhook(name='pager')
+        >>> Webhook("pager", "ftp://pager.example.org", (b"k" * 32,))
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: webhooks.pager.url: got 'ftp://...'; allowed: an http or https address ...
+    """
+
+    name: str
+    url: str
+    secrets: tuple[bytes, ...]
+    timeout: int = 10
+    collections: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise InvalidValue("webhooks", self.name, "a name of a to z, 0 to 9 and -, at most 41 letters")
+        try:
+            parts = urlsplit(self.url)
+            right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+            right = right and parts.username is None and not parts.fragment and self.url.isascii()
+            right = right and self.url.isprintable() and " " not in self.url
+        except ValueError:
+            right = False
+        if not right:
+            told = f"{self.url.partition('://')[0][:10]}://..."
+            raise InvalidValue(self._at("url"), told, "an http or https address without a user, a space or a #")
+        if not 1 <= self.timeout <= _LONGEST:
+            raise InvalidValue(self._at("timeout"), self.timeout, f"1 to {_LONGEST} seconds")
+
+    def __repr__(self) -> str:
+        return f"Webhook(name={self.name!r})"
+
+    @property
+    def address(self) -> SplitResult:
+        """The parts of its address."""
+        return urlsplit(self.url)
+
+    def wants(self, collections: Iterable[str]) -> tuple[str, ...]:
+        """Those of the served collections whose alarms are sent; refuses to wait for one that is not served."""
+        served = tuple(collections)
+        for name in self.collections:
+            if name not in served:
+                raise InvalidValue(self._at("collections"), name, f"collections that are served: {', '.join(served)}")
+        return self.collections or served
+
+    def _at(self, key: str) -> str:
+        return f"webhooks.{self.name}.{key}"
+
+
+def load_webhooks(path: Path, environ: Mapping[str, str] = os.environ) -> list[Webhook]:
+    """The webhooks of a file. Secrets are in files of their own, or in the environment.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "webhooks.toml"
+        >>> _ = path.write_text('[webhooks.pager]\\nurl = "https://pager.example.org"\\nsecret_env = "PAGER"\\n')
+        >>> load_webhooks(path, {"PAGER": "whsec_a2tra2tra2tra2tra2tra2tra2tra2tr"})
+        [Webhook(name='pager')]
+    """
+    try:
+        file = TomlTable(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidValue(str(path), "text that is not TOML", str(error)) from None
+    webhooks = [_webhook(name, table, path.parent, environ) for name, table in file.tables("webhooks")]
+    file.finish()
+    return webhooks
+
+
+def _webhook(name: str, table: TomlTable, folder: Path, environ: Mapping[str, str]) -> Webhook:
+    file, variable = table.take("secret_file", str, ""), table.take("secret_env", str, "")
+    if bool(file) == bool(variable):
+        raise InvalidValue(table.place, "both or neither of them", "one of secret_file and secret_env")
+    if variable and variable not in environ:
+        raise InvalidValue(table.at("secret_env"), variable, "a variable of the environment that is set")
+    try:
+        text = environ[variable] if variable else (folder / file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidValue(table.at("secret_file"), file, f"a file that can be read: {error}") from None
+    collections = table.take("collections", list, [])
+    webhook = Webhook(
+        name=name,
+        url=table.take("url", str),
+        secrets=read_secrets(table.at("secret_env" if variable else "secret_file"), text),
+        timeout=seconds_of(table.at("timeout"), table.take("timeout", str, "10s")),
+        collections=tuple(str(each) for each in collections),
+    )
+    table.finish()
+    return webhook

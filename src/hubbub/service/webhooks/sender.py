@@ -1,0 +1,163 @@
+"""The thread that sends a webhook's events, one after the other, until each is taken."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from hubbub.core.random import Random
+from hubbub.core.spec import Json
+from hubbub.service.alarms.event import AlarmEvent
+from hubbub.service.collector import Collector
+from hubbub.service.logs import log
+from hubbub.service.webhooks.config import Webhook
+from hubbub.service.webhooks.delivery import NotDelivered, deliver
+
+__all__ = ["OUTCOMES", "WebhookSender"]
+
+MOST_WAITING = 1000
+"""Events of a collection that wait for a webhook; of more, the oldest are left out."""
+GIVE_UP = 3 * 86400.0
+"""Seconds of trying after which an event is left out, so that those behind it have their turn."""
+FIRST_WAIT, LONGEST_WAIT = 1.0, 600.0
+OUTCOMES = ("delivered", "failed", "left_out")
+
+_IDLE = 30.0
+_PATIENCE = 5.0
+
+
+class WebhookSender:
+    """Sends a webhook the events of its collections, in order.
+
+    The store is the queue: what waits are the stored events above the number that the webhook has taken, which is
+    stored too. An event is taken once at least: once in normal life, and once more if the collector dies between the
+    receiver's answer and the next commit. A new webhook begins with what happens after it was first configured.
+
+    Parameters
+    ----------
+    webhook, collector
+        Where to, and whose events.
+    clock
+        The time that deliveries are dated with.
+
+    Example:
+        >>> from hubbub.service.example import example_collector
+        >>> sender = WebhookSender(Webhook("pager", "http://127.0.0.1:9", (b"k" * 32,)), example_collector())
+        >>> sender.status("themes")
+        {'webhook': 'pager', 'taken': 0, 'waiting': 0, 'failing': None}
+    """
+
+    def __init__(self, webhook: Webhook, collector: Collector, clock: Callable[[], float] = time.time) -> None:
+        self.webhook, self._collector, self._clock = webhook, collector, clock
+        self.counts: Counter[str] = Counter()
+        """Attempts since the start, by outcome."""
+        self.failing: str | None = None
+        """Why the last attempt failed; None if it did not."""
+        self._rng = Random()
+        self._change = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name=f"hubbub-webhook-{webhook.name}", daemon=True)
+        known = collector.store.delivered()
+        self._taken: dict[str, int] = {}
+        for name in webhook.wants(collector.collections):
+            number = known.get((webhook.name, name))
+            if number is None:  # stored with the next commit, and so with the first event at the latest
+                number = collector.store.last_alarm_event(name)
+                collector.delivered(webhook.name, name, number)
+            self._taken[name] = number
+        collector.alarms.listen(lambda event: self._change.set())
+
+    def start(self) -> None:
+        """Begin, with what waits since the last time."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Send no more; an attempt that has begun may end, if that is soon."""
+        self._stopping = True
+        self._change.set()
+        if self._thread.is_alive():
+            self._thread.join(_PATIENCE)
+
+    def waiting(self, name: str) -> int:
+        """How many events of a collection wait."""
+        return max(self._collector.store.last_alarm_event(name) - self._taken[name], 0) if name in self._taken else 0
+
+    def status(self, name: str) -> dict[str, Json] | None:
+        """How far the events of a collection are, if they are sent here."""
+        if name not in self._taken:
+            return None
+        taken, waiting = self._taken[name], self.waiting(name)
+        return {"webhook": self.webhook.name, "taken": taken, "waiting": waiting, "failing": self.failing}
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._change.clear()
+            try:
+                event = self._next()
+                if event is not None:
+                    self._send(event)
+                else:
+                    self._change.wait(_IDLE)
+            except Exception as error:  # the store is gone, say: this thread goes on for as long as the collector does
+                log("webhook stuck", level=logging.ERROR, webhook=self.webhook.name, error=type(error).__name__)
+                self._wait(_IDLE)
+
+    def _next(self) -> AlarmEvent | None:
+        """The oldest event that waits."""
+        waiting: list[AlarmEvent] = []
+        for name in self._taken:
+            over = self.waiting(name) - MOST_WAITING
+            if over > 0:
+                self._leave_out(name, self._taken[name] + over, f"more than {MOST_WAITING} wait")
+            waiting += self._collector.alarms.events(name, after=self._taken[name], most=1)
+        return min(waiting, key=lambda event: event.at, default=None)
+
+    def _send(self, event: AlarmEvent) -> None:
+        """Try until the event is taken, or has been tried for too long."""
+        failures, began = 0, time.monotonic()
+        while not self._stopping:
+            try:
+                deliver(self.webhook, event, self._clock())
+            except NotDelivered as error:
+                failures += 1
+                self.counts["failed"] += 1
+                self.failing = str(error)
+                told = {"webhook": self.webhook.name, "collection": event.collection, "number": event.number}
+                log("webhook failed", level=logging.WARNING, **told, failures=failures, reason=self.failing)
+                if time.monotonic() - began > GIVE_UP:
+                    self._leave_out(event.collection, event.number, "tried for too long")
+                    return
+                self._wait(self._backoff(failures))
+            else:
+                self.counts["delivered"] += 1
+                self.failing = None
+                self._take(event.collection, event.number)
+                return
+
+    def _take(self, name: str, number: int) -> None:
+        self._taken[name] = number
+        self._collector.delivered(self.webhook.name, name, number)
+
+    def _leave_out(self, name: str, number: int, reason: str) -> None:
+        count = number - self._taken[name]
+        self.counts["left_out"] += count
+        log(
+            "webhook left out", level=logging.ERROR, webhook=self.webhook.name, collection=name, count=count, why=reason
+        )
+        self._take(name, number)
+
+    def _backoff(self, failures: int) -> float:
+        """Seconds to wait: twice as many after each failure, with jitter, so that receivers are not hit in step."""
+        most = min(FIRST_WAIT * 2.0 ** min(failures - 1, 30), LONGEST_WAIT)
+        return most * (0.5 + float(self._rng.uint32(1)[0]) / (1 << 33))
+
+    def _wait(self, seconds: float) -> None:
+        """Wait, however many events come meanwhile; not when the collector stops."""
+        until = time.monotonic() + seconds
+        while not self._stopping and (left := until - time.monotonic()) > 0:
+            self._change.clear()
+            if not self._stopping:
+                self._change.wait(left)

@@ -1,0 +1,59 @@
+"""How a delivery is signed: HMAC-SHA256 over its id, its time and its exact bytes, as Standard Webhooks has it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+from collections.abc import Sequence
+
+from hubbub.core.errors import InvalidValue
+
+__all__ = ["PREFIX", "read_secrets", "signature"]
+
+PREFIX = "whsec_"
+_SHORTEST, _LONGEST = 24, 64
+_MOST = 2
+
+
+def signature(secret: bytes, delivery: str, timestamp: int, body: bytes) -> str:
+    """The signature of a delivery, as it stands in the header `webhook-signature`.
+
+    Example:
+        >>> signature(b"k" * 32, "flights:1:40", 1700000000, b"{}")
+        'v1,JEKlGGEkSKn3hi4yZaxsqNQT9iAaT2I470U9QkgVd+o='
+    """
+    signed = b"%s.%d.%s" % (delivery.encode(), timestamp, body)
+    return "v1," + base64.b64encode(hmac.digest(secret, signed, "sha256")).decode()
+
+
+def read_secrets(field: str, text: str) -> tuple[bytes, ...]:
+    """The secrets in a text, one a line: with two of them a receiver can change over from one to the other.
+
+    Example:
+        >>> read_secrets("secret", "whsec_" + base64.b64encode(b"k" * 24).decode() + "\\n") == (b"k" * 24,)
+        True
+        >>> read_secrets("secret", "short")
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: secret: got 'a secret that is not shown'; allowed: whsec_ and the base64 of ...
+    """
+    secrets = tuple(_secret(field, line) for line in text.split())
+    _check(field, secrets)
+    return secrets
+
+
+def _secret(field: str, line: str) -> bytes:
+    try:
+        secret = base64.b64decode(line.removeprefix(PREFIX), validate=True) if line.startswith(PREFIX) else b""
+    except (binascii.Error, ValueError):
+        secret = b""
+    if not _SHORTEST <= len(secret) <= _LONGEST:
+        allowed = f"{PREFIX} and the base64 of {_SHORTEST} to {_LONGEST} random bytes"
+        raise InvalidValue(field, "a secret that is not shown", allowed)
+    return secret
+
+
+def _check(field: str, secrets: Sequence[bytes]) -> None:
+    if not 1 <= len(secrets) <= _MOST:
+        raise InvalidValue(field, f"{len(secrets)} secrets", f"one, or {_MOST} while a receiver changes over")

@@ -1,0 +1,191 @@
+"""`hubbub release`: files and pipes in, a private stream out, resumed by a state file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from hubbub.cli.app import app
+
+ENTRY = "from hubbub.cli import main; main()"
+VALUES = np.random.default_rng(5).gamma(2, 5, 3000).clip(0, 100).round(2)
+SETTINGS = ("--epsilon", 2, "--bound", 100, "--holdout", 500, "--range", 4096, "--every", 256)
+
+
+def write(path: Path, values: np.ndarray) -> str:
+    path.write_text("id,fare\n" + "".join(f"{i},{value}\n" for i, value in enumerate(values)))
+    return path.name
+
+
+@pytest.fixture
+def fares(tmp_path: Path) -> str:
+    return write(tmp_path / "fares.csv", VALUES)
+
+
+def test_json(answer: Callable[..., Any], fares: str) -> None:
+    told = answer("release", fares, "--column", "fare", *SETTINGS)
+    assert set(told) == {"theta", "steps", "paid"}
+    assert [set(step) for step in told["steps"]] == [{"step", "value", "low", "high"}] * 9
+    assert [step["step"] for step in told["steps"]] == list(range(9))
+    assert all(step["low"] < step["value"] < step["high"] for step in told["steps"])
+    assert 0 < told["theta"] <= 100
+    assert 0 < told["paid"] <= 2
+
+
+def test_the_truth_is_there_only_where_it_is_asked_for(answer: Callable[..., Any], fares: str) -> None:
+    told = answer("release", fares, "--column", "fare", *SETTINGS, "--simulate", "--seed", 3)
+    truth = VALUES[500 : 500 + 9 * 256].reshape(9, 256).mean(axis=1)
+    assert [step["truth"] for step in told["steps"]] == pytest.approx(truth)
+    squares = [(step["value"] - step["truth"]) ** 2 for step in told["steps"]]
+    assert told["mse"] == pytest.approx(np.mean(squares))
+    again = answer("release", fares, "--column", "fare", *SETTINGS, "--simulate", "--seed", 3)
+    assert told == again
+
+
+def test_parquet_and_the_plot(hubbub: Callable[..., Result], answer: Callable[..., Any], tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"fare": VALUES}), tmp_path / "fares.parquet")
+    told = answer("release", "fares.parquet", "--column", "fare", *SETTINGS, "--plot", "fares.svg")
+    assert len(told["steps"]) == 9
+    assert "truth" not in (tmp_path / "fares.svg").read_text()
+    shown = hubbub("release", "fares.parquet", "--column", "fare", *SETTINGS)
+    assert shown.exit_code == 0
+    assert "theta" in shown.stdout
+    assert "another run pays again" in shown.stderr
+
+
+def test_a_file_that_grows_is_released_once(answer: Callable[..., Any], fares: str, tmp_path: Path) -> None:
+    command = ("release", fares, "--column", "fare", *SETTINGS, "--state", "state")
+    write(tmp_path / fares, VALUES[:1700])
+    first = answer(*command)
+    assert answer(*command)["steps"] == []  # nothing new: nothing is released
+    write(tmp_path / fares, VALUES)
+    second = answer(*command)
+    assert [step["step"] for step in first["steps"] + second["steps"]] == list(range(9))
+    assert first["theta"] == second["theta"]
+
+
+def pipe(text: str, *options: object) -> Result:
+    return CliRunner().invoke(app, ["release", "-", *map(str, (*SETTINGS, *options))], input=text)
+
+
+@pytest.mark.usefixtures("hubbub")
+def test_a_pipe_prints_steps_and_goes_on() -> None:
+    lines = "".join(f"{value}\n" for value in VALUES[:1700])
+    done = pipe(lines, "--state", "state")
+    assert done.exit_code == 0, done.stderr
+    rows = [line.split("\t") for line in done.stdout.splitlines()[1:]]
+    assert [row[0] for row in rows] == ["0", "1", "2", "3"]
+    rest = pipe("".join(f"{value}\n" for value in VALUES[1700:]), "--state", "state", "--json")
+    steps = json.loads(rest.stdout)["steps"]
+    assert [step["step"] for step in steps] == [4, 5, 6, 7, 8]
+
+
+@pytest.mark.usefixtures("hubbub")
+def test_a_pipe_with_a_gap_is_refused_and_nothing_of_it_taken() -> None:
+    done = pipe("1.0\n\n2.0\n", "--state", "state")
+    assert done.exit_code == 2
+    assert "value 1: got ''; allowed: a number a line, without gaps" in done.stderr
+    again = pipe("".join(f"{value}\n" for value in VALUES), "--state", "state", "--json")
+    assert len(json.loads(again.stdout)["steps"]) == 9
+
+
+@pytest.mark.usefixtures("hubbub")
+def test_a_state_in_use_is_refused(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ENTRY, "release", "-", *map(str, SETTINGS), "--state", "state"]
+    first = subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert first.stdin is not None
+    assert first.stdout is not None
+    first.stdin.write("".join(f"{value}\n" for value in VALUES[:800]))
+    first.stdin.flush()
+    assert first.stdout.readline().startswith("step")
+    assert first.stdout.readline().startswith("0\t")
+    second = pipe("1\n", "--state", "state")
+    assert second.exit_code == 2
+    assert "another process" in second.stderr
+    first.stdin.close()
+    first.stdout.close()
+    first.wait(60)
+    assert first.returncode == 0
+    first.stderr.close()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("-1", "value 700: got -1.0; allowed: a number from 0 to 100"),
+        ("100.5", "value 700: got 100.5"),
+        ("nan", "fare, row 701: got 'nan'"),
+        ("", "fare, row 701: got None; allowed: a number in every row"),
+        ("much", "fare, row 701: got 'much'"),
+        ("inf", "value 700: got inf"),
+    ],
+)
+def test_bad_rows_are_named_and_nothing_is_spent(
+    refused: Callable[..., str], answer: Callable[..., Any], tmp_path: Path, row: str, said: str
+) -> None:
+    rows = [str(value) for value in VALUES]
+    rows[700] = row
+    write(tmp_path / "fares.csv", np.array(rows))
+    command = ("release", "fares.csv", "--column", "fare", *SETTINGS, "--state", "state")
+    assert said in refused(*command)
+    write(tmp_path / "fares.csv", VALUES)
+    assert len(answer(*command)["steps"]) == 9
+
+
+def test_clip_moves_values_to_the_nearer_end(answer: Callable[..., Any], tmp_path: Path) -> None:
+    values = VALUES.copy()
+    values[[700, 800]] = -3, 5000
+    write(tmp_path / "fares.csv", values)
+    assert len(answer("release", "fares.csv", "--column", "fare", *SETTINGS, "--clip")["steps"]) == 9
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("--holdout", 3000), "holdout: got 3000; allowed: fewer than the 3,000 values"),
+        (("--epsilon", 0), "epsilon"),
+        (("--bound", "nan"), "bound"),
+        (("--smoother", "guess"), "smoother"),
+        (("--watch", 2), "watch"),
+        (("--seed", 1), "seed only with --simulate"),
+        (("--simulate", "--state", "state"), "no state file with --simulate"),
+        (("--column", "tip"), "one of id, fare"),
+        (("--every", -1), "every"),
+    ],
+)
+def test_bad_options_are_named(refused: Callable[..., str], fares: str, change: tuple[object, ...], said: str) -> None:
+    assert said in refused("release", fares, "--column", "fare", *SETTINGS, *change)
+
+
+def test_a_changed_epsilon_and_changed_values_are_refused(
+    refused: Callable[..., str], answer: Callable[..., Any], fares: str, tmp_path: Path
+) -> None:
+    command = ("release", fares, "--column", "fare", *SETTINGS, "--state", "state")
+    answer(*command)
+    assert "epsilon: got 3" in refused(*command, "--epsilon", 3)
+    assert "source: got 'column id'" in refused(*command, "--column", "id", "--bound", 100)
+    changed = VALUES.copy()
+    changed[2000] += 1
+    write(tmp_path / fares, changed)
+    assert "the 3,000 values that were released" in refused(*command)
+    os.truncate(tmp_path / "state", 100)
+    assert "state" in refused(*command)
+
+
+def test_a_pipe_has_no_column(refused: Callable[..., str]) -> None:
+    assert "column" in refused("release", "-", "--column", "fare", *SETTINGS)
+    assert CliRunner().invoke(app, ["release", "--help"]).exit_code == 0

@@ -1,0 +1,127 @@
+"""Plays a history of an adversarial server to Python's client, as `browser_adversary.mjs` does to the browser's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hubbub.client import Client, NotReady, Response, Unreachable
+from hubbub.collection import ManualClock
+from hubbub.collection.wire import AnswerName, decode_upload
+from hubbub.core.errors import HubbubError
+
+
+class Player:
+    """A device with two processes on one folder, and the server that they are told of.
+
+    What is told is every answer that was kept, and the id of the document in force, by event.
+    """
+
+    def __init__(self, folder: Path, public: str) -> None:
+        self.folder, self.public = folder, public
+        self.clock, self.time, self.boot = ManualClock(0.0), 0.0, 0.0
+        self.clients: list[Client | None] = [None, None]
+        self.documents: tuple[Any, Any] = ({}, {})
+        self.losing = False
+        self.tab, self.event = 0, 0
+        self.answers: dict[str, dict[str, Any]] = {}
+        self.heard: list[tuple[str, str]] = []
+        self.in_force: list[str] = []
+        self.errors: Counter[str] = Counter()
+
+    def play(self, events: list[list[Any]]) -> dict[str, Any]:
+        try:
+            for self.event, (what, *given) in enumerate(events):
+                getattr(self, f"_{what}")(*given)
+                self.in_force.append(self._document_id())
+        finally:
+            self._close()
+        answers = [{"id": report_id, **answer} for report_id, answer in self.answers.items()]
+        return {"answers": answers, "heard": self.heard, "in_force": self.in_force, "errors": dict(self.errors)}
+
+    def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
+        if body is None:
+            return Response(200, {}, json.dumps(self.documents[path.endswith("/asks")]).encode())
+        self.heard += [(entry.report_id.hex(), entry.report.hex()) for entry in decode_upload(body).entries]
+        if self.losing:
+            raise Unreachable("nobody heard the answer")
+        return Response(200, {}, b'{"rejected": []}')
+
+    def _time(self, time: int, wall: int) -> None:
+        self.time = time / 1000
+        self.clock.set(wall / 1000)
+
+    def _serve(self, collection: Any, asks: Any) -> None:
+        self.documents = (collection, asks)
+
+    def _losing(self, losing: bool) -> None:
+        self.losing = losing
+
+    def _failing(self, _: int) -> None:
+        """A full disk is the browser's: what Python writes is a transaction of SQLite, see `test_client_crash`."""
+
+    def _open(self, tab: int) -> None:
+        """Start a process; with the first, the machine too."""
+        if tab == 0:
+            self._close()
+            self.boot = self.time
+        for at in range(2):
+            client = self.clients[at]
+            if at == tab and client is not None:
+                client.close()
+            if at == tab or client is None:
+                options: Any = {"clock": self.clock, "monotonic": lambda: self.time - self.boot, "jitter": 0.0}
+                self.clients[at] = Client(self.folder, self, self.public, collection="c", **options)
+
+    def _record(self, field: str, value: int) -> None:
+        client = self.clients[self.tab]
+        if client is not None:
+            try:
+                client.record(field, value)
+            except NotReady as error:
+                self.errors[str(error)] += 1
+
+    def _tick(self, tab: int) -> None:
+        self.tab, client = tab, self.clients[tab]
+        assert client is not None
+        # It looks at once, though it has asks of this moment and has been refused before.
+        client._current.asks = client._current._pause = None
+        client._current._backoff.succeeded()
+        try:
+            client.tick()
+            self._keep(client)
+            client.upload()
+            refused = {name for name in client.status().counts if name.startswith("refused: ")}
+            self.errors.update(name.removeprefix("refused: ") for name in refused)
+        except HubbubError as error:
+            self.errors[str(error)] += 1
+
+    def _keep(self, client: Client) -> None:
+        with client._store.transaction():
+            waiting = client._store.outbox.waiting()
+            in_force = client._store.in_force()
+        for answer in waiting:
+            name = AnswerName.read(answer.name)
+            assert in_force is not None
+            told = {**name._asdict(), "version": in_force[0], "cover": not answer.report, "event": self.event}
+            self.answers.setdefault(answer.id.hex(), {**told, "report": (answer.report or b"").hex()})
+
+    def _document_id(self) -> str:
+        client = self.clients[0]
+        if client is None:
+            return ""
+        with client._store.transaction():
+            document = client._store.document("collection")
+        return (
+            "" if document is None else hashlib.sha256(json.loads(document.body)["payload"].encode()).hexdigest()[:32]
+        )
+
+    def _close(self) -> None:
+        for at, client in enumerate(self.clients):
+            if client is not None:
+                client.close()
+                self.clients[at] = None

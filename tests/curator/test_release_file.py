@@ -1,0 +1,206 @@
+"""The state file: nothing is spent twice, whatever is interrupted, copied, cut short or opened twice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.migrations import UnknownFormat
+from hubbub.core.random import Random
+from hubbub.curator.release_file import ReleaseFile, StateInUse
+from hubbub.curator.tops import ToPS
+from hubbub.privacy.ledger_file import LedgerUnavailable
+
+TOPS = ToPS(epsilon=0.5, bound=100.0, holdout=64, max_range=256, fan_out=4)
+VALUES = np.random.default_rng(3).gamma(2, 5, 1000).clip(0, 100)
+
+
+def opened(path: Path, tops: ToPS = TOPS, source: str = "fares") -> ReleaseFile:
+    return ReleaseFile(path, tops, source=source, rng=Random(seed=11))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "fares.state"
+
+
+def expected() -> np.ndarray:
+    return TOPS.start(Random(seed=11)).push_many(VALUES)
+
+
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.array_equal(a, b, equal_nan=True)
+
+
+def test_a_pipe_goes_on_where_it_stopped(path: Path) -> None:
+    with opened(path) as release:
+        first = release.push_many(VALUES[:300])
+    with opened(path) as release:
+        assert release.stream.position == 300
+        assert release.pending.first == 0
+        assert same(release.pending.published, first)
+        second = release.push_many(VALUES[300:])
+    assert same(np.concatenate([first, second]), expected())
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "moment", ["before the state is written", "before the counter is raised", "before it is released"]
+)
+def test_a_crash_between_the_write_and_the_release(path: Path, moment: str) -> None:
+    """A process that ends without warning in each of these moments; the next publishes the same, or what nobody saw."""
+    script = f"""
+import os, numpy as np
+from pathlib import Path
+from hubbub.core.random import Random
+from hubbub.curator.release_file import ReleaseFile
+from hubbub.curator.tops import ToPS
+tops = ToPS(epsilon=0.5, bound=100.0, holdout=64, max_range=256, fan_out=4)
+values = np.random.default_rng(3).gamma(2, 5, 1000).clip(0, 100)
+release = ReleaseFile(Path({str(path)!r}), tops, source="fares", rng=Random(seed=11))
+release.push_many(values[:300])
+def die(*_): os._exit(7)
+if {moment!r} == "before the state is written": release._change = die
+if {moment!r} == "before the counter is raised": release._mark = die
+release.push_many(values[300:500])
+die()
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=120).returncode == 7
+    with opened(path) as release:
+        position = release.stream.position
+        assert position == (300 if moment == "before the state is written" else 500)
+        told = [release.pending.published, release.push_many(VALUES[position:])]
+        start = position - told[0].size
+    assert same(np.concatenate(told), expected()[start:])
+
+
+def test_a_file_is_answered_again_with_the_same_numbers_until_it_is_settled(path: Path) -> None:
+    with opened(path) as release:
+        first = release.replay(VALUES[:500])
+    with opened(path) as release:  # it stopped before it could say that all was written
+        again = release.replay(VALUES[:500])
+        release.settle()
+    assert same(first, again)
+    with opened(path) as release:
+        rest = release.replay(VALUES)
+        release.settle()
+    assert same(np.concatenate([first, rest]), expected())
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_other_values_never_meet_the_same_noise(path: Path, settled: bool) -> None:
+    with opened(path) as release:
+        first = release.replay(VALUES[:500])
+        if settled:
+            release.settle()
+    changed = VALUES.copy()
+    changed[400] += 1
+    for other in (changed, changed[:500], VALUES[:499], VALUES[:10]):
+        with opened(path) as release, pytest.raises(InvalidValue, match="the 500 values that were released"):
+            release.replay(other)
+    with opened(path) as release:
+        again = release.replay(VALUES)
+    assert same(again, expected()[500 if settled else 0 :])
+    assert same(first, expected()[:500])
+
+
+def test_pipes_and_files_are_not_mixed(path: Path, tmp_path: Path) -> None:
+    with opened(path) as release:
+        release.push_many(VALUES[:100])
+        with pytest.raises(InvalidValue, match="a pipe"):
+            release.replay(VALUES)
+    with opened(tmp_path / "other") as release:
+        release.replay(VALUES[:100])
+    with opened(tmp_path / "other") as release, pytest.raises(InvalidValue, match="finished first"):
+        release.push_many(VALUES[:100])
+
+
+@pytest.mark.parametrize(("field", "value"), [("epsilon", 0.6), ("bound", 120.0), ("holdout", 65)])
+def test_changed_settings_are_refused(path: Path, field: str, value: float) -> None:
+    opened(path).close()
+    changed = ToPS(**{**TOPS.spec(), field: value})  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match=rf"{field}.*a change is a new release, with a new file"):
+        opened(path, changed)
+
+
+def test_a_foreign_state_is_refused(path: Path, tmp_path: Path) -> None:
+    opened(path).close()
+    with pytest.raises(InvalidValue, match="source: got 'tips'"):
+        opened(path, source="tips")
+    text = tmp_path / "text"
+    text.write_text("not a state at all, but long enough to be looked at" * 30)
+    with pytest.raises(LedgerUnavailable, match="not a database"):
+        opened(text)
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as database:
+        database.execute("CREATE TABLE people (name TEXT)")
+    database.close()
+    with pytest.raises(LedgerUnavailable, match="not a release's state file"):
+        opened(other)
+
+
+def test_an_older_copy_is_refused(path: Path, tmp_path: Path) -> None:
+    with opened(path) as release:
+        release.push_many(VALUES[:100])
+    shutil.copy(path, tmp_path / "copy")
+    with opened(path) as release:
+        release.push_many(VALUES[100:200])
+    shutil.copy(tmp_path / "copy", path)
+    with pytest.raises(InvalidValue, match="this one is older"):
+        opened(path)
+    with pytest.raises(InvalidValue, match=r"copy\.count beside it"):
+        opened(tmp_path / "copy")
+
+
+@pytest.mark.parametrize("part", [0.0, 0.2, 0.5])
+def test_a_state_that_is_cut_short_is_refused(path: Path, part: float) -> None:
+    with opened(path) as release:
+        release.push_many(VALUES)
+    os.truncate(path, int(part * path.stat().st_size))
+    with pytest.raises(HubbubError):
+        opened(path)
+
+
+def test_a_state_of_another_format_is_refused(path: Path) -> None:
+    opened(path).close()
+    with sqlite3.connect(path) as database:
+        ((terms,),) = database.execute("SELECT terms FROM terms").fetchall()
+        database.execute("UPDATE terms SET terms = ?", [terms.replace('"release_format":1', '"release_format":0')])
+    database.close()
+    with pytest.raises(LedgerUnavailable, match="format 1 or newer") as caught:
+        opened(path)
+    assert isinstance(caught.value.__cause__, LedgerUnavailable | UnknownFormat)
+
+
+def test_two_processes_are_refused(path: Path) -> None:
+    with opened(path) as release:
+        with pytest.raises(StateInUse, match="another process"):
+            opened(path)
+        script = (
+            "from hubbub.curator.release_file import ReleaseFile; from hubbub.curator.tops import ToPS;"
+            "tops = ToPS(epsilon=0.5, bound=100.0, holdout=64, max_range=256, fan_out=4);"
+            f"ReleaseFile({str(path)!r}, tops, source='fares')"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
+        assert "StateInUse" in done.stderr
+        first = release.push_many(VALUES)
+    assert same(first, expected())
+
+
+def test_bad_values_leave_the_file_as_it_was(path: Path) -> None:
+    with opened(path) as release:
+        for bad in ([1.0, np.nan], [1.0, 101.0], [-1.0]):
+            with pytest.raises(InvalidValue):
+                release.push_many(bad)
+            with pytest.raises(InvalidValue):
+                release.replay(np.array(bad))
+        assert same(release.push_many(VALUES), expected())

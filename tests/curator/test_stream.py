@@ -1,0 +1,190 @@
+"""ToPS as an object: batches and single values agree, the noise is the tree's, bad values change nothing."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.curator.saved_state import state_from_bytes, state_to_bytes
+from hubbub.curator.stream import ToPSStream
+from hubbub.curator.tops import FOLLOWS, ToPS, best_pruned
+from hubbub.kernels.published import FINE, SMOOTHERS
+
+VALUES = np.minimum(np.random.default_rng(1).gamma(1.5, 25, 6000), 2000.0)
+
+
+def tops(**changes: object) -> ToPS:
+    settings = {"epsilon": 0.5, "bound": 2000.0, "holdout": 700, "max_range": 4096, "fan_out": 8, "pruned": 1}
+    return ToPS(**{**settings, **changes})  # type: ignore[arg-type]
+
+
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.array_equal(a, b, equal_nan=True)
+
+
+@pytest.mark.parametrize("smoother", SMOOTHERS)
+@pytest.mark.parametrize("watch", [0.0, 0.3])
+def test_a_batch_is_the_same_as_one_by_one(smoother: str, watch: float) -> None:
+    settings = tops(smoother=smoother, watch=watch, follow="update")
+    whole = settings.start(Random(seed=3)).push_many(VALUES)
+    single = settings.start(Random(seed=3))
+    few = VALUES[:2500]
+    assert same(whole[: few.size], np.array([single.push(value) for value in few], dtype=float))
+    pieces = settings.start(Random(seed=3))
+    assert same(whole, np.concatenate([pieces.push_many(part) for part in np.array_split(VALUES, 37)]))
+
+
+@pytest.mark.parametrize("follow", FOLLOWS)
+@pytest.mark.parametrize("cut", [0, 1, 699, 700, 1234, 5999])
+def test_a_stream_resumes_as_if_it_had_never_stopped(follow: str, cut: int) -> None:
+    settings = tops(smoother="median", watch=0.3, follow=follow)
+    whole = settings.start(Random(seed=4)).push_many(VALUES)
+    first = settings.start(Random(seed=4))
+    before = first.push_many(VALUES[:cut])
+    second = ToPSStream(settings, state=state_from_bytes(settings, state_to_bytes(first.state)))
+    assert same(whole, np.concatenate([before, second.push_many(VALUES[cut:])]))
+
+
+def test_blocks_add_up_to_true_sums_plus_the_noise_of_the_tree() -> None:
+    settings = tops(smoother="exponential")
+    stream = settings.start(Random(seed=5))
+    published = stream.push_many(VALUES)[700:]
+    theta, cells = stream.segments[0].theta, settings.tree.cells
+    again = settings.start(Random(seed=5))
+    again.push_many(VALUES[:701])
+    noise = settings.tree.noise(Random(seed=again.state.tree_key))
+    length = settings.tree_length
+    assert noise.size * settings.block == length == 512
+    clipped = np.minimum(VALUES[700 : 700 + length], theta)
+    exact = np.floor(clipped * (cells / theta) + 0.5).reshape(-1, 8).sum(axis=1)
+    expected = (exact * FINE + noise) * (theta / cells / FINE)
+    assert published[:length].reshape(-1, 8).sum(axis=1) == pytest.approx(expected, rel=1e-9, abs=1e-6)
+    assert published[:length:8][0] == pytest.approx(theta / 2)  # nothing to predict from yet
+
+
+def test_each_tree_has_noise_of_its_own() -> None:
+    settings = tops(pruned=0, holdout=1)
+    stream = settings.start(Random(seed=6))
+    published = stream.push_many(np.zeros(1 + 2 * settings.tree_length))[1:]
+    first, second = np.split(published, 2)
+    assert not np.isin(first, second).any()
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"), [(-0.5, "-0.5"), (2000.5, "2000.5"), (math.nan, "nan"), (math.inf, "inf"), (-math.inf, "-inf")]
+)
+def test_bad_values_are_named_and_change_nothing(bad: float, said: str) -> None:
+    stream, twin = (tops().start(Random(seed=7)) for _ in range(2))
+    stream.push_many(VALUES[:1000])
+    twin.push_many(VALUES[:1000])
+    with pytest.raises(InvalidValue, match=rf"value 1002: got {said}; allowed: a number from 0 to 2000"):
+        stream.push_many([1.0, 2.0, bad, 3.0])
+    with pytest.raises(InvalidValue, match="numbers"):
+        stream.push_many(["many"])
+    assert same(stream.push_many(VALUES[1000:]), twin.push_many(VALUES[1000:]))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("epsilon", 0.0),
+        ("epsilon", math.nan),
+        ("epsilon", 1e-12),
+        ("bound", -1.0),
+        ("bound", math.inf),
+        ("holdout", 0),
+        ("max_range", 1),
+        ("fan_out", 1),
+        ("pruned", 4),
+        ("pruned", -1),
+        ("smoother", "guess"),
+        ("noise", "gauss"),
+        ("follow", "me"),
+        ("watch", 1.0),
+        ("weight", 2.0),
+        ("window", 0),
+    ],
+)
+def test_bad_settings_are_named(field: str, value: object) -> None:
+    with pytest.raises(InvalidValue, match=field):
+        tops(**{field: value})
+
+
+def test_what_a_value_costs_is_exact() -> None:
+    plain, watched = tops(epsilon=0.3), tops(epsilon=0.3, watch=0.25)
+    assert plain.exact_epsilon == max(plain.search.effective_epsilon, plain.tree.effective_epsilon) <= Fraction(0.3)
+    assert watched.watcher is not None
+    both = watched.tree.effective_epsilon + watched.watcher.effective_epsilon
+    assert watched.exact_epsilon == max(watched.search.effective_epsilon, both) <= Fraction(0.3)
+    assert Fraction(watched.effective_epsilon) >= watched.exact_epsilon
+
+
+def test_the_best_number_of_pruned_layers_is_equation_7() -> None:
+    for epsilon in (0.01, 0.05, 0.1, 1.0):
+        errors = [15 * (5 - s) ** 3 * 2 / epsilon**2 + 16 ** (2 * s) / 4 / 9 for s in range(5)]
+        assert best_pruned(epsilon, 16, 5) == int(np.argmin(errors))
+
+
+@pytest.mark.parametrize("pruned", [0, 1, 2])
+def test_intervals_of_ranges_hold_the_clipped_truth(pruned: int) -> None:
+    """300 ranges of whole blocks over streams of their own: 95% hold it, within 5 standard errors (1.26% each)."""
+    settings = tops(pruned=pruned, holdout=64, fan_out=4, max_range=256)
+    rng, hits = np.random.default_rng(2), 0
+    for run in range(300):
+        stream = settings.start(Random(seed=run))
+        published = stream.push_many(VALUES[: 64 + 256])
+        first, last = np.sort(rng.choice(256 // settings.block + 1, 2, replace=False)) * settings.block + 64
+        answer = stream.range_sum(published, int(first), int(last))
+        assert answer.bias == "none"
+        low, high = answer.interval()
+        hits += low[0] <= np.minimum(VALUES[first:last], stream.theta).sum() <= high[0]
+    assert 0.887 < hits / 300 <= 1
+
+
+def test_ranges_that_were_not_published_are_refused() -> None:
+    stream = tops().start(Random(seed=1))
+    published = stream.push_many(VALUES[:1000])
+    for first, last in ((0, 800), (900, 900), (900, 1001), (-1, 900)):
+        with pytest.raises(InvalidValue, match="range"):
+            stream.range_sum(published, first, last)
+
+
+def test_drift_begins_a_new_search_and_a_steady_stream_none() -> None:
+    """The values become ten times larger: the watcher sees it in its next period, and the threshold follows."""
+    settings = tops(epsilon=2.0, watch=0.2, holdout=512, max_range=512)
+    steady = settings.start(Random(seed=8))
+    steady.push_many(np.tile(VALUES, 2))
+    assert len(steady.segments) == 1
+    drifting = settings.start(Random(seed=8))
+    published = drifting.push_many(np.concatenate([VALUES, np.minimum(10 * VALUES, 2000)]))
+    (_, before), (place, after) = drifting.segments
+    assert after > 3 * before
+    assert 6000 + 512 <= place < 6000 + 3 * 600
+    assert np.isnan(published[place - 512 : place]).all()
+    assert not np.isnan(published[512 : place - 512]).any()
+
+
+def test_a_short_holdout_is_refined_while_publishing() -> None:
+    settings = tops(epsilon=4.0, watch=0.3, follow="update", holdout=64, max_range=512)
+    stream = settings.start(Random(seed=9))
+    published = stream.push_many(VALUES)
+    assert len(stream.segments) > 1
+    assert not np.isnan(published[64:]).any()
+
+
+def test_memory_of_the_largest_tree() -> None:
+    """r = 2^20 without pruning: the noise of one tree, and what it is made from, stay below 32 MiB."""
+    import tracemalloc
+
+    stream = ToPS(epsilon=1.0, bound=1.0, holdout=1, pruned=0).start(Random(seed=1))
+    stream.push_many([0.5, 0.5])
+    tracemalloc.start()
+    stream.push_many(np.full(70_000, 0.5))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 32 << 20

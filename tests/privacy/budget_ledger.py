@@ -1,0 +1,163 @@
+"""A book of promises in a file of its own, with the answers it paid for: what tests of the book drive.
+
+A client keeps its book in its one database, beside everything else (`hubbub.client.store`). Here a budget is one
+account of one grid, so that the rules of `Book` and `LedgerFile` are tried without a collection or a mechanism.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+from hubbub.core.event import Event
+from hubbub.core.migrations import Format
+from hubbub.core.random import Random
+from hubbub.privacy.book import Book
+from hubbub.privacy.budget import Budget
+from hubbub.privacy.clock import LedgerClock, Observation
+from hubbub.privacy.ledger_file import LedgerFile
+from hubbub.privacy.ledger_store import TABLES
+from hubbub.privacy.promise import Promise
+from hubbub.privacy.spending import Spending
+
+ACCOUNT = "asks"
+ENTRIES = (
+    "CREATE TABLE entries (number INTEGER PRIMARY KEY, ask_id TEXT NOT NULL UNIQUE, id BLOB NOT NULL UNIQUE, "
+    "step INTEGER NOT NULL, mechanism TEXT NOT NULL, spec_id TEXT NOT NULL, spent INTEGER NOT NULL, report BLOB)"
+)
+_ENTRY = "SELECT id, ask_id, step, mechanism, spec_id, spent, report FROM entries"
+
+
+FORMAT = Format("version", 2)
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One answer; its bytes are None once they were acknowledged."""
+
+    id: bytes
+    ask_id: str
+    step: int
+    mechanism: str
+    spec_id: str
+    spent: int
+    report: bytes | None
+
+
+@dataclass(frozen=True)
+class Status:
+    """What is spent of each limit, all that was ever spent, and what waits to be sent."""
+
+    step: int
+    event: Spending | None
+    window: Spending | None
+    user: Spending | None
+    lifetime: int
+    pending: int
+
+
+class StepClock:
+    """A clock whose step is simply set; trusted time follows it, and a step set back adds none."""
+
+    interval = 1
+    origin = 0
+
+    def __init__(self, step: int = 0) -> None:
+        self.step = step
+
+    def observe(self, last: Observation | None) -> Observation:
+        trusted = 0 if last is None else last.trusted + max(0, self.step - last.step)
+        return Observation(self.step, self.step, self.step, trusted)
+
+
+class Ledger:
+    """One budget in one file: an answer and its debit are one transaction."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        budget: Budget,
+        *,
+        clock: LedgerClock,
+        collection: str = "",
+        rng: Random | None = None,
+    ) -> None:
+        self._rng = rng or Random()
+        terms: dict[str, Any] = {
+            "budget": budget.spec(),
+            "clock": [type(clock).__name__, clock.interval, clock.origin],
+            "collection": collection,
+        }
+        self._file = LedgerFile(path, terms, (*TABLES, ENTRIES), FORMAT)
+        self._book = Book(self._file, clock)
+        window, grid = budget.window, (clock.interval, clock.origin)
+        limits = {} if budget.event is None else {"event": (budget.event, 1, *grid)}
+        limits |= {} if window is None else {"window": (window.limit, window.steps, *grid)}
+        limits |= {} if budget.user is None else {"user": (budget.user, 0, 0, 0)}
+        self._promises = {unit: Promise(*limit, parts={ACCOUNT: limit[0]}) for unit, limit in limits.items()}
+        with self._file.transaction():
+            self._book.promise(self._promises.values())
+
+    def answer(self, ask_id: str, step: int, event: Event, make: Callable[[], bytes]) -> LedgerEntry:
+        """Answer an ask once; the same ask again is the same entry, and free."""
+        with self._file.transaction():
+            rows = self._file.run(f"{_ENTRY} WHERE ask_id = ?", ask_id)
+            if rows:
+                return LedgerEntry(*rows[0])
+            self._book.spend(step, ACCOUNT, ACCOUNT, event.spent)
+            report = make()
+            entry = LedgerEntry(self._rng.bytes(16), ask_id, step, event.mechanism, event.spec_id, event.spent, report)
+            self._file.run(
+                "INSERT INTO entries (id, ask_id, step, mechanism, spec_id, spent, report) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                *(entry.id, ask_id, step, event.mechanism, event.spec_id, event.spent, report),
+            )
+            self._file.run("DELETE FROM entries WHERE report IS NULL AND step < ?", step)
+        return entry
+
+    def freeze(self, field: str, step: int, value: Any) -> Any:
+        """The first value of a field in the present step."""
+        with self._file.transaction():
+            return self._book.freeze(field, step, value)
+
+    def pending(self) -> list[LedgerEntry]:
+        """What was not acknowledged, oldest first."""
+        with self._file.transaction():
+            return [LedgerEntry(*row) for row in self._file.run(f"{_ENTRY} WHERE report IS NOT NULL ORDER BY number")]
+
+    def sent(self, entry_id: bytes) -> bool:
+        """Drop the bytes of an answer; whether it was pending."""
+        with self._file.transaction():
+            known = self._file.run("SELECT 1 FROM entries WHERE id = ? AND report IS NOT NULL", entry_id)
+            self._file.run("UPDATE entries SET report = NULL WHERE id = ?", entry_id)
+        return bool(known)
+
+    def observe(self) -> int:
+        """Store what the clock shows, and return its step."""
+        with self._file.transaction():
+            return self._book.observe().step
+
+    def status(self) -> Status:
+        """Where it stands."""
+        pending = len(self.pending())
+        with self._file.transaction():
+            spent = {unit: self._book.spending(promise) for unit, promise in self._promises.items()}
+            return Status(
+                step=self._book.now().step,
+                event=spent.get("event"),
+                window=spent.get("window"),
+                user=spent.get("user"),
+                lifetime=self._book.rows.total(),
+                pending=pending,
+            )
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,8 @@
+"""The tests share a ledger of one budget."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,110 @@
+"""`hubbub serve` as `pip install hubbub[server]` gives it: a process, and requests to it over sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hubbub import Random
+from hubbub.collection import open_sealed
+from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
+from hubbub.protocols.ask import Ask
+
+ONLY_SERVER = [sys.executable, str(Path(__file__).parent / "only_extra.py"), "server"]
+
+Answer = tuple[Any, Ask]
+
+
+class ServedCollector:
+    """A collector of one collection, and what it said when it began."""
+
+    def __init__(self, folder: Path, text: str, *options: str, port: int = 0, env: Mapping[str, str] | None = None):
+        (folder / "served.toml").write_text(text)
+        command = [*ONLY_SERVER, "serve", "served.toml", "--port", str(port), "--metrics-port", "0", *options]
+        self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env=env)
+        self.folder = folder
+        self.said = ""
+        assert self.process.stderr is not None
+        while "token in" not in self.said:
+            line = self.process.stderr.readline()
+            assert line, self.said
+            self.said += line
+        self.log: list[str] = []
+        threading.Thread(target=self._read, daemon=True).start()
+        self.port, self.metrics = (int(port) for port in re.findall(r"http://127\.0\.0\.1:(\d+)", self.said))
+        self.token_file = folder / "hubbub-keys" / "admin.token"
+        self.token = self.token_file.read_text().strip()
+        self.key = bytes.fromhex(re.search(r"public key ([0-9a-f]{64})", self.said)[1])  # type: ignore[index]
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        with contextlib.suppress(ValueError):
+            self.log.extend(self.process.stderr)
+
+    def get(self, path: str, *, port: int | None = None, token: bool = False) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=30)
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {self.token}"} if token else {})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def read(self, path: str) -> Any:
+        status, body = self.get(path, token=True)
+        assert status == 200, (path, status, body)
+        return json.loads(body)
+
+    def answer(self, collection: str, question: str, values: Sequence[int]) -> Ask:
+        """Have devices answer an open ask; on a busy machine a first try may come too late."""
+        while True:
+            document = open_sealed(json.loads(self.get(f"/v1/collections/{collection}/asks")[1]), self.key)
+            asked = next(one for one in document["asks"] if one["question"] == question)
+            ask = Ask.from_spec(asked["ask"])
+            name = AnswerName(question, asked["run"], ask.step, asked["round"], asked["part"])
+            reports = ask.mechanism.randomize(list(values), Random())
+            frame = encode_batch(collection, document["version"], name, Random().bytes(16 * len(values)), reports)
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+            connection.request("POST", "/v1/reports", frame, {"Content-Type": BATCH_TYPE})
+            told = json.loads(connection.getresponse().read())
+            connection.close()
+            if told["accepted"]:
+                assert told == {"accepted": len(values), "duplicates": 0, "rejected": []}
+                return ask
+
+    def kill(self) -> None:
+        self.process.kill()
+        self._end()
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self._end()
+
+    def _end(self) -> int:
+        code = self.process.wait(60)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        return code
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.stop()
+
+
+def wait_for(what: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """What a function says, once it says anything."""
+    deadline = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < deadline, "it never was so"
+        time.sleep(0.05)
+    return found

@@ -1,0 +1,147 @@
+"""What /metrics tells: the names it always had, and the newest estimates, as a Prometheus would read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import prometheus_client
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from web import AUTHORIZED, KEYS, Web, website
+
+from hubbub import Random
+from hubbub.authoring import load_collection
+from hubbub.collection import ManualClock
+from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.service.collector import Collector
+from hubbub.service.estimate_metrics import MOST_CATEGORIES
+from hubbub.service.metrics import metrics_text
+from hubbub.service.service import Service
+from hubbub.service.store.base import ReleaseRow, StoreChanges
+from hubbub.service.store.sqlite import SqliteStore
+
+ALWAYS = {
+    *("hubbub_reports_total", "hubbub_deleted_total", "hubbub_commits_total", "hubbub_commit_seconds_total"),
+    *("hubbub_waiting_reports", "hubbub_open_asks", "hubbub_held_ids", "hubbub_id_memory_bytes", "hubbub_shed_total"),
+    *("hubbub_connections", "hubbub_closed_total", "hubbub_unfinished_bytes", "hubbub_senders"),
+    *("hubbub_missing_files", "hubbub_listeners", "hubbub_clock_in_doubt", "hubbub_clock_ahead_seconds"),
+    "hubbub_ready",
+}
+"""What dashboards and alerts out there may name."""
+
+Samples = dict[tuple[str, ...], float]
+
+
+def samples(service: Service) -> Samples:
+    """The value of each sample, by its name and the values of its labels, sorted by label; no sample is there twice."""
+    told: Samples = {}
+    for family in text_string_to_metric_families(metrics_text(service)):
+        for sample in family.samples:
+            key = (sample.name, *(sample.labels[label] for label in sorted(sample.labels)))
+            assert key not in told
+            told[key] = sample.value
+    return told
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with website() as made:
+        yield made
+
+
+def fill(web: Web) -> None:
+    """A step of the question `popular`, released; nobody answers `old`."""
+    ask = web.ask()
+    reports = ask.mechanism.randomize([0, 1] * 20, web.draw)
+    frame = encode_batch("themes", 2, web.name(ask), web.draw.bytes(16 * 40), reports)
+    assert web.post(BATCH_TYPE, frame).json()["accepted"] == 40
+    web.wait_until(1110.0)
+
+
+def test_the_names_are_those_that_there_always_were(web: Web):
+    assert {name for name, *_ in samples(web.service)} >= ALWAYS
+
+
+def test_the_newest_estimate_is_what_the_api_says(web: Web):
+    assert not any(name.startswith("hubbub_estimate") for name, *_ in samples(web.service))  # nothing is released yet
+    fill(web)
+    path = "/v1/collections/themes/questions/popular/releases/latest"
+    latest = web.client.get(path, headers=AUTHORIZED).json()
+    told = samples(web.service)
+    for place, category in enumerate(latest["labels"]):
+        for name, field in (("estimate", "value"), ("estimate_low", "low"), ("estimate_high", "high")):
+            assert told[f"hubbub_{name}", category, "themes", "popular"] == latest[field][place]
+    assert told["hubbub_estimate_reports", "themes", "popular"] == 40
+    assert told["hubbub_estimate_categories", "themes", "popular"] == 3
+    assert told["hubbub_release_age_seconds", "themes", "popular"] == 0.0
+    web.clock.set(1150.0)
+    assert samples(web.service)["hubbub_release_age_seconds", "themes", "popular"] == 40.0
+
+
+def test_what_is_withheld_has_no_numbers(web: Web):
+    fill(web)
+    told = samples(web.service)
+    assert told["hubbub_estimate_reports", "themes", "old"] == 0
+    assert ("hubbub_release_age_seconds", "themes", "old") in told
+    assert not any(key[0] == "hubbub_estimate" and key[3] == "old" for key in told)
+
+
+HOSTILE = 'a "quoted" one\\ with\nlines'
+
+
+def stored(names: list[str], payload: str) -> Service:
+    """A service whose one question has a release with this payload."""
+    text = f"""
+name = "many"
+title = "Which?"
+version = 1
+[schedule]
+step = "100s"
+lateness = "10s"
+[privacy]
+event = 2.0
+[fields.which]
+kind = "categorical"
+names = {names!r}
+[questions.popular]
+kind = "histogram"
+field = "which"
+epsilon = 1.0
+"""
+    store = SqliteStore(":memory:")
+    collector = Collector([load_collection(text)], store, clock=ManualClock(1000.0), keys=KEYS, rng=Random(seed=1))
+    collection = collector.collections["many"]
+    store.commit(StoreChanges(releases=[ReleaseRow(collection.collection_id, "popular", 9, 1000.0, payload, None)]))
+    return Service(collector)
+
+
+def test_what_is_not_known_has_no_sample():
+    payload = '{"n": 9, "labels": ["a", "b"], "value": [0.5, null], "variance": [null, null]}'
+    told = samples(stored(["a", "b"], payload))
+    assert {key: value for key, value in told.items() if key[0].startswith("hubbub_estimate")} == {
+        ("hubbub_estimate", "a", "many", "popular"): 0.5,
+        ("hubbub_estimate_reports", "many", "popular"): 9,
+        ("hubbub_estimate_categories", "many", "popular"): 2,
+    }
+
+
+def test_a_question_has_no_more_series_than_said():
+    numbers = [0.001] * 500
+    payload = f'{{"n": 9, "labels": null, "value": {numbers}, "variance": {numbers}}}'
+    told = samples(stored([f"c{code}" for code in range(500)], payload))
+    for name in ("hubbub_estimate", "hubbub_estimate_low", "hubbub_estimate_high"):
+        shown = [key[1] for key in told if key[0] == name]
+        assert shown == [str(code) for code in range(MOST_CATEGORIES)]
+    assert told["hubbub_estimate_categories", "many", "popular"] == 500
+
+
+def test_a_name_of_any_kind_is_one_label():
+    payload = '{"n": 9, "labels": ["a \\"quoted\\" one\\\\ with\\nlines"], "value": [0.5], "variance": [0.0]}'
+    assert samples(stored(["a", "b"], payload))["hubbub_estimate", HOSTILE, "many", "popular"] == 0.5
+
+
+def test_services_of_one_process_are_told_apart(web: Web):
+    other = stored(["a", "b"], '{"n": 9, "labels": ["a"], "value": [0.5], "variance": [0.0]}')
+    assert {key[1] for key in samples(other) if key[0] == "hubbub_reports_total"} == {"many", ""}
+    assert {key[1] for key in samples(web.service) if key[0] == "hubbub_reports_total"} == {"themes", ""}
+    assert b"hubbub_" not in prometheus_client.generate_latest(prometheus_client.REGISTRY)
