@@ -28,7 +28,6 @@ from hubbub.core.migrations import UnknownFormat, Versions
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Reporting
-from hubbub.privacy import ledger
 from hubbub.protocols.ask import Ask
 from hubbub.questions import read_collection as read_signed
 from hubbub.service.store.migrations import store_format
@@ -36,7 +35,6 @@ from hubbub.service.store.migrations import store_format
 HERE = Path(__file__).parent
 STORE = store_format(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY")
 FORMATS: dict[str, Versions[Any]] = {
-    "ledger": ledger.FORMAT,
     "client": client.FORMAT,
     "store": STORE,
     "collection": COLLECTION,
