@@ -83,6 +83,12 @@ kind = "distribution"
 field = "age"
 epsilon = 1.0
 
+[questions.clipped]
+kind = "release"
+field = "age"
+epsilon = 1.0
+r = 3
+
 [questions.mean]
 kind = "mean"
 field = "age"

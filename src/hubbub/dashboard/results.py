@@ -145,7 +145,7 @@ def _values(
     if answer is None:
         return None
     if shape.form == "mean" and shape.low is not None and shape.high is not None:
-        return mean_figure(answer, shape.low, shape.high)
+        return join(mean_figure(answer, shape.low, shape.high), other_numbers(answer.others))
     bars = BarTable(answer, f"{place}-{name}", _link(collection, name), chosen)
     if shape.form != "distribution":
         return ranked_bars(bars, most=most)
