@@ -46,7 +46,7 @@ def test_a_headless_run() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     found = json.loads(done.stdout)
-    assert found["processes"] == 4
+    assert found["processes"] == 5
     assert found["accepted"] > 1000
     # Devices that a busy machine holds up may come late, or send again what was counted; nothing else can be wrong.
     assert set(found["outcomes"]) <= {"accepted", "late", "duplicate"}
@@ -69,6 +69,10 @@ def test_a_headless_run() -> None:
     # Of four intervals of 95%, one at least holds the truth but for once in 160,000 times.
     assert aircraft["covered"] >= 1
     assert "For each 48 seconds the device picks one of 5 levels at random" in aircraft["promise"]
+    fares = found["fares"]
+    assert fares["steps"] >= 1
+    # Of 24 intervals of 95%, some of them near common fares, fewer than half hold the truth only if they are wrong.
+    assert fares["covered"] >= 12
 
 
 @pytest.mark.slow  # as `make demo` runs without a terminal
@@ -237,7 +241,7 @@ def _is_alive(pid: int) -> bool:
 def test_ctrl_c_stops_everything_and_leaves_the_result(terminal: Terminal, moment: str) -> None:
     terminal.read_until(moment)
     children = _children(terminal.process.pid)
-    assert len(children) == 7, children
+    assert len(children) == 9, children
     terminal.press(b"\x03")
     assert terminal.wait() == 0, terminal.shown
     assert "Traceback" not in terminal.shown
@@ -263,7 +267,7 @@ def test_a_headless_run_that_is_stopped(number: signal.Signals, code: int) -> No
         process.communicate()
     assert process.returncode == code, err
     assert "Traceback" not in err
-    assert len(children) == 4
+    assert len(children) == 5
     assert not any(map(_is_alive, children))
 
 

@@ -20,7 +20,7 @@ from hubbub.collection import Collection, open_sealed
 from hubbub.collection.wire import BATCH_TYPE, encode_batch
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.demo.people import Owners, People
+from hubbub.demo.people import Owners, People, Riders
 from hubbub.protocols.ask import Ask
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
@@ -45,7 +45,7 @@ class Devices:
         Whose devices they are.
     """
 
-    def __init__(self, transport: Transport, public_key: bytes, name: str, people: People | Owners) -> None:
+    def __init__(self, transport: Transport, public_key: bytes, name: str, people: People | Owners | Riders) -> None:
         self._transport, self._keys = transport, (public_key,)
         self._root = f"/v1/collections/{name}"
         self.collection: Collection = open_collection(self._fetch(self._root), self._keys)
@@ -130,7 +130,9 @@ def main() -> int:
 
     threading.Thread(target=stop_with_input, daemon=True).start()
     given = settings["people"]
-    people = Owners(**given) if "histories" in given else People(**given)
+    people: People | Owners | Riders = (
+        Owners(**given) if "histories" in given else Riders(**given) if "amounts" in given else People(**given)
+    )
     transport = HttpTransport(settings["address"])
     Devices(transport, bytes.fromhex(settings["public_key"]), settings["name"], people).run(stop)
     return 0

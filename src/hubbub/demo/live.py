@@ -291,4 +291,7 @@ def _mean(releases: Sequence[dict[str, Any]]) -> Estimate:
     """The mean of releases, each of which has randomness of its own."""
     value = np.mean([row["value"] for row in releases], axis=0)
     variance = np.sum([row["variance"] for row in releases], axis=0) / len(releases) ** 2
-    return Estimate(value, variance, sum(row["n"] for row in releases), labels=tuple(releases[0]["labels"]))
+    around = [row["centre"] for row in releases if row.get("centre") is not None]
+    centre = np.mean(around, axis=0) if len(around) == len(releases) else None
+    n = sum(row["n"] for row in releases)
+    return Estimate(value, variance, n, labels=tuple(releases[0]["labels"]), centre=centre)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from hubbub.core.random import Random
 from hubbub.simulate.devices import Stream
 
-__all__ = ["Owners", "People"]
+__all__ = ["Owners", "People", "Riders"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ class _Held(Stream):
     def codes(self, step: int) -> NDArray[np.int64]:
         """The code of each person in a step."""
 
-    def values(self, step: int, start: int, stop: int) -> NDArray[np.int64]:
+    def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
         return self.codes(step)[start:stop]
 
     def truth(self, step: int) -> NDArray[np.float64]:
@@ -105,3 +106,45 @@ class Owners(_Held):
         row = np.asarray(self.histories[step % len(self.histories)], dtype=np.int64)
         codes = row[Random(seed=self.seed).child("owners", self.group).below(row.size, self.n)]
         return np.where(codes < 0, self.size, codes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Riders(_Held):
+    """People who pay an amount in every step, drawn anew; the code of an amount is its cell.
+
+    Parameters
+    ----------
+    amounts, weights
+        What is paid, and how common each is.
+    low, high, size
+        The range of the cells, and how many there are.
+
+    Example:
+        >>> riders = Riders(amounts=[1.0, 9.0], weights=[0.0, 1.0], low=0.0, high=10.0, size=5, n=2, seed=1, group=0)
+        >>> riders.values(0, 0, 2).tolist(), riders.codes(0).tolist(), riders.truth(0).tolist()
+        ([9.0, 9.0], [4, 4], [0.0, 0.0, 0.0, 0.0, 1.0])
+    """
+
+    amounts: Sequence[float]
+    weights: Sequence[float]
+    low: float
+    high: float
+    size: int
+
+    @property
+    def symbols(self) -> int:
+        return self.size
+
+    def _paid(self, step: int) -> NDArray[np.float64]:
+        uniform = (Random(seed=self.seed).child("fares", self.group, step).uint32(self.n) + 0.5) / 2**32
+        edges = np.cumsum(self.weights)
+        places = np.searchsorted(edges, uniform * edges[-1], side="right")
+        paid: NDArray[np.float64] = np.asarray(self.amounts, dtype=np.float64)[np.minimum(places, len(edges) - 1)]
+        return paid
+
+    def codes(self, step: int) -> NDArray[np.int64]:
+        part = (self._paid(step) - self.low) / (self.high - self.low)
+        return np.clip((part * self.size).astype(np.int64), 0, self.size - 1)
+
+    def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
+        return self._paid(step)[start:stop]

@@ -1,8 +1,8 @@
-"""What the devices of a live demonstration are asked, and what their owners really do: emoji, flights, aircraft.
+"""What the devices of a live demonstration are asked, and what their owners do: emoji, flights, aircraft, fares.
 
 All are real data: how often the commonest emoji occurred in tweets, and the flights that were to leave New York in the
 week of the blizzard of February 2013, hour by hour: who is on them is drawn anew in every step, and the aircraft that
-fly them are followed through the day.
+fly them are followed through the day. The fares are of taxis in New York, in January 2015.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring.toml import load_alarms, load_collection
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
-from hubbub.data import DataError, emoji, fetch, flights
+from hubbub.data import DataError, emoji, fetch, flights, taxi
 from hubbub.data.catalog import CATALOG
-from hubbub.demo.people import Owners, People
+from hubbub.demo.people import Owners, People, Riders
 from hubbub.simulate.stream_cache import Made, kept
 
-__all__ = ["Scene", "aircraft_scene", "emoji_scene", "flights_scene", "scenes"]
+__all__ = ["Scene", "aircraft_scene", "emoji_scene", "fares_scene", "flights_scene", "scenes"]
 
 Table = Sequence[Sequence[float]]
 Say = Callable[[str], None] | None
@@ -110,6 +110,28 @@ epsilon = 4.0
 steps = {hours}
 changes = 3
 """
+_FARES = """
+name = "fares"
+version = 1
+title = "What a taxi ride costs in New York"
+{schedule}
+[privacy]
+event = 2.0
+window = {{ epsilon = 14.0, steps = 7 }}
+minimum_batch = 20
+[fields.fare]
+kind = "numeric"
+low = -0.25
+high = 59.75
+cells = 24
+[questions.paid]
+title = "How much was the fare, in dollars?"
+kind = "distribution"
+field = "fare"
+epsilon = 2.0
+quantiles = [0.5, 0.95]
+"""
+"""Fares are whole or half dollars: no border of a cell is one of them."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +154,8 @@ class Scene:
         What each row of the weights is the time of, in words.
     histories
         Of values that are followed from step to step, instead of weights: as of `Owners`.
+    amounts
+        Of a number: what the weights, in one row, are of.
     alarms
         What is watched.
     """
@@ -144,6 +168,7 @@ class Scene:
     pooled: bool
     times: tuple[str, ...] = ()
     histories: Sequence[Sequence[int]] = ()
+    amounts: tuple[float, ...] = ()
     alarms: AlarmPlan = field(default_factory=AlarmPlan)
 
     @property
@@ -155,12 +180,15 @@ class Scene:
         """The same with its first step at a Unix time."""
         return replace(self, collection=replace(self.collection, origin=origin))
 
-    def people(self, n: int, seed: int, group: int) -> People | Owners:
+    def people(self, n: int, seed: int, group: int) -> People | Owners | Riders:
         """Some of those who answer."""
-        if not self.histories:
+        if not self.histories and not self.amounts:
             return People(weights=self.weights, silent=self.silent, n=n, seed=seed, group=group)
-        setting = self.collection.setting(self.question)
-        size = self.collection.questions[self.question].shape(setting).size
+        shape = self.collection.questions[self.question].shape(self.collection.setting(self.question))
+        size = shape.size
+        if self.amounts:
+            paid = {"amounts": self.amounts, "weights": self.weights[0], "low": shape.low, "high": shape.high}
+            return Riders(**paid, size=size, n=n, seed=seed, group=group)
         return Owners(histories=self.histories, size=size, n=n, seed=seed, group=group)
 
     def when(self, step: int) -> str:
@@ -169,8 +197,9 @@ class Scene:
 
 
 def scenes(step_seconds: int, say: Say = None) -> tuple[Scene, ...]:
-    """All three; `say` is told when data is fetched."""
-    return emoji_scene(step_seconds, say), flights_scene(step_seconds, say), aircraft_scene(step_seconds, say)
+    """All four; `say` is told when data is fetched."""
+    made = (emoji_scene, flights_scene, aircraft_scene, fares_scene)
+    return tuple(scene(step_seconds, say) for scene in made)
 
 
 def emoji_scene(step_seconds: int, say: Say = None) -> Scene:
@@ -232,6 +261,28 @@ def aircraft_scene(step_seconds: int, say: Say = None) -> Scene:
         source = "invented: each leaves once a day"
     collection = _collection(_AIRCRAFT, AWAY, step_seconds)
     return Scene(collection, "went", source, (), 0.0, pooled=False, times=_times(), histories=histories)
+
+
+def fares_scene(step_seconds: int, say: Say = None) -> Scene:
+    """In every step each person takes a taxi, and pays one of the fares of January 2015.
+
+    Example:
+        >>> scene = fares_scene(4)
+        >>> list(scene.collection.questions), len(scene.amounts) == len(scene.weights[0])
+        (['paid'], True)
+    """
+    try:
+        fetch("taxi", progress=say)
+        paid = taxi()["fare_amount"]
+        amounts, counts = np.unique(np.round(2 * np.clip(paid, 0.0, 59.5)) / 2, return_counts=True)
+        source = f"{len(paid):,} rides in yellow taxis"
+    except DataError:
+        amounts, counts = np.arange(3.0, 59.5, 0.5), np.exp(-np.arange(113) / 20)
+        source = "invented: fares that fall off from 3 dollars on"
+    collection = _collection(_FARES, (), step_seconds)
+    told: list[list[float]] = [counts.tolist()]
+    times = ("January 2015",)
+    return Scene(collection, "paid", source, told, 0.0, pooled=False, times=times, amounts=tuple(amounts.tolist()))
 
 
 def _times() -> tuple[str, ...]:
