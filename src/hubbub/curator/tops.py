@@ -63,6 +63,8 @@ class ToPS:
         for the units of its own streams; 0 takes 3% of the bound, which is 60 for a bound of 2,000, in any unit.
     watch
         The share of epsilon that is spent on looking for a better threshold while publishing; 0 for none.
+    period
+        How many published values each such look takes; 0 takes holdout/watch, which finds it as well as the holdout.
     follow
         With `watch`: "drift" begins a new threshold search if the threshold is off by more than a factor of 2, "update"
         goes on with the new one at once.
@@ -98,6 +100,7 @@ class ToPS:
     noise: str = "exponential"
     constant: float = 0.0
     watch: float = 0.0
+    period: int = 0
     follow: str = "drift"
     window: int = 16
     weight: float = 0.5
@@ -107,6 +110,8 @@ class ToPS:
         if self.candidates == 0:
             candidates = min(max(math.ceil(self.bound), _LEAST_CANDIDATES), _MOST_CANDIDATES)
             object.__setattr__(self, "candidates", candidates)
+        if self.watch and self.period == 0:
+            object.__setattr__(self, "period", math.ceil(self.holdout / self.watch))
         if self.pruned is None:
             object.__setattr__(self, "pruned", best_pruned(float(self._publish_share), self.fan_out, self.height))
         if not 0 <= self._pruned < self.height:
@@ -123,7 +128,14 @@ class ToPS:
             if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
                 raise InvalidValue(field, number, "a finite number above 0")
             object.__setattr__(self, field, float(number))
-        for field, least in (("holdout", 1), ("max_range", 2), ("fan_out", 2), ("candidates", 0), ("window", 1)):
+        for field, least in (
+            ("holdout", 1),
+            ("max_range", 2),
+            ("fan_out", 2),
+            ("candidates", 0),
+            ("period", 0),
+            ("window", 1),
+        ):
             number = getattr(self, field)
             if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= 1 << 40:
                 raise InvalidValue(field, number, f"an integer of at least {least}")
