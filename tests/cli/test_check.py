@@ -143,3 +143,41 @@ def test_a_file_of_an_older_format_is_answered_with_its_rewritten_text(
     assert line.startswith(f"hubbub: {path}: got 'format 1'; allowed: format 2.")
     assert text.startswith("format = 2\n# ours\n")
     assert load_collection(text) == load_collection("format = 2\n" + EXAMPLE)
+
+
+ALARMS = """
+[alarms.dark]
+question = "popular"
+weights = { dark = 1 }
+above = 0.5
+
+[alarms.moved]
+question = "popular"
+each = true
+change = "either"
+baseline = 24
+"""
+
+
+def test_alarms_are_shown_with_what_they_promise(
+    answer: Callable[..., Any], hubbub: Callable[..., Result], file: Callable[[str], Path]
+) -> None:
+    path = file(EXAMPLE + ALARMS)
+    checked, planned = answer("check", path)["alarms"], answer("plan", path)["alarms"]
+    assert checked["guarantee"].startswith("at most one false alarm in 30 days on average of all 4 watched together")
+    assert [row["alarm"] for row in planned] == ["dark", "moved"]
+    assert planned == checked["each"]
+    assert planned[0]["steps"] == {"1": 12, "4": 1}
+    assert planned[0]["errors"]["10000"] == pytest.approx(answer("plan", path)["questions"][0]["errors"]["10000"])
+    assert "at most one false alarm in 120 days" in " ".join(hubbub("check", path).stdout.split())
+    assert "half of the time within so many steps" in " ".join(hubbub("plan", path).stdout.split())
+
+
+def test_an_alarm_that_cannot_be_is_refused_and_one_that_is_never_raised_is_warned_of(
+    answer: Callable[..., Any], hubbub: Callable[..., Result], file: Callable[[str], Path]
+) -> None:
+    refused = hubbub("check", file(EXAMPLE + ALARMS.replace("dark = 1", "drak = 1")))
+    assert refused.exit_code
+    assert "alarms.dark.weights.drak" in refused.output
+    warned = answer("check", file(EXAMPLE + ALARMS.replace("above = 0.5", "above = 1.5")))
+    assert ("warning", "alarms.dark.above") in [(found["level"], found["where"]) for found in warned["findings"]]

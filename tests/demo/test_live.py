@@ -17,10 +17,19 @@ import numpy as np
 import pytest
 
 from hubbub import Random
+from hubbub.collection import Keys, ManualClock
+from hubbub.collection.wire import BATCH_TYPE, encode_batch
 from hubbub.core.errors import InvalidValue
+from hubbub.demo.alarm_receiver import AlarmReceiver
 from hubbub.demo.live import CollectorStopped, Live
 from hubbub.demo.people import Owners, People
 from hubbub.demo.scenes import AWAY, HOURS, PUNCTUAL, aircraft_scene, flights_scene, scenes
+from hubbub.service.alarms.event import AlarmEvent
+from hubbub.service.collector import Collector
+from hubbub.service.store.sqlite import SqliteStore
+from hubbub.service.webhooks.config import Webhook
+from hubbub.service.webhooks.delivery import NotDelivered, deliver
+from hubbub.service.webhooks.signing import read_secrets
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
 
@@ -32,7 +41,7 @@ SMALL = ["--devices", "1000", "--workers", "1", "--step", "3s"]
 
 
 def test_a_headless_run() -> None:
-    options = ["--headless", "--json", *SMALL, "--seconds", "15"]
+    options = ["--headless", "--json", *SMALL, "--seconds", "9"]
     done = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=HANGS, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -60,6 +69,70 @@ def test_a_headless_run() -> None:
     # Of four intervals of 95%, one at least holds the truth but for once in 160,000 times.
     assert aircraft["covered"] >= 1
     assert "For each 48 seconds the device picks one of 5 levels at random" in aircraft["promise"]
+
+
+@pytest.mark.slow  # as `make demo` runs without a terminal
+def test_the_blizzard_raises_an_alarm_which_the_webhook_takes() -> None:
+    options = ["--headless", "--json", "--devices", "2000", "--workers", "1"]
+    done = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=3 * HANGS, check=False)
+    assert done.returncode == 0, done.stderr
+    alarm = json.loads(done.stdout)["alarms"][0]
+    assert (alarm["alarm"], alarm["state"], alarm["direction"]) == ("blizzard", "raised", "above")
+    assert alarm["when"].startswith(("8 February 2013, 1", "9 February 2013, "))
+
+
+def test_the_blizzard_raises_its_alarm_and_the_morning_does_not() -> None:
+    scene = flights_scene(4)
+    collection, clock = scene.collection, ManualClock(0.0)
+    store = SqliteStore(":memory:")
+    collector = Collector([collection], store, clock=clock, keys=Keys.new(), alarms={"flights": scene.alarms})
+    people, draw = scene.people(3000, 1, 0), Random(seed=1)
+    fleet = Fleet(people, draw, first=1)
+    answered = set()
+    while clock.now() < 32 * 4:
+        until = collector.tick()
+        for window in collector.board.open(collection.collection_id, clock.now()):
+            for who in fleet.on_arc(window.ask.cohort) if window.key not in answered else ():
+                for reports in fleet.reports(window.ask, who):
+                    ids = draw.bytes(16 * len(reports))
+                    body = encode_batch("flights", 1, window.name, ids, reports)
+                    collector.ingest([collector.admit(BATCH_TYPE, body)])
+            answered.add(window.key)
+        clock.set(until)
+    raised, cleared = collector.alarms.events("flights")
+    # 47% are cancelled in step 8, 78% in step 9, all until step 18; 26% and less from step 25 on.
+    assert (raised.state, cleared.state) == ("raised", "cleared")
+    assert 8 <= raised.step <= 11
+    assert 24 <= cleared.step <= 31
+
+
+def test_the_receiver_takes_what_is_signed_and_each_event_once() -> None:
+    event = AlarmEvent(
+        number=1,
+        collection="flights",
+        alarm="a",
+        category="",
+        question="q",
+        title="t",
+        state="raised",
+        direction="above",
+        step=9,
+        at=36.0,
+        since=8,
+        value=0.5,
+        low=0.4,
+        high=0.6,
+        threshold=0.3,
+        baseline=None,
+    )
+    with AlarmReceiver() as receiver:
+        for secrets in (read_secrets("secret", receiver.secret), read_secrets("secret", receiver.secret)):
+            deliver(Webhook("demo", receiver.url, secrets), event, time.time())
+        with pytest.raises(NotDelivered, match="401"):
+            deliver(Webhook("demo", receiver.url, (b"k" * 32,)), event, time.time())
+        with pytest.raises(NotDelivered, match="401"):
+            deliver(Webhook("demo", receiver.url, secrets), event, time.time() - 1000)
+    assert [alarm.id for alarm in receiver.alarms] == ["flights:1:9"]
 
 
 @pytest.mark.slow  # the headless run above, told to end before there is a result
@@ -204,13 +277,20 @@ def test_nothing_outlives_a_run_that_is_killed(terminal: Terminal) -> None:
     assert not any(map(_is_alive, children))
 
 
-def test_a_folder_keeps_what_was_collected_and_the_token_is_needed(tmp_path: Path) -> None:
+def test_a_folder_keeps_what_was_collected_the_token_is_needed_and_a_process_that_ends_is_noticed(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "kept"
     with Live(devices=100, step_seconds=2, workers=1, folder=folder) as live:
         assert live.look().rejected == 0
         (folder / "keys" / "admin.token").write_text("not the token that it was\n")
         with pytest.raises(Exception, match="status 401"):
             live.look()
+        os.kill(live.processes[1], signal.SIGKILL)
+        while _is_alive(live.processes[1]):
+            time.sleep(0.05)
+        with pytest.raises(CollectorStopped, match="the devices ended with -9"):
+            live.check()
     assert (folder / "hubbub.db").stat().st_size > 0
 
 
@@ -227,15 +307,6 @@ def test_a_port_that_is_taken_is_named() -> None:
         f"hubbub: the collector ended with 1: port {port} cannot be used (Address already in use); 0 takes a free one"
     )
     assert done.stderr.splitlines()[-1] == said
-
-
-def test_a_process_that_ends_is_noticed() -> None:
-    with Live(devices=100, step_seconds=2, workers=1) as live:
-        os.kill(live.processes[1], signal.SIGKILL)
-        while _is_alive(live.processes[1]):
-            time.sleep(0.05)
-        with pytest.raises(CollectorStopped, match="the devices ended with -9"):
-            live.check()
 
 
 @pytest.mark.parametrize("given", [{"devices": 49}, {"devices": 10**7}, {"workers": 0}, {"step_seconds": 0}])

@@ -89,6 +89,18 @@ field = "theme"
 epsilon = 2.0
 steps = 8
 changes = 3
+
+[alarms.dark]
+question = "kept"
+weights = { dark = 1 }
+above = 0.3
+false_alarms = "1 in 10h"
+
+[alarms.moved]
+question = "popular"
+each = true
+change = "either"
+baseline = 24
 """
 )
 TEXTS = {"streams": STREAMS, "whole": WHOLE}
@@ -106,6 +118,10 @@ class World:
             from hubbub.service.archive import Archive
 
             given["archive"] = Archive(path.parent / "reports")
+        if "[alarms" in text:
+            from hubbub.authoring.toml import load_alarms
+
+            given["alarms"] = {self.collection.name: load_alarms(text)}
         self.collector = Collector(
             [self.collection], self.store, clock=self.clock, keys=KEYS, rng=Random(seed=1), **given
         )
@@ -165,7 +181,12 @@ class World:
             rows = self.collector.releases(name, question, first=0, last=1 << 40, most=1 << 20)
             releases[question] = [[row.step, row.withheld, json.loads(row.payload)] for row in rows]
         counts = {outcome: count for (_, outcome), count in sorted(self.collector.counts().items()) if count}
-        return {"now": self.clock.now(), "releases": releases, "counts": counts}
+        told: dict[str, Any] = {"now": self.clock.now(), "releases": releases, "counts": counts}
+        if hasattr(self.collector, "alarms"):
+            alarms = self.collector.alarms
+            told["alarm_events"] = [event.to_json() for event in alarms.events(name)]
+            told["alarms"] = alarms.status(name)
+        return told
 
 
 def make(kind: str, folder: Path, steps: int = STEPS) -> None:
@@ -174,6 +195,10 @@ def make(kind: str, folder: Path, steps: int = STEPS) -> None:
     world = World(TEXTS[kind], folder / "store.sqlite", (FIRST + 0.05) * HOUR)
     for step in range(FIRST, FIRST + steps):
         world.step(step)
+    if "[alarms" in TEXTS[kind]:
+        from hubbub.service.store.base import StoreChanges
+
+        world.store.commit(StoreChanges(delivered={("pager", world.collection.name): 1}))
     (folder / "collection.toml").write_text(TEXTS[kind])
     (folder / "expected.json").write_text(json.dumps(world.stored(), separators=(",", ":"), sort_keys=True) + "\n")
     world.store.close()

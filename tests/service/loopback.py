@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 from starlette.types import ASGIApp
+
+_Made = TypeVar("_Made")
 
 
 class Loopback:
@@ -29,6 +31,10 @@ class Loopback:
 
     def get(self, path: str, **more: Any) -> httpx.Response:
         return self.request("GET", path, **more)
+
+    def run(self, made: Coroutine[Any, Any, _Made]) -> _Made:
+        """What a coroutine returns, in the application's loop."""
+        return asyncio.run_coroutine_threadsafe(made, self._loop).result(60)
 
     def post(self, path: str, **more: Any) -> httpx.Response:
         return self.request("POST", path, **more)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from alarm_world import FIRST, HEAD, HOUR, SHARES, AlarmWorld, statuses
+from loopback import running
 
+from hubbub.alarms.sequential import SequentialTest
 from hubbub.core.errors import InvalidValue
+from hubbub.service.app import create_app
+from hubbub.service.auth import Tokens
+from hubbub.service.schemas import SCHEMAS
+from hubbub.service.service import Service
 from hubbub.service.store import open_store
 from hubbub.service.store.base import StoreChanges, StoreFailed
 
@@ -145,6 +153,22 @@ def test_an_event_is_neither_lost_nor_told_twice_when_its_commit_fails(
     assert len(world.events()) == 1
 
 
+def die(folder: Path, stride: int) -> int:
+    command = [sys.executable, str(Path(__file__).parent / "alarm_and_die.py"), str(folder), str(stride)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def test_killed_at_points_of_an_alarm(tmp_path: Path) -> None:
+    assert die(tmp_path, 61) >= 3
+
+
+@pytest.mark.slow
+def test_killed_at_every_point_of_an_alarm(tmp_path: Path) -> None:
+    assert die(tmp_path, 1) >= 100
+
+
 KINDS = {
     "histogram": SHARES,
     "LPU": '[questions.all]\nkind = "stream"\nmethod = "LPU"\nw = 4\nfield = "status"\nepsilon = 4.0\n',
@@ -159,7 +183,7 @@ KINDS = {
 
 
 def crowd(kind: str, late: float) -> list[Any]:
-    people = 2000
+    people = 2000 if kind == "changes" else 1000
     if "mean" in kind:
         return [100.0 * late] * people
     if kind == "keyvalue":
@@ -240,6 +264,16 @@ def test_a_listener_that_fails_stops_nobody() -> None:
     assert len(world.told) == 1
 
 
+def test_an_alarm_that_fails_stops_neither_releases_nor_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = AlarmWorld(TEXT, memory())
+    with monkeypatch.context() as patch:
+        patch.setattr(SequentialTest, "hear", lambda *given: 1 / 0)
+        live(world, [0.6] * 2)
+    assert len(world.collector.releases("planes", "all", first=0, last=10**6, most=9)) == 2
+    live(world, [0.6] * 2, FIRST + 2)
+    assert [event.state for event in world.events()] == ["raised"]
+
+
 def test_what_cannot_be_watched_is_refused_by_its_place() -> None:
     for wrong, place in (
         ('question = "al"\nabove = 1', "alarms.late.question"),
@@ -268,6 +302,43 @@ def _refusal(wrong: str) -> str:
     with pytest.raises(InvalidValue) as refused:
         AlarmWorld(f"{HEAD}{SHARES}[alarms.late]\n{wrong}\n", memory())
     return str(refused.value)
+
+
+def test_the_api_and_server_sent_events_tell_of_alarms() -> None:
+    world = AlarmWorld(TEXT + CHANGED, memory())
+    live(world, [0.2] * 3)
+    world.step(FIRST + 3, statuses(0.6))
+    service = Service(world.collector)
+    with running(create_app(service, Tokens(["a token for the tests"]))) as client:
+        path, headers = "/v1/collections/planes/alarms", {"Authorization": "Bearer a token for the tests"}
+        assert client.get(path).status_code == 401
+        assert client.get("/v1/collections/trains/alarms", headers=headers).status_code == 404
+        assert client.get(path, headers=headers).json()["events"] == []
+
+        async def first_alarm() -> dict[str, Any]:
+            listening = service.hub.listen("planes")
+            assert (await anext(listening)).startswith(b": hello")
+            world.clock.set((FIRST + 4.2) * HOUR)
+            async for message in listening:
+                event, data = message.decode().split("\n")[:2]
+                if event == "event: alarm":
+                    return dict(json.loads(data.removeprefix("data: ")))
+            raise AssertionError
+
+        heard = client.run(first_alarm())
+        answer = client.get(path, headers=headers).json()
+    assert [event["state"] for event in answer["events"]] == ["raised"]
+    assert heard == answer["events"][0] == world.told[0].to_json()
+    assert set(heard) == set(SCHEMAS["AlarmEvent"]["properties"])
+    late, moved = answer["alarms"]
+    assert (late["alarm"], late["definition"]["above"], late["watched"][0]["state"]) == ("late", 0.3, "raised")
+    assert [watched["category"] for watched in moved["watched"]] == ["early", "fine", "late", "(none)"]
+    assert {watched["state"] for watched in moved["watched"]} == {"learning"}
+    assert late["guarantee"] == (
+        "at most one false alarm in 150 days on average, even if the truth is always at the threshold"
+    )
+    assert answer["guarantee"].startswith("at most one false alarm in 30 days on average of all 5 watched together")
+    assert answer["false_alarms_a_day"] == pytest.approx(1 / 30)
 
 
 def test_what_devices_are_sent_does_not_know_of_alarms() -> None:

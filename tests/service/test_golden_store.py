@@ -196,6 +196,18 @@ def columns(path: Path) -> dict[str, Any]:
     return found
 
 
+def test_alarms_go_on_from_a_golden_store(tmp_path: Path) -> None:
+    folder, expected = golden("store-4", tmp_path)
+    world = Copied(folder, expected["now"])
+    alarms = world.collector.alarms
+    assert [event.to_json() for event in alarms.events("survey")] == expected["alarm_events"]
+    assert "raised" in [event["state"] for event in expected["alarm_events"]]
+    assert alarms.status("survey") == expected["alarms"]
+    assert {status["state"] for status in alarms.status("survey")} == {"raised", "learning"}
+    assert world.store.delivered() == {("pager", "survey"): 1}
+    world.store.close()
+
+
 def named(found: dict[str, Any]) -> dict[str, Any]:
     """Without the order of columns, which a migration cannot choose."""
     return {name: sorted(rows, key=str) for name, rows in found.items()}

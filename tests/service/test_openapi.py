@@ -11,6 +11,7 @@ import pytest
 import uvicorn
 from web import AUTHORIZED, KEYS, THEMES, TOKEN
 
+from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring import load_collection
 from hubbub.collection import ManualClock
 from hubbub.service.app import create_app
@@ -28,7 +29,11 @@ ENDLESS = "/v1/collections/{name}/events"
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     kept = load_collection(THEMES.replace("epsilon = 1.0", "epsilon = 1.0\nkeep_reports = true", 1))
-    collector = Collector([kept], SqliteStore(":memory:"), clock=ManualClock(1000.0), keys=KEYS)
+    watched = {"above": 0.5, "question": "popular"}, {"change": "up", "baseline": 24, "question": "old"}
+    plan = AlarmPlan.from_spec({"dark": {**watched[0], "each": True}, "older": watched[1]})
+    collector = Collector(
+        [kept], SqliteStore(":memory:"), clock=ManualClock(1000.0), keys=KEYS, alarms={"themes": plan}
+    )
     app = create_app(Service(collector), Tokens([TOKEN]))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
     listening = bind("127.0.0.1", 0)

@@ -22,7 +22,10 @@ def demo(
         float | None, typer.Option("--seconds", help="How long.", min=1.0, show_default="until Ctrl-C")
     ] = None,
     headless: Annotated[
-        bool, typer.Option("--headless", help="Print only the result, after 20 seconds if nothing else is said.")
+        bool,
+        typer.Option(
+            "--headless", help="Print only the result, once the blizzard's alarm is raised unless --seconds says when."
+        ),
     ] = False,
     step: Annotated[str, typer.Option("--step", help="How often devices answer.")] = "4s",
     workers: Annotated[int, typer.Option("--workers", help="In how many processes the devices of each are.")] = 2,
@@ -83,6 +86,7 @@ def demo(
         live,
         seconds=HEADLESS_SECONDS if quiet and seconds is None else seconds,
         quiet=quiet,
+        until_alarm=quiet and seconds is None,
         browser=browser,
         as_json=as_json,
     )

@@ -28,11 +28,16 @@ class NothingYet(HubbubError):
     """There is no result to print."""
 
 
-def run(live: Live, *, seconds: float | None, quiet: bool, browser: bool, as_json: bool) -> None:
-    """Start everything, follow it for so many seconds or until Ctrl-C, stop everything, and print the result."""
+def run(
+    live: Live, *, seconds: float | None, quiet: bool, browser: bool, as_json: bool, until_alarm: bool = False
+) -> None:
+    """Start everything, follow it for so many seconds or until Ctrl-C, stop everything, and print the result.
+
+    With `until_alarm` it goes on until the webhook was told of an alarm, if that is soon.
+    """
     with _terminable():
         with live:
-            look = _follow(live, seconds, quiet=quiet, silent=as_json, browser=browser)
+            look = _follow(live, seconds, quiet=quiet, silent=as_json, browser=browser, until_alarm=until_alarm)
         if quiet and not look.complete:
             step = live.scenes[0].collection.step_seconds
             raise NothingYet(f"nothing was released; steps are {shown(step)} long, and this machine may be busy")
@@ -71,7 +76,7 @@ def _open(address: str) -> None:
         webbrowser.open(address)
 
 
-def _follow(live: Live, seconds: float | None, *, quiet: bool, silent: bool, browser: bool) -> Look:
+def _follow(live: Live, seconds: float | None, *, quiet: bool, silent: bool, browser: bool, until_alarm: bool) -> Look:
     """Look once a second, show it, and return the last look; Ctrl-C is how a run without an end ends."""
     end = None if seconds is None else time.monotonic() + seconds
     look = live.look()
@@ -85,7 +90,9 @@ def _follow(live: Live, seconds: float | None, *, quiet: bool, silent: bool, bro
                 time.sleep(1.0 if end is None else max(0.0, min(1.0, end - time.monotonic())))
                 look = live.look()
                 show(look)
-            while end is not None and not look.complete and time.monotonic() < end + _GRACE:
+            while end is not None and time.monotonic() < end + _GRACE:
+                if look.complete and (look.alarms or not until_alarm):
+                    break
                 time.sleep(0.5)
                 look = live.look()
     except KeyboardInterrupt:

@@ -14,6 +14,7 @@ from hubbub.cli.output import percent
 from hubbub.cli.tables import plain_table
 
 if TYPE_CHECKING:
+    from hubbub.demo.alarm_receiver import DeliveredAlarm
     from hubbub.demo.live import Live, Look, Seen
 
 __all__ = ["answer", "result", "screen"]
@@ -24,15 +25,16 @@ _BAR = 20
 
 def screen(live: Live, look: Look) -> RenderableType:
     """What a terminal shows while it runs: short enough for 24 lines."""
-    return Group(_counted(look), *(_part(scene, _FEW) for scene in look.seen), Text(f"{live.address}/", style="bold"))
+    parts = (_part(seen, _FEW) for seen in look.seen)
+    return Group(_counted(look), *parts, *_alarms(live, look)[-1:], Text(f"{live.address}/", style="bold"))
 
 
 def result(live: Live, look: Look) -> RenderableType:
     """What is printed at the end: tables, and what the devices were promised."""
     parts: list[RenderableType] = [_counted(look)]
-    for scene in look.seen:
-        parts += [_part(scene, _TOP), _covered(scene), Padding(_promised(scene), (1, 0, 1, 2))]
-    return Group(*parts)
+    for seen in look.seen:
+        parts += [_part(seen, _TOP), _covered(seen), Padding(_promised(seen), (1, 0, 1, 2))]
+    return Group(*parts, *(_alarms(live, look) or [Text("No alarm was raised yet.", style="dim")]))
 
 
 def answer(live: Live, look: Look) -> dict[str, Any]:
@@ -45,7 +47,27 @@ def answer(live: Live, look: Look) -> dict[str, Any]:
         "rejected": look.rejected,
         "outcomes": look.outcomes,
     }
-    return {**totals, **{seen.scene.name: _scene(seen) for seen in look.seen}}
+    alarms = [{"when": _when(live, alarm), "id": alarm.id, **alarm.data} for alarm in look.alarms]
+    return {**totals, **{seen.scene.name: _scene(seen) for seen in look.seen}, "alarms": alarms}
+
+
+def _alarms(live: Live, look: Look) -> list[Text]:
+    """What the webhook was told, a line an event."""
+    lines = []
+    for alarm in look.alarms:
+        told, state = alarm.data, f" ALARM {alarm.data['state']} "
+        value, low, high = (percent(min(max(told[key], 0.0), 1.0)) for key in ("value", "low", "high"))
+        said = f" {told['title']}, {_when(live, alarm)}: {value}"
+        ends = f" ({low} to {high})"
+        where = f", {told['direction']} {percent(told['threshold'])}" if told["state"] == "raised" else ""
+        style = "bold white on red" if told["state"] == "raised" else "bold white on green"
+        lines.append(Text.assemble((state, style), said, ends, where, ("; the webhook took it, signed", "dim")))
+    return lines
+
+
+def _when(live: Live, alarm: DeliveredAlarm) -> str:
+    """The time in the data of the step that decided it."""
+    return next(scene.when(alarm.data["step"]) for scene in live.scenes if scene.name == alarm.data["collection"])
 
 
 def _scene(seen: Seen) -> dict[str, Any]:

@@ -29,13 +29,13 @@ def summary(run: Watch) -> list[str]:
     """What there is to say at the end."""
     moments, show = run.moments, written(run.share)
     total, last = len(moments), moments[-1]
-    over = [one.step for one in moments if one.truth > run.monitor.above]
+    over = [one.step for one in moments if one.truth > run.alarm.above]
     ends = [_when(run, step) for step in over[:1] + over[-1:]]
     truth = f"in {len(over)} steps, from {ends[0]} to {ends[1]}" if over else "in no step"
     return [
         f"{total} releases: {run.published} published, {total - run.published} approximated by what was known.",
         f"Alarm: {turns(run, run.changes) or 'never on'}.",
-        f"The truth was above {show(run.monitor.above)} {truth}.",
+        f"The truth was above {show(run.alarm.above)} {truth}.",
         f"{run.covered} of {run.known} intervals (95%) held the truth.",
         f"Sent, both ways: {last.bits / total:.3g} bits a device and step.",
         f"Each of the {run.scene.stream.n:,} devices kept a ledger, and none had to refuse:",
@@ -84,8 +84,8 @@ def state_of(alarm: bool) -> tuple[str, str]:
 
 
 def _facts(run: Watch) -> list[Text]:
-    now, monitor, show = run.moments[-1], run.monitor, written(run.share)
-    rule = f"on once the interval is above {show(monitor.above)}, off once below {show(monitor.below)}"
+    now, alarm, show = run.moments[-1], run.alarm, written(run.share)
+    rule = f"on once surely above {show(alarm.above)}, off once surely below {show(alarm.below)}"
     estimate = "nothing published yet" if math.isnan(now.value) else f"{show(now.value)}  "
     interval = "" if math.isnan(now.value) else f"{show(now.low)} to {show(now.high)}  "
     if interval and math.isnan(now.low):

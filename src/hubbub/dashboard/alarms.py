@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from hubbub.collection import Collection
@@ -23,10 +23,15 @@ Told = Mapping[str, Any]
 
 def alarm_banner(collection: Collection, told: Told, question: str | None = None) -> Html | None:
     """What is raised now, of one question or of all; None while nothing is."""
-    raised = [watched for watched in _watched(told, question) if watched["state"] == "raised"]
+    raised = [
+        (alarm["definition"], watched)
+        for alarm in told["alarms"]
+        for watched in alarm["watched"]
+        if watched["state"] == "raised" and question in (None, watched["question"])
+    ]
     if not raised:
         return None
-    items = [el("li", _raised(collection, watched)) for watched in raised[:_MOST_RAISED]]
+    items = [el("li", _raised(collection, watched, of)) for of, watched in raised[:_MOST_RAISED]]
     more = len(raised) - _MOST_RAISED
     return el(
         "div",
@@ -42,25 +47,23 @@ def alarm_section(collection: Collection, told: Told, question: str | None = Non
     alarms = [alarm for alarm in told["alarms"] if question in (None, alarm["definition"]["question"])]
     if not alarms:
         return None
-    events = [event for event in reversed(told["events"]) if question in (None, event["question"])]
+    names = {alarm["alarm"] for alarm in alarms}  # an alarm may be gone, and its events are not
+    events = [event for event in reversed(told["events"]) if event["alarm"] in names]
     promise = told["guarantee"] if question is None and len(alarms) > 1 else None
     return el(
         "section",
         el("h2", "Alarms", id="alarms-title"),
         el("p", f"All together: {promise}.") if promise else None,
         el("div", [_card(collection, alarm) for alarm in alarms], class_="cards"),
-        _events(collection, events) if events else el("p", "None was ever raised.", class_="note"),
+        _events(collection, events, {alarm["alarm"]: alarm["definition"] for alarm in alarms})
+        if events
+        else el("p", "None was ever raised.", class_="note"),
         id="alarms",
         aria_labelledby="alarms-title",
     )
 
 
-def _watched(told: Told, question: str | None) -> Iterator[Told]:
-    for alarm in told["alarms"]:
-        yield from (watched for watched in alarm["watched"] if question in (None, watched["question"]))
-
-
-def _raised(collection: Collection, watched: Told) -> Html:
+def _raised(collection: Collection, watched: Told, definition: Told) -> Html:
     scale = _scale(collection, watched)
     bound = watched["threshold"] if watched["threshold"] is not None else watched["baseline"]
     what = "" if watched["threshold"] is not None else "its baseline, "
@@ -70,7 +73,7 @@ def _raised(collection: Collection, watched: Told) -> Html:
         link,
         f": {watched['direction']} {what}{scale.text(bound)}",
         None if since is None else (", since ", step_time(collection, since)),
-        f". The last step says {_estimate(scale, watched)}.",
+        f". The last step says {_estimate(scale, watched, definition)}.",
     )
 
 
@@ -82,7 +85,11 @@ def _card(collection: Collection, alarm: Told) -> Html:
     several = f", {count(len(raised))} of {count(len(watched))} watched" if len(watched) > 1 else ""
     shown = [each for each in raised or watched if each["value"] is not None][:_MOST_WATCHED]
     values: list[Child] = [
-        el("li", (el("bdi", each["category"]), ": ") if each["category"] else None, _estimate(scale, each))
+        el(
+            "li",
+            (el("bdi", each["category"]), ": ") if each["category"] else None,
+            _estimate(scale, each, alarm["definition"]),
+        )
         for each in shown
     ]
     return el(
@@ -104,13 +111,13 @@ def _card(collection: Collection, alarm: Told) -> Html:
     )
 
 
-def _events(collection: Collection, events: list[Told]) -> Html:
+def _events(collection: Collection, events: list[Told], definitions: Mapping[str, Told]) -> Html:
     rows = [
         (
             numbered(step_time(collection, event["step"]), event["step"]),
             el("b" if event["state"] == "raised" else "span", event["state"]),
             el("bdi", event["title"]),
-            _estimate(_scale(collection, event), event),
+            _estimate(_scale(collection, event), event, definitions[event["alarm"]]),
             step_time(collection, event["since"]),
         )
         for event in events
@@ -118,10 +125,17 @@ def _events(collection: Collection, events: list[Told]) -> Html:
     return table("Latest events", ["Step", "Event", "Alarm", "That step alone", "Likely since"], rows)
 
 
-def _estimate(scale: Scale, told: Told) -> str:
-    if told["value"] is None:
+def _estimate(scale: Scale, watched: Told, definition: Told) -> str:
+    """A step's own number and its interval, cut to what can be: the API has them as they are."""
+    if watched["value"] is None:
         return "nothing"
-    return f"{scale.text(told['value'])} ({scale.text(told['low'])} to {scale.text(told['high'])})"
+    numbers = (watched["value"], watched["low"], watched["high"])
+    if scale.kind == "share":
+        weights = (definition.get("weights") or {"": 1.0}).values()
+        least, most = min(0.0, *weights), max(0.0, *weights)
+        numbers = tuple(min(max(number, least), most) for number in numbers)
+    value, low, high = map(scale.text, numbers)
+    return f"{value} ({low} to {high})"
 
 
 def _rule(definition: Told) -> str:

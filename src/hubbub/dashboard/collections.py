@@ -16,6 +16,7 @@ from hubbub.dashboard.headline import headline
 from hubbub.dashboard.layout import path_to
 from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.reader import Reader
+from hubbub.dashboard.results import as_possible
 from hubbub.dashboard.words import Scale, count, moment, part
 from hubbub.protocols.cohort import CIRCLE
 
@@ -32,7 +33,7 @@ def overview_page(reader: Reader, collections: Sequence[Collection]) -> Html:
 def _card(reader: Reader, collection: Collection) -> Html:
     lines = []
     for name, question in collection.questions.items():
-        answers = reader.releases(collection.name, name, 1)
+        answers = as_possible(collection, name, reader.releases(collection.name, name, 1))
         text = headline(answers[-1]) if answers else "Nothing is released yet."
         here = path_to("results", collection.name, name)
         lines.append(el("li", el("a", question.title or name, href=here), el("p", text)))

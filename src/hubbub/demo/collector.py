@@ -14,6 +14,7 @@ __all__ = ["main"]
 
 def main() -> int:
     """Read one line of settings, serve, and write one line once requests are answered."""
+    from hubbub.alarms.plan import AlarmPlan
     from hubbub.dashboard.app import dashboard
     from hubbub.questions import read_collection
     from hubbub.service.auth import Tokens
@@ -22,6 +23,8 @@ def main() -> int:
     from hubbub.service.server import KeyFolder, bind, run
     from hubbub.service.store import open_store
     from hubbub.service.trusted_clock import TrustedClock, hold_for
+    from hubbub.service.webhooks.config import Webhook
+    from hubbub.service.webhooks.signing import read_secrets
 
     set_up()
     settings = json.loads(sys.stdin.readline())
@@ -36,7 +39,9 @@ def main() -> int:
     collections = [read_collection(spec) for spec in settings["collections"]]
     store = open_store(f"sqlite:///{folder / 'hubbub.db'}")
     clock = TrustedClock(store.clock(), hold=hold_for(collections))
-    collector = Collector(collections, store, clock=clock, keys=keys)
+    alarms = {name: AlarmPlan.from_spec(spec) for name, spec in settings["alarms"].items()}
+    collector = Collector(collections, store, clock=clock, keys=keys, alarms=alarms)
+    told = [Webhook("demo", settings["webhook"]["url"], read_secrets("secret", settings["webhook"]["secret"]))]
 
     def ready() -> None:
         # From here on a signal is a request to stop; whoever started this need not live to send it.
@@ -44,7 +49,7 @@ def main() -> int:
         print(json.dumps({"port": listening.getsockname()[1], "public_key": keys.public.hex()}), flush=True)
 
     # The pages are for everyone who can reach this machine's own address.
-    return run(collector, tokens, [listening], routes=dashboard(None), on_ready=ready)
+    return run(collector, tokens, [listening], routes=dashboard(None), on_ready=ready, webhooks=told)
 
 
 def _stop_with_input() -> None:

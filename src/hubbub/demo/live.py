@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from hubbub.client.transport import HttpTransport, Unreachable
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.demo.alarm_receiver import AlarmReceiver, DeliveredAlarm
 from hubbub.demo.scenes import Scene, scenes
 
 __all__ = ["CollectorStopped", "Live", "Look", "Seen", "covered"]
@@ -69,6 +70,8 @@ class Look:
     """What can be seen at one moment, scene by scene."""
 
     seen: tuple[Seen, ...]
+    alarms: tuple[DeliveredAlarm, ...] = ()
+    """What the webhook was told so far."""
 
     @property
     def complete(self) -> bool:
@@ -149,6 +152,7 @@ class Live:
         }
         self._truths: dict[tuple[str, int], NDArray[np.float64]] = {}
         self._stack = ExitStack()
+        self._receiver = AlarmReceiver()
         self._running: list[tuple[str, subprocess.Popen[str], Path]] = []
         self.address = ""
         """Where the collector is, and the page for people."""
@@ -161,6 +165,7 @@ class Live:
                 self.scenes = tuple(scene.starting(origin) for scene in self.scenes)
                 self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-live-")))
             self._folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(self._receiver)
             stack.callback(self._stop)
             self._start()
             self._stack = stack.pop_all()
@@ -192,7 +197,7 @@ class Live:
     def look(self) -> Look:
         """See what the collector's routes tell."""
         self.check()
-        return Look(tuple(self._see(scene) for scene in self.scenes))
+        return Look(tuple(self._see(scene) for scene in self.scenes), tuple(self._receiver.alarms))
 
     def _see(self, scene: Scene) -> Seen:
         root = f"/v1/collections/{scene.name}"
@@ -226,7 +231,14 @@ class Live:
 
     def _start(self) -> None:
         specs = [scene.collection.spec() for scene in self.scenes]
-        collector = self._launch("collector", {"collections": specs, "folder": str(self._folder), "port": self._port})
+        given = {
+            "collections": specs,
+            "alarms": {scene.name: scene.alarms.spec() for scene in self.scenes},
+            "webhook": {"url": self._receiver.url, "secret": self._receiver.secret},
+            "folder": str(self._folder),
+            "port": self._port,
+        }
+        collector = self._launch("collector", given)
         assert collector.stdout is not None
         line = collector.stdout.readline()
         if not line:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.authoring import load_collection
+from hubbub.alarms.plan import AlarmPlan
+from hubbub.authoring.toml import load_alarms, load_collection
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.data import DataError, emoji, fetch, flights
@@ -82,6 +83,13 @@ field = "departure"
 epsilon = 2.0
 method = "LPA"
 w = 6
+[alarms.blizzard]
+question = "punctuality"
+title = "flights that are cancelled"
+weights = {{ cancelled = 1 }}
+above = 0.4
+clears = 0.25
+false_alarms = "1 in 1d"
 """
 _AIRCRAFT = """
 name = "aircraft"
@@ -124,6 +132,8 @@ class Scene:
         What each row of the weights is the time of, in words.
     histories
         Of values that are followed from step to step, instead of weights: as of `Owners`.
+    alarms
+        What is watched.
     """
 
     collection: Collection
@@ -134,6 +144,7 @@ class Scene:
     pooled: bool
     times: tuple[str, ...] = ()
     histories: Sequence[Sequence[int]] = ()
+    alarms: AlarmPlan = field(default_factory=AlarmPlan)
 
     @property
     def name(self) -> str:
@@ -199,7 +210,8 @@ def flights_scene(step_seconds: int, say: Say = None) -> Scene:
         weights = [[9.0 + 9 * np.cos(hour / 9), 5.0, 3.0, 2.0, 9.0 - 9 * np.cos(hour / 9)] for hour in range(112)]
         source = "invented: delays that come and go"
     collection = _collection(_FLIGHTS, PUNCTUAL, step_seconds)
-    return Scene(collection, "punctuality", source, weights, 0.0, pooled=False, times=_times())
+    alarms = load_alarms(_text(_FLIGHTS, PUNCTUAL, step_seconds))
+    return Scene(collection, "punctuality", source, weights, 0.0, pooled=False, times=_times(), alarms=alarms)
 
 
 def aircraft_scene(step_seconds: int, say: Say = None) -> Scene:
@@ -258,9 +270,13 @@ def _punctuality() -> Made:
 
 
 def _collection(text: str, names: Sequence[str], step_seconds: int) -> Collection:
+    return load_collection(_text(text, names, step_seconds))
+
+
+def _text(text: str, names: Sequence[str], step_seconds: int) -> str:
     if isinstance(step_seconds, bool) or not 1 <= step_seconds <= _LONGEST_STEP:
         raise InvalidValue("step", step_seconds, f"from 1 to {_LONGEST_STEP} seconds")
     lateness = 1 if step_seconds >= 3 else 0  # a stream asks twice a step: the late must be in before its half is over
     schedule = _SCHEDULE.format(step=step_seconds, lateness=lateness)
     given = {"schedule": schedule, "names": json.dumps(list(names), ensure_ascii=False), "hours": len(HOURS)}
-    return load_collection(text.format(**given))
+    return text.format(**given)

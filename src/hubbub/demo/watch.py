@@ -10,18 +10,15 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.random import Random
 from hubbub.demo.moment import Moment
+from hubbub.demo.stream_alarm import StreamAlarm
 from hubbub.demo.watch_scenes import WatchScene
 from hubbub.protocols.ask import Release
 from hubbub.protocols.driver import converse
-from hubbub.protocols.monitor import Monitor
 from hubbub.protocols.window import window_stream
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
 
 __all__ = ["Watch"]
-
-SURE = 0.975
-"""The alarm's level: it goes on when the whole 95% interval is above the threshold."""
 
 
 class Watch:
@@ -79,8 +76,8 @@ class Watch:
         for field, bound in (("above", above), ("below", below)):
             if bound is not None and not scene.span[0] <= bound <= scene.span[1]:
                 raise InvalidValue(field, bound, f"a number from {scene.span[0]:g} to {scene.span[1]:g}")
-        self.monitor = Monitor(scene.weights, above=usual[0], below=usual[1] if below is None else below, level=SURE)
-        self.thresholds: tuple[float, ...] = (self.monitor.above, self.monitor.below)
+        self.alarm = StreamAlarm(scene.weights, above=usual[0], below=usual[1] if below is None else below)
+        self.thresholds: tuple[float, ...] = (self.alarm.above, self.alarm.below)
         self.ledgers = Ledgers.of_window(scene.stream.n, epsilon=epsilon, w=w, strict=True)
         self.fleet = Fleet(scene.stream, rng, ledgers=self.ledgers)
         self.moments: list[Moment] = []
@@ -122,9 +119,9 @@ class Watch:
         self._window.append(release.spent)
         # A ledger only falls as steps leave the window, so the largest is seen right after a step's asks.
         self._most = max(self._most, self.ledgers.most)
-        seen = self.monitor.watch(release)
-        value = seen.value if release.estimate.n else math.nan  # before anything was heard there is no number
-        low, high = (seen.low, seen.high) if math.isfinite(seen.low) else (math.nan, math.nan)
+        changed, seen = self.alarm.hear(release), release.estimate.linear(self.scene.weights)
+        value = float(seen.value[0]) if release.estimate.n else math.nan  # before anything was heard there is no number
+        low, high = (float(end[0]) if math.isfinite(end[0]) else math.nan for end in seen.interval(0.95))
         return Moment(
             step=release.step,
             value=value,
@@ -133,8 +130,8 @@ class Watch:
             published=release.published,
             spent=sum(self._window) * self.epsilon,
             n=release.n,
-            alarm=seen.on,
-            changed=seen.changed,
+            alarm=self.alarm.on,
+            changed=changed,
             truth=self.scene.truth(release.step),
             bits=self.fleet.traffic.per_device_and_step(self.scene.stream.n, 1),
             time=None if self.times is None else self.times.begins(release.step),
