@@ -116,6 +116,11 @@ def test_bad_settings_are_named(field: str, value: object) -> None:
         tops(**{field: value})
 
 
+def test_a_block_whose_sum_could_overflow_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="pruned: got 3; allowed: fewer"):
+        tops(epsilon=5.0, fan_out=1024, max_range=1 << 40, pruned=3)
+
+
 def test_what_a_value_costs_is_exact() -> None:
     plain, watched = tops(epsilon=0.3), tops(epsilon=0.3, watch=0.25)
     assert plain.exact_epsilon == max(plain.search.effective_epsilon, plain.tree.effective_epsilon) <= Fraction(0.3)

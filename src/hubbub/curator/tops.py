@@ -26,6 +26,7 @@ FOLLOWS = ("drift", "update")
 _LEAST_CANDIDATES, _MOST_CANDIDATES = 1 << 10, 1 << 16
 _MOST_HEIGHT = 40
 _CONSTANT = 0.03
+_MOST_SUM = 1 << 48  # cells of a block: noise and parts of a cell take the rest of 64 bits
 _MOST_LEAVES = 1 << 22
 
 
@@ -119,6 +120,8 @@ class ToPS:
         if self.fan_out ** (self.layers - 1) > _MOST_LEAVES:
             raise InvalidValue("max_range", self.max_range, f"trees of at most {_MOST_LEAVES:,} leaves: prune more")
         _ = self.tree, self.search, self.watcher  # refuse what they refuse
+        if self.block * self.tree.cells > _MOST_SUM:
+            raise InvalidValue("pruned", self.pruned, "fewer: the sum of a block would leave 64 bits")
 
     def _check(self) -> None:
         if self.constant == 0:
