@@ -41,10 +41,13 @@ lint: $(VENV)/dev.stamp ## style, types, layers
 # Tests start hundreds of processes: without files of bytecode each of them would compile the package anew.
 test test-slow test-papers: export PYTHONDONTWRITEBYTECODE =
 
+# Some tests wait for processes, browsers and real clocks: one more at work than there are processors.
+WORKERS = $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+
 test: $(VENV)/dev.stamp ## doctests and tests, with lint beside them; the slowest 20 are named at the end
 	@mkdir -p build
 	@$(MAKE) --no-print-directory lint > build/lint.txt 2>&1 & lint=$$!; \
-	$(PY) -m pytest --numprocesses auto --dist worksteal --durations 20; tests=$$?; \
+	$(PY) -m pytest --numprocesses $(WORKERS) --dist worksteal --durations 20; tests=$$?; \
 	wait $$lint; linted=$$?; cat build/lint.txt; exit $$((tests || linted))
 
 test-slow: $(VENV)/dev.stamp ## the statistical sweeps, the long forms of short tests, many examples of each property

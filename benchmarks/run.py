@@ -22,6 +22,7 @@ from ingest import ingest
 from measure import Failure, Result
 from native import compiler
 from randomness import randomness
+from release import release
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -31,7 +32,8 @@ from streams import streams
 from ternary import ternary
 
 PARTS: dict[str, Callable[[bool], Iterator[Result]]] = {
-    part.__name__: part for part in (randomness, startup, olh, hadamard, clients, growth, streams, ingest, ternary)
+    part.__name__: part
+    for part in (randomness, startup, olh, hadamard, clients, growth, streams, ingest, ternary, release)
 }
 
 

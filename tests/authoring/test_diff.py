@@ -102,6 +102,7 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"minimum_batch": 500}, "privacy.minimum_batch", "note", "stricter"),
     ({"minimum_arc": 1 << 20}, "privacy.minimum_arc", "warning", "smaller groups"),
     ({"cover": True}, "privacy.cover", "note", "as much as those that answer"),
+    ({"hash": "mix32"}, "hash", "note", "by mix32, no longer by product32"),
     (
         {"questions": questions(k=replace(ASKED["k"], permanent=3.0))},
         "questions.k",

@@ -23,10 +23,10 @@ def names(mechanism: Mechanism) -> set[str]:
     return {check.__name__ for check in checks_for(mechanism)}
 
 
-def test_an_unbiased_oracle_gets_every_check_but_those_of_a_public_part_of_heuristics_and_of_state():
+def test_an_unbiased_oracle_gets_every_check_but_those_of_a_public_part_of_biased_estimates_and_of_state():
     missing = {check.__name__ for check in CHECKS} - names(GRR(epsilon=1.0, domain=3))
     stateful = {name for name in missing if name.startswith(("check_state_", "check_transcript"))}
-    assert missing - stateful == {"check_public_part", "check_heuristic_error"}
+    assert missing - stateful == {"check_public_part", "check_heuristic_error", "check_consistent"}
     assert "check_public_part" in names(OLH(epsilon=1.0, domain=3))
 
 

@@ -25,17 +25,12 @@ def test_json(answer: Callable[..., Any]) -> None:
 
 def test_all(answer: Callable[..., Any], hubbub: Callable[..., Result]) -> None:
     setting = ("audit", "--all", "--epsilon", 1, "--domain", 3)
-    found = answer(*setting)
-    assert {one["mechanism"] for one in found} == set(randomizers())
+    found = answer(*setting, "--montecarlo", 2000)
+    assert {one["mechanism"] for one in found if one["montecarlo"] is not None} == set(randomizers())
     assert all(one["ok"] for one in found)
     shown = hubbub(*setting).stdout
     assert all(name in shown for name in randomizers())
     assert "VIOLATED" not in shown
-
-
-def test_all_can_sample(answer: Callable[..., Any]) -> None:
-    found = answer("audit", "--all", "--epsilon", 1, "--domain", 3, "--montecarlo", 2000)
-    assert {one["mechanism"] for one in found if one["montecarlo"] is not None} == set(randomizers())
 
 
 @pytest.mark.parametrize("name", ["adaptive", "Rappor"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,8 @@ def serve(folder: Path, *options: str, **env: str) -> str:
 @pytest.mark.parametrize(
     "url", [f"postgresql://me:secret@{NOBODY}", f"postgresql://{NOBODY}&password=secret", "sqlite://me:secret@/x.db"]
 )
-def test_a_password_on_the_command_line_is_refused(tmp_path: Path, url: str):
-    said = serve(tmp_path, "--store", url)
+def test_a_password_on_the_command_line_is_refused(refused: Callable[..., str], tmp_path: Path, url: str):
+    said = refused("serve", EXAMPLE, "--port", "0", "--keys", tmp_path / "keys", "--store", url)
     assert "no password on the command line" in said
     assert "HUBBUB_STORE" in said
     assert "secret" not in said

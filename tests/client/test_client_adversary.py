@@ -25,9 +25,9 @@ def lives(folder: Path, seeds: range, *, stop: bool = False) -> tuple[list[str],
 
 
 def test_no_promise_is_broken_whatever_the_server_says(folder: Path) -> None:
-    wrong, heard = lives(folder, range(25))
+    wrong, heard = lives(folder, range(12))
     assert wrong == []
-    assert heard > 40  # devices did answer
+    assert heard > 20  # devices did answer
 
 
 @pytest.mark.slow

@@ -36,5 +36,5 @@ def test_a_collection_is_light() -> None:
     parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("hubbub.")}
     assert parts == {
         f"hubbub.{part}"
-        for part in ("authoring", "collection", "core", "mechanisms", "privacy", "protocols", "questions")
+        for part in ("alarms", "authoring", "collection", "core", "mechanisms", "privacy", "protocols", "questions")
     }

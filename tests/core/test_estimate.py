@@ -264,6 +264,12 @@ def test_what_is_shown_is_possible_and_holds_the_truth_as_often():
         assert (((low <= truth) & (truth <= high)) == ((whole[0] <= truth) & (truth <= whole[1])))[meets].all()
 
 
+def test_a_sum_knows_pairs_only_if_all_of_its_parts_do():
+    known, unknown = Noise(1.0, 0.0), Noise(1.0, 0.0, pairs=False)
+    assert Noise.of_sum([(0.5, known), (0.5, known)]).pairs is True
+    assert Noise.of_sum([(0.5, known), (0.5, unknown)]).knows_pairs is False
+
+
 def test_bounds_of_sums_follow_the_weights():
     estimate = Estimate([0.9, 0.4], [0.1, 0.1], n=9)
     assert estimate.linear([1, 1]).possible()[2][0] <= 2

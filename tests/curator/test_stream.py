@@ -132,10 +132,10 @@ def test_the_best_number_of_pruned_layers_is_equation_7() -> None:
 
 @pytest.mark.parametrize("pruned", [0, 1, 2])
 def test_intervals_of_ranges_hold_the_clipped_truth(pruned: int) -> None:
-    """300 ranges of whole blocks over streams of their own: 95% hold it, within 5 standard errors (1.26% each)."""
-    settings = tops(pruned=pruned, holdout=64, fan_out=4, max_range=256)
+    """200 ranges of whole blocks over streams of their own: 95% hold it, within 5 standard errors (1.54% each)."""
+    settings = tops(pruned=pruned, holdout=64, fan_out=4, max_range=256, candidates=64)
     rng, hits = np.random.default_rng(2), 0
-    for run in range(300):
+    for run in range(200):
         stream = settings.start(Random(seed=run))
         published = stream.push_many(VALUES[: 64 + 256])
         first, last = np.sort(rng.choice(256 // settings.block + 1, 2, replace=False)) * settings.block + 64
@@ -143,7 +143,7 @@ def test_intervals_of_ranges_hold_the_clipped_truth(pruned: int) -> None:
         assert answer.bias == "none"
         low, high = answer.interval()
         hits += low[0] <= np.minimum(VALUES[first:last], stream.theta).sum() <= high[0]
-    assert 0.887 < hits / 300 <= 1
+    assert 0.873 < hits / 200 <= 1
 
 
 def test_ranges_that_were_not_published_are_refused() -> None:

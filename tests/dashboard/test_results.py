@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -50,7 +51,7 @@ def test_every_estimate_is_there_as_a_number_with_its_interval(get: Get, collect
     rows = rows_of(Outline(get(f"/results/{where}").text))
     for label, value, low, high in zip(*(release[key] for key in ("labels", "value", "low", "high")), strict=True):
         text = rows[label].text.replace("−", "-")
-        for number in (value, low, high):
+        for number in (min(max(number, 0.0), 1.0) for number in (value, low, high)):  # as far as it is possible
             # As many digits as the interval's width leaves a meaning.
             assert f"{100 * number:.1f}%" in text or f"{100 * number:.0f}%" in text, label
 
@@ -61,7 +62,7 @@ def test_bars_are_as_long_as_the_numbers_are_large(get: Get, collector: Collecto
     widths = [float(rows[label].all("rect")[0].given["width"]) for label in release["labels"]]
     scale = max(widths) / max(release["value"])
     for width, value in zip(widths, release["value"], strict=True):
-        assert width == pytest.approx(abs(value) * scale, abs=0.2)
+        assert width == pytest.approx(max(value, 0.0) * scale, abs=0.2)  # as far as it is possible
 
 
 def test_reports_step_and_bias_are_said(get: Get, collector: Collector):
@@ -83,7 +84,8 @@ def test_a_stream_is_drawn_with_its_gaps_stand_ins_and_marks(get: Get, collector
     assert len(rows) == len(stored) == 21
     for row, release in zip(reversed(rows), stored, strict=True):
         numbers = [float(one.given["value"]) for one in row.all("data")]
-        wanted = [] if release["withheld"] else [release[key][0] for key in ("value", "low", "high")]
+        told = [] if release["withheld"] else [release[key][0] for key in ("value", "low", "high")]
+        wanted = [min(max(number, 0.0), 1.0) for number in told]  # as far as it is possible
         assert numbers == wanted
         assert ("data-marked" in row.given) == (release["published"] and not release["withheld"])
     drawing = figure.all("svg")[0]
@@ -153,6 +155,76 @@ def test_an_interval_that_touches_zero_is_grey(low: float):
 
 
 # -- the other pages -----------------------------------------------------------------------------------------
+
+
+def test_pages_show_what_is_possible_and_the_api_the_unbiased_numbers():
+    """Everyone holds the same: half of the estimates lie beyond what can be, by as much as the noise is wide."""
+    import numpy as np
+    from pages_fleet import PageFleet, serve
+    from pages_visit import ask
+    from starlette.applications import Starlette
+
+    from hubbub.authoring import load_collection
+    from hubbub.dashboard.app import ServiceReader
+    from hubbub.dashboard.pages import routes
+    from hubbub.service.service import Service
+
+    collection = load_collection(EVERYONE)
+    n = 100
+    fleet = PageFleet(collection, n, lambda _: {"theme": np.zeros(n, np.int64), "sessions": np.zeros(n)}, seed=5)
+    collector = serve([fleet], start=collection.opens(100), seconds=12 * 3600)
+    app = Starlette(routes=routes(ServiceReader(Service(collector))))
+    rows = {
+        name: [shown(row) for row in collector.releases("possible", name, first=0, last=999, most=20)]
+        for name in ("theme", "sessions")
+    }
+    themes, means = ([row["value"] for row in rows[name]] for name in ("theme", "sessions"))
+    assert max(row[0] for row in themes) > 1.04, "a share of 105% was released"
+    assert min(row[0] for row in means) < -1, "and a negative number of sessions"
+    assert all(row["interval"] == "known" for several in rows.values() for row in several)
+    for path in ("/results/possible", "/results/possible/theme", "/results/possible/sessions"):
+        page = ask(app, path).text
+        numbers = [float(part) for part in re.findall(r"(\d+(?:\.\d+)?)%", page)]
+        assert numbers or "sessions" in path
+        assert all(number <= 100 for number in numbers), path
+        told = [float(each.given["value"]) for each in Outline(page).all("data")]
+        assert all(0 <= number <= (20 if "sessions" in path else 1) for number in told if "possible/" in path), path
+        assert "\u2212" not in page.split("<main", 1)[1], f"{path}: no number is below zero"
+
+
+EVERYONE = """
+name = "possible"
+version = 1
+title = "What is possible"
+
+[schedule]
+step = "1h"
+lateness = "1m"
+
+[privacy]
+event = 2.0
+minimum_batch = 20
+
+[fields.theme]
+kind = "categorical"
+names = ["light", "dark", "sepia"]
+
+[fields.sessions]
+kind = "numeric"
+low = 0.0
+high = 20.0
+cells = 20
+
+[questions.theme]
+kind = "histogram"
+field = "theme"
+epsilon = 1.0
+
+[questions.sessions]
+kind = "mean"
+field = "sessions"
+epsilon = 1.0
+"""
 
 
 def test_withheld_releases_show_why_and_nothing_else():

@@ -41,7 +41,7 @@ SMALL = ["--devices", "1000", "--workers", "1", "--step", "3s"]
 
 
 def test_a_headless_run() -> None:
-    options = ["--headless", "--json", *SMALL, "--seconds", "15"]
+    options = ["--headless", "--json", *SMALL, "--seconds", "9"]
     done = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=HANGS, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -277,13 +277,20 @@ def test_nothing_outlives_a_run_that_is_killed(terminal: Terminal) -> None:
     assert not any(map(_is_alive, children))
 
 
-def test_a_folder_keeps_what_was_collected_and_the_token_is_needed(tmp_path: Path) -> None:
+def test_a_folder_keeps_what_was_collected_the_token_is_needed_and_a_process_that_ends_is_noticed(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "kept"
     with Live(devices=100, step_seconds=2, workers=1, folder=folder) as live:
         assert live.look().rejected == 0
         (folder / "keys" / "admin.token").write_text("not the token that it was\n")
         with pytest.raises(Exception, match="status 401"):
             live.look()
+        os.kill(live.processes[1], signal.SIGKILL)
+        while _is_alive(live.processes[1]):
+            time.sleep(0.05)
+        with pytest.raises(CollectorStopped, match="the devices ended with -9"):
+            live.check()
     assert (folder / "hubbub.db").stat().st_size > 0
 
 
@@ -300,15 +307,6 @@ def test_a_port_that_is_taken_is_named() -> None:
         f"hubbub: the collector ended with 1: port {port} cannot be used (Address already in use); 0 takes a free one"
     )
     assert done.stderr.splitlines()[-1] == said
-
-
-def test_a_process_that_ends_is_noticed() -> None:
-    with Live(devices=100, step_seconds=2, workers=1) as live:
-        os.kill(live.processes[1], signal.SIGKILL)
-        while _is_alive(live.processes[1]):
-            time.sleep(0.05)
-        with pytest.raises(CollectorStopped, match="the devices ended with -9"):
-            live.check()
 
 
 @pytest.mark.parametrize("given", [{"devices": 49}, {"devices": 10**7}, {"workers": 0}, {"step_seconds": 0}])

@@ -2,7 +2,7 @@
 
     python tests/golden/make_documents.py KIND FOLDER
 
-KIND is toml, collection, asks, wire or mechanisms.
+KIND is toml, collection, hashed, asks, wire or mechanisms.
 """
 
 from __future__ import annotations
@@ -16,12 +16,45 @@ from make_store import KEYS, WHOLE, World
 from make_transcripts import HEAD
 
 from hubbub.authoring import load_collection, read_collection
+from hubbub.collection import seal
 from hubbub.collection.wire import AnswerName, Entry, encode_batch, encode_upload, encode_upload_json
 from hubbub.core.random import Random
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import Mechanism, Reporting
 from hubbub.mechanisms.frequency.grr import GRR
 
+HASHED = """
+name = "survey"
+version = 1
+title = "A survey"
+
+[schedule]
+step = "1h"
+lateness = "10m"
+
+[privacy]
+event = 4.0
+user = 40.0
+
+[fields.place]
+kind = "ordinal"
+size = 100000
+
+[fields.word]
+kind = "strings"
+longest = 16
+
+[questions.many]
+kind = "histogram"
+field = "place"
+epsilon = 2.0
+
+[questions.words]
+kind = "histogram"
+field = "word"
+epsilon = 2.0
+candidates = ["yes", "no"]
+"""
 FILES = Path(__file__).parents[2] / "examples"
 
 
@@ -46,6 +79,15 @@ def make_collection(folder: Path) -> None:
     )
     world.store.close()
     tidy(folder)
+
+
+def make_hashed(folder: Path) -> None:
+    """A collection whose questions hash, and which says by what function."""
+    collection = load_collection(HASHED)
+    (folder / "signed.json").write_text(json.dumps(seal(collection.spec(), KEYS.private)))
+    write(
+        folder / "expected.json", {"key": KEYS.public.hex(), "id": collection.collection_id, "spec": collection.spec()}
+    )
 
 
 def make_asks(folder: Path) -> None:
@@ -113,5 +155,5 @@ def tidy(folder: Path) -> None:
 if __name__ == "__main__":
     made = Path(sys.argv[2])
     made.mkdir(parents=True)
-    kinds = (make_toml, make_collection, make_asks, make_wire, make_mechanisms)
+    kinds = (make_toml, make_collection, make_hashed, make_asks, make_wire, make_mechanisms)
     {maker.__name__.removeprefix("make_"): maker for maker in kinds}[sys.argv[1]](made)

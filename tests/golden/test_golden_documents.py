@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,12 @@ from hubbub.collection.wire import (
     encode_upload,
     encode_upload_json,
 )
-from hubbub.core.errors import DecodeError
+from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.migrations import UnknownFormat, Versions
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
+from hubbub.curator import release_file
 from hubbub.mechanisms.base import Reporting
-from hubbub.privacy import ledger
 from hubbub.protocols.ask import Ask
 from hubbub.questions import read_collection as read_signed
 from hubbub.service.store.migrations import store_format
@@ -36,12 +37,12 @@ from hubbub.service.store.migrations import store_format
 HERE = Path(__file__).parent
 STORE = store_format(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY")
 FORMATS: dict[str, Versions[Any]] = {
-    "ledger": ledger.FORMAT,
     "client": client.FORMAT,
     "store": STORE,
     "collection": COLLECTION,
     "asks": ASKS,
     "toml": TOML,
+    "release": release_file.FORMAT,
 }
 MECHANISMS = sorted((HERE / "mechanisms-1").glob("*.json"))
 
@@ -74,7 +75,8 @@ def test_collection_files_are_read_or_rewritten(folder: Path) -> None:
         except OutdatedFile as error:
             found = read_collection(error.rewritten)
         else:
-            assert found == read_signed(spec)  # files outlive the documents that are made of them
+            # Files outlive the documents that are made of them; what is made anew hashes otherwise.
+            assert found == replace(read_signed(spec), hash=found.hash)
         assert found.name == spec["name"]
 
 
@@ -84,6 +86,23 @@ def test_signed_collections_are_read_under_the_id_that_they_had(folder: Path) ->
     found = open_collection(json.loads((folder / "signed.json").read_text()), bytes.fromhex(known["key"]))
     assert found.collection_id == known["id"]
     assert found.spec() == known["spec"]
+
+
+def test_what_is_compiled_anew_hashes_well_and_what_was_signed_as_it_did() -> None:
+    hashes = {}
+    for folder in ("collection-3", "collection-3-hash"):
+        known = expected(HERE / folder)
+        found = read_signed(known["spec"])
+        asked = found.questions["many"].mechanism_for(found.setting("many")) if "many" in found.questions else None
+        hashes[folder] = (found.hash, getattr(asked, "hash", None))
+    assert hashes == {"collection-3": ("mix32", None), "collection-3-hash": ("product32", "product32")}
+    spec = expected(HERE / "collection-3-hash")["spec"]
+    earlier = {name: value for name, value in spec.items() if name != "hash"}
+    with pytest.raises(InvalidValue, match="terms: "):  # of the other hash, they are not what it compiles to
+        read_signed(earlier)
+    for wrong in ("mix32", "sha256", None):
+        with pytest.raises(InvalidValue, match=r"hash: got|exactly the fields"):
+            read_signed({**spec, "hash": wrong})
 
 
 @pytest.mark.parametrize("folder", versions("asks")[1:], ids=lambda path: path.name)

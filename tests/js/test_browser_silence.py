@@ -18,6 +18,7 @@ from hubbub.protocols.ask import Ask
 from hubbub.questions import Question
 
 HERE = Path(__file__).parent
+SLOW = pytest.mark.slow
 DAY = 86400
 START = 20_000 * DAY
 MEMO = Question.make(kind="memo", field="f", epsilon=0.5, permanent=1.0)
@@ -41,6 +42,9 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 DAYS = 4
+EVERY = list(itertools.product((0, 1, None), repeat=DAYS))
+FEW = [*itertools.product((0, None), repeat=DAYS), (1, 1, 1, 1), (0, 1, 0, 1), (1, None, 0, 1)]
+"""Whatever is told must not depend on whether anything was recorded, nor on whether it was the same or changed."""
 
 
 def served(second: Collection, keys: Keys) -> list[list[Any]]:
@@ -77,10 +81,13 @@ def history(days: list[list[Any]], values: tuple[int | None, ...]) -> list[list[
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("cover", [False, True])
-def test_all_histories_look_alike(built: Path, node: list[str], change: str, cover: bool) -> None:
+@pytest.mark.parametrize("recorded", [pytest.param(FEW, id="few"), pytest.param(EVERY, id="every", marks=SLOW)])
+def test_all_histories_look_alike(
+    built: Path, node: list[str], change: str, cover: bool, recorded: list[tuple[int | None, ...]]
+) -> None:
     keys, second = Keys.new(), replace(FIRST, version=2, cover=cover, **CHANGES[change])
     days = served(second, keys)
-    histories = [history(days, values) for values in itertools.product((0, 1, None), repeat=DAYS)]
+    histories = [history(days, values) for values in recorded]
     done = subprocess.run(
         [*node, str(HERE / "browser_adversary.mjs")],
         env={"HUBBUB_JS": str(built / "internals.mjs")},

@@ -25,7 +25,7 @@ from hubbub.service.store import open_store
 HERE = Path(__file__).parent
 WORLD = HERE.parent / "service"
 sys.path.append(str(WORLD))  # for a kind that is a study
-ROUND, LATENESS, BROWSERS, PYTHONS = 24, 3, 60, 30
+ROUND, LATENESS, BROWSERS, PYTHONS = 36, 3, 60, 30
 TOML = """
 name = "study"
 version = 1

@@ -148,11 +148,10 @@ def test_that_a_value_changed_is_not_hidden() -> None:
     assert log_upper(told(200)) > 20 * loloha.permanent_epsilon
 
 
-def fits(mechanism: Any, draw: Callable[[Any, hb.Random], Reports], seed: int = 1) -> float:
+def fits(mechanism: Any, draw: Callable[[Any, hb.Random], Reports], seed: int = 1, n: int = 3000) -> float:
     """How well reports fall as `prob` says, over all outputs and, where there are any, all functions."""
     rng = hb.Random(seed=seed)
     value = mechanism.example_values(9)[1]
-    n = 6000
     reports = Reports.concat([draw(value, rng) for _ in range(n)])
     if isinstance(mechanism, hb.Loloha):
         rows = np.arange(mechanism.functions)

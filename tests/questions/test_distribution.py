@@ -125,19 +125,19 @@ def test_it_is_answered_released_and_shown(folder: Path) -> None:
             assert client.tick() == 1
             assert client.upload() == 1
         clock.set(collection.opens(step) + 0.9 * collection.step_seconds)
-        twins.restart()
+        twins.restarted.restart()
     clock.set(collection.opens(STEPS[-1] + 1) + collection.lateness_seconds + 1)
     twins.tick()
     steady, restarted = (
         collector.releases("survey", "fares", first=0, last=99, most=99)
-        for collector in (twins.steady, twins.restarted)
+        for collector in (twins.steady.collector, twins.restarted.collector)
     )
     assert [(row.step, row.payload) for row in steady] == [(row.step, row.payload) for row in restarted]
     assert [json.loads(row.payload)["n"] for row in restarted] == [24, 24]
     for client in devices:
         client.close()
-    _shown(twins.restarted)
-    for collector in (twins.steady, twins.restarted):
+    _shown(twins.restarted.collector)
+    for collector in (twins.steady.collector, twins.restarted.collector):
         collector.store.close()
 
 

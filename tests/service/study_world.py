@@ -30,7 +30,8 @@ from hubbub.service.counts import read_count
 from hubbub.service.frames import Frame
 from hubbub.service.open_asks import OpenAsk
 from hubbub.service.releases import row_of
-from hubbub.service.store.base import EraRow, ReleaseRow, Store
+from hubbub.service.store.base import EraRow, ReleaseRow
+from hubbub.service.store.sql import Store
 
 KEYS = Keys.new()
 START, ROUND, LATENESS = 1000, 100, 10

@@ -13,6 +13,7 @@ import pytest
 from alarm_world import FIRST, HEAD, HOUR, SHARES, AlarmWorld, statuses
 from loopback import running
 
+from hubbub.alarms.sequential import SequentialTest
 from hubbub.core.errors import InvalidValue
 from hubbub.service.app import create_app
 from hubbub.service.auth import Tokens
@@ -182,7 +183,7 @@ KINDS = {
 
 
 def crowd(kind: str, late: float) -> list[Any]:
-    people = 2000
+    people = 2000 if kind == "changes" else 1000
     if "mean" in kind:
         return [100.0 * late] * people
     if kind == "keyvalue":
@@ -261,6 +262,16 @@ def test_a_listener_that_fails_stops_nobody() -> None:
     alarms._listeners.insert(0, lambda event: 1 / 0)  # type: ignore[arg-type, return-value]
     live(world, [0.6] * 2)
     assert len(world.told) == 1
+
+
+def test_an_alarm_that_fails_stops_neither_releases_nor_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = AlarmWorld(TEXT, memory())
+    with monkeypatch.context() as patch:
+        patch.setattr(SequentialTest, "hear", lambda *given: 1 / 0)
+        live(world, [0.6] * 2)
+    assert len(world.collector.releases("planes", "all", first=0, last=10**6, most=9)) == 2
+    live(world, [0.6] * 2, FIRST + 2)
+    assert [event.state for event in world.events()] == ["raised"]
 
 
 def test_what_cannot_be_watched_is_refused_by_its_place() -> None:

@@ -61,8 +61,15 @@ def test_a_short_glitch_costs_nothing(size: float, seconds: float):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("seconds", [120.0, 500.0])
-@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize(
+    ("seconds", "adaptive"),
+    [
+        (120.0, True),
+        (500.0, False),
+        pytest.param(120.0, False, marks=pytest.mark.slow),
+        pytest.param(500.0, True, marks=pytest.mark.slow),
+    ],
+)
 def test_a_jump_that_was_accepted_and_is_undone_costs_a_step(size: float, seconds: float, adaptive: bool):
     world = World(exact_collection(adaptive=adaptive))
     world.run(430)
@@ -225,7 +232,7 @@ def any_history(events: list[tuple[str, float]], adaptive: bool) -> None:
     world.goes_on(within=STEP)
 
 
-@settings(max_examples=settings.default.max_examples // 2, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4, deadline=None)
 @given(events=st.lists(EVENT, max_size=10), adaptive=st.booleans())
 def test_after_any_history_collection_goes_on(events: list[tuple[str, float]], adaptive: bool):
     any_history(events, adaptive)

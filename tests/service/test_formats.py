@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -48,3 +49,23 @@ def test_a_version_stays_as_it_was_signed_and_the_next_has_the_new_format(monkey
     clock.set(7200.0 + 20 * 86400)
     later.tick()  # and what is promised of the older version's retention is read in weeks
     assert store.era(signed, "popular") is None
+
+
+def test_what_was_signed_before_hashes_had_names_goes_on_with_the_first_and_the_next_version_has_the_better() -> None:
+    text = EXAMPLE.replace('kind = "histogram"', 'kind = "histogram"\nmechanism = "OLH"')
+    collection = load_collection(text)
+    signed = replace(collection, hash="mix32")
+    assert "hash" not in signed.spec()
+    assert signed.terms["popular"].mechanisms != collection.terms["popular"].mechanisms
+    store, clock = SqliteStore(":memory:"), ManualClock(7200.0)
+    earlier = Collector([signed], store, clock=clock, keys=KEYS)
+    again = Collector([collection], store, clock=clock, keys=KEYS)
+    assert again.specs["themes"].body == earlier.specs["themes"].body
+    assert again.asks["themes"].body == earlier.asks["themes"].body
+    later = Collector([load_collection(text.replace("version = 1", "version = 2"))], store, clock=clock, keys=KEYS)
+    clock.set(10_800.0)
+    later.tick()
+    for collector, name in ((again, None), (later, "product32")):
+        (published,) = json.loads(json.loads(collector.asks["themes"].body)["payload"])["asks"]
+        assert published["ask"]["mechanism"].get("hash") == name
+        assert json.loads(json.loads(collector.specs["themes"].body)["payload"]).get("hash") == name

@@ -253,11 +253,11 @@ def die(folder: Path, stride: int, *urls: str) -> int:
 
 
 def test_killed_at_points_of_keeping_them(tmp_path: Path):
-    assert die(tmp_path, 13) >= 20
+    assert die(tmp_path, 23) >= 11
 
 
 def test_killed_at_points_of_keeping_them_in_postgresql(tmp_path: Path, postgres: Callable[[], str]):
-    assert die(tmp_path, 41, *(postgres() for _ in range(6))) == 6
+    assert die(tmp_path, 67, *(postgres() for _ in range(4))) == 4
 
 
 @pytest.mark.slow

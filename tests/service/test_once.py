@@ -28,7 +28,7 @@ from hubbub.service.store.base import StoreFailed
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 
-QUICK = 150
+QUICK = 75
 ALL = 10_000
 
 
@@ -54,7 +54,7 @@ def test_ten_thousand_worlds():
 
 
 def test_worlds_with_real_files(tmp_path: Path):
-    for seed in range(20):
+    for seed in range(10):
         path = tmp_path / f"{seed}.db"
         opened: list[Store] = []
 
@@ -71,7 +71,7 @@ def test_worlds_with_real_files(tmp_path: Path):
 def test_worlds_in_postgresql(postgres: Callable[[], str]):
     from hubbub.service.store.postgres import PostgresStore
 
-    for seed in range(6):
+    for seed in range(4):
         url = postgres()
         opened: list[Store] = []
 

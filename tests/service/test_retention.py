@@ -189,9 +189,10 @@ def test_a_collection_that_is_served_again_goes_on_or_begins_anew(reopen: Reopen
     assert sorted(released(again.store, collection))[-1] == era.first + 1
 
 
-def test_a_crash_while_deleting_deletes_all_or_nothing():
+@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_crash_while_deleting_deletes_all_or_nothing(stride: int):
     collection, seen = hourly(), set()
-    for fuse in range(1000):
+    for fuse in range(0, 1000, stride):
         store, clock = Crashing(), ManualClock(100 * DAY + 200.0)
         one = collector(collection, clock, store)
         run(one, clock, 4, lambda step: 2)

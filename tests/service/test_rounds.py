@@ -285,6 +285,7 @@ def test_a_version_that_promises_less_is_not_served():
     assert one.collections["streams"].version == 1
 
 
+SLOW = pytest.mark.slow
 STREAM = """
 name = "streams"
 version = 1
@@ -319,21 +320,27 @@ def crowd(ask: Ask) -> Sketch:
     return ask.mechanism.accumulate(ask.mechanism.randomize([1] * dark + [0] * (size - dark), Random(seed=seed)))
 
 
-@pytest.mark.parametrize("every", [3, pytest.param(64, marks=pytest.mark.slow)])
+# Of ten moments a step, every third is another one in the next step.
+@pytest.mark.parametrize(
+    ("snapshots", "restarts"), [(3, 3), pytest.param(3, 1, marks=SLOW), pytest.param(64, 1, marks=SLOW)]
+)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_stream_says_in_real_time_what_it_says_in_a_simulation(
-    method: str, every: int, monkeypatch: pytest.MonkeyPatch
+    method: str, snapshots: int, restarts: int, monkeypatch: pytest.MonkeyPatch
 ):
-    """With restarts at every turn, from snapshots or the beginning: the releases are those of the protocol driven by
-    hand."""
-    monkeypatch.setattr(retention, "_SNAPSHOT_STEPS", every)
+    """With restarts at moments of all sorts, or at all of them, from snapshots or the beginning: the releases are those
+    of the protocol driven by hand."""
+    monkeypatch.setattr(retention, "_SNAPSHOT_STEPS", snapshots)
     collection = load_collection(STREAM.replace("METHOD", method))
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     answered: dict[str, Sketch] = {}
     steps = 11
     for tick in range(10 * steps):
         clock.set(1000.0 + 10 * tick)
-        one = collector(collection, clock, store)  # a restart every ten seconds
+        if tick % restarts == 0:
+            one = collector(collection, clock, store)
+        else:
+            one.tick()
         for window in open_now(one):
             if window.ask.ask_id in answered:
                 continue

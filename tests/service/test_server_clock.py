@@ -18,6 +18,7 @@ from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
 
 COLLECTION = exact_collection(step=2, lateness=1)
 DAY = 86400.0
+LATER = [(2, False), (-2, True), (3 * 365, False), (3 * 365, True)]
 
 
 class Clocked:
@@ -120,8 +121,10 @@ def test_a_jump_in_doubt_is_said_everywhere_and_collection_goes_on(made: Callabl
     assert "The clock is in doubt" not in clocked.page()
 
 
-@pytest.mark.parametrize("days", [2, 3 * 365, -2])
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize(
+    ("days", "killed"),
+    [(2, True), (-2, False), *(pytest.param(*given, marks=pytest.mark.slow) for given in LATER)],
+)
 def test_a_jump_that_was_accepted_is_undone(made: Callable[[float], Clocked], days: int, killed: bool):
     clocked = made(1.5)
     until(clocked.hear)

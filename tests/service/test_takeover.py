@@ -7,6 +7,7 @@ import logging
 import random
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -86,6 +87,7 @@ changes = 3
 """
 
 
+@cache
 def stream(method: str) -> Collection:
     return load_collection(STREAM.replace("METHOD", method))
 
@@ -132,9 +134,13 @@ def test_a_stream_says_with_many_versions_what_it_says_with_one(method: str):
     answered: dict[str, Sketch] = {}
     for tick in range(5 * steps + 1):
         clock.set(1000.0 + 20 * tick)
-        version = 1 + tick // 15
-        collection = replace(stream(method), version=version, title=f"Version {version}", minimum_batch=19 + version)
-        one = collector(collection, clock, store)
+        if tick % 3 == 0:  # of five moments a step, every third is another one in the next step
+            version = 1 + tick // 15
+            title, least = f"Version {version}", 19 + version
+            collection = replace(stream(method), version=version, title=title, minimum_batch=least)
+            one = collector(collection, clock, store)
+        else:
+            one.tick()
         for window in one.board.open(collection.collection_id, clock.now()):
             if window.ask.ask_id not in answered:
                 answered[window.ask.ask_id] = crowd(one, collection, window)
@@ -158,11 +164,15 @@ def test_no_window_is_asked_for_more_than_was_promised_whenever_versions_come(me
     """Versions at any moment of a step: nobody is asked twice in a window, no window sums to more than epsilon."""
     store, clock, draw = SqliteStore(":memory:"), ManualClock(1000.0), random.Random(seed)
     version, answered = 1, set()
-    for _ in range(100):
+    for turn in range(100):
         clock.set(clock.now() + draw.choice((5, 10, 10, 20)))
-        version += draw.random() < 0.15
-        collection = replace(stream(method), version=version)
-        one = collector(collection, clock, store)
+        newer = draw.random() < 0.15
+        version += newer
+        if newer or turn % 7 == 0:
+            collection = replace(stream(method), version=version)
+            one = collector(collection, clock, store)
+        else:
+            one.tick()
         for window in one.board.open(collection.collection_id, clock.now()):
             if window.key not in answered and draw.random() < 0.7:
                 answered.add(window.key)

@@ -69,6 +69,6 @@ class WatchedQuantity:
         """In how many steps half of the jumps of so many standard errors of a step are found."""
         return median_delay(self.test.raises, jump, baseline=self.test.baseline if self.test.pools else 0)
 
-    def finds(self, stderr: float) -> float:
+    def stderr(self, stderr: float) -> float:
         """The standard error of the weighted sum, if each number has this one and errors are independent."""
         return stderr * math.sqrt(sum(weight**2 for weight in self.weights))

@@ -3,7 +3,7 @@
 from hubbub.authoring.check import check, open_collection
 from hubbub.authoring.forecast import forecast
 from hubbub.authoring.promise import promise
-from hubbub.authoring.toml import load_collection, read_collection
+from hubbub.authoring.toml import load_alarms, load_collection, read_collection
 from hubbub.collection.finding import Finding, UnsafeCollection
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "UnsafeCollection",
     "check",
     "forecast",
+    "load_alarms",
     "load_collection",
     "open_collection",
     "promise",

@@ -76,7 +76,7 @@ def alarm_forecasts(collection: Collection, plan: AlarmPlan) -> list[AlarmForeca
             guarantee=guarantee_text(watches, collection.step_seconds),
             delays=delays_text(watch),
             steps={f"{jump:g}": watch.delay(jump) for jump in JUMPS},
-            errors={n: None if error is None else watch.finds(error) for n, error in forecasts.items()},
+            errors={n: None if error is None else watch.stderr(error) for n, error in forecasts.items()},
             unit=question.shape(setting).unit,
         )
         rows.append(row)

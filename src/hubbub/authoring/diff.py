@@ -231,6 +231,8 @@ def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:
             "every device sends as much as those that answer" if new.cover else "a network can tell who answers again"
         )
         yield Finding("note" if new.cover else "warning", "privacy.cover", text)
+    if new.hash != old.hash:
+        yield Finding("note", "hash", f"mechanisms that hash values do it by {new.hash}, no longer by {old.hash}")
     for key in sorted(new.overrides.keys() | old.overrides.keys()):
         if new.overrides.get(key) != old.overrides.get(key):
             yield Finding(

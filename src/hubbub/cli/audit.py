@@ -93,10 +93,10 @@ def _all(epsilon: float | None, domain: int | None, montecarlo: int) -> list[Aud
 
 def _read(path: Path) -> list[dict[str, Any]]:
     try:
-        held = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
         raise InvalidValue("spec", str(path), "a JSON file") from None
-    specs = held if isinstance(held, list) else [held]
+    specs = content if isinstance(content, list) else [content]
     if not specs or not all(isinstance(spec, dict) for spec in specs):
         raise InvalidValue("spec", str(path), "a mechanism's spec as a JSON object, or a list of them")
     return specs

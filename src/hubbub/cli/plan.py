@@ -30,7 +30,10 @@ def plan(
     sparsity: Annotated[
         int | None, typer.Option("--sparsity", "-s", help="Sparse vectors of --domain entries: how many are not 0.")
     ] = None,
-    of: Annotated[str | None, typer.Option("--of", help="Of sparse vectors: mean, or frequency.")] = None,
+    of: Annotated[
+        str | None,
+        typer.Option("--of", help="Sparse vectors: mean or frequency. A number: distribution, median or tail."),
+    ] = None,
     most_bytes: Annotated[int | None, typer.Option("--most-bytes", help="The largest report acceptable.")] = None,
     forged: Annotated[float | None, typer.Option("--forged", help="The part of reports that may be forged.")] = None,
     most_shift: Annotated[
@@ -42,7 +45,8 @@ def plan(
     """Compare every mechanism before anything is collected, or read a collection's file.
 
     Without a file, give --domain and two of --n, --epsilon and --stderr: the third is solved. With --sparsity, give --n
-    and --epsilon: vectors of -1, 0 and 1, and key-value data.
+    and --epsilon: vectors of -1, 0 and 1, and key-value data. With --of distribution, median or tail, give --n and
+    --epsilon alone: how to ask for a number.
     """
     from hubbub.cli.output import check_plot, emit, page, save_plot
     from hubbub.privacy.plan import plan as make
@@ -59,6 +63,16 @@ def plan(
                 "file", str(file), "a collection's file, --forged and --json, or the other options without a file"
             )
         return plan_file(file, forged=part, as_json=as_json)
+    if of is not None and domain is None:
+        from hubbub.cli.plan_numbers import plan_numbers
+
+        if (
+            n is None
+            or epsilon is None
+            or any(option is not None for option in (stderr, sparsity, most_bytes, forged, most_shift, plot))
+        ):
+            raise InvalidValue("--of", of, "of a number, with --n and --epsilon, and --json only")
+        return plan_numbers(goal=of, n=n, epsilon=epsilon, as_json=as_json)
     if domain is None:
         raise InvalidValue("--domain", None, "how many values there are, or a collection's file")
     if sparsity is not None:

@@ -88,10 +88,10 @@ def serve(
         connections=ConnectionLimits(connections=connections),
     )
     loaded = [load_collection(path) for path in collections]
-    alarms = {one.name: load_alarms(path) for one, path in zip(loaded, collections, strict=True)}
+    alarms = {each.name: load_alarms(path) for each, path in zip(loaded, collections, strict=True)}
     told = [] if webhooks is None else load_webhooks(webhooks)
     for webhook in told:
-        webhook.wants(one.name for one in loaded)
+        webhook.wants(each.name for each in loaded)
     folder = KeyFolder(keys)
     signing, token = folder.keys(), folder.token()
     # The port first: a second collector on one store would end the first.

@@ -146,8 +146,8 @@ class Answerer:
     def _frozen(self, terms: Terms, step: int) -> Any:
         """What all asks of a step see: what was recorded in it; of memos and streams, what was last recorded."""
         last = terms.frozen == "last"
-        held = self._held(terms, None if last else step)
-        kept = self._store.book.freeze(frozen_key(terms.fields, last=last), step, value_bytes(held))
+        values = self._held(terms, None if last else step)
+        kept = self._store.book.freeze(frozen_key(terms.fields, last=last), step, value_bytes(values))
         assert isinstance(kept, bytes)
         return read_values(kept)
 

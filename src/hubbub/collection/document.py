@@ -19,6 +19,7 @@ from hubbub.collection.slug import is_slug
 from hubbub.collection.terms import Terms
 from hubbub.core.domain import Code, Domain
 from hubbub.core.errors import HubbubError, InvalidValue, check_integer
+from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES
 from hubbub.core.keyvalue import KeyValue  # noqa: F401 - a domain that a field may have
 from hubbub.core.spec import Json, integer, spec_id
 from hubbub.privacy.budget import Budget
@@ -79,6 +80,8 @@ class Collection:
     cover
         Whether a device that is asked and has nothing to send, because it is not its turn or its budget is spent, sends
         a frame without a report: a network then cannot tell it from one that answers.
+    hash
+        The hash function that mechanisms are compiled with; a signed document without it means "mix32", the first.
 
     Example:
         >>> from hubbub import Categorical
@@ -116,6 +119,7 @@ class Collection:
     retention_days: int = 90
     overrides: Mapping[str, str] = field(default_factory=dict)
     cover: bool = False
+    hash: str = BEST_HASH
     _signed: ClassVar[dict[str, Json] | None] = None  # of an instance: what it was read from, in an older format
 
     def __post_init__(self) -> None:
@@ -130,6 +134,8 @@ class Collection:
             check_integer(name, value, low, high)
         if not isinstance(self.cover, bool):
             raise InvalidValue("cover", self.cover, "true or false")
+        if self.hash not in HASHES:
+            raise InvalidValue("hash", self.hash, f"one of {', '.join(HASHES)}")
         if not isinstance(self.budget, Budget):
             raise InvalidValue("budget", self.budget, "a Budget")
         self._freeze("fields", Domain)
@@ -268,7 +274,7 @@ class Collection:
             3600
         """
         domains = {key: self.fields[key] for key in self._question(name).reads()}
-        return Setting(name, domains, self.step_seconds, self.origin)
+        return Setting(name, domains, self.step_seconds, self.origin, self.hash)
 
     def protocol(self, question: str, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         """The conversation of a question, whose step 1 is `first`; with a memory it can stop and go on.
@@ -310,6 +316,7 @@ class Collection:
             "budget": self.budget.spec(),
             "overrides": dict(self.overrides),
             **({"cover": True} if self.cover else {}),
+            **({"hash": self.hash} if self.hash != FIRST_HASH else {}),
             "promises": [promise.spec() for promise in self.promises],
             "terms": {name: terms.spec() for name, terms in self.terms.items()},
             "frame_bytes": self.frame_bytes,
@@ -370,7 +377,8 @@ def check_document(spec: Mapping[str, Any]) -> dict[str, Any]:
     present = formats.COLLECTION.upgrade(spec) if isinstance(spec, Mapping) and "format" in spec else {}
     compiled = _COMPILED.get(spec["format"], COMPILED) if present else COMPILED
     wanted = {"format"} | {part.name for part in fields(Collection)} | set(compiled)
-    if set(present) | {"cover"} != wanted or present.get("cover", True) is not True:
+    unspelt = present.get("cover", True) is not True or present.get("hash") == FIRST_HASH
+    if set(present) | {"cover", "hash"} != wanted or unspelt:
         raise InvalidValue("collection", spec, f"exactly the fields {', '.join(sorted(wanted))}")
     for name in ("fields", "questions"):
         if not isinstance(present[name], Mapping):
@@ -380,7 +388,7 @@ def check_document(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_document(present: Mapping[str, Any], questions: Mapping[str, Any]) -> Collection:
     """The collection of a checked document, with these questions."""
-    given = {name: value for name, value in present.items() if name not in ("format", *COMPILED)}
+    given = {"hash": FIRST_HASH} | {name: value for name, value in present.items() if name not in ("format", *COMPILED)}
     for name in _RANGES:
         given[name] = integer(name, given[name])
     domains = {}

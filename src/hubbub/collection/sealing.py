@@ -101,11 +101,11 @@ def seal(spec: Json, private: bytes) -> dict[str, str]:
         >>> sorted(seal({"step": 3}, b"k" * 32))
         ['key', 'payload', 'signature']
     """
-    payload = canonical(spec)
+    payload, pair = canonical(spec), Ed25519PrivateKey.from_private_bytes(private)
     return {
         "payload": payload,
-        "key": Keys(private).public.hex(),
-        "signature": sign(payload.encode(), private).hex(),
+        "key": pair.public_key().public_bytes_raw().hex(),
+        "signature": pair.sign(payload.encode()).hex(),
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hubbub.core.domain import Domain
+from hubbub.core.hashing import BEST_HASH
 
 __all__ = ["Setting"]
 
@@ -21,6 +22,8 @@ class Setting(NamedTuple):
         The fields that it reads.
     step_seconds, origin
         The grid of steps.
+    hash
+        The hash function of mechanisms that need one.
 
     Example:
         >>> from hubbub import Ordinal
@@ -32,6 +35,7 @@ class Setting(NamedTuple):
     domains: Mapping[str, Domain]
     step_seconds: int
     origin: int = 0
+    hash: str = BEST_HASH
 
     @property
     def domain(self) -> Domain:

@@ -7,14 +7,16 @@ of epsilon, a rational number.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.random import Random
 
-__all__ = ["MOST_SCALE", "geometric_cells", "laplace_cells", "laplace_variance"]
+__all__ = ["MOST_SCALE", "geometric_cells", "laplace_cells", "laplace_variance", "surpasses"]
 
 MOST_SCALE = 1 << 28
 """Up to this scale nearly every draw is decided by its first 64 bits and a logarithm."""
@@ -69,6 +71,36 @@ def geometric_cells(count: int, scale: int, rng: Random) -> NDArray[np.int64]:
         for place in np.flatnonzero((rest < doubt) | (rest > 1 - doubt)):
             found[start + place] = _settle(int(words[start + place]), scale, rng)
     return found
+
+
+def surpasses(
+    words: NDArray[np.uint64], exponents: NDArray[np.float64], exact: Callable[[int], Fraction], rng: Random
+) -> NDArray[np.bool_]:
+    """Whether -ln U is at least each exponent, of chance e^-exponent; `exact` gives an exponent where it is close.
+
+    Example:
+        >>> rng, half = Random(seed=1), Fraction(1, 2)
+        >>> kept = surpasses(rng.uint64(10_000), np.full(10_000, 0.5), lambda place: half, rng)
+        >>> round(float(kept.mean()), 1), round(math.exp(-0.5), 1)
+        (0.6, 0.6)
+    """
+    uniform = words.astype(np.float64) + 0.5
+    margin = _LOG_WORD - np.log(uniform) - exponents
+    doubt = 1 / uniform + _ROUNDING * (1 + exponents)
+    kept = np.asarray(margin > 0)
+    for place in np.flatnonzero(np.abs(margin) <= doubt):
+        kept[place] = _settle_against(int(words[place]), exact(int(place)), rng)
+    return kept
+
+
+def _settle_against(bits: int, exponent: Fraction, rng: Random) -> bool:
+    drawn = 64
+    while True:
+        if Fraction(_times_log(bits + 1, drawn, 1, ROUND_FLOOR)) >= exponent:
+            return True
+        if bits and Fraction(_times_log(bits, drawn, 1, ROUND_CEILING)) < exponent:
+            return False
+        bits, drawn = bits << 64 | int.from_bytes(rng.bytes(8), "little"), drawn + 64
 
 
 def _settle(bits: int, scale: int, rng: Random) -> int:

@@ -127,8 +127,8 @@ class KeyValue(Domain):
 
     def examples(self, most: int) -> list[dict[str, float]]:
         ends = (self.low, self.high)
-        held = [self.keys[at : at + self.most] for at in range(min(most, len(self.keys)))]
-        return [{key: ends[(at + k) % 2] for k, key in enumerate(keys)} for at, keys in enumerate(held)]
+        key_sets = [self.keys[at : at + self.most] for at in range(min(most, len(self.keys)))]
+        return [{key: ends[(at + k) % 2] for k, key in enumerate(keys)} for at, keys in enumerate(key_sets)]
 
 
 def _given(value: Any) -> list[tuple[Any, Any]]:

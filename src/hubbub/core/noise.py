@@ -91,7 +91,9 @@ class Noise:
             >>> Noise.of_sum([(0.5, Noise(1.0, 0.0)), (0.5, Noise(1.0, 0.0))]).floor
             0.5
         """
-        return Noise(*np.sum([weight**2 * np.array(astuple(noise)) for weight, noise in parts], axis=0).tolist())
+        parts = list(parts)
+        moments = np.sum([weight**2 * np.array(astuple(noise)) for weight, noise in parts], axis=0).tolist()
+        return replace(Noise(*moments), pairs=all(noise.pairs for _, noise in parts))
 
     def centred(self, size: int, total: float) -> Noise:
         """The moments after subtracting the mean of `size` shares that sum to `total`: the form is kept.

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import Field, field
 from decimal import Decimal
+from json.encoder import encode_basestring
 from typing import Any, TypeAlias
 
 from hubbub.core.errors import InvalidValue
@@ -39,9 +40,9 @@ def canonical(value: Json) -> str:
         return _number(value)
     if isinstance(value, list | tuple):
         return "[" + ",".join(canonical(item) for item in value) + "]"
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):  # asking for a dict first is quick
         spelt = {key: _string(key) for key in value}
-        keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
+        keys = sorted(value, key=None if all(map(str.isascii, value)) else _utf_16)
         return "{" + ",".join(f"{spelt[key]}:{canonical(value[key])}" for key in keys) + "}"
     raise InvalidValue("spec", value, "None, booleans, numbers, strings, lists and objects")
 
@@ -111,9 +112,18 @@ def first_of(declared: Field[Any]) -> str:
 
 
 def _string(value: object) -> str:
-    if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
+    if not isinstance(value, str) or not (value.isascii() or _is_whole(value)):
         raise InvalidValue("spec", value, "strings of whole characters")
-    return json.dumps(value, ensure_ascii=False)
+    return encode_basestring(value)
+
+
+def _is_whole(value: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _utf_16(key: str) -> bytes:
+    """What RFC 8785 sorts keys by: for ASCII, the order of the strings themselves."""
+    return key.encode("utf-16-be")
 
 
 def _number(value: float) -> str:

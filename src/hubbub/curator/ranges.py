@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -70,19 +69,7 @@ def range_error(tops: ToPS, segments: Sequence[Segment], first: int, last: int) 
             # A stretch that ended early did so where a block ends.
             low, high = -(-start // tops.block), stop // tops.block
             square = segment.theta**2
-            variance += square * _noise(tops, low, high) if low < high else 0.0
+            variance += square * tops.tree.row_variance(low, high) * tops.tree.node_variance() if low < high else 0.0
             loose = [low * tops.block - start, stop - high * tops.block] if low <= high else [stop - start]
             guess += sum(square * (values / 3) ** 2 for values in loose)
     return variance, guess
-
-
-def _noise(tops: ToPS, low: int, high: int) -> float:
-    """Of leaves low to high of a row of trees, as a multiple of the squared threshold."""
-    leaves = tops.tree.leaves
-    cuts = sorted({low, high, *range(-(-low // leaves) * leaves, high, leaves)})
-    whole = tops.tree.range_variance(0, leaves)
-    inside = [
-        whole if b - a == leaves else tops.tree.range_variance(a % leaves, a % leaves + b - a)
-        for a, b in pairwise(cuts)
-    ]
-    return sum(inside) * tops.tree.node_variance()

@@ -77,7 +77,7 @@ class ToPS:
         >>> values = np.tile([3.0, 5.0, 7.0, 9.0], 2048)
         >>> published = stream.push_many(values)
         >>> bool(np.isnan(published[:1024]).all()), stream.theta
-        (True, 10.7421875)
+        (True, 9.27734375)
         >>> answer = stream.range_sum(published, 1024, 5120)
         >>> bool(abs(answer.value[0] - 6.0 * 4096) < 5 * answer.stderr[0])
         True

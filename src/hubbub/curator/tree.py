@@ -137,6 +137,28 @@ class NoiseTree:
         share, rest = self._inside(first, last, self.layers)
         return share**2 * self._root_variance(self.layers) + rest
 
+    def row_variance(self, first: int, last: int) -> float:
+        """As `range_variance`, of leaves of a row of trees, one after the other.
+
+        Example:
+            >>> tree = NoiseTree(epsilon=1.0, fan_out=2, layers=2)
+            >>> tree.row_variance(1, 5) == tree.range_variance(1, 2) + 2 / 3 + tree.range_variance(0, 1)
+            True
+        """
+        leaves, total = self.leaves, 0.0
+        whole = range(-(-first // leaves), last // leaves)
+        if len(whole) > 0:
+            total = len(whole) * self.range_variance(0, leaves)
+            ends = [(first, whole.start * leaves), (whole.stop * leaves, last)]
+        elif first // leaves == (last - 1) // leaves:
+            ends = [(first, last)]
+        else:
+            ends = [(first, last // leaves * leaves), (last // leaves * leaves, last)]
+        for start, stop in ends:
+            if start < stop:
+                total += self.range_variance(start % leaves, start % leaves + stop - start)
+        return total
+
     def _root_variance(self, height: int) -> float:
         """Of a tree's root, from all that is in the tree."""
         variance = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, overload
 
@@ -30,8 +30,21 @@ class Value(NamedTuple):
 
     @property
     def reach(self) -> float | None:
-        """How far off it may be, either way."""
-        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+        """How far off it may be, on the side where that is more."""
+        if self.value is None or self.low is None or self.high is None:
+            return None
+        return max(self.value - self.low, self.high - self.value)
+
+    def possible(self, least: float, most: float) -> Value:
+        """The same, cut to what is possible.
+
+        Example:
+            >>> Value(0, "a", 1.02, 0.97, 1.07).possible(0, 1)
+            Value(code=0, label='a', value=1, low=0.97, high=1, signed=False)
+        """
+        ends = (None if end is None else min(max(end, least), most) for end in (self.value, self.low, self.high))
+        value, low, high = ends
+        return self._replace(value=value, low=low, high=high)
 
     @property
     def standing(self) -> Standing:
@@ -60,6 +73,8 @@ class Values(Sequence[Value]):
         Whether they may be below zero.
     centre
         Around what their intervals lie, where that is not the values (see `hubbub.Estimate`).
+    bounds
+        The least and the most that is possible, to which they are cut.
 
     Example:
         >>> [round(end, 3) for end in Values(["a"], [0.5], [0.01])[0][2:5]]
@@ -71,6 +86,7 @@ class Values(Sequence[Value]):
     variance: Sequence[float | None] = ()
     signed: bool = False
     centre: Sequence[float | None] | None = None
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -86,11 +102,11 @@ class Values(Sequence[Value]):
             return [self[place] for place in range(*code.indices(len(self)))]
         value, variance = self.value[code], self.variance[code]
         if value is None or variance is None:
-            return Value(code, self.labels[code], value, None, None, self.signed)
+            return Value(code, self.labels[code], value, None, None, self.signed).possible(*self.bounds)
         reach = _REACH * math.sqrt(max(variance, 0.0))
         middle = value if self.centre is None else self.centre[code] or 0.0
         low, high = min(value, middle - reach), max(value, middle + reach)
-        return Value(code, self.labels[code], value, low, high, self.signed)
+        return Value(code, self.labels[code], value, low, high, self.signed).possible(*self.bounds)
 
 
 @dataclass(frozen=True)
@@ -164,6 +180,23 @@ class AnswerCard:
             others=others,
             **plain,
         )
+
+    def possible(self, low: float | None = None, high: float | None = None) -> AnswerCard:
+        """The same answer with values and intervals cut to what is possible: what people are shown.
+
+        Of shares that is from 0 to 1, of other numbers from `low` to `high`, where these are known. The truth is there,
+        so that a cut interval holds it whenever the whole one does. What is added up begins from the whole.
+
+        Example:
+            >>> answer = AnswerCard("q", 1, 0.0, 9, (Value(0, "a", 1.05, 0.95, 1.15),))
+            >>> answer.possible().values[0][2:5]
+            (1.0, 0.95, 1.0)
+        """
+        least, most = (0.0, 1.0) if self.kind == "share" else (-math.inf, math.inf)
+        bounds = least if low is None else low, most if high is None else high
+        if isinstance(self.values, Values):
+            return replace(self, values=replace(self.values, bounds=bounds))
+        return replace(self, values=tuple(value.possible(*bounds) for value in self.values))
 
     def ranked(self) -> list[Value]:
         """Largest first; those that cannot be told from zero after those that can."""

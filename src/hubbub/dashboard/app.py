@@ -51,7 +51,7 @@ class ServiceReader:
     def _earlier(self) -> dict[str, list[RateRow]]:
         """What came in the hour before this collector began."""
         first, store = int(self.now() // 60) - 60, self._collector.store
-        return {one.collection_id: store.rates(one.collection_id, first) for one in self.collections()}
+        return {served.collection_id: store.rates(served.collection_id, first) for served in self.collections()}
 
     def now(self) -> float:
         """Unix seconds."""
@@ -74,7 +74,7 @@ class ServiceReader:
     def ingest(self, collection: str) -> Ingest:
         """What became of a collection's reports."""
         wanted, now = self._collector.collections[collection].collection_id, self.now()
-        served = {one.collection_id for one in self._collector.collections.values()}
+        served = {each.collection_id for each in self._collector.collections.values()}
         nobodys: dict[str, int] = {}
         for (other, outcome), number in self._collector.counts().items():
             if other not in served:
@@ -90,7 +90,7 @@ class ServiceReader:
                 opens=window.opens,
                 closes=window.closes,
             )
-            for window in sorted(windows, key=lambda one: (one.question, one.ask.step))
+            for window in sorted(windows, key=lambda each: (each.question, each.ask.step))
             if window.key.collection == wanted and not window.final and window.opens <= now < window.closes
         ]
         return Ingest(

@@ -30,11 +30,11 @@ class _Asset(NamedTuple):
 
 
 def _load() -> dict[str, _Asset]:
-    found = {}
+    assets = {}
     for name in NAMES:
         body = files("hubbub.dashboard").joinpath("static", name).read_bytes()
-        found[name] = _Asset(body, f"/static/{hashlib.sha256(body).hexdigest()[:12]}/{name}")
-    return found
+        assets[name] = _Asset(body, f"/static/{hashlib.sha256(body).hexdigest()[:12]}/{name}")
+    return assets
 
 
 _ASSETS = _load()
@@ -59,10 +59,10 @@ def asset_route() -> Route:
     """
 
     async def asset(request: Request) -> Response:
-        found = _ASSETS.get(request.path_params["name"])
-        if found is None or request.url.path != found.address:
+        content = _ASSETS.get(request.path_params["name"])
+        if content is None or request.url.path != content.address:
             return PlainTextResponse("There is nothing here.", 404)
         headers = {"Cache-Control": _FOR_GOOD, "X-Content-Type-Options": "nosniff"}
-        return Response(found.body, headers=headers, media_type=NAMES[request.path_params["name"]])
+        return Response(content.body, headers=headers, media_type=NAMES[request.path_params["name"]])
 
     return Route("/static/{digest}/{name:path}", asset)

@@ -78,7 +78,7 @@ def band(
         "table",
         el("caption", title, class_="unseen"),
         el("thead", el("tr", [el("th", text, scope="col") for text in headings if text])),
-        el("tbody", [_row(one, scale, headings) for one in reversed(points)]),
+        el("tbody", [_row(point, scale, headings) for point in reversed(points)]),
     )
     return el(
         "figure",
@@ -106,7 +106,7 @@ def span_of(points: Sequence[Point], *, from_zero: bool) -> tuple[float, float]:
         >>> span_of([Point(0.0, el("time"), 0.5, 0.4, 0.6)], from_zero=True)
         (0.0, 0.6)
     """
-    numbers = [end for one in points for end in (one.low, one.value, one.high) if end is not None]
+    numbers = [end for point in points for end in (point.low, point.value, point.high) if end is not None]
     numbers += [0.0] if from_zero or not numbers else []
     return min(numbers), max(numbers)
 
@@ -122,8 +122,8 @@ def curve(points: Sequence[Point], marks: Sequence[float], summary: str) -> Html
     start, span = points[0].time, (points[-1].time - points[0].time) or 1.0
     bottom, rise = marks[0], marks[-1] - marks[0]
 
-    def x(one: Point) -> float:
-        return round(_WIDTH * (one.time - start) / span, 1)
+    def x(point: Point) -> float:
+        return round(_WIDTH * (point.time - start) / span, 1)
 
     def y(number: float) -> float:
         return round(_HEIGHT * (1 - (number - bottom) / rise), 1)
@@ -132,14 +132,14 @@ def curve(points: Sequence[Point], marks: Sequence[float], summary: str) -> Html
     lines += [el("path", class_="alarmed", d=f"M{left} 0V{_HEIGHT}H{right}V0Z") for left, right in _alarms(points, x)]
     areas, curves, dots = [], [], []
     for run in _runs(points):
-        if all(one.low is not None and one.high is not None for one in run):
-            over = " ".join(f"{x(one)},{y(one.high or 0.0)}" for one in run)
-            under = " ".join(f"{x(one)},{y(one.low or 0.0)}" for one in reversed(run))
+        if all(point.low is not None and point.high is not None for point in run):
+            over = " ".join(f"{x(point)},{y(point.high or 0.0)}" for point in run)
+            under = " ".join(f"{x(point)},{y(point.low or 0.0)}" for point in reversed(run))
             areas.append(el("path", class_="band", d=f"M{over} L{under}Z"))
-        ends = " ".join(f"{x(one)},{y(one.value or 0.0)}" for one in run)
+        ends = " ".join(f"{x(point)},{y(point.value or 0.0)}" for point in run)
         curves.append(el("path", class_="curve", d=f"M{ends}" + ("h0" if len(run) == 1 else "")))
         # A line without length, with round ends: a dot that keeps its shape however the drawing is stretched.
-        dots += [el("path", class_="dot", d=f"M{x(one)} {y(one.value or 0.0)}h0") for one in run if one.marked]
+        dots += [el("path", class_="dot", d=f"M{x(point)} {y(point.value or 0.0)}h0") for point in run if point.marked]
     return el(
         "svg",
         join(lines, areas, curves, dots),
@@ -162,9 +162,9 @@ def _alarms(points: Sequence[Point], x: Callable[[Point], float]) -> Iterator[tu
 def _runs(points: Sequence[Point]) -> Iterator[list[Point]]:
     """The stretches without a gap."""
     run: list[Point] = []
-    for one in points:
-        if one.value is not None:
-            run.append(one)
+    for point in points:
+        if point.value is not None:
+            run.append(point)
         elif run:
             yield run
             run = []
@@ -172,14 +172,14 @@ def _runs(points: Sequence[Point]) -> Iterator[list[Point]]:
         yield run
 
 
-def _row(one: Point, scale: Scale, headings: Sequence[str]) -> Html:
-    cells: list[Child] = [el("th", one.when, scope="row", data_time=one.time), el("td", _data(one.value, scale))]
+def _row(point: Point, scale: Scale, headings: Sequence[str]) -> Html:
+    cells: list[Child] = [el("th", point.when, scope="row", data_time=point.time), el("td", _data(point.value, scale))]
     if headings[2]:
-        known = one.low is not None and one.high is not None
-        cells.append(el("td", (_data(one.low, scale), " to ", _data(one.high, scale)) if known else ""))
+        known = point.low is not None and point.high is not None
+        cells.append(el("td", (_data(point.low, scale), " to ", _data(point.high, scale)) if known else ""))
     if headings[3]:
-        cells.append(el("td", one.note))
-    return el("tr", cells, data_marked=one.marked, data_alarm=one.alarm)
+        cells.append(el("td", point.note))
+    return el("tr", cells, data_marked=point.marked, data_alarm=point.alarm)
 
 
 def _data(number: float | None, scale: Scale) -> Child:

@@ -57,7 +57,7 @@ class BarTable:
             "table",
             el("caption", caption, class_="unseen"),
             el("thead", el("tr", heads)),
-            el("tbody", [self._row(one, axis, scale) for one in values]),
+            el("tbody", [self._row(value, axis, scale) for value in values]),
             class_="bars",
         )
 
@@ -65,27 +65,27 @@ class BarTable:
     def _axis(self) -> _Axis:
         return _Axis(self.answer.values)
 
-    def _row(self, one: Value, axis: _Axis, scale: Scale) -> Html:
-        label: Html = el("bdi", one.label)
+    def _row(self, value: Value, axis: _Axis, scale: Scale) -> Html:
+        label: Html = el("bdi", value.label)
         if self.link is not None:
-            current = "true" if one.code == self.chosen else None
-            label = el("a", label, href=self.link(one), id=f"{self.name}-value-{one.code}", aria_current=current)
-        between = "" if one.low is None else f"{scale.text(one.low)} to {scale.text(one.high)}"
-        said = _WORDS.get(one.standing)
+            current = "true" if value.code == self.chosen else None
+            label = el("a", label, href=self.link(value), id=f"{self.name}-value-{value.code}", aria_current=current)
+        between = "" if value.low is None else f"{scale.text(value.low)} to {scale.text(value.high)}"
+        words = _WORDS.get(value.standing)
         return el(
             "tr",
             el("th", label, scope="row"),
-            el("td", _drawn(one, axis), class_="bar"),
+            el("td", _drawn(value, axis), class_="bar"),
             el(
                 "td",
-                el("b", scale.text(one.value)),
+                el("b", scale.text(value.value)),
                 " ",
-                el("span", scale.reach(one.reach), class_="reach"),
-                el("span", f", {said}", class_="unseen") if said else None,
+                el("span", scale.reach(value.reach), class_="reach"),
+                el("span", f", {words}", class_="unseen") if words else None,
                 class_="number",
             ),
             el("td", between, class_="wide"),
-            class_=None if one.standing == "clear" else "grey",
+            class_=None if value.standing == "clear" else "grey",
         )
 
 
@@ -99,7 +99,7 @@ def ranked_bars(bars: BarTable, *, most: int) -> Html:
         True
     """
     ranked = bars.answer.ranked()
-    clear = [one for one in ranked if one.standing == "clear"]
+    clear = [value for value in ranked if value.standing == "clear"]
     rest = ranked[len(clear) :]
     parts: list[Child] = []
     if clear:
@@ -108,10 +108,10 @@ def ranked_bars(bars: BarTable, *, most: int) -> Html:
         table = bars.table(more[:MOST_ROWS], "Further values that can be told from zero")
         parts.append(fold(f"{bars.name}-more", f"{count(len(more))} more", table))
     for standing, (suffix, words) in _FOLDED.items():
-        few = [one for one in rest if one.standing == standing]
+        few = [value for value in rest if value.standing == standing]
         if few:
-            said = f"{count(len(few), 'value')} {words}"
-            parts.append(fold(f"{bars.name}-{suffix}", said, bars.table(few[:MOST_ROWS], said)))
+            summary = f"{count(len(few), 'value')} {words}"
+            parts.append(fold(f"{bars.name}-{suffix}", summary, bars.table(few[:MOST_ROWS], summary)))
     if max(len(more), len(rest)) > MOST_ROWS:
         parts.append(el("p", f"Lists end after {MOST_ROWS} values; the JSON has all.", class_="note"))
     return el("div", parts)
@@ -132,23 +132,23 @@ class _Axis:
 
     def __init__(self, values: Iterable[Value]) -> None:
         ends = [0.0]
-        for one in values:
-            ends += [end for end in (one.low, one.value, one.high) if end is not None]
+        for value in values:
+            ends += [end for end in (value.low, value.value, value.high) if end is not None]
         self._low, self._high = min(ends), max(ends)
 
     def at(self, number: float) -> float:
         return round(_WIDTH * (number - self._low) / ((self._high - self._low) or 1.0), 1)
 
 
-def _drawn(one: Value, axis: _Axis) -> Html:
+def _drawn(value: Value, axis: _Axis) -> Html:
     zero, middle = axis.at(0.0), _HEIGHT // 2
     shapes = [el("line", class_="zero", x1=zero, x2=zero, y1=0, y2=_HEIGHT)]
-    if one.value is not None:
-        end = axis.at(one.value)
+    if value.value is not None:
+        end = axis.at(value.value)
         width = round(abs(end - zero), 1)
         shapes.append(el("rect", class_="amount", x=min(zero, end), y=3, width=width, height=_HEIGHT - 6))
-    if one.low is not None and one.high is not None:
-        low, high = axis.at(one.low), axis.at(one.high)
+    if value.low is not None and value.high is not None:
+        low, high = axis.at(value.low), axis.at(value.high)
         path = f"M{low} {middle}H{high}M{low} 6V{_HEIGHT - 6}M{high} 6V{_HEIGHT - 6}"
         shapes.append(el("path", class_="interval", d=path))
     # The number stands beside it: who does not see the bar misses nothing.

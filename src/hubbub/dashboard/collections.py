@@ -16,6 +16,7 @@ from hubbub.dashboard.headline import headline
 from hubbub.dashboard.layout import path_to
 from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.reader import Reader
+from hubbub.dashboard.results import as_possible
 from hubbub.dashboard.words import Scale, count, moment, part
 from hubbub.protocols.cohort import CIRCLE
 
@@ -26,16 +27,16 @@ _DEVICES = (10_000, 100_000, 1_000_000)
 
 def overview_page(reader: Reader, collections: Sequence[Collection]) -> Html:
     """All collections, each with what it says at this moment."""
-    return el("div", [_card(reader, one) for one in collections], class_="cards")
+    return el("div", [_card(reader, collection) for collection in collections], class_="cards")
 
 
 def _card(reader: Reader, collection: Collection) -> Html:
     lines = []
     for name, question in collection.questions.items():
-        answers = reader.releases(collection.name, name, 1)
-        said = headline(answers[-1]) if answers else "Nothing is released yet."
+        answers = as_possible(collection, name, reader.releases(collection.name, name, 1))
+        text = headline(answers[-1]) if answers else "Nothing is released yet."
         here = path_to("results", collection.name, name)
-        lines.append(el("li", el("a", question.title or name, href=here), el("p", said)))
+        lines.append(el("li", el("a", question.title or name, href=here), el("p", text)))
     accepted = reader.ingest(collection.name).outcomes.get("accepted", 0)
     return el(
         "section",
@@ -136,10 +137,13 @@ def _domain(domain: Domain) -> Child:
 
 
 def _findings(collection: Collection) -> Html | None:
-    found = _found(collection)
-    if not found:
+    findings = _found(collection)
+    if not findings:
         return None
-    items = [el("li", el("strong", one.level), " ", el("code", one.where), f" {one.text}") for one in found]
+    items = [
+        el("li", el("strong", finding.level), " ", el("code", finding.where), f" {finding.text}")
+        for finding in findings
+    ]
     return el(
         "section",
         el("h2", "What the check says", id="findings-title"),

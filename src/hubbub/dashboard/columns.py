@@ -29,7 +29,7 @@ def ordered_bars(bars: BarTable) -> Html:
     values = bars.answer.values
     table = bars.table(values[:MOST_ROWS], "Values in their order")
     notes: list[Child] = []
-    if any(one.standing == "zero" for one in values):
+    if any(value.standing == "zero" for value in values):
         notes.append(el("p", _GREY, class_="note"))
     if len(values) > MOST_ROWS:
         notes.append(el("p", f"The table ends after {MOST_ROWS} values; the JSON has all.", class_="note"))
@@ -39,7 +39,7 @@ def ordered_bars(bars: BarTable) -> Html:
 
 
 def _columns(answer: AnswerCard) -> Html:
-    ends = [end for one in answer.values for end in (one.low, one.value, one.high) if end is not None]
+    ends = [end for value in answer.values for end in (value.low, value.value, value.high) if end is not None]
     marks = ticks(min([0.0, *ends]), max([0.0, *ends]))
     scale = Scale.of_answer(answer)
     bottom, rise = marks[0], marks[-1] - marks[0]
@@ -48,10 +48,10 @@ def _columns(answer: AnswerCard) -> Html:
     def y(number: float) -> float:
         return round(_HEIGHT * (1 - (number - bottom) / rise), 1)
 
-    def column(one: Value) -> Html:
-        left, shapes = width * one.code, []
-        if one.value is not None:
-            top, foot = sorted((y(one.value), y(0.0)))
+    def column(value: Value) -> Html:
+        left, shapes = width * value.code, []
+        if value.value is not None:
+            top, foot = sorted((y(value.value), y(0.0)))
             shapes.append(
                 el(
                     "rect",
@@ -62,15 +62,15 @@ def _columns(answer: AnswerCard) -> Html:
                     height=round(foot - top, 1),
                 )
             )
-        if one.low is not None and one.high is not None:
+        if value.low is not None and value.high is not None:
             middle = round(left + width / 2, 1)
-            shapes.append(el("path", class_="interval", d=f"M{middle} {y(one.low)}V{y(one.high)}"))
-        return el("g", shapes, class_=None if one.standing == "clear" else "grey")
+            shapes.append(el("path", class_="interval", d=f"M{middle} {y(value.low)}V{y(value.high)}"))
+        return el("g", shapes, class_=None if value.standing == "clear" else "grey")
 
     lines = [el("path", class_="grid", d=f"M0 {y(tick)}H{_WIDTH}") for tick in marks]
-    clear = sum(one.standing == "clear" for one in answer.values)
-    largest = max(answer.values, key=lambda one: one.value or 0.0)
-    said = (
+    clear = sum(value.standing == "clear" for value in answer.values)
+    largest = max(answer.values, key=lambda value: value.value or 0.0)
+    text = (
         f"{count(len(answer.values), 'value')} in their order; {clear} can be told from zero. "
         f"The largest is {largest.label}: {scale.text(largest.value)} {scale.reach(largest.reach)}."
     )
@@ -80,11 +80,11 @@ def _columns(answer: AnswerCard) -> Html:
         el(
             "svg",
             lines,
-            [column(one) for one in answer.values],
+            [column(value) for value in answer.values],
             viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
             preserveAspectRatio="none",
             role="img",
-            aria_label=said,
+            aria_label=text,
         ),
         el(
             "ol",

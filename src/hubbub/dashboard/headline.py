@@ -47,28 +47,28 @@ def headline(answer: AnswerCard) -> Html:
     if ranked[0].standing == "zero":
         return join("No value can be told from zero yet: too few reports for so many values.")
     # Whatever may be ahead of the first, grey or not, or of unknown error.
-    first = [one for one in ranked if one.high is None or one.high >= (ranked[0].low or 0.0)]
+    first = [value for value in ranked if value.high is None or value.high >= (ranked[0].low or 0.0)]
     if len(first) == 1:
         return join(_name(ranked[0]), " is the most common: ", _number(ranked[0], scale), ".")
     if len(first) > _MOST_NAMED:
         others = count(len(first) - 1, "other")
         return join(_name(ranked[0]), f" or one of {others} is the most common; which of them cannot be told yet.")
-    named = _listed([_name(one) for one in first], last=" or ")
+    named = _listed([_name(value) for value in first], last=" or ")
     return join(named, " is the most common; which of them cannot be told yet.")
 
 
 def _highest(ranked: list[Value], scale: Scale) -> Html:
     """Of numbers for several keys."""
-    known = sorted((one for one in ranked if one.standing != "unknown"), key=lambda one: -(one.value or 0.0))
+    known = sorted((value for value in ranked if value.standing != "unknown"), key=lambda value: -(value.value or 0.0))
     if not known:
         return join("Of no key anything is known yet: too few reports for so many keys.")
-    first = [one for one in known if (one.high or 0.0) >= (known[0].low or 0.0)]
+    first = [value for value in known if (value.high or 0.0) >= (known[0].low or 0.0)]
     if len(first) == 1:
         return join(_name(first[0]), " is the highest: ", _number(first[0], scale), ".")
     if len(first) > _MOST_NAMED:
         others = count(len(first) - 1, "other")
         return join(_name(first[0]), f" or one of {others} is the highest; which of them cannot be told yet.")
-    return join(_listed([_name(one) for one in first], last=" or "), " is the highest; which cannot be told yet.")
+    return join(_listed([_name(value) for value in first], last=" or "), " is the highest; which cannot be told yet.")
 
 
 def bias_text(bias: str, *, smoothed: bool = False) -> str:
@@ -83,12 +83,12 @@ def bias_text(bias: str, *, smoothed: bool = False) -> str:
     return _BIAS.get(bias, bias)
 
 
-def _name(one: Value) -> Html:
-    return el("bdi", one.label)
+def _name(value: Value) -> Html:
+    return el("bdi", value.label)
 
 
-def _number(one: Value, scale: Scale) -> Html:
-    return join(el("strong", scale.text(one.value)), " ", scale.reach(one.reach))
+def _number(value: Value, scale: Scale) -> Html:
+    return join(el("strong", scale.text(value.value)), " ", scale.reach(value.reach))
 
 
 def _listed(names: list[Html], *, last: str) -> Html:

@@ -38,8 +38,8 @@ _HEADINGS = ("Outcome", "#Reports", "What it means")
 
 def ingest_page(reader: Reader, collection: Collection) -> Html:
     """All of it."""
-    found, now = reader.ingest(collection.name), reader.now()
-    return join(_headline(found), _rates(found, now), _outcomes(found), _asks(collection, found, now))
+    ingest, now = reader.ingest(collection.name), reader.now()
+    return join(_headline(ingest), _rates(ingest, now), _outcomes(ingest), _asks(collection, ingest, now))
 
 
 def rate_now(rates: list[Interval]) -> float:
@@ -50,23 +50,23 @@ def rate_now(rates: list[Interval]) -> float:
         40.0
     """
     seconds, accepted = 0.0, 0
-    for one in reversed(rates):
+    for interval in reversed(rates):
         if seconds >= _NOW:
             break
-        seconds, accepted = seconds + one.seconds, accepted + one.accepted
+        seconds, accepted = seconds + interval.seconds, accepted + interval.accepted
     return accepted / seconds if seconds else 0.0
 
 
-def _headline(found: Ingest) -> Html:
-    accepted = found.outcomes.get("accepted", 0)
-    turned_away = sum(number for name, number in found.outcomes.items() if name not in NO_FAULT)
+def _headline(ingest: Ingest) -> Html:
+    accepted = ingest.outcomes.get("accepted", 0)
+    turned_away = sum(number for name, number in ingest.outcomes.items() if name not in NO_FAULT)
     everything = accepted + turned_away
     share = f"{part(turned_away / everything)} of all" if everything else None
     pairs: list[tuple[str, Child]] = [
-        ("Reports a second", _rate_text(rate_now(list(found.rates)))),
+        ("Reports a second", _rate_text(rate_now(list(ingest.rates)))),
         ("Accepted", count(accepted)),
         ("Turned away", join(count(turned_away), el("span", f" {share}", class_="aside") if share else None)),
-        ("Asks open", count(len(found.asks))),
+        ("Asks open", count(len(ingest.asks))),
     ]
     return facts(pairs, class_="tiles")
 
@@ -75,13 +75,16 @@ def _rate_text(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 10 or rate == 0 else f"{rate:.2g}"
 
 
-def _rates(found: Ingest, now: float) -> Html:
+def _rates(ingest: Ingest, now: float) -> Html:
     points = [
         Point(
-            one.start, moment(one.start), one.accepted / one.seconds, note=count(one.rejected) if one.rejected else ""
+            interval.start,
+            moment(interval.start),
+            interval.accepted / interval.seconds,
+            note=count(interval.rejected) if interval.rejected else "",
         )
-        for one in found.rates
-        if one.start + one.seconds <= now  # one that is not over yet would look like a fall
+        for interval in ingest.rates
+        if interval.start + interval.seconds <= now  # one that is not over yet would look like a fall
     ]
     if len(points) < 2:
         content = el("p", "The chart begins with the first report.", class_="note")
@@ -100,14 +103,14 @@ def _rates(found: Ingest, now: float) -> Html:
     return el("section", el("h2", "How fast they come", id="rate-title"), content, aria_labelledby="rate-title")
 
 
-def _outcomes(found: Ingest) -> Html:
-    rows = _rows(found.outcomes, always=("accepted", "duplicate"))
+def _outcomes(ingest: Ingest) -> Html:
+    rows = _rows(ingest.outcomes, always=("accepted", "duplicate"))
     content: list[Child] = [table("Reports by outcome", _HEADINGS, rows)]
-    if not any(number for name, number in found.outcomes.items() if name not in NO_FAULT):
+    if not any(number for name, number in ingest.outcomes.items() if name not in NO_FAULT):
         content.append(el("p", "Nothing was turned away.", class_="note"))
-    if any(found.nobodys.values()):
-        said = "Turned away before it was clear which collection they are for:"
-        content += [el("p", said), table("Reports of no collection", _HEADINGS, _rows(found.nobodys))]
+    if any(ingest.nobodys.values()):
+        text = "Turned away before it was clear which collection they are for:"
+        content += [el("p", text), table("Reports of no collection", _HEADINGS, _rows(ingest.nobodys))]
     title = el("h2", "What became of them", id="outcomes-title")
     return el("section", title, content, aria_labelledby="outcomes-title")
 
@@ -121,7 +124,7 @@ def _rows(outcomes: Mapping[str, int], *, always: Sequence[str] = ()) -> list[tu
     ]
 
 
-def _asks(collection: Collection, found: Ingest, now: float) -> Html:
+def _asks(collection: Collection, ingest: Ingest, now: float) -> Html:
     rows = [
         (
             ask.question,
@@ -130,7 +133,7 @@ def _asks(collection: Collection, found: Ingest, now: float) -> Html:
             count(ask.reports),
             nearly(ask.closes - now),
         )
-        for ask in found.asks
+        for ask in ingest.asks
     ]
     if rows:
         headings = ("Question", "Step", "#Asked of", "#Reports so far", "#Closes in")

@@ -143,8 +143,8 @@ class Page:
         if len(self.collections) > 1:
             here = self.section or "results"
             links = [
-                _link(one.name, path_to(here, one.name), current=one is self.collection and "true")
-                for one in self.collections
+                _link(collection.name, path_to(here, collection.name), current=collection is self.collection and "true")
+                for collection in self.collections
             ]
             ways.append(el("nav", el("ul", links), aria_label="Collections", class_="which"))
         if self.collection is not None:
@@ -162,5 +162,5 @@ def _link(text: str, href: str, *, current: str | bool) -> Html:
 
 
 def _footer() -> Html:
-    said = "Every number here is an estimate, made from reports that were randomised before they were sent."
-    return el("footer", el("p", said), el("p", f"hubbub {__version__} · ", el("a", "API", href="/openapi.json")))
+    text = "Every number here is an estimate, made from reports that were randomised before they were sent."
+    return el("footer", el("p", text), el("p", f"hubbub {__version__} · ", el("a", "API", href="/openapi.json")))

@@ -57,7 +57,7 @@ def _text(child: Child) -> str:
         return child
     if isinstance(child, str | int):
         return escape(_clean(str(child)), quote=False)
-    return "".join(_text(one) for one in child)
+    return "".join(_text(part) for part in child)
 
 
 def _attribute(name: str, value: object) -> str:

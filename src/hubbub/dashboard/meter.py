@@ -75,22 +75,22 @@ class Meter:
         with self._lock:
             kept = dict(self._counts.get(collection, {}))
         since = now - self._keep * self._seconds
-        found = [one for one in self._earlier.get(collection, ()) if one.start >= since]
+        known = [interval for interval in self._earlier.get(collection, ()) if interval.start >= since]
         for place in range(first, last + 1):
             start = self._began + place * self._seconds
             accepted, rejected = kept.get(place, (0, 0))
-            found.append(Interval(start, min(self._seconds, max(now - start, 1e-3)), accepted, rejected))
-        return found
+            known.append(Interval(start, min(self._seconds, max(now - start, 1e-3)), accepted, rejected))
+        return known
 
     def _before(self, rows: Sequence[tuple[int, int, int]]) -> list[Interval]:
         """The minutes from the first in which something came until the beginning, without gaps."""
         known = {minute: counts for minute, *counts in rows}
-        found = []
+        minutes = []
         for minute in range(min(known, default=1 << 62), math.ceil(self._began / _MINUTE)):
             accepted, rejected = known.get(minute, (0, 0))
             start = minute * _MINUTE
-            found.append(Interval(start, min(_MINUTE, self._began - start), accepted, rejected))
-        return found
+            minutes.append(Interval(start, min(_MINUTE, self._began - start), accepted, rejected))
+        return minutes
 
     def _place(self) -> int:
         # A clock that was set back counts into the first interval, rather than none.

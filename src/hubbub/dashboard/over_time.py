@@ -57,7 +57,7 @@ def at_a_glance(
     shown = latest(answers)
     if shown is None or shown.kind != "share" or len(answers) < 2 or len(shown.values) < 2:
         return None
-    lines = {one.code: points_of(collection, answers, one.code) for one in shown.ranked()[:_GLANCES]}
+    lines = {value.code: points_of(collection, answers, value.code) for value in shown.ranked()[:_GLANCES]}
     spans = [span_of(points, from_zero=True) for points in lines.values()]
     marks = sorted({min(low for low, _ in spans), 0.0, max(high for _, high in spans)})
     if len(marks) < 2:
@@ -65,13 +65,13 @@ def at_a_glance(
     scale = _scale("share", [point for points in lines.values() for point in points])
     items = []
     for place, points in lines.items():
-        one = shown.values[place]
-        drawing = curve([point._replace(marked=False) for point in points], marks, _summary(one.label, points, scale))
+        value = shown.values[place]
+        drawing = curve([point._replace(marked=False) for point in points], marks, _summary(value.label, points, scale))
         link_to = el(
             "a",
-            el("span", el("bdi", one.label), el("b", scale.text(one.value)), class_="line"),
+            el("span", el("bdi", value.label), el("b", scale.text(value.value)), class_="line"),
             drawing,
-            href=link(one),
+            href=link(value),
             id=f"q-{name}-glance-{place}",
             aria_current="true" if place == code else None,
         )
@@ -122,13 +122,13 @@ def _point(collection: Collection, answer: AnswerCard, code: int | None, *, mark
     when, time = step_time(collection, answer.step), float(collection.opens(answer.step))
     if code is None or code >= len(answer.values):
         return Point(time, when, None, note=f"withheld: {answer.withheld}" if answer.withheld else "")
-    one = answer.values[code]
+    value = answer.values[code]
     note = count(answer.n, "report") if answer.published else "the release before"
-    return Point(time, when, one.value, one.low, one.high, mark and answer.published, note)
+    return Point(time, when, value.value, value.low, value.high, mark and answer.published, note)
 
 
 def _scale(kind: str, points: Sequence[Point]) -> Scale:
-    known = [(one.low, one.high) for one in points]
+    known = [(point.low, point.high) for point in points]
     return Scale.of(kind, reaches=[(high - low) / 2 for low, high in known if low is not None and high is not None])
 
 

@@ -135,7 +135,7 @@ class _Pages:
 
     def _named(self, request: Request) -> Collection | None:
         name = request.path_params["name"]
-        return next((one for one in self._reader.collections() if one.name == name), None)
+        return next((collection for collection in self._reader.collections() if collection.name == name), None)
 
     def _page(
         self, title: str, content: str, collection: Collection, section: str, *, live: bool = False, lead: str = ""
@@ -149,8 +149,11 @@ class _Pages:
 
     def _locked(self) -> Response:
         """A browser asks its user for the token, as a password."""
-        said = el("p", "Results are for holders of a token: give it as the password, with any name.")
+        text = el("p", "Results are for holders of a token: give it as the password, with any name.")
         public = el("p", "What is promised anyone may read:")
-        served = [el("li", el("a", one.title, href=path_to("privacy", one.name))) for one in self._reader.collections()]
-        page = Page("A token is needed", [said, public, el("ul", served)])
+        served = [
+            el("li", el("a", collection.title, href=path_to("privacy", collection.name)))
+            for collection in self._reader.collections()
+        ]
+        page = Page("A token is needed", [text, public, el("ul", served)])
         return page.response(401, {"WWW-Authenticate": 'Basic realm="hubbub", charset="UTF-8"'})

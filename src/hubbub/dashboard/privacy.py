@@ -48,12 +48,12 @@ def _limits(collection: Collection) -> Html:
     if budget.user is not None:
         rows.append(_limit("a lifetime", budget.user, None))
     headings = ("Over", "#Limit (epsilon)", "#The questions take at most", "Of the limit", "#Certainty at the limit")
-    said = "Every device keeps these limits by itself: it refuses to answer beyond them, whatever the server asks."
+    text = "Every device keeps these limits by itself: it refuses to answer beyond them, whatever the server asks."
     sure = "Certainty: how sure an observer can become of one of two values that were equally likely before."
     return el(
         "section",
         el("h2", "The limits", id="limits-title"),
-        el("p", said),
+        el("p", text),
         table("Limits", headings, rows),
         el("p", sure, class_="note"),
         aria_labelledby="limits-title",
@@ -65,9 +65,9 @@ def _limit(over: str, limit: int, most: int | None) -> tuple[Child, ...]:
     if most is None:
         return over, epsilon_text(limit), "until it is used up", "", sure
     part = min(most / limit, 1.0)
-    said = epsilon_text(most) if most <= limit else f"{epsilon_text(most)}, cut off at the limit"
+    text = epsilon_text(most) if most <= limit else f"{epsilon_text(most)}, cut off at the limit"
     meter = el("meter", f"{part:.0%}", value=round(part, 4), min=0, max=1, aria_label=f"{part:.0%} of the limit")
-    return over, epsilon_text(limit), said, meter, sure
+    return over, epsilon_text(limit), text, meter, sure
 
 
 def _questions(reader: Reader, collection: Collection) -> Html:

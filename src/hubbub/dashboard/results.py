@@ -22,7 +22,7 @@ from hubbub.dashboard.together import together
 from hubbub.dashboard.words import count, nearly, part, step_time
 from hubbub.questions import Shape
 
-__all__ = ["HISTORY", "question_page", "results_page"]
+__all__ = ["HISTORY", "as_possible", "question_page", "results_page"]
 
 HISTORY = 120
 """How many steps a chart goes back, at most."""
@@ -51,11 +51,12 @@ def _section(
 ) -> Html:
     question = collection.questions[name]
     moves = _shape(collection, name).over_time
-    answers = reader.releases(collection.name, name, _history(collection, name, _MOST_READ if moves else _MOST_ADDED))
+    heard = reader.releases(collection.name, name, _history(collection, name, _MOST_READ if moves else _MOST_ADDED))
+    answers = as_possible(collection, name, heard)
     charts = (
         over_time(collection, name, answers, chosen_code(answers, None), told) if moves else None,
         _values(collection, name, latest(answers), most=_FEW),
-        _together(collection, name, answers),
+        _together(collection, name, heard),
     )
     return el(
         "section",
@@ -71,7 +72,7 @@ def _section(
 
 def question_page(reader: Reader, collection: Collection, name: str, wanted: int | None) -> Html:
     """One question: every value, and one of them over time."""
-    answers = reader.releases(collection.name, name, _history(collection, name))
+    answers = as_possible(collection, name, reader.releases(collection.name, name, _history(collection, name)))
     code, told = chosen_code(answers, wanted), reader.alarms(collection.name)
     charts = (
         over_time(collection, name, answers, code, told),
@@ -90,6 +91,19 @@ def question_page(reader: Reader, collection: Collection, name: str, wanted: int
         at_a_glance(collection, name, answers, code, _link(collection, name)),
         alarm_section(collection, told, name),
     )
+
+
+def as_possible(collection: Collection, name: str, answers: Sequence[AnswerCard]) -> list[AnswerCard]:
+    """The answers to a question, with values and intervals cut to what is possible.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> answers = [AnswerCard("popular", 1, 0.0, 9, (Value(0, "dark", 1.05, 0.95, 1.15),))]
+        >>> as_possible(load_collection(EXAMPLE), "popular", answers)[0].values[0].value
+        1.0
+    """
+    shape = _shape(collection, name)
+    return [answer.possible(shape.low, shape.high) for answer in answers]
 
 
 def _history(collection: Collection, name: str, most: int = _MOST_READ) -> int:
@@ -131,7 +145,7 @@ def _values(
     if answer is None:
         return None
     if shape.form == "mean" and shape.low is not None and shape.high is not None:
-        return mean_figure(answer, shape.low, shape.high)
+        return join(mean_figure(answer, shape.low, shape.high), other_numbers(answer.others))
     bars = BarTable(answer, f"{place}-{name}", _link(collection, name), chosen)
     if shape.form != "distribution":
         return ranked_bars(bars, most=most)
@@ -140,9 +154,10 @@ def _values(
 
 def _together(collection: Collection, name: str, answers: Sequence[AnswerCard]) -> Html | None:
     """Of a question that asks everyone anew in every step: its steps as one."""
-    answer = together(answers) if _shape(collection, name).adds_up else None
-    if answer is None:
+    both = together(answers) if _shape(collection, name).adds_up else None
+    if both is None:
         return None
+    (answer,) = as_possible(collection, name, [both])
     what = "shares" if answer.kind == "share" else "numbers"
     title, steps = f"together-{name}-title", count(sum(1 for one in answers if len(one.values)))
     return el(

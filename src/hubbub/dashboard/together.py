@@ -33,8 +33,8 @@ def together(answers: Sequence[AnswerCard]) -> AnswerCard | None:
 
 
 def _mean(several: Sequence[Value]) -> Value:
-    known = [one.value for one in several if one.value is not None]
-    reaches = [one.reach for one in several if one.reach is not None]
+    known = [value.value for value in several if value.value is not None]
+    reaches = [value.reach for value in several if value.reach is not None]
     last = several[-1]
     if len(known) < len(several) or len(reaches) < len(several):
         return Value(last.code, last.label, None, None, None, last.signed)

@@ -45,7 +45,7 @@ class Scale:
     @staticmethod
     def of_answer(answer: AnswerCard) -> Scale:
         """That of a release."""
-        return Scale.of(answer.kind, reaches=(one.reach for one in answer.values if one.reach is not None))
+        return Scale.of(answer.kind, reaches=(value.reach for value in answer.values if value.reach is not None))
 
     def text(self, number: float | None) -> str:
         """A number, with its unit."""

@@ -52,8 +52,8 @@ class Baskets:
             raise InvalidValue("offsets", offsets, f"numbers rising from 0 to {items.size}, how many items are held")
         if items.size and not 0 <= items.min() <= items.max() < self.domain:
             raise InvalidValue("items", items, f"codes from 0 to {self.domain - 1}")
-        held = np.sort(self.owners * self.domain + items)
-        if (held[1:] == held[:-1]).any():
+        pairs = np.sort(self.owners * self.domain + items)
+        if (pairs[1:] == pairs[:-1]).any():
             raise InvalidValue("items", items, "no item twice in a basket")
 
     def __len__(self) -> int:

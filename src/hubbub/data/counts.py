@@ -120,6 +120,6 @@ def _summed(keys: NDArray[np.str_], counts: NDArray[np.int64]) -> Counts:
 
 
 def _frozen(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    held = np.array(array, dtype=dtype)
-    held.flags.writeable = False
-    return held
+    frozen = np.array(array, dtype=dtype)
+    frozen.flags.writeable = False
+    return frozen

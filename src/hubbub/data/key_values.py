@@ -59,8 +59,8 @@ class KeyValues:
                 raise InvalidValue(field, codes, f"codes from 0 to {most - 1}")
         if not (np.abs(self.value) <= 1).all():
             raise InvalidValue("value", self.value, "numbers from -1 to 1")
-        held = np.sort(self.person * self.dimension + self.key)
-        if (held[1:] == held[:-1]).any():
+        pairs = np.sort(self.person * self.dimension + self.key)
+        if (pairs[1:] == pairs[:-1]).any():
             raise InvalidValue("key", self.key, "no key twice of one person")
 
     @property
@@ -133,13 +133,13 @@ def movies(*, genre: str | None = None, cache: str | os.PathLike[str] | None = N
     folder = fetch("movies", cache=cache)
     titles = _rows((folder / "ml-100k.item").read_text(encoding="utf-8"))
     labels = [f"{title} ({year})" for _, title, year, _ in titles]
-    labels = [f"{one} #{row[0]}" if labels.count(one) > 1 else one for one, row in zip(labels, titles, strict=True)]
+    labels = [f"{film} #{row[0]}" if labels.count(film) > 1 else film for film, row in zip(labels, titles, strict=True)]
     ratings = _rows((folder / "ml-100k.inter").read_text(encoding="ascii"))
     user, item, stars = np.array([row[:3] for row in ratings], dtype=np.int64).T
     code = {int(row[0]): number for number, row in enumerate(titles)}
     everything = KeyValues(
         user - 1,
-        np.array([code[one] for one in item.tolist()]),
+        np.array([code[film] for film in item.tolist()]),
         (stars - 1) / ((_STARS - 1) / 2) - 1,
         labels=np.array(labels),
         n=int(user.max()),

@@ -123,14 +123,14 @@ def sparse_vectors(n: int, dimension: int, sparsity: int, rng: Random) -> Ternar
     _check_integer("sparsity", sparsity, least=0)
     if sparsity > dimension:
         raise InvalidValue("sparsity", sparsity, f"at most the dimension, {dimension}")
-    held = np.empty((n, sparsity), dtype=np.int64)
+    positions = np.empty((n, sparsity), dtype=np.int64)
     # Floyd's subsets: a position that is there already gives its place to the last one that may be drawn.
     for k, last in enumerate(range(dimension - sparsity, dimension)):
         drawn = rng.below(last + 1, n)
-        held[:, k] = np.where((held[:, :k] == drawn[:, None]).any(axis=1), last, drawn)
-    held.sort(axis=1)
+        positions[:, k] = np.where((positions[:, :k] == drawn[:, None]).any(axis=1), last, drawn)
+    positions.sort(axis=1)
     signs = (rng.uint16(n, sparsity) & 1).astype(np.int64) * GRAIN
-    return Ternary(held << INDEX_SHIFT | signs, dimension)
+    return Ternary(positions << INDEX_SHIFT | signs, dimension)
 
 
 def _check_integer(field: str, value: object, *, least: int) -> None:

@@ -103,5 +103,5 @@ class Owners(_Held):
 
     def codes(self, step: int) -> NDArray[np.int64]:
         row = np.asarray(self.histories[step % len(self.histories)], dtype=np.int64)
-        held = row[Random(seed=self.seed).child("owners", self.group).below(row.size, self.n)]
-        return np.where(held < 0, self.size, held)
+        codes = row[Random(seed=self.seed).child("owners", self.group).below(row.size, self.n)]
+        return np.where(codes < 0, self.size, codes)

@@ -76,10 +76,13 @@ def _publish(values, theta, cells, noise, block, place, partial, smoother, weigh
     while start < values.size:
         stop = min(start + block - inside, values.size)
         prediction = memory[0]
-        for i in range(start, stop):
-            value = values[i]
-            sum_of_block += cells if value >= theta else min(np.int64(value * to_cells + 0.5), cells)
-            out[i] = prediction
+        part, told = values[start:stop], out[start:stop]  # indices from 0 on need no check
+        for i in range(part.size):
+            value = part[i] if part[i] < theta else theta
+            # At most `cells`: the product is off by some 1e-16 of it, and half a cell is what is rounded down.
+            sum_of_block += np.int64(value * to_cells + 0.5)
+        for i in range(told.size):
+            told[i] = prediction
         inside += stop - start
         if inside == block:
             total = (sum_of_block * FINE + noise[leaf]) * to_value

@@ -1,14 +1,15 @@
-"""Mechanisms as they were built before specs named a hash function: what signed collections were compiled to."""
+"""Mechanisms as they were built before specs named a hash function: what collections signed then are compiled to."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any, TypeVar
 
+from hubbub.core.hashing import FIRST_HASH
 from hubbub.core.spec import first_of, is_added
 from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["with_first_hash"]
+__all__ = ["with_first_hash", "with_hash"]
 
 Made = TypeVar("Made", bound=Mechanism)
 
@@ -24,3 +25,14 @@ def with_first_hash(mechanism: Made) -> Made:
     """
     firsts: dict[str, Any] = {field.name: first_of(field) for field in dataclasses.fields(mechanism) if is_added(field)}
     return dataclasses.replace(mechanism, **firsts) if firsts else mechanism
+
+
+def with_hash(mechanism: Made, hash: str) -> Made:
+    """A mechanism of today, as a collection is compiled that names this hash function.
+
+    Example:
+        >>> from hubbub import OLH
+        >>> [with_hash(OLH(epsilon=1.0, domain=9), name).hash for name in ("product32", "mix32")]
+        ['product32', 'mix32']
+    """
+    return with_first_hash(mechanism) if hash == FIRST_HASH else mechanism

@@ -27,7 +27,8 @@ class Prediction:
     mechanism
         Its name.
     stderr
-        The predicted standard error of a share; None where there is no formula, or the oracle refuses the setting.
+        The predicted standard error of a share; None where there is no formula, or the oracle refuses the setting. Of
+        an oracle that confuses values for good, the most that it can be: all others hold one value.
     detectable
         The smallest share that stands out from chance (Eq 3.13).
     bytes
@@ -129,13 +130,14 @@ def _row(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> P
     noise = oracle.noise(n)
     return Prediction(
         kind.__name__,
-        stderr=math.sqrt(oracle.variance(n, asked.share)),
+        stderr=math.sqrt(oracle.variance(n, asked.share) + oracle.confusion * (1 - asked.share) ** 2),
         detectable=oracle.threshold(n, asked.alpha),
         bytes=oracle.report_bytes,
         effective_epsilon=oracle.effective_epsilon,
         server=oracle.server_operations(n),
         work=oracle.server_work,
-        total_variance=oracle.size * noise.floor + noise.slope,  # the shares sum to 1
+        # The shares sum to 1, and their squares to no more.
+        total_variance=oracle.size * noise.floor + noise.slope + (oracle.size - 1) * oracle.confusion,
         shift=asked.shift(oracle),
         bias=oracle.bias,
     )

@@ -15,9 +15,10 @@ from hubbub.core.domain import Domain, as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
+from hubbub.core.hashing import BEST_HASH
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Reporting
-from hubbub.mechanisms.first_hash import with_first_hash
+from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
 from hubbub.mechanisms.numeric.hybrid import Hybrid
@@ -68,6 +69,7 @@ class Frequencies(Statistic):
 
     domain: DomainLike
     view: View = Whole()  # noqa: RUF009 - frozen
+    hash: str = BEST_HASH
 
     def __post_init__(self) -> None:
         domain = as_domain("domain", self.domain)
@@ -83,7 +85,7 @@ class Frequencies(Statistic):
         return size
 
     def mechanism(self, units: int) -> FrequencyOracle:
-        return _oracle(units, as_domain("domain", self.domain))
+        return _oracle(units, as_domain("domain", self.domain), self.hash)
 
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
         # Shares sum to 1, so the mean of the frequency term needs no guess: it carries 1/d.
@@ -125,8 +127,8 @@ class Means(Statistic):
 
 
 @lru_cache(maxsize=4096)
-def _oracle(units: int, domain: Domain) -> FrequencyOracle:
-    return with_first_hash(adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=1 << 16))
+def _oracle(units: int, domain: Domain, hash: str) -> FrequencyOracle:
+    return with_hash(adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=1 << 16), hash)
 
 
 @lru_cache(maxsize=4096)

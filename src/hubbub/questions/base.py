@@ -211,6 +211,7 @@ QUESTIONS: Registry[Question] = Registry(
         "keyvalue": "hubbub.questions.keyvalue:KeyValueQuestion",
         "changes": "hubbub.questions.changes:ChangesQuestion",
         "distribution": "hubbub.questions.distribution:DistributionQuestion",
+        "release": "hubbub.questions.release:ReleaseQuestion",
     },
     named_by="kind",
 )

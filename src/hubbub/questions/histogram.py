@@ -14,8 +14,9 @@ from hubbub.collection.setting import Setting
 from hubbub.core.domain import Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
+from hubbub.core.hashing import BEST_HASH
 from hubbub.core.influence import Influence
-from hubbub.mechanisms.first_hash import with_first_hash
+from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.frequency.rappor import Rappor
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
@@ -40,6 +41,7 @@ class Words(Statistic):
     domain: Strings
     candidates: tuple[str, ...]
     view: View = Whole()  # noqa: RUF009 - frozen
+    hash: str = BEST_HASH
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -47,7 +49,7 @@ class Words(Statistic):
         return len(self.candidates)
 
     def mechanism(self, units: int) -> Rappor:
-        return with_first_hash(Rappor(epsilon=epsilon_of(units), domain=self.domain))
+        return with_hash(Rappor(epsilon=epsilon_of(units), domain=self.domain), self.hash)
 
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
         return float("nan")
@@ -97,11 +99,11 @@ class HistogramQuestion(StatisticQuestion):
         if bool(self.candidates) != isinstance(domain, Strings):
             raise InvalidValue("candidates", self.candidates, "at least one for a field of strings, none for any other")
         if isinstance(domain, Strings):
-            return self._words(domain)
+            return self._words(domain, setting.hash)
         codes, view = shares_read(domain, self.kind, self.of)
-        return Shares(codes, oracle=self.mechanism, view=view)
+        return Shares(codes, oracle=self.mechanism, view=view, hash=setting.hash)
 
-    def _words(self, domain: Strings) -> Words:
+    def _words(self, domain: Strings, hash: str) -> Words:
         if self.of is not None:
             raise InvalidValue("of", self.of, "nothing, for a field of kind strings")
         if self.mechanism not in (None, "Rappor"):
@@ -112,7 +114,7 @@ class HistogramQuestion(StatisticQuestion):
             raise InvalidValue("candidates", error.value, error.allowed) from None
         if len(set(codes.tolist())) < len(self.candidates):
             raise InvalidValue("candidates", self.candidates, "texts that differ from each other")
-        return Words(domain, self.candidates)
+        return Words(domain, self.candidates, hash=hash)
 
     def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         from hubbub.protocols.steady import steady

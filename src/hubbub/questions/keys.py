@@ -27,15 +27,21 @@ NOTHING = _Nothing()
 """What an error shows where a key is not there."""
 
 
+_KINDS: dict[type[Any], dict[str, tuple[type, bool]]] = {}
+
+
 def _kinds_of(cls: type[Any]) -> dict[str, tuple[type, bool]]:
-    """Of each key, the kind of its value, and whether it may be left empty (None)."""
-    kinds = {}
-    for name, hint in get_type_hints(cls).items():
-        options = get_args(hint) if get_origin(hint) in (UnionType, Union) else (hint,)
-        kept = next(option for option in options if option is not NoneType)
-        origin = get_origin(kept)
-        kinds[name] = (str if origin is Literal else origin or kept, NoneType in options)
-    return kinds
+    """Of each key, the kind of its value, and whether it may be left empty (None): reading hints is slow, so once."""
+    if cls not in _KINDS:
+        _KINDS[cls] = {name: _kind_of(hint) for name, hint in get_type_hints(cls).items()}
+    return _KINDS[cls]
+
+
+def _kind_of(hint: Any) -> tuple[type, bool]:
+    options = get_args(hint) if get_origin(hint) in (UnionType, Union) else (hint,)
+    kept = next(option for option in options if option is not NoneType)
+    origin = get_origin(kept)
+    return str if origin is Literal else origin or kept, NoneType in options
 
 
 def check_keys(question: Any) -> None:
@@ -48,9 +54,10 @@ def check_keys(question: Any) -> None:
             ...
         hubbub.core.errors.InvalidValue: epsilon: got 'much'; allowed: a number
     """
+    kinds = _kinds_of(type(question))
     for part in fields(question):
         value = getattr(question, part.name)
-        kind, optional = _kinds_of(type(question))[part.name]
+        kind, optional = kinds[part.name]
         if value is None and optional:
             continue
         object.__setattr__(question, part.name, _checked(part.name, value, kind))

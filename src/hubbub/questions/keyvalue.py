@@ -17,12 +17,13 @@ from hubbub.collection.views import Held
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
+from hubbub.core.hashing import BEST_HASH
 from hubbub.core.influence import Influence
 from hubbub.core.keyvalue import KeyValue
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import Reporting
-from hubbub.mechanisms.first_hash import with_first_hash
+from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import View
@@ -62,6 +63,8 @@ class Keyed(Statistic):
         Which of the three.
     ternary
         A name of `ternary_mechanisms()`; none chooses.
+    hash
+        The hash function of mechanisms that need one.
 
     Example:
         >>> from hubbub import Random
@@ -76,6 +79,7 @@ class Keyed(Statistic):
     sparsity: int
     of: Quantity = "mean"
     ternary: str | None = None
+    hash: str = BEST_HASH
 
     def __post_init__(self) -> None:
         if self.of not in get_args(Quantity):
@@ -120,7 +124,8 @@ class Keyed(Statistic):
         return self.of != "mean" or self._middle != 0
 
     def mechanism(self, units: int) -> TernaryMechanism:
-        return _ternary(self.ternary, units, self.size, self.sparsity, self._needs_shares, *self._matters)
+        given = (self.ternary, units, self.size, self.sparsity, self._needs_shares)
+        return _ternary(*given, *self._matters, self.hash)
 
     @property
     def _matters(self) -> tuple[float, float]:
@@ -212,7 +217,7 @@ class KeyValueQuestion(StatisticQuestion):
         if not isinstance(domain, KeyValue):
             raise InvalidValue("field", self.field, "a field of kind keyvalue: only such have keys")
         sparsity = domain.most if self.sparsity is None else self.sparsity
-        return Keyed(domain, sparsity=sparsity, of=self.of or "mean", ternary=self.mechanism)
+        return Keyed(domain, sparsity=sparsity, of=self.of or "mean", ternary=self.mechanism, hash=setting.hash)
 
     @property
     def arithmetic(self) -> int:
@@ -225,7 +230,10 @@ class KeyValueQuestion(StatisticQuestion):
         asked, adds_up = self.statistic(setting), self.of != "conditional"
         if asked.kind == "share":
             return Shape(form="shares", size=asked.size, adds_up=adds_up)
-        return Shape(form="means", size=asked.size, unit=self.field, adds_up=adds_up)
+        low, high = asked.domain.low, asked.domain.high
+        if self.of != "conditional":  # whoever does not hold a key counts as 0
+            low, high = min(low, 0.0), max(high, 0.0)
+        return Shape(form="means", size=asked.size, unit=self.field, low=low, high=high, adds_up=adds_up)
 
     def unbiased_steps(self, setting: Setting) -> bool:
         return self.of != "conditional" and super().unbiased_steps(setting)
@@ -277,14 +285,14 @@ def ternary_mechanisms() -> dict[str, type[TernaryMechanism]]:
 
 @lru_cache(maxsize=256)
 def _ternary(
-    name: str | None, units: int, dimension: int, sparsity: int, shares: bool, mean: float, share: float
+    name: str | None, units: int, dimension: int, sparsity: int, shares: bool, mean: float, share: float, hash: str
 ) -> TernaryMechanism:
     """The named mechanism, with parameters for what is told worse; or the one with the smallest error."""
     given: dict[str, Any] = {"epsilon": epsilon_of(units), "dimension": dimension, "sparsity": sparsity}
     if name is not None:
-        return with_first_hash(ternary_mechanisms()[name].best_for("frequency" if shares else "mean", **given))
+        return with_hash(ternary_mechanisms()[name].best_for("frequency" if shares else "mean", **given), hash)
     kinds = [kind for kind in ternary_mechanisms().values() if kind.key_value == "chosen"]
-    made = [with_first_hash(kind.best_for(of, **given)) for kind in kinds for of in _BOTH[::-1]]
+    made = [with_hash(kind.best_for(of, **given), hash) for kind in kinds for of in _BOTH[::-1]]
 
     def error_and_size(mechanism: TernaryMechanism) -> tuple[float, int]:
         error = mean * mechanism.mse() + (share * mechanism.mse(of="frequency") if shares else 0.0)

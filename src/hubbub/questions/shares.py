@@ -10,7 +10,7 @@ from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, as_d
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.first_hash import with_first_hash
+from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.memo.memo import Memoised
@@ -38,7 +38,7 @@ class Shares(Frequencies):
     oracle: str | None = None
 
     def mechanism(self, units: int) -> FrequencyOracle:
-        return _oracle(self.oracle, units, as_domain("domain", self.domain))
+        return _oracle(self.oracle, units, as_domain("domain", self.domain), self.hash)
 
 
 def shares_read(domain: Domain, kind: str, of: str | None) -> tuple[Domain, View]:
@@ -99,8 +99,8 @@ def named_mechanism(name: str, wanted: type[Any]) -> type[Any]:
 
 
 @lru_cache(maxsize=4096)
-def _oracle(name: str | None, units: int, domain: Domain) -> FrequencyOracle:
+def _oracle(name: str | None, units: int, domain: Domain, hash: str) -> FrequencyOracle:
     if name is None:
-        return with_first_hash(adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=MOST_BYTES))
+        return with_hash(adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=MOST_BYTES), hash)
     oracle: FrequencyOracle = named_mechanism(name, FrequencyOracle)(epsilon=epsilon_of(units), domain=domain)
-    return with_first_hash(oracle)
+    return with_hash(oracle, hash)

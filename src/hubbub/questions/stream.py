@@ -74,7 +74,7 @@ class StreamQuestion(StatisticQuestion):
         if isinstance(setting.domain, Numeric) and self.of is None:
             return averages(setting.domain, self.field, self.mechanism)
         codes, view = shares_read(setting.domain, self.kind, self.of)
-        return Shares(codes, oracle=self.mechanism, view=view)
+        return Shares(codes, oracle=self.mechanism, view=view, hash=setting.hash)
 
     def mechanisms(self, setting: Setting) -> tuple[Reporting, ...]:
         """The mechanism at each epsilon that the method can ask, but for those at which nothing can be asked."""

@@ -98,10 +98,12 @@ class Collector:
         self._quota = Quota(rate=self.limits.rate, burst=self.limits.burst, clock=clock)
         collections = as_served(collections, store)
         added, outdated = register(collections, store)
-        self.collections: Mapping[str, Collection] = MappingProxyType({one.name: one for one in collections})
+        self.collections: Mapping[str, Collection] = MappingProxyType(
+            {collection.name: collection for collection in collections}
+        )
         over = {(row.name, row.version): row.id for row in store.collections() if row.id in outdated}
         self.served = Served(self.collections, over)
-        self.specs = {one.name: collection_bulletin(one, keys.private) for one in collections}
+        self.specs = {collection.name: collection_bulletin(collection, keys.private) for collection in collections}
         self.asks: dict[str, Bulletin] = {}
         self._counts = store.counts()
         self._posted: dict[str, tuple[object, ...]] = {}
@@ -131,9 +133,9 @@ class Collector:
             self._check_ceiling(frame)
             wait = self._quota.take(frame.collection, max(frame.count, 1))
             if wait:
-                said = f"more than {self.limits.rate:g} reports a second; try again in {wait:.3g} seconds"
+                reason = f"more than {self.limits.rate:g} reports a second; try again in {wait:.3g} seconds"
                 raise RefusedRequest(
-                    "over_quota", said, collection=frame.collection, count=max(frame.count, 1), wait=wait
+                    "over_quota", reason, collection=frame.collection, count=max(frame.count, 1), wait=wait
                 )
         except RefusedRequest as refusal:
             self.refuse(refusal)
@@ -146,9 +148,9 @@ class Collector:
             return
         opened = self.board.find(AnswerPlace(frame.collection, frame.batch.name))
         if opened is not None and not self.board.room(opened):
-            said = f"{len(opened.ids):,} reports to this ask are all that is taken"
+            reason = f"{len(opened.ids):,} reports to this ask are all that is taken"
             raise RefusedRequest(
-                "over_ceiling", said, collection=frame.collection, count=max(frame.count, 1), wait=60.0
+                "over_ceiling", reason, collection=frame.collection, count=max(frame.count, 1), wait=60.0
             )
 
     def refuse(self, refusal: RefusedRequest) -> None:
@@ -225,10 +227,10 @@ class Collector:
     def _publish(self, name: str, collection: Collection, now: float, until: float) -> None:
         opened = self.board.open(collection.collection_id, now)
         step = max(collection.step_at(now), 0)
-        said = (step, until, *(ask.key for ask in opened))
-        if self._posted.get(name) == said:
+        published = (step, until, *(ask.key for ask in opened))
+        if self._posted.get(name) == published:
             return
-        self._posted[name] = said
+        self._posted[name] = published
         self.asks[name] = asks_bulletin(collection, opened, step=step, until=until, private=self._keys.private)
 
     def _commit(self, changes: StoreChanges) -> None:

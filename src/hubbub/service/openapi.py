@@ -52,7 +52,7 @@ def _get(
 
 
 def _paths() -> dict[str, Any]:
-    one = "/v1/collections/{name}"
+    collection = "/v1/collections/{name}"
     sealed = {"200": _answer("Sealed", "Signed canonical JSON."), "304": {"description": "Not changed."}}
     wrong = {"400": _problem("A parameter has a value that is not allowed.")}
     refusals = {
@@ -83,24 +83,24 @@ def _paths() -> dict[str, Any]:
     return {
         "/v1/reports": {"post": post},
         "/v1/collections": _get("What is served.", {"200": _answer("Collections", "Names and versions.")}),
-        one: _get("A collection, sealed.", sealed, (_NAME,)),
-        f"{one}/asks": _get("The open asks, sealed.", sealed, (_NAME,)),
-        f"{one}/counts": _get(
+        collection: _get("A collection, sealed.", sealed, (_NAME,)),
+        f"{collection}/asks": _get("The open asks, sealed.", sealed, (_NAME,)),
+        f"{collection}/counts": _get(
             "What became of reports, and what is open.", {"200": _answer("Counts", "Counters.")}, (_NAME,), token=True
         ),
-        f"{one}/events": _get(
+        f"{collection}/events": _get(
             "Server-sent events: release, ask, alarm, counts.",
             {"200": {"description": "Events, without end.", "content": {"text/event-stream": {}}}},
             (_NAME,),
             token=True,
         ),
-        f"{one}/alarms": _get(
+        f"{collection}/alarms": _get(
             "The alarms: what they promise, their state now, and the latest events.",
             {"200": _answer("Alarms", "All of them.")},
             (_NAME,),
             token=True,
         ),
-        f"{one}/questions/{{question}}/releases": _get(
+        f"{collection}/questions/{{question}}/releases": _get(
             "The latest releases of a question, oldest first.",
             {"200": _answer("Releases", "With intervals."), **wrong},
             (
@@ -113,13 +113,13 @@ def _paths() -> dict[str, Any]:
             ),
             token=True,
         ),
-        f"{one}/questions/{{question}}/releases/latest": _get(
+        f"{collection}/questions/{{question}}/releases/latest": _get(
             "The latest release of a question.",
             {"200": _answer("Release", "With intervals."), **wrong},
             (_NAME, _QUESTION, _LEVEL),
             token=True,
         ),
-        f"{one}/questions/{{question}}/candidates": _get(
+        f"{collection}/questions/{{question}}/candidates": _get(
             "The shares of any candidates, of a question whose single reports are kept.",
             {
                 "200": _answer("Candidates", "With intervals."),

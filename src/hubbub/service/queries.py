@@ -51,17 +51,17 @@ class Queries:
 
     def routes(self) -> list[Route]:
         """All of them."""
-        one = "/v1/collections/{name}"
+        collection = "/v1/collections/{name}"
         return [
             Route("/v1/collections", self.collections),
-            Route(one, self.collection),
-            Route(f"{one}/asks", self.asks),
-            Route(f"{one}/counts", self.counts),
-            Route(f"{one}/events", self.events),
-            Route(f"{one}/alarms", self.alarms),
-            Route(f"{one}/questions/{{question}}/releases", self.releases),
-            Route(f"{one}/questions/{{question}}/releases/latest", self.latest),
-            Route(f"{one}/questions/{{question}}/candidates", self.candidates),
+            Route(collection, self.collection),
+            Route(f"{collection}/asks", self.asks),
+            Route(f"{collection}/counts", self.counts),
+            Route(f"{collection}/events", self.events),
+            Route(f"{collection}/alarms", self.alarms),
+            Route(f"{collection}/questions/{{question}}/releases", self.releases),
+            Route(f"{collection}/questions/{{question}}/releases/latest", self.latest),
+            Route(f"{collection}/questions/{{question}}/candidates", self.candidates),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
             Route("/openapi.json", self.openapi),
@@ -72,8 +72,13 @@ class Queries:
     async def collections(self, _request: Request) -> Response:
         """The names and versions that are served."""
         served = [
-            {"name": name, "version": one.version, "title": one.title, "collection_id": one.collection_id}
-            for name, one in self._collector.collections.items()
+            {
+                "name": name,
+                "version": collection.version,
+                "title": collection.title,
+                "collection_id": collection.collection_id,
+            }
+            for name, collection in self._collector.collections.items()
         ]
         return JSONResponse({"collections": served}, headers=_ANY_ORIGIN)
 

@@ -183,7 +183,7 @@ class QuestionRun:
             raise ReplayMismatch(self.era.question, f"what is stored cannot be replayed ({error})") from error
 
     def _replay(self, store: Store) -> list[tuple[AskRow, Ask]]:
-        held: list[tuple[AskRow, Ask]] = []
+        still_known: list[tuple[AskRow, Ask]] = []
         waits = False
         for (step, _), group in groupby(store.asks(self.era, self.kept[0]), lambda row: (row.step, row.round)):
             rows = list(group)
@@ -193,14 +193,14 @@ class QuestionRun:
             asks = self.next_asks if waits else self._asked()
             if [row.spec for row in rows] != [canonical(ask.spec()) for ask in asks]:
                 raise ReplayMismatch(self.era.question, f"the ask of step {step} is not reproduced")
-            held += [(row, ask) for row, ask in zip(rows, asks, strict=True) if not row.forgotten]
+            still_known += [(row, ask) for row, ask in zip(rows, asks, strict=True) if not row.forgotten]
             if all(row.final for row in rows):
                 self.answer([Sketch.from_bytes(row.sketch) for row in rows])
             else:
                 waits = True
         if not waits:
             self._replay_told(store)
-        return held
+        return still_known
 
     def _replay_told(self, store: Store) -> None:
         """The counts and releases that are stored, as far as they go."""

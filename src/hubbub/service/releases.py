@@ -99,7 +99,8 @@ def same(a: ReleaseRow, b: ReleaseRow) -> bool:
 def shown(row: ReleaseRow, *, level: float = 0.95) -> dict[str, Json]:
     """A release as it is shown: with its intervals, or why it is withheld. A number that is not known is null.
 
-    The main estimate is at the top, and all of them, by name, in "estimates".
+    The main estimate is at the top, and all of them, by name, in "estimates". Where a value has no interval, because
+    its step heard nothing, "interval" says "unknown", and `low` and `high` are null.
 
     Example:
         >>> row = ReleaseRow("0" * 32, "q", 7, 0.0, '{"n": 10, "value": [0.5], "variance": [0.01]}', None)
@@ -119,7 +120,7 @@ def shown(row: ReleaseRow, *, level: float = 0.95) -> dict[str, Json]:
     return {**head, **main, "level": level, "stopped": stopped, "number": row.number, "estimates": estimates}
 
 
-_OF_ESTIMATE = ("n", "bias", "kind", "labels", "value", "variance", "centre", "low", "high", "withheld")
+_OF_ESTIMATE = ("n", "bias", "kind", "labels", "value", "variance", "centre", "low", "high", "interval", "withheld")
 
 
 def _intervals(told: dict[str, Any], level: float) -> dict[str, Json]:
@@ -127,10 +128,13 @@ def _intervals(told: dict[str, Any], level: float) -> dict[str, Json]:
     labels = told.get("labels") or [str(code) for code in range(len(told["value"] or ()))]
     if told["withheld"] is not None:
         kept = {key: told[key] for key in told if key != "centre"}
-        return {**kept, "labels": labels, "value": None, "variance": None, "low": None, "high": None}
+        nothing = dict.fromkeys(("value", "variance", "low", "high"))
+        return {**kept, "labels": labels, **nothing, "interval": "unknown"}
     value, variance = (np.array(told[name], dtype=np.float64) for name in ("value", "variance"))  # null becomes NaN
     low, high = Estimate(value, np.maximum(variance, 0.0), 0, centre=told.get("centre")).interval(level)
-    return {**told, "labels": labels, "low": _list(low), "high": _list(high)}
+    unknown = bool((np.isfinite(value) & ~(np.isfinite(low) & np.isfinite(high))).any())
+    interval = "unknown" if unknown else "known"
+    return {**told, "labels": labels, "low": _list(low), "high": _list(high), "interval": interval}
 
 
 def _list(numbers: NDArray[np.float64]) -> list[Json]:

@@ -276,32 +276,32 @@ class Rounds:
 
     def _move(self, run: QuestionRun, now: float, changes: StoreChanges) -> QuestionRun | None:
         """One thing that is due: the conversation to go on with, or None if nothing is."""
-        said = run.said
-        if said is None:
+        message = run.said
+        if message is None:
             return None
-        opened = self._opened(run, said) if isinstance(said, tuple) else []
+        opened = self._opened(run, message) if isinstance(message, tuple) else []
         if not opened:
             if self._is_lost(run, now):
                 why = f"the last step was {run.number}, too long ago to catch up"
                 return self._begin(run.collection, run.era.question, why, now, changes)
             if now < run.schedule.opens(run.number):
-                for place in run.places(said) if isinstance(said, tuple) else ():
+                for place in run.places(message) if isinstance(message, tuple) else ():
                     self.board.expected[place] = run.schedule.opens(run.number)
                 return None
-        if isinstance(said, Release):
+        if isinstance(message, Release):
             snapshot = run.snapshot
-            self._hear(run.collection, run.era.question, said, changes)
+            self._hear(run.collection, run.era.question, message, changes)
             changes.releases.append(run.release(time=now))
             if snapshot is not None:
                 changes.snapshots.append((snapshot, run.kept[0]))
             return run
-        if isinstance(said, Count):
-            self._count(run, said, changes)
+        if isinstance(message, Count):
+            self._count(run, message, changes)
             return run
         if not opened and run.is_untold and not run.is_study and self._was_asked(run, run.number):
             why = f"step {run.number} was asked while the clock was wrong"
             return self._begin(run.collection, run.era.question, why, now, changes)
-        opened = opened or self._publish(run, said, now, changes)
+        opened = opened or self._publish(run, message, now, changes)
         if any(now < ask.until for ask in opened):
             return None
         for ask in opened:

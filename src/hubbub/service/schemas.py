@@ -50,6 +50,7 @@ _ESTIMATE: dict[str, Any] = {
     "variance": _NUMBERS,
     "low": _NUMBERS,
     "high": _NUMBERS,
+    "interval": {"enum": ["known", "unknown"]},
     "withheld": {"type": ["string", "null"]},
 }
 

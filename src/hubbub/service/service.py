@@ -83,19 +83,19 @@ class Service:
     def _known_problems(self) -> dict[str, str]:
         if self.draining:
             return {"collector": "it is stopping"}
-        found: dict[str, str] = {}
+        problems: dict[str, str] = {}
         if self._loop is None:
-            found["collector"] = "it has not begun"
+            problems["collector"] = "it has not begun"
         if self.writer.failure is not None:
-            found["collector"] = "it has failed; the log says why"
+            problems["collector"] = "it has failed; the log says why"
         if not self.writer.warm.is_set():
-            found["kernels"] = "they are not compiled yet"
+            problems["kernels"] = "they are not compiled yet"
         if self._probe.problem is not None:
-            found["store"] = self._probe.problem
+            problems["store"] = self._probe.problem
         clock = None if self.collector.trusted is None else self.collector.trusted.status()
         if clock is not None and not clock.known:
-            found["clock"] = f"wall time is held in doubt after a reboot, for {clock.seconds_left:.0f} more seconds"
-        return found
+            problems["clock"] = f"wall time is held in doubt after a reboot, for {clock.seconds_left:.0f} more seconds"
+        return problems
 
     async def warm(self) -> None:
         """Wait until all that is needed is compiled, or everything has failed."""

@@ -105,8 +105,8 @@ def last_asked(store: Store, collection: Collection, question: str, before: int)
     """
     grid = collection.step_seconds, collection.origin
     versions = [row for row in store.collections() if row.name == collection.name and _grid(row) == grid]
-    found = [store.last_step(row.id, question, before) for row in versions]
-    return max((step for step in found if step is not None), default=None)
+    steps = [store.last_step(row.id, question, before) for row in versions]
+    return max((step for step in steps if step is not None), default=None)
 
 
 def _earlier(store: Store, collection: Collection) -> Iterator[CollectionRow]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hubbub.authoring.diff import wider
-from hubbub.collection import Collection, formats
+from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import canonical
 from hubbub.questions import read_collection
@@ -17,7 +18,7 @@ __all__ = ["as_served", "register"]
 
 
 def as_served(collections: Sequence[Collection], store: Store) -> list[Collection]:
-    """The collections; one that was served in an older format, and has not changed, stays as it was signed.
+    """The collections; one that was served in an older format or with another hash stays as it was signed.
 
     A version is one document for good, and devices know it by its id: a newer format begins with the next version.
 
@@ -31,10 +32,9 @@ def as_served(collections: Sequence[Collection], store: Store) -> list[Collectio
     served = []
     for collection in collections:
         row = stored.get((collection.name, collection.version))
-        spec = {} if row is None else json.loads(row.spec)
-        if spec.get("format", formats.COLLECTION.version) != formats.COLLECTION.version:
-            earlier = read_collection(spec)
-            collection = earlier if earlier == collection else collection
+        if row is not None and row.id != collection.collection_id:
+            earlier = read_collection(json.loads(row.spec))
+            collection = earlier if earlier == replace(collection, hash=earlier.hash) else collection
         served.append(collection)
     return served
 

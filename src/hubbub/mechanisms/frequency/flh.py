@@ -91,6 +91,10 @@ class FLH(OLH):
     def _seeds(self, public: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:
         return spread_seeds(public["function"].astype(np.uint64))
 
+    @property
+    def confusion(self) -> float:
+        return 1 / (self.functions * (self.buckets - 1))
+
     def noise(self, n: int) -> Noise:
         """The variance of shares where no value is confused with another; three values may fall together more often."""
         return replace(super().noise(n), pairs=False)
@@ -100,9 +104,8 @@ class FLH(OLH):
         # Values that nobody asked for have a share together, and no squares above that of one value that had it all.
         rest = max(0.0, 1.0 - float(estimate.value.sum())) if counts.size < self.size else 0.0
         squares = float((estimate.value**2 - estimate.variance).sum()) + rest**2
-        confusion = 1 / (self.functions * (self.buckets - 1))
-        floor = noise.floor + confusion * min(max(squares, 1 / self.size), 1.0)
-        noise = replace(noise, floor=floor, square=-confusion)
+        floor = noise.floor + self.confusion * min(max(squares, 1 / self.size), 1.0)
+        noise = replace(noise, floor=floor, square=-self.confusion)
         return replace(estimate, variance=np.maximum(noise.variance(estimate.value), 0.0), noise=noise)
 
     def _known_from(self, sketch: Sketch, estimate: Estimate) -> Estimate:

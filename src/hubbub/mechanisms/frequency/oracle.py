@@ -119,6 +119,17 @@ class FrequencyOracle(Mechanism):
         """The elementary operations of folding in one of n reports, with its part of what is done once for all."""
         return float(self.size)
 
+    @property
+    def confusion(self) -> float:
+        """How much variance, for good, another value of share f adds: this times f^2. 0 unless hash functions are few.
+
+        Example:
+            >>> from hubbub import FLH, OLH
+            >>> OLH(epsilon=1.0, domain=9).confusion, FLH(epsilon=1.0, domain=9, functions=256, buckets=3).confusion
+            (0.0, 0.001953125)
+        """
+        return 0.0
+
     def variance(self, n: int, share: float = 0.0) -> float:
         """The predicted variance of an estimated share (Eq 3.2; at share 0, Eq 3.3)."""
         return float(self.noise(n).variance(np.array([share]))[0])

@@ -168,7 +168,8 @@ class Loloha(FrequencyOracle, Memoised):
 
         def likely(shares: NDArray[np.float64]) -> NDArray[np.float64]:
             # Of all functions, not of those that happened to be drawn: a rare one may put many values in one bucket.
-            chances = np.maximum(other + (own - other) * cells(shares), 0.0)
+            # And of shares that are possible: else an estimate that is too low would also say that it is surer.
+            chances = other + (own - other) * cells(_nearest_shares(shares))
             return np.asarray(chances / chances.sum())
 
         return replace(estimate, noise=TableNoise(estimate.noise, sketch.n, cells, likely, (p, q)))
@@ -280,3 +281,10 @@ def _best_buckets(report_epsilon: float, size: int) -> int:
     while 2 * fitting[-1] <= _MOST_BUCKETS and toeplitz_functions(size, 2 * fitting[-1]) <= _MOST_FUNCTIONS:
         fitting.append(2 * fitting[-1])
     return min(fitting, key=lambda g: (power - 1 + g) ** 2 / (g - 1))
+
+
+def _nearest_shares(estimate: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The shares, none below 0 and with the sum 1, that are nearest to an estimate of them."""
+    ranked = np.sort(estimate)[::-1]
+    excess = (np.cumsum(ranked) - 1) / np.arange(1, ranked.size + 1)
+    return np.asarray(np.maximum(estimate - excess[np.flatnonzero(ranked > excess)[-1]], 0.0))

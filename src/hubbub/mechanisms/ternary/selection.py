@@ -20,7 +20,7 @@ __all__ = ["COUNTERS", "advance", "decide", "odds", "select"]
 
 COUNTERS = ("trues", "reverses", "falses", "entries", "zeros")
 """The state: signs still to be said of each kind, entries and zeros still to come."""
-_LARGE = 1 << 13  # entries of several devices: what compiled code is worth waking up for
+_LARGE = 1 << 10  # entries of several devices: what compiled code is worth waking up for
 _SMALL = 1 << 6  # and what it is worth where it is awake
 
 

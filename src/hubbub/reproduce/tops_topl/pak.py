@@ -23,8 +23,8 @@ def smooth_sensitivity(values: NDArray[np.float64], bound: float, rank: int, dec
     """max over k of e^(-b k) max over t of V(P+t) - V(P+t-k-1) (appendix B), for values in order.
 
     Example:
-        >>> round(smooth_sensitivity(np.array([1.0, 2.0, 4.0]), 10.0, 2, 0.5), 3)  # k = 2 reaches from 0 to 10
-        3.679
+        >>> round(smooth_sensitivity(np.array([1.0, 2.0, 4.0]), 10.0, 2, 0.5), 3)  # k = 1: e^(-1/2) (10 - 2)
+        4.852
     """
     m = values.size
     best = 0.0

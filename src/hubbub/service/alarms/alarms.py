@@ -104,7 +104,17 @@ class Alarms:
         self._over = []
 
     def hear(self, collection: Collection, question: str, release: Release, changes: StoreChanges) -> None:
-        """Judge what a step heard by itself; a step that heard nothing, or too little to be shown, changes nothing."""
+        """Judge what a step heard by itself; a step that heard nothing, or too little to be shown, changes nothing.
+
+        Whatever goes wrong here is logged, and stops neither the release nor the collector.
+        """
+        try:
+            self._hear(collection, question, release, changes)
+        except Exception as error:
+            place = {"collection": collection.name, "question": question, "step": release.step}
+            log("alarms failed", level=logging.ERROR, **place, error=f"{type(error).__name__}: {error}")
+
+    def _hear(self, collection: Collection, question: str, release: Release, changes: StoreChanges) -> None:
         watches = self._watches.get(collection.name, {}).get(question)
         own = release.own
         if not watches or own is None or own.n < collection.minimum_batch:

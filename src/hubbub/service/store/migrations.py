@@ -96,5 +96,5 @@ def store_format(*, real: str, bytes: str, serial: str) -> Format:
     """
     migrations: dict[int, Migration] = {}
     for number, statements in _MIGRATIONS.items():
-        migrations[number] = tuple(one.format(real=real, bytes=bytes, serial=serial) for one in statements)
+        migrations[number] = tuple(statement.format(real=real, bytes=bytes, serial=serial) for statement in statements)
     return Format("store", VERSION, migrations)

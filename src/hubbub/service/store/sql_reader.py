@@ -66,7 +66,7 @@ class SqlReader(ABC):
     def last_step(self, collection: str, question: str, before: int | None = None) -> int | None:
         """The last step that was ever begun, asked or released, in any era of a question, or the last before one."""
         limit = _LAST_STEP if before is None else before - 1
-        found = [
+        last_of = [
             self._read(
                 f"SELECT MAX({step}) FROM {table} WHERE collection = ? AND question = ? AND {step} <= ?",  # noqa: S608
                 collection,
@@ -75,7 +75,7 @@ class SqlReader(ABC):
             )
             for table, step in (("eras", "first"), ("asks", "step"), ("releases", "step"))
         ]
-        return max((rows[0][0] for rows in found if rows[0][0] is not None), default=None)
+        return max((rows[0][0] for rows in last_of if rows[0][0] is not None), default=None)
 
     def was_asked(self, collection: str, question: str, step: int) -> bool:
         """Whether a step has an ask or a release, or had one that was deleted."""
@@ -171,7 +171,7 @@ class SqlReader(ABC):
 
     def some_id_pages(self, key: AskKey, numbers: Sequence[int]) -> list[bytes]:
         """The whole pages with these numbers, which ascend."""
-        found: list[bytes] = []
+        pages: list[bytes] = []
         for start in range(0, len(numbers), _CHUNK):
             some = numbers[start : start + _CHUNK]
             if some[-1] - some[0] == len(some) - 1:
@@ -179,8 +179,8 @@ class SqlReader(ABC):
             else:
                 marks = ", ".join("?" * len(some))
                 rows = self._read(f"{_SOME_ID_PAGES} page IN ({marks}) ORDER BY page, part", *key, *some)
-            found += [bytes(ids) for (ids,) in rows]
-        return found
+            pages += [bytes(ids) for (ids,) in rows]
+        return pages
 
     def count_id_pages(self, key: AskKey) -> int:
         """How many pages of ids an ask has."""

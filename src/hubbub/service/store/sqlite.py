@@ -138,10 +138,10 @@ class SqliteStore(Store):
 def _file_of(path: str) -> tuple[int, int] | None:
     """Which file a path names now. It is not opened: to close it again would drop this process's locks on it."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _connect(path: str) -> sqlite3.Connection:
@@ -152,7 +152,7 @@ def _connect(path: str) -> sqlite3.Connection:
 
 def _identity(path: str) -> _Identity:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

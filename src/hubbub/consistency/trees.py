@@ -1,0 +1,50 @@
+"""Hierarchies made consistent: every node is the sum of its children, with the least squared error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+
+__all__ = ["consistent_leaves"]
+
+Floats = NDArray[np.float64]
+
+
+def consistent_leaves(levels: Sequence[Floats], variances: Sequence[float], *, fanout: int) -> Floats:
+    """The leaves of a tree whose levels were each estimated for themselves, the shares of one adding up to 1.
+
+    Upwards, a node is the mean of its own estimate and of its children's sum, weighted by their variances; downwards,
+    what a node and its children's sum differ by is shared out evenly. That is least squares where the nodes of a level
+    have one variance.
+
+    Parameters
+    ----------
+    levels
+        The estimated shares of each level, below the root first: fanout, fanout^2, ... numbers.
+    variances
+        Of one number of each level.
+    fanout
+        How many children a node has.
+
+    Example:
+        >>> leaves = consistent_leaves([np.array([0.7, 0.3]), np.array([0.3, 0.3, 0.3, 0.3])], [1.0, 1.0], fanout=2)
+        >>> leaves.round(3).tolist()
+        [0.317, 0.317, 0.183, 0.183]
+    """
+    if len(levels) != len(variances) or any(len(level) != fanout ** (h + 1) for h, level in enumerate(levels)):
+        raise InvalidValue("levels", [len(level) for level in levels], f"powers of {fanout}, with a variance each")
+    nodes, spread = [np.asarray(levels[-1], dtype=np.float64)], float(variances[-1])
+    for level, variance in zip(levels[-2::-1], variances[-2::-1], strict=True):
+        below, below_variance = nodes[0].reshape(-1, fanout).sum(axis=1), spread * fanout
+        own = below_variance / (below_variance + variance)
+        nodes.insert(0, own * level + (1 - own) * below)
+        spread = variance * below_variance / (variance + below_variance)
+    parent = np.ones(1)
+    for level in nodes:
+        children = level.reshape(-1, fanout)
+        parent = (children + ((parent - children.sum(axis=1)) / fanout)[:, None]).reshape(-1)
+    return parent

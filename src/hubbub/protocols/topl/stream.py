@@ -1,0 +1,204 @@
+"""ToPL in a collection: the first steps find the threshold, then means and sums of clipped values stream."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.event import epsilon_of, units_of
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.numeric.square_wave import SquareWave
+from hubbub.protocols.ask import MAIN, Ask, Heard, Release, Said
+from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc, Pointer
+from hubbub.protocols.driver import Protocol, ask_all, ask_once
+from hubbub.protocols.memory import Memory
+from hubbub.protocols.statistic import Means
+from hubbub.protocols.topl.threshold import best_theta, distribution_of
+from hubbub.protocols.view import Clipped
+
+__all__ = ["MEANS", "SUMS", "search_wave", "topl"]
+
+POINTS = 1024
+SUMS, MEANS = "Sums", "Means"
+FINDER = "SW-W"
+
+
+@dataclass
+class _Known:
+    """The threshold, what clipping to it loses of the mean, and what was heard of the distribution since."""
+
+    counts: NDArray[np.int64]
+    theta: float
+    lost: float = 0.0
+    step: int = 1
+    heard: int = 0
+
+
+@dataclass
+class _Recent:
+    """Of the last steps: how many answered, the mean of their values, and its variance."""
+
+    people: deque[float] = field(default_factory=deque)
+    means: deque[float] = field(default_factory=deque)
+    variances: deque[float] = field(default_factory=deque)
+
+
+def search_wave(units: int, most: float) -> SquareWave:
+    """What is asked to find the threshold.
+
+    Example:
+        >>> search_wave(10**12, 500.0).cells
+        1023
+    """
+    return SquareWave(epsilon=epsilon_of(units), low=0.0, high=most, cells=POINTS - 1)
+
+
+def topl(
+    *,
+    epsilon: float,
+    most: float,
+    r: int,
+    first: int = 1,
+    every: int = 0,
+    aside: float = 0.1,
+    memory: Memory | None = None,
+) -> Protocol:
+    """Means and sums of numbers from 0 to `most`, of which few are large: each step's, and of the last r steps.
+
+    In the first steps everyone is asked for a square wave, from which the threshold comes (SW-W). From then on values
+    are clipped to it on the device and reported by the hybrid mechanism. Every report spends epsilon, and a device
+    sends one a step: epsilon for each event. The threshold is found anew from an arc of the devices that answers with
+    square waves instead, which moves on at every step (parallel composition: nobody answers both).
+
+    Parameters
+    ----------
+    epsilon
+        What a report may spend.
+    most
+        The largest number there may be: what is larger counts as that.
+    r
+        The steps of the longest range that is summed.
+    first
+        How many steps only search.
+    every
+        After how many steps the threshold is found anew; 0: never.
+    aside
+        The share of the devices that goes on searching, if it is.
+    memory
+        Where to remember.
+
+    Example:
+        >>> from hubbub import Random
+        >>> from hubbub.protocols.driver import converse
+        >>> def answer(ask):
+        ...     values = ask.view(np.tile([3.0, 5.0, 10.0], 10_000))
+        ...     return ask.mechanism.accumulate(ask.mechanism.randomize(values, Random(seed=ask.step)))
+        >>> releases = list(converse(topl(epsilon=2.0, most=1000.0, r=4), answer, steps=4))
+        >>> [round(float(release.estimate.value[0])) for release in releases[1:]], list(releases[-1].estimates)
+        ([6, 6, 6], ['estimate', 'Sums', 'Means'])
+    """
+    for name, value, least in (("r", r, 1), ("first", first, 1), ("every", every, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InvalidValue(name, value, f"an integer of at least {least}")
+    if not 0 < aside < 1:
+        raise InvalidValue("aside", aside, "a share between 0 and 1")
+    units = units_of(epsilon)
+    wave = search_wave(units, most)
+    memory = memory or Memory()
+    known = memory.keep("known", _Known(np.zeros(wave.sketch_shape, dtype=np.int64), most))
+    recent = memory.keep("recent", _Recent(*(deque(maxlen=r) for _ in range(3))))
+    pointer = memory.keep("pointer", Pointer())
+    while True:
+        step, searches = known.step, known.step <= first
+        arcs = _arcs(pointer, searches, aside if every else 0.0)
+        heard, mean = yield from _asked(step, arcs, wave, Means(0.0, known.theta), units)
+        _learn(known, wave, heard, epsilon, r, anew=_is_due(step, first, every))
+        told = _widened(mean, known.lost if not searches else 0.0)
+        _remember(recent, told)
+        known.step += 1
+        published = told.n > 0
+        yield Release(step=step, estimates=_estimates(told, recent), published=published, spent=1.0, n=float(told.n))
+
+
+def _is_due(step: int, first: int, every: int) -> bool:
+    """Whether the threshold is found, or found anew, after this step."""
+    return step == first or (every > 0 and step > first and (step - first) % every == 0)
+
+
+def _arcs(pointer: Pointer, searches: bool, aside: float) -> tuple[Arc | None, Arc | None]:
+    """Who is asked for a square wave, and who for a clipped number."""
+    if searches or not aside:
+        return (EVERYONE, None) if searches else (None, EVERYONE)
+    searching = pointer.take(int(CIRCLE * aside))
+    return searching, Arc((searching.start + searching.length) % CIRCLE, CIRCLE - searching.length)
+
+
+def _asked(
+    step: int, arcs: tuple[Arc | None, Arc | None], wave: SquareWave, means: Means, units: int
+) -> Generator[Said, Heard, tuple[Sketch | None, Estimate]]:
+    """Ask the step's parts. What is heard of the distribution, and the mean of everyone who answered."""
+    hybrid = means.mechanism(units)
+    asked: list[tuple[Arc, Any]] = [
+        (arc, mechanism) for arc, mechanism in zip(arcs, (wave, hybrid), strict=True) if arc is not None
+    ]
+    asks = [
+        Ask(mechanism=mechanism, step=step, view=Clipped(0.0, mechanism.high), cohort=arc) for arc, mechanism in asked
+    ]
+    sketches = [(yield from ask_once(asks[0]))] if len(asks) == 1 else (yield from ask_all(asks))
+    heard = dict(zip((type(mechanism) for _, mechanism in asked), sketches, strict=True))
+    searched = heard.get(SquareWave)
+    everyone = sum(sketch.n for sketch in sketches)
+    clipped = heard.get(type(hybrid))
+    if clipped is not None and clipped.n:
+        return searched, replace(hybrid.estimate(clipped).of_population(everyone), n=everyone)
+    if clipped is None and searched is not None and searched.n:
+        return searched, wave.distribution(searched).mean()
+    return searched, Estimate(np.zeros(1), np.full(1, np.inf), 0, "heuristic", "quantity")
+
+
+def _learn(known: _Known, wave: SquareWave, heard: Sketch | None, epsilon: float, r: int, *, anew: bool) -> None:
+    if heard is not None:
+        known.counts, known.heard = known.counts + heard.counts, known.heard + 1
+    gathered = int(known.counts.sum())
+    if not anew or not gathered:
+        return
+    sketch = Sketch(wave.spec_id, gathered, known.counts)
+    values = max(1, r * gathered // max(known.heard, 1))
+    known.theta = best_theta(wave, sketch, epsilon=epsilon, r=values, finder=FINDER)
+    known.lost = float(distribution_of(wave, sketch, FINDER) @ np.maximum(wave.points - known.theta, 0.0))
+    known.counts, known.heard = np.zeros_like(known.counts), 0
+
+
+def _widened(mean: Estimate, lost: float) -> Estimate:
+    """With what clipping is thought to take from the mean: a clipped mean is not the mean."""
+    return replace(mean, variance=mean.variance + lost**2, bias="heuristic", spread=None, bounds=None)
+
+
+def _remember(recent: _Recent, told: Estimate) -> None:
+    recent.people.append(float(told.n))
+    recent.means.append(float(told.value[0]))
+    recent.variances.append(float(told.variance[0]) if told.n else 0.0)
+
+
+def _estimates(told: Estimate, recent: _Recent) -> Mapping[str, Estimate]:
+    """The step's mean; and the sums and means of the step and of the last steps together."""
+    people, means, variances = (np.array(part) for part in (recent.people, recent.means, recent.variances))
+    if not told.n or not people.sum():
+        return {MAIN: told}
+    labels = ("this step", f"the last {len(people)} steps")
+    total, error = people @ means, people**2 @ variances
+    n = int(people.sum())
+    sums = np.array([people[-1] * means[-1], total]), np.array([people[-1] ** 2 * variances[-1], error])
+    averages = np.array([means[-1], total / n]), np.array([variances[-1], error / n**2])
+    return {
+        MAIN: told,
+        SUMS: Estimate(*sums, n, "heuristic", "quantity", labels),
+        MEANS: Estimate(*averages, n, "heuristic", "quantity", labels),
+    }

@@ -1,0 +1,123 @@
+"""Releases: running means and sums of a number of which few are large, clipped where that is best (ToPL)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.collection.finding import Finding
+from hubbub.collection.setting import Setting
+from hubbub.collection.terms import Family, Terms
+from hubbub.core.domain import Numeric
+from hubbub.core.errors import InvalidValue
+from hubbub.core.event import epsilon_of, units_of
+from hubbub.core.influence import Influence
+from hubbub.core.spec import Json
+from hubbub.mechanisms.numeric.square_wave import SquareWave
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
+from hubbub.protocols.statistic import Means
+from hubbub.questions.shapes import Shape
+from hubbub.questions.statistic import StatisticQuestion
+
+__all__ = ["ReleaseQuestion"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseQuestion(StatisticQuestion):
+    """Means and sums of a numeric field from 0 on, step by step and over the last r steps: every step costs epsilon.
+
+    In the first steps devices answer with square waves, from which the server finds where to clip. Then numbers are
+    clipped there, on the device, and reported by the hybrid mechanism.
+
+    Parameters
+    ----------
+    r
+        The steps of the longest range that is summed.
+    every
+        After how many steps the threshold is found anew, from a tenth of the devices; 0: never.
+
+    Example:
+        >>> setting = Setting("fares", {"fare": Numeric(0, 1000, cells=20)}, 3600)
+        >>> question = ReleaseQuestion(field="fare", epsilon=1.0, r=24)
+        >>> question.terms(setting).views[1]["high"], question.summary
+        ({'from': 0.9775171065493646, 'to': 1000.0}, 'release, 24 steps')
+    """
+
+    kind: ClassVar[str] = "release"
+    r: int
+    every: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, least in (("r", 1), ("every", 0)):
+            if not least <= getattr(self, name) <= 10**6:
+                raise InvalidValue(name, getattr(self, name), f"a whole number from {least} to a million")
+
+    def statistic(self, setting: Setting) -> Means:
+        domain = setting.domain
+        if not isinstance(domain, Numeric) or domain.low != 0:
+            raise InvalidValue("field", self.field, "a numeric field from 0 on")
+        if self.mechanism is not None:
+            raise InvalidValue("mechanism", self.mechanism, "nothing: a release has two mechanisms")
+        return Means(0.0, domain.high)
+
+    def mechanisms(self, setting: Setting) -> tuple[SquareWave, ...]:
+        from hubbub.protocols.topl.stream import search_wave
+
+        return (search_wave(units_of(self.epsilon), self.statistic(setting).high),)
+
+    def terms(self, setting: Setting) -> Terms:
+        (wave,), means, units = self.mechanisms(setting), self.statistic(setting), units_of(self.epsilon)
+        least = float(wave.points[1])
+        hybrid = means.mechanism(units)
+        clipped: dict[str, Json] = {"kind": "clipped", "low": 0.0, "high": {"from": least, "to": means.high}}
+        return replace(
+            super().terms(setting),
+            views=(means.view.spec(), clipped),
+            families=(Family(type(hybrid).__name__, (units_of(epsilon_of(units)),)),),
+            parts=2 if self.every else 1,
+            report_bytes=max(wave.report_bytes, hybrid.report_bytes),
+        )
+
+    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        from hubbub.protocols.topl.stream import topl
+
+        most = self.statistic(setting).high
+        return topl(epsilon=self.epsilon, most=most, r=self.r, every=self.every, memory=memory)
+
+    @property
+    def lasts(self) -> int:
+        return self.r
+
+    def labels(self, setting: Setting) -> tuple[str, ...]:
+        return (self.field,)
+
+    def shape(self, setting: Setting) -> Shape:
+        return Shape(form="mean", size=1, unit=self.field, low=0.0, high=self.statistic(setting).high, over_time=True)
+
+    def typical(self, setting: Setting) -> NDArray[np.float64]:
+        return np.array([self.statistic(setting).high / 2])
+
+    def assumes(self, setting: Setting) -> str:
+        return "a step's mean if nothing is clipped; less, the lower the threshold that is found"
+
+    def influence(self, setting: Setting) -> Influence | str:
+        return "forged reports also sway where numbers are clipped"
+
+    def made_by(self, setting: Setting) -> str:
+        return type(self.statistic(setting).mechanism(units_of(self.epsilon))).__name__
+
+    @property
+    def summary(self) -> str:
+        return f"release, {self.r} steps"
+
+    def default_title(self, setting: Setting) -> str:
+        return f"Of {self.field}: what are its mean and its sum?"
+
+    def findings(self, setting: Setting) -> Iterator[Finding]:
+        yield Finding("note", "", "the first step finds where to clip; its mean is by square waves")

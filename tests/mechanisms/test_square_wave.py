@@ -1,0 +1,145 @@
+"""Square waves: exact, estimated as a plain implementation does, and with intervals that hold."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hubbub import Random, SquareWave
+from hubbub.core.errors import InvalidValue
+from hubbub.core.exact import exp_floor
+from hubbub.core.sketch import Sketch
+
+Floats = NDArray[np.float64]
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.61, 1.0, 2.0, 5.0, 20.0])
+@pytest.mark.parametrize("cells", [1, 2, 15, 255, 1023, 4095])
+def test_epsilon_is_exact_and_all_but_spent(epsilon: float, cells: int) -> None:
+    wave = SquareWave(epsilon=epsilon, cells=cells)
+    assert wave.ratio() <= exp_floor(epsilon) * (1 + Fraction(1, 10**50))
+    assert wave.effective_epsilon > epsilon * (1 - 1e-6)
+
+
+def test_the_band_is_the_papers() -> None:
+    """b = (eps e^eps - e^eps + 1) / (2 e^eps (e^eps - 1 - eps)), half of the band as a part of the range (E.1)."""
+    for epsilon, half in ((0.5, 0.3580), (1.0, 0.2561), (2.0, 0.1294), (4.0, 0.0304)):
+        wave = SquareWave(epsilon=epsilon, cells=1023)
+        assert wave.band / 1024 / 2 == pytest.approx(half, abs=0.003)
+        assert math.gcd(wave.band, wave.cells) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"cells": 6, "band": 9}, "band"),
+        ({"cells": 5000}, "cells"),
+        ({"cells": 6, "band": 4, "other": 7}, "other"),
+        ({"cells": 6, "band": 4, "other": 4}, "epsilon"),
+        ({"low": 1.0, "high": 1.0}, "high"),
+    ],
+)
+def test_hostile_fields_are_refused(change: dict[str, Any], named: str) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        SquareWave(**({"epsilon": 1.0} | change))
+    assert refused.value.field == named
+
+
+def plain(wave: SquareWave, counts: NDArray[np.int64], smoothing: float, tolerance: float) -> Floats:
+    """EM as it stands in a textbook: a matrix, a loop, and the smoothing by a matrix too."""
+    n, points = counts.sum(), wave.cells + 1
+    every = wave.outputs()
+    assert every is not None
+    matrix = np.exp(wave.log_prob(every, wave.points))
+    smooth = np.eye(points)
+    for x in range(points):
+        for y in (max(x - 1, 0), min(x + 1, points - 1)):
+            smooth[x, x] -= smoothing
+            smooth[x, y] += smoothing
+    shares, before = np.full(points, 1 / points), -np.inf
+    for _ in range(100_000):
+        mixed = matrix @ shares
+        likelihood = float(counts @ np.log(mixed))
+        if abs(likelihood - before) < tolerance:
+            break
+        before = likelihood
+        shares = smooth @ (shares * (matrix.T @ (counts / n / mixed)))
+    return np.asarray(shares / shares.sum())
+
+
+@pytest.mark.parametrize("smooth", [True, False])
+def test_it_estimates_as_a_plain_implementation_does(smooth: bool) -> None:
+    wave = SquareWave(epsilon=1.0, low=0.0, high=1.0, cells=63)
+    sketch = wave.accumulate(wave.randomize(smooth_crowd(20_000), Random(seed=5)))
+    ours = wave.likeliest(sketch, smooth=smooth)
+    tolerance = 1e-3 if smooth else 1e-3 * math.e
+    theirs = plain(wave, sketch.counts, wave.smoothing(sketch.n) if smooth else 0.0, tolerance)
+    truth = np.cumsum(wave.truth(smooth_crowd(20_000)))
+    distances = [float(np.abs(np.cumsum(shares) - truth).mean()) for shares in (ours, theirs)]
+    assert distances[0] == pytest.approx(distances[1], rel=0.1)
+    assert np.abs(np.cumsum(ours - theirs)).max() < 0.002
+
+
+def test_expected_reports_of_ten_billion_tell_the_truth() -> None:
+    wave = SquareWave(epsilon=1.0, low=0.0, high=1.0, cells=31)
+    truth = wave.truth(spiky_crowd(10_000))
+    every = wave.outputs()
+    assert every is not None
+    counts = np.rint(1e10 * (np.exp(wave.log_prob(every, wave.points)) @ truth)).astype(np.int64)
+    estimate = wave.distribution(Sketch(wave.spec_id, int(counts.sum()), counts))
+    assert np.abs(estimate.whole - truth).max() < 1e-6
+    assert np.abs(np.cumsum(estimate.value - truth)).max() < 0.01
+
+
+def smooth_crowd(n: int) -> Floats:
+    """Numbers around 0.3, from none to all of the range."""
+    even = Random(seed=1).uint64(n, 3) / 2.0**64
+    return np.asarray((even * [0.5, 0.3, 0.2]).sum(axis=1) ** 1.5)
+
+
+def spiky_crowd(n: int) -> Floats:
+    """Half at 0.3, a fifth at 0, the others anywhere."""
+    even = Random(seed=2).uint64(n, 2) / 2.0**64
+    return np.where(even[:, 0] < 0.5, 0.3, np.where(even[:, 0] < 0.7, 0.0, even[:, 1]))
+
+
+def coverage(values: Floats, times: int, *, atoms: bool) -> tuple[float, Floats, Floats]:
+    """How often intervals hold the mean, three quantiles and three shares of these values."""
+    wave, rng = SquareWave(epsilon=1.0, low=0.0, high=1.0, cells=63), Random(seed=8)
+    asked, ranges = [0.25, 0.5, 0.9], [(0.0, 0.2), (0.2, 0.5), (0.5, 1.0)]
+    quantiles = np.quantile(values, asked, method="inverted_cdf")
+    shares = [float(np.mean((values >= low) & ((values < high) | (high == 1.0)))) for low, high in ranges]
+    held = np.zeros((times, 7), dtype=bool)
+    for time in range(times):
+        estimate = wave.distribution(wave.accumulate(wave.randomize(values, rng)))
+        told = [(estimate.mean(), [float(values.mean())]), (estimate.quantile(asked, atoms=atoms), quantiles)]
+        told += [(estimate.share(*ends, atoms=atoms), [share]) for ends, share in zip(ranges, shares, strict=True)]
+        held[time] = np.concatenate([(e.interval()[0] <= truth) & (truth <= e.interval()[1]) for e, truth in told])
+    rates = held.mean(axis=0)
+    return float(rates[0]), rates[1:4], rates[4:]
+
+
+def test_intervals_hold() -> None:
+    """In 120 repetitions, 95% intervals hold in 86% at least: one that holds in 95% fails once in 100,000 seeds."""
+    mean, quantiles, shares = coverage(smooth_crowd(4_000), 120, atoms=False)
+    assert mean >= 0.86
+    assert min(*quantiles, *shares) >= 0.86
+    mean, quantiles, shares = coverage(spiky_crowd(4_000), 120, atoms=True)
+    assert mean >= 0.86
+    assert min(*quantiles, *shares) >= 0.86
+
+
+@pytest.mark.slow
+def test_intervals_hold_as_often_as_they_say() -> None:
+    """1,500 repetitions: a coverage of 95% is known to 0.6%, so that 2 points are more than three of those."""
+    mean, quantiles, shares = coverage(smooth_crowd(20_000), 1_500, atoms=False)
+    assert 0.93 <= mean <= 0.97
+    assert min(*quantiles, *shares) >= 0.93
+    mean, quantiles, shares = coverage(spiky_crowd(20_000), 1_500, atoms=True)
+    assert 0.93 <= mean <= 0.97
+    assert min(*quantiles, *shares) >= 0.93
