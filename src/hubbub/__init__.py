@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hubbub.core.reports import Reports as Reports
     from hubbub.core.sketch import Sketch as Sketch
     from hubbub.core.ternary import Ternary as Ternary
+    from hubbub.curator.tops import ToPS as ToPS
     from hubbub.mechanisms.base import Mechanism as Mechanism
     from hubbub.mechanisms.frequency.adaptive import adaptive as adaptive
     from hubbub.mechanisms.frequency.basic_rappor import BasicRappor as BasicRappor
@@ -88,6 +89,7 @@ _HOMES = {
     "Sketch": "hubbub.core.sketch",
     "Strings": "hubbub.core.domain",
     "Ternary": "hubbub.core.ternary",
+    "ToPS": "hubbub.curator.tops",
     "adaptive": "hubbub.mechanisms.frequency.adaptive",
     "audit": "hubbub.privacy.audit",
     "plan": "hubbub.privacy.plan",

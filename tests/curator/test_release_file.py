@@ -54,7 +54,12 @@ def test_a_pipe_goes_on_where_it_stopped(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "moment", ["before the state is written", "before the counter is raised", "before it is released"]
+    "moment",
+    [
+        "before it is released",
+        pytest.param("before the state is written", marks=pytest.mark.slow),
+        pytest.param("before the counter is raised", marks=pytest.mark.slow),
+    ],
 )
 def test_a_crash_between_the_write_and_the_release(path: Path, moment: str) -> None:
     """A process that ends without warning in each of these moments; the next publishes the same, or what nobody saw."""

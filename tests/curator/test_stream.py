@@ -30,7 +30,7 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
 @pytest.mark.parametrize("smoother", SMOOTHERS)
 @pytest.mark.parametrize("watch", [0.0, 0.3])
 def test_a_batch_is_the_same_as_one_by_one(smoother: str, watch: float) -> None:
-    settings = tops(smoother=smoother, watch=watch, follow="update")
+    settings = tops(smoother=smoother, watch=watch, period=300, follow="update")
     whole = settings.start(Random(seed=3)).push_many(VALUES)
     single = settings.start(Random(seed=3))
     few = VALUES[:2500]
@@ -42,7 +42,7 @@ def test_a_batch_is_the_same_as_one_by_one(smoother: str, watch: float) -> None:
 @pytest.mark.parametrize("follow", FOLLOWS)
 @pytest.mark.parametrize("cut", [0, 1, 699, 700, 1234, 5999])
 def test_a_stream_resumes_as_if_it_had_never_stopped(follow: str, cut: int) -> None:
-    settings = tops(smoother="median", watch=0.3, follow=follow)
+    settings = tops(smoother="median", watch=0.3, period=300, follow=follow)
     whole = settings.start(Random(seed=4)).push_many(VALUES)
     first = settings.start(Random(seed=4))
     before = first.push_many(VALUES[:cut])
@@ -108,11 +108,17 @@ def test_bad_values_are_named_and_change_nothing(bad: float, said: str) -> None:
         ("watch", 1.0),
         ("weight", 2.0),
         ("window", 0),
+        ("period", -1),
     ],
 )
 def test_bad_settings_are_named(field: str, value: object) -> None:
     with pytest.raises(InvalidValue, match=field):
         tops(**{field: value})
+
+
+def test_a_block_whose_sum_could_overflow_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="pruned: got 3; allowed: fewer"):
+        tops(epsilon=5.0, fan_out=1024, max_range=1 << 40, pruned=3)
 
 
 def test_what_a_value_costs_is_exact() -> None:
@@ -156,7 +162,7 @@ def test_ranges_that_were_not_published_are_refused() -> None:
 
 def test_drift_begins_a_new_search_and_a_steady_stream_none() -> None:
     """The values become ten times larger: the watcher sees it in its next period, and the threshold follows."""
-    settings = tops(epsilon=2.0, watch=0.2, holdout=512, max_range=512)
+    settings = tops(epsilon=2.0, watch=0.2, holdout=512, period=512, max_range=512)
     steady = settings.start(Random(seed=8))
     steady.push_many(np.tile(VALUES, 2))
     assert len(steady.segments) == 1

@@ -17,7 +17,9 @@ from hubbub.core.random import Random
 from hubbub.curator.release_file import ReleaseFile
 from hubbub.curator.tops import ToPS
 
-TOPS = ToPS(epsilon=1.0, bound=50.0, holdout=40, max_range=256, fan_out=4, pruned=1, smoother="moving", watch=0.25)
+TOPS = ToPS(
+    epsilon=1.0, bound=50.0, holdout=40, max_range=256, fan_out=4, pruned=1, smoother="moving", watch=0.25, period=40
+)
 VALUES = [float(7 * k % 31) for k in range(200)]
 
 

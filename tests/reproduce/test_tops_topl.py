@@ -25,12 +25,11 @@ def test_every_figure_runs_and_saves(name: str, tmp_path: Path) -> None:
     result = reproduce(name, repeats=1, scale=0.004)
     assert all(math.isfinite(cell.ours) for cell in result.cells)
     assert len(result.save(tmp_path)) == (1 if result.figure is None else 2)
-
-
-def test_only_what_the_paper_prints_is_in_its_column() -> None:
-    printed = {(cell.row, cell.column): cell.paper for cell in reproduce("tops-figure-3", repeats=1, scale=0.004).cells}
-    assert {paper for (_, column), paper in printed.items() if column != "claim"} == {None}
-    assert printed["ToPS beats PAK, orders of magnitude", "claim"] == "7 to 11"
+    # The paper prints numbers in Table 1 and in its text, and none of its figures'.
+    if name != "tops-table-1":
+        assert {cell.paper for cell in result.cells if cell.column != "claim"} == {None}
+    if name == "tops-figure-3":
+        assert [cell.paper for cell in result.cells if "beats PAK, orders" in cell.row] == ["7 to 11"]
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -65,11 +64,11 @@ def test_pak_raises_its_threshold() -> None:
 
 
 def test_a_hierarchy_without_consistency_adds_up_its_nodes() -> None:
-    """The variance of H2 and H16 on one range, over 3,000 runs: within 15%, five standard errors."""
+    """The variance of H2 and H16 on one range, over 1,500 runs: within 25%, five standard errors."""
     values, queries = np.zeros(256), np.array([[3, 250]])
     for name, nodes, height in (("H16", 13 + 10 + 14, 2), ("H2", 12, 8)):
-        drawn = [float(HIERARCHIES[name](values, 1.0, 1.0, 256, queries, Random(seed=k))[0]) for k in range(3000)]
-        assert np.var(drawn) == pytest.approx(2 * nodes * height**2, rel=0.15), name
+        drawn = [float(HIERARCHIES[name](values, 1.0, 1.0, 256, queries, Random(seed=k))[0]) for k in range(1500)]
+        assert np.var(drawn) == pytest.approx(2 * nodes * height**2, rel=0.25), name
 
 
 def test_the_four_errors() -> None:

@@ -6,6 +6,7 @@ import base64
 import hmac
 import json
 import logging
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -111,6 +112,23 @@ def test_the_signature_is_of_the_exact_bytes(receiver: Receiver, begin: Begin):
     signed = f"{delivery.id}.{stamp}.".encode() + delivery.body
     right = base64.b64encode(hmac.new(SECRET, signed, "sha256").digest()).decode()
     assert delivery.headers["webhook-signature"] == f"v1,{right}"
+
+
+def test_the_snippet_of_the_documentation_verifies_it(receiver: Receiver):
+    text = (Path(__file__).parents[2] / "docs" / "alarms.md").read_text(encoding="utf-8")
+    (snippet,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    names: dict[str, Any] = {}
+    exec(snippet, names)
+    verify = names["is_from_hubbub"]
+    deliver(Webhook("pager", receiver.url, (b"j" * 32, SECRET)), event(1), time.time())
+    deliver(Webhook("pager", receiver.url, (SECRET,)), event(1), time.time() - 1000)
+    (_, headers, body), (_, old, _) = receiver.taken
+    assert verify(headers, body, WRITTEN)
+    assert not verify(headers, body + b" ", WRITTEN)
+    assert not verify({**headers, "webhook-id": "themes:2:42"}, body, WRITTEN)
+    assert not verify({**headers, "webhook-timestamp": str(int(headers["webhook-timestamp"]) + 1)}, body, WRITTEN)
+    assert not verify(headers, body, "whsec_" + base64.b64encode(b"k" * 32).decode())
+    assert not verify(old, body, WRITTEN)  # right, and too old
 
 
 def test_with_two_secrets_there_are_two_signatures(receiver: Receiver):

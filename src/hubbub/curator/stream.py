@@ -183,7 +183,7 @@ class ToPSStream:
         state, tops = self._state, self.tops
         most = tops.tree_length - state.place % tops.tree_length
         if tops.watch:  # looked at where a block ends
-            left = tops.holdout - self._counted
+            left = tops.period - self._counted
             most = min(most, max(left, 0) + (-(state.place + max(left, 0))) % tops.block or tops.block)
         return most
 
@@ -217,7 +217,7 @@ class ToPSStream:
         watcher, theta = self.tops.watcher, self._state.theta
         assert watcher is not None
         self._count(values)
-        if self._counted < self.tops.holdout or place % self.tops.block:
+        if self._counted < self.tops.period or place % self.tops.block:
             return
         found = watcher.choose(self._counts, self._draw())
         self._forget_counts()

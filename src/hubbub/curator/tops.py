@@ -26,6 +26,7 @@ FOLLOWS = ("drift", "update")
 _LEAST_CANDIDATES, _MOST_CANDIDATES = 1 << 10, 1 << 16
 _MOST_HEIGHT = 40
 _CONSTANT = 0.03
+_MOST_SUM = 1 << 48  # cells of a block: noise and parts of a cell take the rest of 64 bits
 _MOST_LEAVES = 1 << 22
 
 
@@ -63,6 +64,8 @@ class ToPS:
         for the units of its own streams; 0 takes 3% of the bound, which is 60 for a bound of 2,000, in any unit.
     watch
         The share of epsilon that is spent on looking for a better threshold while publishing; 0 for none.
+    period
+        How many published values each such look takes; 0 takes holdout/watch, which finds it as well as the holdout.
     follow
         With `watch`: "drift" begins a new threshold search if the threshold is off by more than a factor of 2, "update"
         goes on with the new one at once.
@@ -98,6 +101,7 @@ class ToPS:
     noise: str = "exponential"
     constant: float = 0.0
     watch: float = 0.0
+    period: int = 0
     follow: str = "drift"
     window: int = 16
     weight: float = 0.5
@@ -107,6 +111,8 @@ class ToPS:
         if self.candidates == 0:
             candidates = min(max(math.ceil(self.bound), _LEAST_CANDIDATES), _MOST_CANDIDATES)
             object.__setattr__(self, "candidates", candidates)
+        if self.watch and self.period == 0:
+            object.__setattr__(self, "period", math.ceil(self.holdout / self.watch))
         if self.pruned is None:
             object.__setattr__(self, "pruned", best_pruned(float(self._publish_share), self.fan_out, self.height))
         if not 0 <= self._pruned < self.height:
@@ -114,6 +120,8 @@ class ToPS:
         if self.fan_out ** (self.layers - 1) > _MOST_LEAVES:
             raise InvalidValue("max_range", self.max_range, f"trees of at most {_MOST_LEAVES:,} leaves: prune more")
         _ = self.tree, self.search, self.watcher  # refuse what they refuse
+        if self.block * self.tree.cells > _MOST_SUM:
+            raise InvalidValue("pruned", self.pruned, "fewer: the sum of a block would leave 64 bits")
 
     def _check(self) -> None:
         if self.constant == 0:
@@ -123,7 +131,14 @@ class ToPS:
             if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
                 raise InvalidValue(field, number, "a finite number above 0")
             object.__setattr__(self, field, float(number))
-        for field, least in (("holdout", 1), ("max_range", 2), ("fan_out", 2), ("candidates", 0), ("window", 1)):
+        for field, least in (
+            ("holdout", 1),
+            ("max_range", 2),
+            ("fan_out", 2),
+            ("candidates", 0),
+            ("period", 0),
+            ("window", 1),
+        ):
             number = getattr(self, field)
             if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= 1 << 40:
                 raise InvalidValue(field, number, f"an integer of at least {least}")

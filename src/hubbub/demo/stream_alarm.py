@@ -36,7 +36,7 @@ class StreamAlarm:
         ...     own = Estimate([1 - share, share], [1e-4, 1e-4], 9)
         ...     release = Release(step=step, estimates={"shares": own}, published=True, spent=0.0, n=9)
         ...     print(alarm.hear(release), end=" ")
-        False True False False
+        False True False True
         >>> alarm.on
         False
     """
