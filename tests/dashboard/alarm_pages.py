@@ -1,0 +1,87 @@
+"""A collector whose planes are late for a while: an alarm is raised, and cleared if enough hours pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from pages_fleet import PageFleet
+
+from hubbub import Random
+from hubbub.authoring.toml import load_alarms, load_collection
+from hubbub.collection import Keys, ManualClock
+from hubbub.service.collector import Collector
+from hubbub.service.store.sqlite import SqliteStore
+
+START = 500_000 * 3600.0
+
+PLANES = """
+name = "planes"
+version = 1
+title = "Planes <in> the snow"
+
+[schedule]
+step = "1h"
+lateness = "5m"
+
+[privacy]
+event = 4.0
+
+[fields.delay]
+kind = "categorical"
+names = ["early", "on time", "late"]
+
+[questions.delays]
+title = "How late are planes?"
+kind = "stream"
+field = "delay"
+epsilon = 2.0
+method = "LPU"
+w = 2
+
+[questions.quiet]
+kind = "histogram"
+field = "delay"
+epsilon = 1.0
+
+[alarms.late]
+question = "delays"
+title = "planes that are <late>"
+weights = { late = 1 }
+above = 0.25
+clears = 0.2
+
+[alarms.any]
+question = "delays"
+title = "any delay"
+each = true
+change = "either"
+baseline = 8
+"""
+
+
+def planes(hours: int, *, first: int = 12, last: int = 16, n: int = 4000) -> Collector:
+    """So many hours, in which 10% of planes are late, and from one hour to another 40%."""
+    collection, clock = load_collection(PLANES), ManualClock(START)
+
+    def values(step: int) -> Mapping[str, Any]:
+        hour = step - round(START / 3600)
+        late = 0.4 if first <= hour <= last else 0.1
+        return {"delay": np.searchsorted([0.2, 1 - late, 1.0], (Random(seed=step).uint32(n) + 0.5) / 2**32)}
+
+    fleet = PageFleet(collection, n, values, seed=3)
+    collector = Collector(
+        [collection],
+        SqliteStore(":memory:"),
+        clock=clock,
+        keys=Keys.new(),
+        rng=Random(seed=9),
+        alarms={"planes": load_alarms(PLANES)},
+    )
+    while clock.now() < START + 3600 * hours:
+        until = collector.tick()
+        fleet.answer(collector)
+        clock.set(until)
+    collector.tick()
+    return collector
