@@ -23,7 +23,7 @@ from hubbub.collection import open_sealed
 from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
 from hubbub.protocols.ask import Ask
 
-TEXT = KEEPING.replace('step = "100s"', 'step = "2s"').replace('lateness = "10s"', 'lateness = "1s"')
+TEXT = KEEPING.replace('step = "1h"', 'step = "2s"').replace('lateness = "10s"', 'lateness = "1s"')
 COLLECTION = load_collection(TEXT)
 HUBBUB = [sys.executable, "-c", "from hubbub.cli import main; main()"]
 SOME = 200
@@ -104,7 +104,7 @@ class Senders(threading.Thread):
                     self.acknowledged += self._serving.request("/v1/reports", frame)["accepted"]
             except (OSError, http.client.HTTPException):
                 return  # killed
-            time.sleep(0.05)
+            time.sleep(0.2)
 
 
 def until(act: Callable[[], Any], log: Callable[[], str] = lambda: "") -> Any:
