@@ -104,7 +104,7 @@ class Senders(threading.Thread):
                     self.acknowledged += self._serving.request("/v1/reports", frame)["accepted"]
             except (OSError, http.client.HTTPException):
                 return  # killed
-            time.sleep(0.2)
+            time.sleep(0.05)
 
 
 def until(act: Callable[[], Any], log: Callable[[], str] = lambda: "") -> Any:
@@ -132,7 +132,7 @@ def test_the_drill(tmp_path: Path, kind: str, postgres: Callable[[], str]):
     senders.start()
     try:
         begun = until(serving.released)
-        last = until(lambda: later(serving.released(), begun))
+        last = until(lambda: heard(serving, later(serving.released(), begun)))
         before, least = serving.told(last), senders.acknowledged
         assert "backed up to saved" in run(tmp_path, "backup", "saved", "--reports", "reports", store=store)
         most = senders.acknowledged + 4 * SOME  # and what was on its way
@@ -146,7 +146,6 @@ def test_the_drill(tmp_path: Path, kind: str, postgres: Callable[[], str]):
     serving = Serving(tmp_path, again, tmp_path / "reports again")
     try:
         assert serving.told(last) == before
-        assert before[-1]["n"] > 0
         assert least <= serving.accepted() <= most
         assert "reports missing" not in serving.log()
         assert "set aside" not in serving.log()
@@ -158,6 +157,11 @@ def test_the_drill(tmp_path: Path, kind: str, postgres: Callable[[], str]):
         senders.join()
     finally:
         assert serving.end(kill=False) == 0
+
+
+def heard(serving: Serving, last: int) -> int:
+    assert serving.told(last)[-1]["n"] > 0  # on a busy machine the first steps may end before anyone sent
+    return last
 
 
 def later(number: int, than: int) -> int:
