@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from alarm_pages import planes
 from pages_outline import Element, Outline
-from pages_planes import planes
 from pages_visit import ask
 from starlette.applications import Starlette
 

@@ -9,8 +9,8 @@ from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from alarm_pages import planes
 from pages_fleet import PageFleet, emoji_fleet, serve, three_weeks
-from pages_planes import planes
 from pages_visit import TOKEN, Site
 
 from hubbub.collection import ManualClock

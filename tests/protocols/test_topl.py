@@ -43,7 +43,7 @@ def test_what_is_behind_five_rare_points_is_cut_away() -> None:
 
 
 def test_the_threshold_is_near_the_best() -> None:
-    """Seeded. Of 20 other seeds the median is within 1.3 times the least error, the worst within 3."""
+    """Seeded. Of 30 other seeds the median is 1.13 times the least error, and one in ten is above 3 times."""
     values, r = skewed(65_536, 1), 1 << 20
     wave = SquareWave(epsilon=1.0, low=0.0, high=1000.0, cells=1023)
     theta = best_theta(wave, wave.accumulate(wave.randomize(values, Random(seed=2))), epsilon=1.0, r=r)
@@ -55,7 +55,7 @@ def test_the_threshold_is_near_the_best() -> None:
 
 
 def test_a_range_sum_holds_the_clipped_truth() -> None:
-    """Seeded; one of the ten misses in four of ten other seeds, two in one of ten."""
+    """Seeded. Of 30 other seeds 18 miss none of the ten, 9 one and 3 two, about what 95% intervals should."""
     values = skewed(60_000, 3)
     told = publish(values, epsilon=1.0, bound=1000.0, m=30_000, r=30_000, rng=Random(seed=4))
     clipped = np.minimum(values[30_000:], told.theta)

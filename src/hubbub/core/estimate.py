@@ -36,8 +36,8 @@ class Estimate:
     n
         How many reports it rests on.
     bias
-        "none": the estimator is unbiased. "consistent": post-processed to obey constraints, which trades
-        bias for error. "heuristic": decoded by a method without such a guarantee.
+        "none": the estimator is unbiased. "consistent": it obeys constraints, by post-processing or as a likeliest
+        distribution, which trades bias for error. "heuristic": decoded by a method without such a guarantee.
     kind
         "share" or "quantity".
     labels

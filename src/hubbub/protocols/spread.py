@@ -25,6 +25,7 @@ __all__ = ["MEAN", "QUANTILES", "Spread"]
 
 QUANTILES, MEAN = "Quantiles", "Mean"
 MOST_CELLS = 1024
+_PEOPLE = 100_000  # of whom the forecast's error is computed, and scaled
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,6 @@ class Spread(Statistic):
 
 def _name(p: float) -> str:
     return "median" if p == 0.5 else f"{100 * p:g}% are below"
-
-
-_PEOPLE = 100_000
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from hubbub.data.baskets import retail
 from hubbub.data.trips import flights3m, taxi
 
-__all__ = ["HOW", "PAPER", "REAL", "StreamShape", "ValueStream", "made", "real"]
+__all__ = ["HOW", "PAPER", "REAL", "PaperShape", "ValueStream", "made", "real"]
 
 HOW = (
     "a stream made from Table 1: its 85th, 95th, 99.5th percentiles and maximum joined by Pareto pieces, below "
@@ -23,7 +23,7 @@ _DAYS, _WAVE = 14, 0.8
 
 
 @dataclass(frozen=True)
-class StreamShape:
+class PaperShape:
     """A row of Table 1."""
 
     n: int
@@ -36,10 +36,10 @@ class StreamShape:
 
 
 PAPER = {
-    "DNS": StreamShape(1_141_961, 2_000, 63, 85, 135, 617, 37.9),
-    "Fare": StreamShape(8_704_495, 30_000, 440, 1_036, 2_037, 26_770, 279.9),
-    "Kosarak": StreamShape(990_002, 41_270, 10, 28, 133, 2_498, 8.1),
-    "POS": StreamShape(515_597, 1_657, 13, 21, 39, 165, 7.5),
+    "DNS": PaperShape(1_141_961, 2_000, 63, 85, 135, 617, 37.9),
+    "Fare": PaperShape(8_704_495, 30_000, 440, 1_036, 2_037, 26_770, 279.9),
+    "Kosarak": PaperShape(990_002, 41_270, 10, 28, 133, 2_498, 8.1),
+    "POS": PaperShape(515_597, 1_657, 13, 21, 39, 165, 7.5),
 }
 
 REAL = {
@@ -80,7 +80,7 @@ def made(name: str, size: int = _LONGEST) -> ValueStream:
     return ValueStream(name, np.minimum(values, shape.bound), float(shape.bound))
 
 
-def _quantiles(shape: StreamShape, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+def _quantiles(shape: PaperShape, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
     """The value at each rank between 0 and 1."""
     points = np.log([0.15, 0.05, 0.005, 1 / shape.n])
     heights = np.log([shape.p85, shape.p95, shape.p995, shape.p100])
