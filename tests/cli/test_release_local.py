@@ -32,7 +32,7 @@ def fares(hubbub: Callable[..., Result]) -> None:
 
 
 def test_the_form_is_that_of_a_curator_and_only_simulate_tells_the_truth(answer: Callable[..., Any]) -> None:
-    """Seeded: all nine intervals hold the mean; of 20 other seeds 19 have at most one that does not."""
+    """Seeded: at most two of nine intervals miss the mean of the clipped values (a chance of 1% that more do)."""
     told = answer(*LOCAL, "--plot", "fares.svg")
     assert set(told) == {"theta", "steps", "paid"}
     assert [set(step) for step in told["steps"]] == [{"step", "value", "low", "high"}] * 9
@@ -43,7 +43,10 @@ def test_the_form_is_that_of_a_curator_and_only_simulate_tells_the_truth(answer:
     simulated = answer(*LOCAL, "--simulate", "--seed", 3)
     truth = VALUES[500 : 500 + 9 * 256].reshape(9, 256).mean(axis=1)
     assert [step["truth"] for step in simulated["steps"]] == pytest.approx(truth)
-    assert all(step["low"] < step["truth"] < step["high"] for step in simulated["steps"])
+    clipped = np.minimum(VALUES, simulated["theta"])[500 : 500 + 9 * 256].reshape(9, 256).mean(axis=1)
+    ends = [(step["low"], step["high"]) for step in simulated["steps"]]
+    assert sum(not low < mean < high for (low, high), mean in zip(ends, clipped, strict=True)) <= 2
+    assert max(high - low for low, high in ends) < clipped.mean()
     squares = [(step["value"] - step["truth"]) ** 2 for step in simulated["steps"]]
     assert simulated["mse"] == pytest.approx(np.mean(squares))
 
