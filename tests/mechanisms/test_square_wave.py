@@ -167,3 +167,12 @@ def test_the_narrowest_range_and_the_least_epsilon_have_estimates() -> None:
         estimate = wave.estimate(wave.accumulate(wave.randomize([wave.high] * 1000, Random(seed=1))))
         low, high = estimate.mean().interval()
         assert low[0] < wave.high < high[0]
+
+
+def test_an_end_of_the_range_that_many_have_is_in_the_interval() -> None:
+    """A quarter has the lowest number: intervals of the lowest tenth end there, and hold it. Seeded."""
+    wave, rng = SquareWave(epsilon=0.5), Random(seed=1)
+    values = np.concatenate([np.full(400, -1.0), np.linspace(-1.0, 0.0, 1100)])
+    for _ in range(10):
+        low, _ = wave.estimate(wave.accumulate(wave.randomize(values, rng))).quantile(0.1, atoms=True).interval()
+        assert low[0] <= -1.0

@@ -91,6 +91,12 @@ class ReleaseQuestion(StatisticQuestion):
         return topl(epsilon=self.epsilon, most=most, r=self.r, every=self.every, memory=memory)
 
     @property
+    def arithmetic(self) -> int:
+        from hubbub.protocols.topl.stream import ARITHMETIC
+
+        return ARITHMETIC
+
+    @property
     def lasts(self) -> int:
         return self.r
 
