@@ -281,6 +281,7 @@ FILE = 'secret_file = "pager.secret"\n'
         (URL + FILE + 'timeout = "2m"\n', "webhooks.pager.timeout: got 120"),
         (URL + FILE + 'timeuot = "2s"\n', "did you mean timeout?"),
         ('url = "ftp://pager.example.org"\n' + FILE, "webhooks.pager.url: got 'ftp://...'"),
+        ('url = "pager.example.org/token"\n' + FILE, "webhooks.pager.url: got 'an address that is not shown'"),
         ('url = "https://me:secret@pager.example.org"\n' + FILE, "webhooks.pager.url: got 'https://...'"),
         ('url = "https://pager.example.org/\\u00e9"\n' + FILE, "webhooks.pager.url"),
         ('url = "http://pager.example.org:99999"\n' + FILE, "webhooks.pager.url"),

@@ -64,7 +64,8 @@ class Webhook:
         except ValueError:
             right = False
         if not right:
-            told = f"{self.url.partition('://')[0][:10]}://..."
+            scheme, divider, _ = self.url.partition("://")  # without one, all of it may be the address
+            told = f"{scheme[:10]}://..." if divider else "an address that is not shown"
             raise InvalidValue(self._at("url"), told, "an http or https address without a user, a space or a #")
         if not 1 <= self.timeout <= _LONGEST:
             raise InvalidValue(self._at("timeout"), self.timeout, f"1 to {_LONGEST} seconds")
