@@ -27,13 +27,14 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 from servers import hadamard, olh
+from square_wave import square_wave
 from startup import startup
 from streams import streams
 from ternary import ternary
 
 PARTS: dict[str, Callable[[bool], Iterator[Result]]] = {
     part.__name__: part
-    for part in (randomness, startup, olh, hadamard, clients, growth, streams, ingest, ternary, release)
+    for part in (randomness, startup, olh, hadamard, clients, growth, streams, ingest, ternary, release, square_wave)
 }
 
 

@@ -96,3 +96,23 @@ def test_what_sparse_vectors_do_not_have(hubbub: Callable[..., Result], options:
 def test_of_is_for_sparse_vectors(hubbub: Callable[..., Result]) -> None:
     assert hubbub(*SETTING, "--of", "mean").exit_code != 0
     assert hubbub("plan", "--domain", 9, "--sparsity", 2, "--n", 10).exit_code != 0
+
+
+@pytest.mark.parametrize("of", ["sums", "ranges"])
+def test_sums_of_a_stream_say_which_counter_under_which_guarantee(answer: Callable[..., Any], of: str) -> None:
+    rows = answer("plan", "--of", of, "--n", 4096, "--epsilon", 1)
+    picked = {row["guarantee"]: row["counter"] for row in rows if row["picked"]}
+    assert picked == {"epsilon 1, pure": "hierarchy", "rho 0.5, zCDP": "factorisation"}
+    errors = {(row["counter"], row["guarantee"]): row["stderr"] for row in rows}
+    assert len(errors) == 4
+    for row in rows:
+        assert row["stderr"] >= errors[picked[row["guarantee"]], row["guarantee"]]
+        assert 0.5 < row["measured"] / row["stderr"] < 2  # three draws of the noise, seeded
+
+
+def test_sums_are_shown_with_their_guarantees(hubbub: Callable[..., Result]) -> None:
+    shown = hubbub("plan", "--of", "sums", "--n", 4096, "--epsilon", 1)
+    assert shown.exit_code == 0
+    assert "Under pure epsilon: hierarchy. Under rho: factorisation." in shown.output
+    for wrong in (("--n", 1), ("--n", 4096, "--stderr", 0.1), ("--n", 4096, "--domain", 3)):
+        assert hubbub("plan", "--of", "sums", "--epsilon", 1, *wrong).exit_code != 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -76,6 +78,24 @@ def test_one_by_one_and_more_than_its_length() -> None:
     for bad in (-1.0, math.nan):
         with pytest.raises(InvalidValue, match="values"):
             fresh.push(bad)
+
+
+def test_batches_of_any_size_give_the_stream_of_single_values() -> None:
+    counter = FactorisedCounter(rho=0.5, length=300)
+    values = np.random.default_rng(1).exponential(4.0, 300)
+    one = counter.start(10.0, Random(seed=5))
+    singly = [one.push(value) for value in values]
+    for sizes in ([300], [1, 64, 63, 65, 7, 100], [0, 128, 172]):
+        stream, ends = counter.start(10.0, Random(seed=5)), np.cumsum(sizes)
+        batches = [stream.push_many(values[end - size : end]) for end, size in zip(ends, sizes, strict=True)]
+        assert np.concatenate(batches).tolist() == singly
+
+
+def test_noise_is_never_used_twice_by_a_copy() -> None:
+    stream = FactorisedCounter(rho=0.5, length=10).start(10.0, Random(seed=5))
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="neither copied nor stored"):
+            duplicate(stream)
 
 
 def test_it_beats_the_hierarchy_under_rho_and_loses_under_pure_epsilon() -> None:

@@ -1,19 +1,29 @@
-"""Releases in a collection: every ask is one that devices admit, and what they cost is what is promised."""
+"""Releases in a collection: every ask is one that devices admit, a collector goes on from anywhere, all is promised."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.questions.settings import setting
+from tests.shared.in_process import KEYS
 
 from hubbub import Categorical, Numeric, Random
+from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring import forecast, load_collection, promise
+from hubbub.collection import ManualClock
 from hubbub.collection.admits import admits, admits_parts
+from hubbub.collection.wire import Batch
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.ask import Release
+from hubbub.core.reports import Reports
+from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.driver import Conversation
 from hubbub.questions import Question
+from hubbub.service.collector import Collector
+from hubbub.service.frames import Frame
+from hubbub.service.store.sqlite import SqliteStore
 
 TEXT = """
 name = "survey"
@@ -65,6 +75,53 @@ def test_devices_admit_all_that_is_asked() -> None:
     assert min(asked) < 200
 
 
+def answers(ask: Ask, step: int) -> tuple[Reports, Random]:
+    """Of 3,000 devices, those in the cohort. From step 2 on fares are larger."""
+    places = np.random.default_rng(1).integers(0, 1 << 32, 3000, dtype=np.uint64)
+    fares = np.random.default_rng(step).exponential(9.0 if step < 2 else 60.0, 3000)
+    rng = Random(seed=ask.ask_id)
+    mechanism: Any = ask.mechanism
+    return mechanism.randomize(ask.view(fares[ask.cohort.holds(places)]), rng), rng
+
+
+def test_a_collector_that_begins_again_every_step_tells_what_the_protocol_says() -> None:
+    """Five steps, in which the threshold is found twice; the collector is another one in each."""
+    collection, store, clock = load_collection(TEXT), SqliteStore(":memory:"), ManualClock(0.0)
+    every, names, heard = collection.step_seconds, [], []
+
+    def collector() -> Collector:
+        return Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1))
+
+    for step in range(5):
+        clock.set(step * every + collection.lateness_seconds + 1.0)
+        served = collector()
+        opened = served.board.open(collection.collection_id, clock.now())
+        names.append([(found.name.part, type(found.ask.mechanism).__name__) for found in opened])
+        for found in opened:
+            made, rng = answers(found.ask, step)
+            batch = Batch(collection.name, 1, found.name, rng.bytes(16 * len(made)), made.to_bare())
+            (receipt,) = served.ingest([Frame(collection.collection_id, batch=batch)])
+            assert receipt.accepted == len(made)
+            heard.append(found.ask.mechanism.accumulate(made))
+    clock.advance(every)
+    rows = collector().releases("survey", "fares", first=0, last=99, most=99)
+    assert names == [[(0, "SquareWave")]] + [[(0, "SquareWave"), (1, "Hybrid")]] * 4
+    assert len(rows) == 5
+    talk = Conversation(collection.protocol("fares"), parts=2)
+    thetas = set()
+    for row in rows:
+        thetas.add(talk.asks[-1].view.high)  # type: ignore[attr-defined]
+        talk.reply_all([heard.pop(0) for _ in talk.asks])
+        said, told = talk.listen(), json.loads(row.payload)
+        assert isinstance(said, Release)
+        assert told["n"] == said.n == 3000
+        for name in ("Sums", "Means"):
+            assert told["estimates"][name]["value"] == said.estimates[name].value.tolist()
+            assert told["estimates"][name]["variance"] == said.estimates[name].variance.tolist()
+        assert told["value"] == said.estimate.value.tolist()
+    assert len(thetas) == 3  # all that may be, and two that were found
+
+
 def test_it_is_planned_and_promised() -> None:
     collection = load_collection(TEXT)
     assert [(row.kind, row.mechanism) for row in forecast(collection)] == [("release, 24 steps", "Hybrid")]
@@ -90,3 +147,10 @@ def test_what_cannot_be_asked_is_refused(keys: dict[str, Any], domain: Any, name
 def test_lengths_are_checked(keys: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue):
         Question.make("release", field="fare", epsilon=1.0, **keys)
+
+
+def test_an_alarm_about_it_is_refused() -> None:
+    """Clipped means are not unbiased: the collector would judge none of its steps, and the alarm never be raised."""
+    plan = AlarmPlan.from_spec({"dear": {"question": "fares", "above": 20.0}})
+    with pytest.raises(InvalidValue, match=r"alarms\.dear\.question.*unbiased"):
+        plan.watches(load_collection(TEXT))

@@ -255,11 +255,11 @@ def die(folder: Path, stride: int, *urls: str) -> int:
 
 
 def test_killed_at_points_of_keeping_them(tmp_path: Path):
-    assert die(tmp_path, 23) >= 11
+    assert die(tmp_path, 37) >= 6
 
 
 def test_killed_at_points_of_keeping_them_in_postgresql(tmp_path: Path, postgres: Callable[[], str]):
-    assert die(tmp_path, 67, *(postgres() for _ in range(4))) == 4
+    assert die(tmp_path, 83, *(postgres() for _ in range(3))) == 3
 
 
 @pytest.mark.slow

@@ -32,7 +32,11 @@ def plan(
     ] = None,
     of: Annotated[
         str | None,
-        typer.Option("--of", help="Sparse vectors: mean or frequency. A number: distribution, median or tail."),
+        typer.Option(
+            "--of",
+            help="Sparse vectors: mean or frequency. A number: distribution, median or tail. A curator's stream: sums "
+            "(running) or ranges.",
+        ),
     ] = None,
     most_bytes: Annotated[int | None, typer.Option("--most-bytes", help="The largest report acceptable.")] = None,
     forged: Annotated[float | None, typer.Option("--forged", help="The part of reports that may be forged.")] = None,
@@ -46,7 +50,7 @@ def plan(
 
     Without a file, give --domain and two of --n, --epsilon and --stderr: the third is solved. With --sparsity, give --n
     and --epsilon: vectors of -1, 0 and 1, and key-value data. With --of distribution, median or tail, give --n and
-    --epsilon alone: how to ask for a number.
+    --epsilon alone: how to ask for a number. With --of sums or ranges too: how a curator sums up a stream of --n values.
     """
     from hubbub.cli.output import check_plot, emit, page, save_plot
     from hubbub.privacy.plan import plan as make
@@ -65,6 +69,7 @@ def plan(
         return plan_file(file, forged=part, as_json=as_json)
     if of is not None and domain is None:
         from hubbub.cli.plan_numbers import plan_numbers
+        from hubbub.cli.plan_sums import QUERIES, plan_sums
 
         if (
             n is None
@@ -72,6 +77,8 @@ def plan(
             or any(option is not None for option in (stderr, sparsity, most_bytes, forged, most_shift, plot))
         ):
             raise InvalidValue("--of", of, "of a number, with --n and --epsilon, and --json only")
+        if of in QUERIES:
+            return plan_sums(of=of, n=n, epsilon=epsilon, as_json=as_json)
         return plan_numbers(goal=of, n=n, epsilon=epsilon, as_json=as_json)
     if domain is None:
         raise InvalidValue("--domain", None, "how many values there are, or a collection's file")

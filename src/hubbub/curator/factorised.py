@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +23,7 @@ Floats = NDArray[np.float64]
 _STEP, _LEFT, _RIGHT = 2.0, -8.0, 12.0  # of the sum that stands for the integral of the weights
 _MOST_CELLS = 1 << 18
 _ROUNDED = 2  # cells that rounding, and the floats before it, may add to a difference
+_AHEAD = 64  # noises that are drawn at once, whether values come one by one or in batches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +74,13 @@ class FactorisedCounter:
 
     @property
     def memory(self) -> int:
-        """How many numbers a running stream keeps.
+        """How many numbers a running stream keeps, the noise that is drawn ahead among them.
 
         Example:
             >>> FactorisedCounter(rho=1.0, length=1 << 20).memory
-            36
+            100
         """
-        return 2 * self._powers[0].size + 2
+        return 2 * self._powers[0].size + 2 + _AHEAD
 
     @cached_property
     def _roots(self) -> tuple[Floats, Floats]:
@@ -192,12 +194,16 @@ class FactorisedCounter:
 
 
 class FactorisedStream:
-    """Takes values, one or many at a time, and gives private running sums.
+    """Takes values, one or many at a time, and gives private running sums: the same ones either way.
+
+    It lives as long as its process. There is no state file, and copies are refused: two streams that go on from one
+    state would add the same noise to different values, from whose difference the values could be read.
 
     Example:
-        >>> stream = FactorisedCounter(rho=2.0, length=4).start(10.0, Random(seed=1))
-        >>> isinstance(stream.push(3.0), float), stream.push_many([1.0, 2.0]).size
-        (True, 2)
+        >>> counter = FactorisedCounter(rho=2.0, length=4)
+        >>> stream, other = (counter.start(10.0, Random(seed=1)) for _ in range(2))
+        >>> [stream.push(3.0), stream.push(1.0)] == other.push_many([3.0, 1.0]).tolist()
+        True
     """
 
     def __init__(self, counter: FactorisedCounter, theta: float, rng: Random) -> None:
@@ -205,13 +211,17 @@ class FactorisedStream:
         size = counter._powers[0].size
         self._first, self._second = np.zeros(size), np.zeros(size)
         self._sum, self._position = 0, 0
+        self._noise = np.empty(0, dtype=np.int64)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("a FactorisedStream is neither copied nor stored: its noise would be added twice")
 
     def push(self, value: float) -> float:
         """Take one value; the running sum with it."""
         return float(self.push_many([value])[0])
 
     def push_many(self, values: ArrayLike) -> Floats:
-        """Take values; the running sum after each. A batch draws other noise than the same values one by one."""
+        """Take values; the running sum after each."""
         numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
         if numbers.ndim != 1 or not (numbers >= 0).all():
             raise InvalidValue("values", values, "numbers of at least 0")
@@ -222,6 +232,16 @@ class FactorisedStream:
         sums = self._sum + np.cumsum(units)
         weights, rates = self.counter._powers
         weighted = divide(sums.astype(np.float64), weights, rates, self._first)
-        noisy = np.rint(weighted).astype(np.int64) + gaussian_cells(numbers.size, self.counter.sigma, self._rng)
+        noisy = np.rint(weighted).astype(np.int64) + self._next_noise(numbers.size)
         self._sum, self._position = int(sums[-1]) if sums.size else self._sum, self._position + numbers.size
         return multiply(noisy.astype(np.float64), weights, rates, self._second) * (self.theta / cells)
+
+    def _next_noise(self, count: int) -> NDArray[np.int64]:
+        """Rejection takes as many random bits as it needs: drawn by the block, the noise does not depend on batches."""
+        parts, ready = [self._noise], self._noise.size
+        while ready < count:
+            parts.append(gaussian_cells(_AHEAD, self.counter.sigma, self._rng))
+            ready += _AHEAD
+        noise = np.concatenate(parts)
+        self._noise = noise[count:].copy()
+        return noise[:count]

@@ -91,6 +91,12 @@ class ReleaseQuestion(StatisticQuestion):
         return topl(epsilon=self.epsilon, most=most, r=self.r, every=self.every, memory=memory)
 
     @property
+    def arithmetic(self) -> int:
+        from hubbub.protocols.topl.stream import ARITHMETIC
+
+        return ARITHMETIC
+
+    @property
     def lasts(self) -> int:
         return self.r
 
@@ -102,6 +108,9 @@ class ReleaseQuestion(StatisticQuestion):
 
     def typical(self, setting: Setting) -> NDArray[np.float64]:
         return np.array([self.statistic(setting).high / 2])
+
+    def unbiased_steps(self, setting: Setting) -> bool:
+        return False  # a clipped mean is not the mean
 
     def assumes(self, setting: Setting) -> str:
         return "a step's mean if nothing is clipped; less, the lower the threshold that is found"

@@ -23,8 +23,10 @@ from hubbub.protocols.statistic import Means
 from hubbub.protocols.topl.threshold import best_theta, distribution_of
 from hubbub.protocols.view import Clipped
 
-__all__ = ["MEANS", "SUMS", "search_wave", "topl"]
+__all__ = ["ARITHMETIC", "MEANS", "SUMS", "search_wave", "topl"]
 
+ARITHMETIC = 1
+"""The version of what this protocol computes: a collector does not go on with what another one stored."""
 POINTS = 1024
 SUMS, MEANS = "Sums", "Means"
 FINDER = "SW-W"
