@@ -23,12 +23,18 @@ def test_json(answer: Callable[..., Any]) -> None:
     assert one["spec_id"] == hb.OLH(epsilon=2.0, domain=64).spec_id
 
 
-def test_all(answer: Callable[..., Any], hubbub: Callable[..., Result]) -> None:
-    setting = ("audit", "--all", "--epsilon", 1, "--domain", 3)
-    found = answer(*setting, "--montecarlo", 2000)
+ALL = ("audit", "--all", "--epsilon", 1, "--domain", 3)
+
+
+def test_all(answer: Callable[..., Any]) -> None:
+    found = answer(*ALL, "--montecarlo", 2000)
     assert {one["mechanism"] for one in found if one["montecarlo"] is not None} == set(randomizers())
     assert all(one["ok"] for one in found)
-    shown = hubbub(*setting).stdout
+
+
+@pytest.mark.slow  # the table of two is below, with their specs
+def test_all_in_a_table(hubbub: Callable[..., Result]) -> None:
+    shown = hubbub(*ALL).stdout
     assert all(name in shown for name in randomizers())
     assert "VIOLATED" not in shown
 
@@ -47,11 +53,14 @@ def test_the_statement(hubbub: Callable[..., Result]) -> None:
     assert "5,000 reports drawn" in " ".join(result.stdout.split())
 
 
-def test_a_spec(answer: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_spec(answer: Callable[..., Any], hubbub: Callable[..., Result], tmp_path: Path) -> None:
     specs = [hb.GRR(epsilon=1.0, domain=4).spec(), hb.OUE(epsilon=2.0, domain=["a", "b", "c"]).spec()]
     (tmp_path / "specs.json").write_text(json.dumps(specs), encoding="utf-8")
     found = answer("audit", "--spec", "specs.json")
     assert [(one["mechanism"], one["epsilon"], one["ok"]) for one in found] == [("GRR", 1.0, True), ("OUE", 2.0, True)]
+    shown = hubbub("audit", "--spec", "specs.json").stdout
+    assert all(name in shown for name in ("GRR", "OUE"))
+    assert "VIOLATED" not in shown
 
 
 @pytest.mark.parametrize(

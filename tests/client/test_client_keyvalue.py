@@ -80,7 +80,7 @@ def test_what_devices_record_is_released_in_the_field_s_own_unit(folder: Path) -
     rng = seeded("many")
     for window in server.collector.board.open(collection.collection_id, clock.now()):  # and 3,996 more, in one batch
         ask = window.ask
-        codes = [collection.encode("ratings", PEOPLE[number % 4]) for number in range(3992)]
+        codes = [collection.encode("ratings", person) for person in PEOPLE] * 998
         reports = ask.mechanism.randomize(ask.view(codes), rng)
         name = AnswerName(window.question, 0, ask.step, 1, 0)
         body = encode_batch(collection.name, collection.version, name, rng.bytes(16 * 3992), reports)

@@ -194,3 +194,11 @@ def test_memory_of_the_largest_tree() -> None:
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 32 << 20
+
+
+@pytest.mark.parametrize("field", ["epsilon", "bound", "constant"])
+@pytest.mark.parametrize("extreme", [5e-324, 1e-300, 1e300, 1.7e308])
+def test_settings_whose_squares_leave_the_floats_are_refused(field: str, extreme: float) -> None:
+    """Their variances would be 0 or infinite: an interval of no width, or a crash after the values are answered."""
+    with pytest.raises(InvalidValue, match=field):
+        tops(**{field: extreme, "pruned": None})

@@ -90,8 +90,10 @@ class Watched:
             self.wrong.append(f"asked {url}")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [(1280, "light"), (390, "light"), (390, "dark"), pytest.param(1280, "dark", marks=pytest.mark.slow)],
+)
 def test_pages_fit_their_screen_and_nothing_goes_wrong(browser: Browser, site: Site, width: int, scheme: str):
     watched = Watched(browser, site, viewport={"width": width, "height": 844}, color_scheme=scheme)
     page = watched.page

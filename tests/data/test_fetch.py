@@ -95,6 +95,7 @@ HARMS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "other files": ("of another package", lambda home: change(home / "record.json", "files")),
     "a file": ("record cannot be read", lambda home: home.rename(home.with_name("away")) and home.write_text("")),
 }
+LIGHT_HARMS = ("changed", "no record")
 
 
 def change(record: Path, key: str) -> None:
@@ -112,7 +113,8 @@ def test_damage_is_found_and_named(cache: Path, toy: Toy) -> None:
     assert damage(home, dataset) is None
 
 
-@pytest.mark.parametrize("harm", ["changed", "no record", "a file"])
+# All harms are found in the test above; what follows is the same for all, but where no folder is there at all.
+@pytest.mark.parametrize("harm", ["a file", *(pytest.param(harm, marks=pytest.mark.slow) for harm in LIGHT_HARMS)])
 def test_a_damaged_copy_is_fetched_again(cache: Path, toy: Toy, harm: str) -> None:
     dataset = toy({MEMBER: "1,2\n"}, (MEMBER,))
     home = fetch(dataset, cache=cache)

@@ -180,11 +180,12 @@ def _covered(rows: list[dict[str, float]], scale: float) -> int:
 class Terminal:
     """The command in a terminal of its own, which a key can be pressed in."""
 
-    def __init__(self) -> None:
+    def __init__(self, workers: int) -> None:
         self._master, slave = pty.openpty()
         # The leader of a new session that opens a terminal has it as its own: Ctrl-C then is a signal to its group.
         takes = "import os, sys; os.close(os.open(sys.argv[1], os.O_RDWR)); os.execv(sys.argv[2], sys.argv[2:])"
-        wanted = [sys.executable, "-c", takes, os.ttyname(slave), *COMMAND, "--devices", "100", "--step", "2s"]
+        given = ["--devices", "100", "--step", "2s", "--workers", str(workers)]
+        wanted = [sys.executable, "-c", takes, os.ttyname(slave), *COMMAND, *given]
         self.process = subprocess.Popen(wanted, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
         os.close(slave)
         self.shown = ""
@@ -219,8 +220,8 @@ class Terminal:
 
 
 @pytest.fixture
-def terminal() -> Iterator[Terminal]:
-    opened = Terminal()
+def terminal(workers: int) -> Iterator[Terminal]:
+    opened = Terminal(workers)
     opened.read_until("Ctrl-C stops everything")
     yield opened
     opened.close()
@@ -237,11 +238,13 @@ def _is_alive(pid: int) -> bool:
     return bool(listed.strip()) and "Z" not in listed  # one that nobody has waited for has ended all the same
 
 
-@pytest.mark.parametrize("moment", ["reports accepted", pytest.param("Ctrl-C", marks=pytest.mark.slow)])
-def test_ctrl_c_stops_everything_and_leaves_the_result(terminal: Terminal, moment: str) -> None:
+@pytest.mark.parametrize(
+    ("moment", "workers"), [("reports accepted", 1), pytest.param("Ctrl-C", 2, marks=pytest.mark.slow)]
+)
+def test_ctrl_c_stops_everything_and_leaves_the_result(terminal: Terminal, moment: str, workers: int) -> None:
     terminal.read_until(moment)
     children = _children(terminal.process.pid)
-    assert len(children) == 9, children
+    assert len(children) == 1 + 4 * workers, children
     terminal.press(b"\x03")
     assert terminal.wait() == 0, terminal.shown
     assert "Traceback" not in terminal.shown
@@ -271,6 +274,7 @@ def test_a_headless_run_that_is_stopped(number: signal.Signals, code: int) -> No
     assert not any(map(_is_alive, children))
 
 
+@pytest.mark.parametrize("workers", [2])
 def test_nothing_outlives_a_run_that_is_killed(terminal: Terminal) -> None:
     children = _children(terminal.process.pid)
     terminal.process.kill()

@@ -191,3 +191,12 @@ def test_intervals_hold_as_often_as_they_say() -> None:
     mean, quantiles, shares = coverage(spiky_crowd(20_000), 1_500, atoms=True)
     assert 0.93 <= mean <= 0.97
     assert min(*quantiles, *shares) >= 0.93
+
+
+def test_an_end_of_the_range_that_many_have_is_in_the_interval() -> None:
+    """A quarter has the lowest number: intervals of the lowest tenth end there, and hold it. Seeded."""
+    wave, rng = SquareWave(epsilon=0.5), Random(seed=1)
+    values = np.concatenate([np.full(400, -1.0), np.linspace(-1.0, 0.0, 1100)])
+    for _ in range(10):
+        low, _ = wave.estimate(wave.accumulate(wave.randomize(values, rng))).quantile(0.1, atoms=True).interval()
+        assert low[0] <= -1.0

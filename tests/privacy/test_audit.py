@@ -22,7 +22,7 @@ EXAMPLES = [
 ]
 
 
-@pytest.fixture(scope="module", params=[(0.5, 4), pytest.param(EPSILONS, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[(4,), pytest.param(EPSILONS, marks=pytest.mark.slow)])
 def epsilons(request):
     return request.param
 

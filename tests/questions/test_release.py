@@ -11,6 +11,7 @@ from tests.questions.settings import setting
 from tests.shared.in_process import KEYS
 
 from hubbub import Categorical, Numeric, Random
+from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring import forecast, load_collection, promise
 from hubbub.collection import ManualClock
 from hubbub.collection.admits import admits, admits_parts
@@ -146,3 +147,10 @@ def test_what_cannot_be_asked_is_refused(keys: dict[str, Any], domain: Any, name
 def test_lengths_are_checked(keys: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue):
         Question.make("release", field="fare", epsilon=1.0, **keys)
+
+
+def test_an_alarm_about_it_is_refused() -> None:
+    """Clipped means are not unbiased: the collector would judge none of its steps, and the alarm never be raised."""
+    plan = AlarmPlan.from_spec({"dear": {"question": "fares", "above": 20.0}})
+    with pytest.raises(InvalidValue, match=r"alarms\.dear\.question.*unbiased"):
+        plan.watches(load_collection(TEXT))

@@ -286,6 +286,8 @@ def test_what_cannot_be_watched_is_refused_by_its_place() -> None:
         ('question = "all"\neach = true\nabove = 1\nbaseline = 24', "alarms.late.baseline"),
         ('question = "all"\neach = true\nabove = 1\nclears = 2', "alarms.late.clears"),
         ('question = "all"\neach = true\nabove = nan', "alarms.late.above"),
+        (f'question = "all"\neach = true\nabove = 1{"0" * 400}', "alarms.late.above"),
+        ('question = "all"\nweights = { late = 1e308 }\nabove = 1', "alarms.late.weights.late"),
         ('question = "all"\neach = true\nabov = 1', "alarms.late.abov"),
         ('question = "all"\neach = true\nabove = 1\nfalse_alarms = "1 in 1h"', "alarms.late.false_alarms"),
         ('question = "all"\neach = true\nabove = 1\nfalse_alarms = 3', "alarms.late.false_alarms"),

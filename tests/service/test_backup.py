@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_kept import CROWD, WORDS, asked, collector, fill
+from test_kept import CROWD, DAY, HOUR, WORDS, asked, collector, fill
 
 from hubbub.collection import ManualClock
 from hubbub.service.archive import Archive
@@ -24,7 +24,6 @@ from hubbub.service.collector import Collector
 from hubbub.service.releases import shown
 from hubbub.service.store import open_store
 
-DAY = 86400
 Databases = Callable[[], str]
 
 
@@ -35,7 +34,7 @@ def opened(url: str, reports: Path, clock: ManualClock) -> Collector:
 def some_steps(one: Collector, clock: ManualClock, seeds: range) -> None:
     for seed in seeds:
         fill(one, seed)
-        clock.advance(100)
+        clock.advance(HOUR)
         one.tick()
 
 
@@ -55,7 +54,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("target", ["sqlite", "postgresql"])
 def test_what_was_there_is_there_again_in_either_store(store: str, target: str, tmp_path: Path, postgres: Databases):
-    clock = ManualClock(1000.0)
+    clock = ManualClock(10 * HOUR)
     one = opened(store, tmp_path / "reports", clock)
     some_steps(one, clock, range(3))
     fill(one, 3)  # an ask that is open: its reports are in the database
@@ -81,7 +80,7 @@ def test_what_was_there_is_there_again_in_either_store(store: str, target: str, 
 
 
 def test_everything_in_it_is_for_its_owner_alone(store: str, tmp_path: Path):
-    clock = ManualClock(1000.0)
+    clock = ManualClock(10 * HOUR)
     one = opened(store, tmp_path / "reports", clock)
     some_steps(one, clock, range(2))
     make_backup(store, tmp_path / "reports", tmp_path / "backup")
@@ -97,7 +96,7 @@ def test_everything_in_it_is_for_its_owner_alone(store: str, tmp_path: Path):
 @pytest.fixture
 def backup(tmp_path: Path) -> Path:
     """A backup with two files of reports."""
-    clock, url = ManualClock(1000.0), f"sqlite:///{tmp_path / 'hubbub.db'}"
+    clock, url = ManualClock(10 * HOUR), f"sqlite:///{tmp_path / 'hubbub.db'}"
     one = opened(url, tmp_path / "reports", clock)
     some_steps(one, clock, range(2))
     one.store.close()
@@ -232,7 +231,7 @@ def test_nothing_is_written_over(backup: Path, tmp_path: Path, there: str):
 
 def test_a_database_of_postgresql_that_is_in_use_is_left_alone(backup: Path, tmp_path: Path, postgres: Databases):
     url = postgres()
-    collector(open_store(url), ManualClock(500.0), None).store.close()
+    collector(open_store(url), ManualClock(5 * HOUR), None).store.close()
     with pytest.raises(BackupRefused, match="holds a store already"):
         restore_backup(backup, url, tmp_path / "target")
     assert not (tmp_path / "target").exists()
@@ -258,7 +257,7 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, url: str, monkeyp
 
 
 def test_a_store_that_lacks_a_file_is_not_backed_up_as_if_it_were_whole(tmp_path: Path):
-    clock, url = ManualClock(1000.0), f"sqlite:///{tmp_path / 'hubbub.db'}"
+    clock, url = ManualClock(10 * HOUR), f"sqlite:///{tmp_path / 'hubbub.db'}"
     one = opened(url, tmp_path / "reports", clock)
     some_steps(one, clock, range(2))
     name = sorted(path.name for path in (tmp_path / "reports").iterdir())[0]
@@ -272,17 +271,17 @@ def test_a_store_that_lacks_a_file_is_not_backed_up_as_if_it_were_whole(tmp_path
 def test_when_retention_deletes_files_meanwhile_it_is_done_again(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    clock = ManualClock(1000.0)
+    clock = ManualClock(10 * HOUR)
     one = opened(store, tmp_path / "reports", clock)
     some_steps(one, clock, range(3))
     copied: list[str] = []
 
     def meanwhile(source: Path, target: Path) -> BackupFile:
         if not copied:  # the database was copied, and names the files that now go
-            clock.set(1200.0 + DAY + 3600)
+            clock.set(13 * HOUR + DAY + HOUR)
             one.tick()
             fill(one, 9)
-            clock.advance(200)
+            clock.advance(2 * HOUR)
             one.tick()
         copied.append(source.name)
         return copy_file(source, target)
@@ -298,7 +297,7 @@ def test_when_retention_deletes_files_meanwhile_it_is_done_again(
 
 def test_a_store_after_a_crash_is_backed_up_with_its_log(tmp_path: Path):
     """The log beside a database is a part of it."""
-    clock, url = ManualClock(1000.0), f"sqlite:///{tmp_path / 'hubbub.db'}"
+    clock, url = ManualClock(10 * HOUR), f"sqlite:///{tmp_path / 'hubbub.db'}"
     one = opened(url, tmp_path / "reports", clock)
     some_steps(one, clock, range(2))
     crashed = tmp_path / "crashed"

@@ -23,7 +23,7 @@ from hubbub.collection import open_sealed
 from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
 from hubbub.protocols.ask import Ask
 
-TEXT = KEEPING.replace('step = "100s"', 'step = "2s"').replace('lateness = "10s"', 'lateness = "1s"')
+TEXT = KEEPING.replace('step = "1h"', 'step = "2s"').replace('lateness = "10s"', 'lateness = "1s"')
 COLLECTION = load_collection(TEXT)
 HUBBUB = [sys.executable, "-c", "from hubbub.cli import main; main()"]
 SOME = 200
@@ -132,7 +132,7 @@ def test_the_drill(tmp_path: Path, kind: str, postgres: Callable[[], str]):
     senders.start()
     try:
         begun = until(serving.released)
-        last = until(lambda: later(serving.released(), begun))
+        last = until(lambda: heard(serving, later(serving.released(), begun)))
         before, least = serving.told(last), senders.acknowledged
         assert "backed up to saved" in run(tmp_path, "backup", "saved", "--reports", "reports", store=store)
         most = senders.acknowledged + 4 * SOME  # and what was on its way
@@ -146,7 +146,6 @@ def test_the_drill(tmp_path: Path, kind: str, postgres: Callable[[], str]):
     serving = Serving(tmp_path, again, tmp_path / "reports again")
     try:
         assert serving.told(last) == before
-        assert before[-1]["n"] > 0
         assert least <= serving.accepted() <= most
         assert "reports missing" not in serving.log()
         assert "set aside" not in serving.log()
@@ -158,6 +157,11 @@ def test_the_drill(tmp_path: Path, kind: str, postgres: Callable[[], str]):
         senders.join()
     finally:
         assert serving.end(kill=False) == 0
+
+
+def heard(serving: Serving, last: int) -> int:
+    assert serving.told(last)[-1]["n"] > 0  # on a busy machine the first steps may end before anyone sent
+    return last
 
 
 def later(number: int, than: int) -> int:

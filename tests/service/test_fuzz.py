@@ -1,4 +1,4 @@
-"""Hostile bytes by the hundred thousand: every frame is decided on, and what is accepted is counted exactly."""
+"""Hostile bytes by the ten thousand: every frame is decided on, and what is accepted is counted exactly."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ field = "age"
 epsilon = 1.0
 mechanism = "OLH"
 """
-QUICK, ALL = 100_000, 1_000_000
+QUICK, ALL = 30_000, 1_000_000
 
 
 def seeds(collection: Collection, collector: Collector, rng: Random) -> list[tuple[str, bytes]]:
@@ -120,7 +120,7 @@ def fuzz(count: int, seed: int) -> None:
         assert len(again.board.asks[key].ids) == len(window.ids)
 
 
-def test_a_hundred_thousand_frames():
+def test_thirty_thousand_frames():
     fuzz(QUICK, 1)
 
 

@@ -38,7 +38,7 @@ version = 1
 title = "Which words?"
 
 [schedule]
-step = "100s"
+step = "1h"
 lateness = "10s"
 retention = "1d"
 
@@ -75,6 +75,8 @@ epsilon = 1.0
 """
 WORDS = load_collection(KEEPING)
 CROWD = 2000
+HOUR = 3600.0
+DAY = 24 * HOUR
 
 
 def fill(one: Collector, seed: int) -> None:
@@ -113,15 +115,15 @@ def test_reports_of_every_mechanism_come_back_from_a_segment_and_a_file(mechanis
 
 
 def test_candidates_are_asked_for_later(reopen: Callable[[], Store], tmp_path: Path):
-    clock, archive = ManualClock(1000.0), Archive(tmp_path / "reports")
+    clock, archive = ManualClock(10 * HOUR), Archive(tmp_path / "reports")
     one = collector(reopen(), clock, archive)
     for seed in range(3):
         fill(one, seed)
-        clock.advance(100)
+        clock.advance(HOUR)
         one.tick()
     told = asked(one, "words", ["maybe", "never", "yes"])
     assert told["n"] == 2 * CROWD  # the third ask is not closed yet
-    clock.advance(100)
+    clock.advance(HOUR)
     one.tick()
     for again in (one, collector(reopen(), clock, archive), collector(reopen(), clock, archive)):
         told = asked(again, "words", ["maybe", "never", "yes"])
@@ -133,7 +135,7 @@ def test_candidates_are_asked_for_later(reopen: Callable[[], Store], tmp_path: P
     assert len(list((tmp_path / "reports").iterdir())) == 6
     assert asked(one, "sums", ["7"])["withheld"] == "0 reports; at least 20 are needed"
     # They are deleted with the rest, and the files too.
-    clock.advance(86400 + 3600)
+    clock.advance(DAY + HOUR)
     one = collector(reopen(), clock, archive)
     assert asked(one, "words", ["maybe"])["n"] == 0
     assert list((tmp_path / "reports").iterdir()) == []
@@ -145,7 +147,7 @@ def test_candidates_of_a_categorical_field_are_its_names():
     themes = load_collection(
         KEEPING.replace('kind = "ordinal"\nsize = 100', 'kind = "categorical"\nnames = ["light", "dark", "dim"]')
     )
-    clock = ManualClock(1000.0)
+    clock = ManualClock(10 * HOUR)
     one = Collector([themes], SqliteStore(":memory:"), clock=clock, keys=KEYS, rng=Random(seed=1))
     window = next(window for window in one.board.asks.values() if window.question == "ages")
     rng = Random(seed=1)
@@ -153,7 +155,7 @@ def test_candidates_of_a_categorical_field_are_its_names():
     reports = window.ask.mechanism.randomize(values, rng)
     batch = Batch(themes.name, themes.version, window.name, rng.bytes(16 * CROWD), reports.to_bare())
     one.ingest([Frame(themes.collection_id, batch=batch)])
-    clock.advance(200)
+    clock.advance(2 * HOUR)
     one.tick()
     told = ask_kept(one.store, None, themes, "ages", ["dim", "dark"], first=0, last=99)
     assert (told["n"], told["labels"]) == (CROWD, ["dim", "dark"])
@@ -163,22 +165,22 @@ def test_candidates_of_a_categorical_field_are_its_names():
 
 
 def test_without_a_folder_they_stay_in_the_store(reopen: Callable[[], Store]):
-    clock = ManualClock(1000.0)
+    clock = ManualClock(10 * HOUR)
     one = collector(reopen(), clock, None)
     fill(one, 1)
-    clock.advance(200)
+    clock.advance(2 * HOUR)
     one.tick()
     assert asked(one, "ages", ["7"])["n"] == CROWD
     steps = kept_reports(one.store, None, WORDS.collection_id, "ages", first=10, last=10)
     assert [(step, len(reports)) for step, reports in steps] == [(10, CROWD)]
-    clock.advance(86400 + 3600)
+    clock.advance(DAY + HOUR)
     one.tick()
     assert asked(one, "ages", ["7"])["n"] == 0
     assert one.deleted[WORDS.collection_id, "reports"] == 2 * CROWD
 
 
 def test_only_fresh_reports_are_kept_and_only_where_it_is_said(reopen: Callable[[], Store]):
-    clock = ManualClock(1000.0)
+    clock = ManualClock(10 * HOUR)
     one = collector(reopen(), clock, None)
     fill(one, 1)
     windows = {window.question: window for window in one.board.asks.values()}
@@ -194,10 +196,10 @@ def test_only_fresh_reports_are_kept_and_only_where_it_is_said(reopen: Callable[
 
 
 def test_the_route(tmp_path: Path):
-    clock = ManualClock(1000.0)
+    clock = ManualClock(10 * HOUR)
     one = collector(SqliteStore(":memory:"), clock, Archive(tmp_path / "reports"))
     fill(one, 1)
-    clock.advance(200)
+    clock.advance(2 * HOUR)
     one.tick()
     path = "/v1/collections/words/questions"
     with running(create_app(Service(one), Tokens([TOKEN]))) as client:
@@ -253,11 +255,11 @@ def die(folder: Path, stride: int, *urls: str) -> int:
 
 
 def test_killed_at_points_of_keeping_them(tmp_path: Path):
-    assert die(tmp_path, 23) >= 11
+    assert die(tmp_path, 37) >= 6
 
 
 def test_killed_at_points_of_keeping_them_in_postgresql(tmp_path: Path, postgres: Callable[[], str]):
-    assert die(tmp_path, 67, *(postgres() for _ in range(4))) == 4
+    assert die(tmp_path, 83, *(postgres() for _ in range(3))) == 3
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from loopback import running
-from test_kept import CROWD, WORDS, asked, collector, fill
+from test_kept import CROWD, DAY, HOUR, WORDS, asked, collector, fill
 from web import AUTHORIZED, TOKEN, problem
 
 from hubbub import Random
@@ -24,8 +24,6 @@ from hubbub.service.metrics import metrics_text
 from hubbub.service.service import Service
 from hubbub.service.store.sqlite import SqliteStore
 
-DAY = 86400
-
 
 def opened(folder: Path, clock: ManualClock, archive: bool = True) -> Collector:
     return collector(SqliteStore(folder / "store.db"), clock, Archive(folder / "reports") if archive else None)
@@ -33,7 +31,7 @@ def opened(folder: Path, clock: ManualClock, archive: bool = True) -> Collector:
 
 def step(one: Collector, clock: ManualClock, seed: int) -> None:
     fill(one, seed)
-    clock.advance(100)
+    clock.advance(HOUR)
     one.tick()
 
 
@@ -44,7 +42,7 @@ def names(folder: Path) -> list[str]:
 def test_files_that_an_older_database_does_not_name_are_set_aside_until_their_retention_is_over(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    clock, aside = ManualClock(1000.0), tmp_path / "reports" / "set-aside"
+    clock, aside = ManualClock(10 * HOUR), tmp_path / "reports" / "set-aside"
     one = opened(tmp_path, clock)
     step(one, clock, 1)
     step(one, clock, 2)
@@ -71,12 +69,12 @@ def test_files_that_an_older_database_does_not_name_are_set_aside_until_their_re
         name: content for name, content in contents.items() if name in names(aside)
     }
     one.store.close()
-    clock.set(1200.0 + DAY)  # the retention of step 11 is over, not that of step 12
+    clock.set(12 * HOUR + DAY)  # the retention of step 11 is over, not that of step 12
     one = opened(tmp_path, clock)
     assert names(tmp_path / "reports") == []
     assert len(names(aside)) == 2
     one.store.close()
-    clock.set(1400.0 + DAY)
+    clock.set(14 * HOUR + DAY)
     one = opened(tmp_path, clock)
     assert names(tmp_path / "reports") == []
     assert not aside.exists(), "deletion was promised"
@@ -84,14 +82,14 @@ def test_files_that_an_older_database_does_not_name_are_set_aside_until_their_re
 
 
 def test_a_file_with_more_reports_than_an_older_database_knows_is_not_written_over(tmp_path: Path):
-    clock = ManualClock(1000.0)
+    clock = ManualClock(10 * HOUR)
     one = opened(tmp_path, clock)
     fill(one, 1)
     one.store.close()
     shutil.copy(tmp_path / "store.db", tmp_path / "older.db")
     one = opened(tmp_path, clock)
     more(one, "ages", 500)
-    clock.advance(200)
+    clock.advance(2 * HOUR)
     one.tick()
     assert asked(one, "ages", ["7"])["n"] == CROWD + 500
     files = {name: (tmp_path / "reports" / name).read_bytes() for name in names(tmp_path / "reports")}
@@ -116,11 +114,11 @@ def more(one: Collector, question: str, number: int) -> None:
 
 @pytest.mark.parametrize("what", ["no folder", "an empty folder", "half a file", "another file"])
 def test_what_is_missing_is_said(tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture):
-    clock = ManualClock(1000.0)
+    clock = ManualClock(10 * HOUR)
     one = opened(tmp_path, clock)
     step(one, clock, 1)
     step(one, clock, 2)
-    clock.advance(100)
+    clock.advance(HOUR)
     one.tick()
     one.store.close()
     files = {path.name: path for path in (tmp_path / "reports").iterdir()}

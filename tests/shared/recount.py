@@ -40,9 +40,9 @@ def judge(adversary: Adversary, told: dict[str, Any]) -> list[str]:
     for answer in told["answers"]:
         event, question = answer["event"], answer["question"]
         time, wall = adversary.times[event]
-        latest = max(latest, wall)
         if answer.get("cover"):
-            continue
+            continue  # which tells nothing, and pays nothing: its time is not one that was used
+        latest = max(latest, wall)
         document = adversary.documents[told["in_force"][event]]
         terms, known = document["terms"][question], BY_SIZE[len(answer["report"]) // 2]
         study, run, number = terms["study"], answer["run"], answer["round"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -16,6 +15,9 @@ from hubbub.questions.keys import NOTHING
 __all__ = ["AlarmDefinition"]
 
 LEAST_BASELINE, MOST_BASELINE = 8, 10_000
+LARGEST = 1e100
+"""The largest weight and threshold: squares and sums of them are still numbers."""
+_FINITE = f"a finite number from -{LARGEST:g} to {LARGEST:g}"
 _SIDES: dict[str, tuple[Direction, ...]] = {"up": ("above",), "down": ("below",), "either": ("above", "below")}
 
 
@@ -73,8 +75,8 @@ class AlarmDefinition:
             self._check_weights(self.weights)
         for key in ("above", "below", "clears"):
             value = getattr(self, key)
-            if value is not None and not math.isfinite(value):
-                raise InvalidValue(key, value, "a finite number")
+            if value is not None and not abs(value) <= LARGEST:
+                raise InvalidValue(key, value, _FINITE)
         given = [key for key in ("above", "below", "change") if getattr(self, key) is not None]
         if len(given) != 1:
             raise InvalidValue("above", given or NOTHING, "one of above, below and change")
@@ -89,8 +91,8 @@ class AlarmDefinition:
         if self.each:
             raise InvalidValue("weights", dict(weights), "nothing: each watches every category for itself")
         for label, weight in weights.items():
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
-                raise InvalidValue(f"weights.{label}", weight, "a finite number")
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not abs(weight) <= LARGEST:
+                raise InvalidValue(f"weights.{label}", weight, _FINITE)
         if not any(weights.values()):
             raise InvalidValue("weights", dict(weights), "at least one that is not 0")
         object.__setattr__(self, "weights", {str(label): float(weight) for label, weight in weights.items()})

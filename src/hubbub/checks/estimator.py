@@ -19,7 +19,7 @@ from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
 __all__ = ["check_bias_declared", "check_coverage", "check_linear", "check_unbiased", "check_variance"]
 
-_INTERVALS = 3_000  # so that a coverage of 95% is known to 0.4%: two percentage points are five of those
+_INTERVALS = 2_000  # so that a coverage of 95% is known to 0.5%: two percentage points are four of those
 _SPREAD = 200  # the variance of a count, so that its steps are small beside it and the normal intervals hold
 _LEAST, _MOST = 500, 60_000
 _SUMS = 1_000  # squared errors of sums average 1 to 4.5%: a quarter too many or too few are seen

@@ -22,6 +22,7 @@ _REPORTS = 60
 _PEOPLE = 400  # noise and sampling have the same part in an error, however many there are
 _COHORTS = 5
 _TIMES = 300  # squared errors average 1 to about a twelfth: 30% too many or too few are seen
+_AT_ONCE = 30  # that many times are drawn together
 _MOST_CANDIDATES = 40
 
 
@@ -83,8 +84,11 @@ def check_of_population(mechanism: Mechanism, rng_seed: int = 1) -> None:
     assert truth is not None
     error, variance = np.empty((_TIMES, len(truth))), np.empty((_TIMES, len(truth)))
     for time in range(_TIMES):
-        cohort = rows_of(values, rng.permutation(len(values))[:_PEOPLE])
-        estimate = estimated(mechanism, mechanism.accumulate(mechanism.randomize(cohort, rng)))
+        at = time % _AT_ONCE * _PEOPLE
+        if not at:
+            cohorts = [rng.permutation(len(values))[:_PEOPLE] for _ in range(_AT_ONCE)]
+            reports = mechanism.randomize(rows_of(values, np.concatenate(cohorts)), rng)
+        estimate = estimated(mechanism, mechanism.accumulate(reports[at : at + _PEOPLE]))
         if estimate.kind != "share" and estimate.spread is None:
             require_refusal("a population, of an unknown spread", HubbubError, partial(estimate.of_population, 10**6))
             return

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,15 +16,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from hubbub.curator.release_file import ReleaseFile
+    from hubbub.cli.release_ways import Way
     from hubbub.curator.steps import Step
-    from hubbub.curator.stream import ToPSStream
-    from hubbub.curator.tops import ToPS
 
 __all__ = ["release"]
 
 _PIPE = "-"
-_PART = 1 << 18  # values between two moves of the progress bar
+_SMOOTHER = "recent"
 _PIECE = 1 << 16  # bytes of a pipe that are answered at once
 
 
@@ -52,13 +49,17 @@ def release(
     << 20,
     smoother: Annotated[
         str, typer.Option("--smoother", metavar="recent|mean|median|moving|exponential", help="Predicts inside blocks.")
-    ] = "recent",
+    ] = _SMOOTHER,
     watch: Annotated[
         float, typer.Option("--watch", help="The share of epsilon that looks for drift, and then searches anew.")
     ] = 0.0,
+    local: Annotated[
+        bool, typer.Option("--local", help="Every value is one device's, and is randomised there: nobody is trusted.")
+    ] = False,
     clip: Annotated[bool, typer.Option("--clip", help="Move values outside 0 to the bound to the nearer end.")] = False,
     state: Annotated[
-        Path | None, typer.Option("--state", help="Go on from this file, and keep it. As secret as the values.")
+        Path | None,
+        typer.Option("--state", help="Go on from this file, and keep it: as secret as the values, unless --local."),
     ] = None,
     simulate: Annotated[
         bool, typer.Option("--simulate", help="Show the truth beside: for trying out, not for publishing.")
@@ -69,15 +70,13 @@ def release(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Release a stream of numbers privately, by whoever has them.
+    """Release a stream of numbers privately: by whoever has them, or with --local as their owners' devices would.
 
     Every value is protected by pure epsilon differential privacy, once and for all (not a person who is in the stream
     several times). Without --state every run spends its epsilon anew on the same values.
     """
     from hubbub.cli import release_view as view
     from hubbub.cli.output import check_plot, emit, page, say
-    from hubbub.core.random import Random
-    from hubbub.curator.tops import ToPS
 
     check_plot(plot)
     if seed is not None and not simulate:
@@ -86,50 +85,70 @@ def release(
         raise InvalidValue("state", str(state), "no state file with --simulate, which shows the truth")
     if (column is None) != (file == _PIPE):
         raise InvalidValue("column", column, "a column of a file, and none of a pipe")
-    tops = ToPS(epsilon=epsilon, bound=bound, holdout=holdout, max_range=max_range, smoother=smoother, watch=watch)
-    saved = nullcontext() if state is None else _opened(state, tops, _PIPE if column is None else f"column {column}")
-    with saved as resumed:
-        stream = tops.start(Random(seed=seed)) if resumed is None else resumed.stream
-        answers = _Answers(stream, resumed, every, clip, simulate)
+    settings = {"epsilon": epsilon, "bound": bound, "holdout": holdout, "max_range": max_range}
+    source = _PIPE if column is None else f"column {column}"
+    if local:
+        way = _by_devices(settings, every, smoother, watch, seed, state, source)
+    else:
+        way = _by_curator({**settings, "smoother": smoother, "watch": watch}, every, seed, state, source)
+    with way:
+        answers = _Answers(way, bound if clip else None, simulate)
         if column is None:
-            shown = None if as_json or plot else view.live(tops, answers.every)
-            for steps in answers.from_pipe():
+            shown = None if as_json or plot else view.live(epsilon, way.every)
+            for steps in answers.from_pipe(resumed=state is not None):
                 if shown is not None:
                     shown(steps)
         else:
             answers.from_file(Path(file), column)
-        result = view.answer(stream, answers.steps, answers.truths() if simulate else None)
+        result = view.answer(way.theta, answers.steps, answers.truths() if simulate else None, way.paid)
         if plot is not None:
-            title = f"{column or 'stream'}: means of {answers.every:,} values, epsilon {epsilon:g} a value"
+            title = f"{column or 'stream'}: means of {way.every:,} values, epsilon {epsilon:g} a value"
             view.save(result, plot, title, bound)
         if as_json:
             emit(result)
         elif column is not None:
-            page().print(view.table(result, f"{column}: {stream.position:,} values", answers.every, tops))
-        answers.settle()
+            page().print(view.table(result, f"{column}: {way.position:,} values", way.every, bound))
+        way.settle()
     if state is None and not simulate:
-        say(f"paid {tops.effective_epsilon:g} for every value; another run pays again: --state goes on from this one")
+        say(f"paid {way.paid:g} for every value; another run pays again: --state goes on from this one")
 
 
-def _opened(path: Path, tops: ToPS, source: str) -> ReleaseFile:
-    from hubbub.curator.release_file import ReleaseFile
+def _by_curator(settings: dict[str, Any], every: int, seed: int | None, state: Path | None, source: str) -> Way:
+    from hubbub.cli.release_ways import ByCurator
+    from hubbub.core.random import Random
+    from hubbub.curator.tops import ToPS
 
-    return ReleaseFile(path, tops, source=source)
+    return ByCurator(ToPS(**settings), every, Random(seed=seed), state, source)
+
+
+def _by_devices(
+    settings: dict[str, Any],
+    every: int,
+    smoother: str,
+    watch: float,
+    seed: int | None,
+    state: Path | None,
+    source: str,
+) -> Way:
+    from hubbub.cli.release_ways import ByDevices
+    from hubbub.core.random import Random
+    from hubbub.protocols.topl.server import ToPL
+
+    if smoother != _SMOOTHER:
+        raise InvalidValue("smoother", smoother, "none with --local: reports are unbiased one by one")
+    if watch:
+        raise InvalidValue("watch", watch, "0 with --local: a device reports once")
+    chosen = {"every": every} if every else {}
+    return ByDevices(ToPL(**settings, **chosen), Random(seed=seed), state, source)
 
 
 class _Answers:
-    """Values in, steps out, through a stream or through its state file."""
+    """Values in, steps out, in one of the two ways."""
 
-    def __init__(
-        self, stream: ToPSStream, resumed: ReleaseFile | None, every: int, clip: bool, keep_truth: bool
-    ) -> None:
-        from hubbub.curator.steps import StepMaker
-
-        self._stream, self._resumed, self._clip, self._keep_truth = stream, resumed, clip, keep_truth
-        self._maker = StepMaker(stream, every, first=resumed.pending.first if resumed else 0)
+    def __init__(self, way: Way, clip: float | None, keep_truth: bool) -> None:
+        self._way, self._clip, self._keep_truth = way, clip, keep_truth
         self._values: list[NDArray[np.float64]] = []
-        self.steps: list[Step] = [] if resumed is None else self._maker.take(resumed.pending.published)
-        self.every = self._maker.every
+        self.steps: list[Step] = list(way.earlier)
 
     def from_file(self, path: Path, column: str) -> None:
         from hubbub.cli.output import progress
@@ -137,33 +156,22 @@ class _Answers:
 
         with progress(column) as follow:
             values = self._prepared(read_numbers(path, column))
-            if values.size <= self._stream.tops.holdout:
-                raise _too_short(values.size, self._stream.tops)
-            if self._resumed is not None:
-                self.steps += self._maker.take(self._resumed.replay(values))
-                return
-            self._stream.checked(values)
-            for start in range(0, values.size, _PART):
-                follow(start, values.size)
-                self.steps += self._maker.take(self._stream.push_many(values[start : start + _PART]))
+            if values.size <= self._way.holdout:
+                raise _too_short(values.size, self._way.holdout)
+            self.steps += self._way.whole(values, follow)
 
-    def from_pipe(self) -> Iterator[list[Step]]:
+    def from_pipe(self, *, resumed: bool) -> Iterator[list[Step]]:
         yield self.steps
         for lines in _batches_of_lines():
-            values = self._prepared(_numbers(lines, self._stream.position))
-            if self._resumed is None:
-                published = self._stream.push_many(values)
-            else:
-                published = self._resumed.push_many(values, carry=self._maker.open)
-            steps = self._maker.take(published)
+            steps = self._way.more(self._prepared(_numbers(lines, self._way.position)))
             self.steps += steps
             yield steps
-        if self._stream.theta is None and not self._stream.segments and self._resumed is None:
-            raise _too_short(self._stream.position, self._stream.tops)
+        if not resumed and self._way.position <= self._way.holdout:
+            raise _too_short(self._way.position, self._way.holdout)
 
     def _prepared(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self._clip:
-            values = values.clip(0.0, self._stream.tops.bound)
+        if self._clip is not None:
+            values = values.clip(0.0, self._clip)
         if self._keep_truth:
             self._values.append(values)
         return values
@@ -172,17 +180,12 @@ class _Answers:
         import numpy as np
 
         values = np.concatenate(self._values)
-        return [float(values[step.first : step.first + self.every].mean()) for step in self.steps]
-
-    def settle(self) -> None:
-        """All is written: the state file may go on."""
-        if self._resumed is not None:
-            self._resumed.settle(carry=self._maker.open)
+        return [float(values[step.first : step.first + self._way.every].mean()) for step in self.steps]
 
 
-def _too_short(found: int, tops: ToPS) -> InvalidValue:
+def _too_short(found: int, holdout: int) -> InvalidValue:
     allowed = f"fewer than the {found:,} values of the stream: the rest is what can be released"
-    return InvalidValue("holdout", tops.holdout, allowed)
+    return InvalidValue("holdout", holdout, allowed)
 
 
 def _batches_of_lines() -> Iterator[list[str]]:

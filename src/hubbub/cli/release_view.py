@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hubbub.curator.steps import Step
-    from hubbub.curator.stream import ToPSStream
-    from hubbub.curator.tops import ToPS
 
 __all__ = ["answer", "live", "save", "table"]
 
@@ -24,23 +22,23 @@ _BAR = 24
 _BLUE, _PALE, _ORANGE = "#4c78a8", "#c3d5e8", "#f58518"
 
 
-def answer(stream: ToPSStream, steps: Sequence[Step], truths: Sequence[float] | None) -> dict[str, Any]:
+def answer(theta: float | None, steps: Sequence[Step], truths: Sequence[float] | None, paid: float) -> dict[str, Any]:
     """The answer as JSON has it; truths are in it only where they were asked for."""
     rows: list[dict[str, Any]] = [
         {"step": step.step, "value": step.value, "low": step.low, "high": step.high} for step in steps
     ]
-    result: dict[str, Any] = {"theta": stream.theta, "steps": rows}
+    result: dict[str, Any] = {"theta": theta, "steps": rows}
     if truths is not None:
         for row, truth in zip(rows, truths, strict=True):
             row["truth"] = truth
         squares = [(row["value"] - row["truth"]) ** 2 for row in rows]
         result["mse"] = sum(squares) / len(squares) if squares else None
-    return {**result, "paid": stream.tops.effective_epsilon}
+    return {**result, "paid": paid}
 
 
-def live(tops: ToPS, every: int) -> Callable[[Sequence[Step]], None]:
+def live(epsilon: float, every: int) -> Callable[[Sequence[Step]], None]:
     """Prints steps as they come, a line each."""
-    typer.echo(f"step\tvalue\tlow\thigh\t(means of {every:,} values, epsilon {tops.epsilon:g} a value)")
+    typer.echo(f"step\tvalue\tlow\thigh\t(means of {every:,} values, epsilon {epsilon:g} a value)")
 
     def show(steps: Sequence[Step]) -> None:
         for step in steps:
@@ -49,7 +47,7 @@ def live(tops: ToPS, every: int) -> Callable[[Sequence[Step]], None]:
     return show
 
 
-def table(result: dict[str, Any], title: str, every: int, tops: ToPS) -> Table:
+def table(result: dict[str, Any], title: str, every: int, bound: float) -> Table:
     """At most 24 steps, evenly chosen, with their intervals as far as they are possible."""
     from rich.markup import escape
 
@@ -61,11 +59,11 @@ def table(result: dict[str, Any], title: str, every: int, tops: ToPS) -> Table:
     paid = f"epsilon {result['paid']:g} a value, theta {_number(result['theta'])}"
     headings = ("step", *(("truth",) if known else ()), "value", "95% interval", "")
     drawn = plain_table(*headings, left=[""], title=f"{escape(title)}, means of {every:,}, {paid}\n")
-    most = max((_possible(step["value"], tops) for step in steps), default=1.0)
+    most = max((_possible(step["value"], bound) for step in steps), default=1.0)
     most = max(most, max((step.get("truth", 0.0) for step in steps), default=0.0))
     shown = steps if len(steps) <= _ROWS else [steps[k * (len(steps) - 1) // (_ROWS - 1)] for k in range(_ROWS)]
     for step in shown:
-        value, low, high = (_possible(step[name], tops) for name in ("value", "low", "high"))
+        value, low, high = (_possible(step[name], bound) for name in ("value", "low", "high"))
         cells = [str(step["step"]), *([f"{step['truth']:.4g}"] if known else []), f"{value:.4g}"]
         line = painted(value, most, _BAR, mark=step["truth"]) if known else f"[blue]{bar(value, most, _BAR)}[/]"
         drawn.add_row(*cells, f"{low:.4g} to {high:.4g}", line)
@@ -98,8 +96,8 @@ def save(result: dict[str, Any], path: Path, title: str, bound: float) -> None:
     save_plot(figure, path)
 
 
-def _possible(value: float, tops: ToPS) -> float:
-    return min(max(value, 0.0), tops.bound)
+def _possible(value: float, bound: float) -> float:
+    return min(max(value, 0.0), bound)
 
 
 def _number(value: float | None) -> str:

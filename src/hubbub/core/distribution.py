@@ -18,6 +18,7 @@ __all__ = ["Distribution"]
 
 Floats = NDArray[np.float64]
 _Z = NormalDist().inv_cdf(0.975)
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,9 +178,11 @@ class Distribution(Estimate):
             ends = np.clip(ends, self.borders[0], self.borders[-1])
         value = np.interp(asked, self._cumulated, self.borders)
         ends = np.stack([np.minimum(ends[:, 0], value), np.maximum(ends[:, 1], value)], axis=1)
+        # A little wider: an end may be a value that many people have, and rounding must not leave it out.
+        half = (ends[:, 1] - ends[:, 0]) / 2 * (1 + _ROUNDING)
         return Estimate(
             value,
-            ((ends[:, 1] - ends[:, 0]) / 2 / reach) ** 2,
+            (half / reach) ** 2,
             self.n,
             self.bias,
             "quantity",

@@ -11,14 +11,13 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.errors import InvalidValue
 from hubbub.core.migrations import Format
-from hubbub.core.private_file import make_private_file
 from hubbub.core.random import Random
 from hubbub.curator.saved_state import state_from_bytes, state_to_bytes
 from hubbub.curator.stream import ToPSStream
 from hubbub.curator.tops import ToPS
-from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
+from hubbub.privacy.counted_file import CountedFile, StateInUse
 
 __all__ = ["Pending", "ReleaseFile", "StateInUse"]
 
@@ -29,10 +28,6 @@ _TABLES = (
     "CREATE TABLE release (number INTEGER NOT NULL, state BLOB NOT NULL, pending BLOB NOT NULL,"
     " pending_from INTEGER NOT NULL, answered INTEGER NOT NULL, digest BLOB NOT NULL)",
 )
-
-
-class StateInUse(HubbubError):
-    """Another process has the state file: two would use the same noise for different values."""
 
 
 class Pending(NamedTuple):
@@ -81,47 +76,17 @@ class ReleaseFile:
         self, path: str | os.PathLike[str], tops: ToPS, *, source: str = "", rng: Random | None = None
     ) -> None:
         self.path = Path(path)
-        self._counter = self.path.with_name(self.path.name + ".count")
-        what = ("release's state file", "release")
-        try:
-            self._file = LedgerFile(path, {**tops.spec(), "source": source}, _TABLES, FORMAT, patience=0.0, what=what)
-        except LedgerUnavailable as error:
-            raise self._explained(error) from error
-        try:
-            self._file.run("PRAGMA locking_mode = EXCLUSIVE")
-            with self._file.transaction():
-                self._load(tops, rng or Random())
-        except LedgerUnavailable as error:
-            self._file.close()
-            raise self._explained(error) from error
-        except BaseException:
-            self._file.close()
-            raise
+        terms = {**tops.spec(), "source": source}
+        self._file = CountedFile(path, terms, _TABLES, FORMAT, lambda file: self._load(file, tops, rng or Random()))
 
-    def _explained(self, error: LedgerUnavailable) -> HubbubError:
-        if "locked" in str(error):
-            return StateInUse(f"{self.path}: another process is releasing with this state file")
-        return error
-
-    def _load(self, tops: ToPS, rng: Random) -> None:
-        damage = self._file.run("PRAGMA integrity_check")
-        if damage != [("ok",)]:
-            raise LedgerUnavailable(f"{self.path}: damaged: {damage[0][0]}")
-        rows = self._file.run("SELECT number, state, pending, pending_from, answered, digest FROM release")
-        counted = self._count_file()
+    def _load(self, file: CountedFile, tops: ToPS, rng: Random) -> None:
+        rows = file.run("SELECT number, state, pending, pending_from, answered, digest FROM release")
+        file.check(rows[0][0] if rows else 0)
         if not rows:
-            if counted:
-                raise InvalidValue("state", str(self.path), f"the state after {counted} changes: this one is new")
             stream = tops.start(rng)
-            self._file.run("INSERT INTO release VALUES (0, ?, ?, 0, 0, ?)", state_to_bytes(stream.state), b"", b"")
-            rows = self._file.run("SELECT number, state, pending, pending_from, answered, digest FROM release")
+            file.run("INSERT INTO release VALUES (0, ?, ?, 0, 0, ?)", state_to_bytes(stream.state), b"", b"")
+            rows = file.run("SELECT number, state, pending, pending_from, answered, digest FROM release")
         (self._number, state, pending, first, self._answered, self._digest), *_ = rows
-        if counted is None and self._number:
-            allowed = f"the file {self._counter.name} beside it, without which an older copy cannot be told"
-            raise InvalidValue("state", str(self.path), allowed)
-        if counted is not None and counted > self._number:
-            allowed = f"the state after {counted} changes: this one is older (after {self._number})"
-            raise InvalidValue("state", str(self.path), allowed)
         self.stream = ToPSStream(tops, state=state_from_bytes(tops, state))
         self.pending = Pending(first, np.frombuffer(pending, dtype="<f8"))
 
@@ -193,21 +158,7 @@ class ReleaseFile:
     def _mark(self) -> None:
         """Raise the counter, after the state: a state is never older than it unless it was put back."""
         self._number += 1
-        fresh = f"{self._counter}.{os.urandom(8).hex()}.new"
-        make_private_file(fresh)
-        with open(fresh, "r+b") as file:
-            file.write(str(self._number).encode())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, self._counter)
-
-    def _count_file(self) -> int | None:
-        try:
-            return int(self._counter.read_text(encoding="ascii"))
-        except FileNotFoundError:
-            return None
-        except ValueError:
-            raise InvalidValue("state", str(self._counter), "a number: the file is cut short or another's") from None
+        self._file.mark(self._number)
 
     def close(self) -> None:
         """Let other processes have the file."""

@@ -18,7 +18,7 @@ from hubbub.kernels.published import publish_values
 if TYPE_CHECKING:
     from hubbub.curator.tops import ToPS
 
-__all__ = ["StreamState", "ToPSStream"]
+__all__ = ["StreamState", "ToPSStream", "checked_values"]
 
 _DRIFT = 2.0  # a threshold that is off by more than this factor begins a new search
 
@@ -160,17 +160,7 @@ class ToPSStream:
 
     def checked(self, values: ArrayLike) -> NDArray[np.float64]:
         """Values that the stream would take, as an array; others are refused by their position."""
-        try:
-            numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
-        except (TypeError, ValueError):
-            raise InvalidValue("values", values, "numbers") from None
-        if numbers.ndim != 1:
-            raise InvalidValue("values", numbers.shape, "a one-dimensional batch of numbers")
-        if numbers.size and not (numbers.min() >= 0 and numbers.max() <= self.tops.bound):  # NaN fails both
-            place = int(np.flatnonzero(~((numbers >= 0) & (numbers <= self.tops.bound)))[0])
-            allowed = f"a number from 0 to {self.tops.bound:g}"
-            raise InvalidValue(f"value {self.position + place}", float(numbers[place]), allowed)
-        return numbers
+        return checked_values(values, self.tops.bound, self.position)
 
     def _hold_out(self, values: NDArray[np.float64]) -> None:
         self._count(values)
@@ -264,3 +254,24 @@ class ToPSStream:
 
     def _move(self, **changes: Any) -> None:
         self._state = self._state._replace(**changes)
+
+
+def checked_values(values: ArrayLike, bound: float, position: int) -> NDArray[np.float64]:
+    """Numbers from 0 to the bound, as an array; the first that is none is refused by its place in the stream.
+
+    Example:
+        >>> checked_values([1.0, float("nan")], 10.0, 700)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: value 701: got nan; allowed: a number from 0 to 10
+    """
+    try:
+        numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InvalidValue("values", values, "numbers") from None
+    if numbers.ndim != 1:
+        raise InvalidValue("values", numbers.shape, "a one-dimensional batch of numbers")
+    if numbers.size and not (numbers.min() >= 0 and numbers.max() <= bound):  # NaN fails both
+        place = int(np.flatnonzero(~((numbers >= 0) & (numbers <= bound)))[0])
+        raise InvalidValue(f"value {position + place}", float(numbers[place]), f"a number from 0 to {bound:g}")
+    return numbers

@@ -26,6 +26,7 @@ FOLLOWS = ("drift", "update")
 _LEAST_CANDIDATES, _MOST_CANDIDATES = 1 << 10, 1 << 16
 _MOST_HEIGHT = 40
 _CONSTANT = 0.03
+_LEAST, _MOST = 1e-100, 1e100  # squares of these are in variances
 _MOST_SUM = 1 << 48  # cells of a block: noise and parts of a cell take the rest of 64 bits
 _MOST_LEAVES = 1 << 22
 
@@ -124,12 +125,12 @@ class ToPS:
             raise InvalidValue("pruned", self.pruned, "fewer: the sum of a block would leave 64 bits")
 
     def _check(self) -> None:
-        if self.constant == 0:
-            object.__setattr__(self, "constant", _CONSTANT * self.bound)
         for field in ("epsilon", "bound", "constant"):
             number = getattr(self, field)
-            if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
-                raise InvalidValue(field, number, "a finite number above 0")
+            if field == "constant" and number == 0:
+                number = _CONSTANT * self.bound
+            if isinstance(number, bool) or not isinstance(number, int | float) or not _LEAST < number < _MOST:
+                raise InvalidValue(field, number, f"a finite number above 0, from {_LEAST:g} to {_MOST:g}")
             object.__setattr__(self, field, float(number))
         for field, least in (
             ("holdout", 1),
@@ -141,7 +142,7 @@ class ToPS:
         ):
             number = getattr(self, field)
             if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= 1 << 40:
-                raise InvalidValue(field, number, f"an integer of at least {least}")
+                raise InvalidValue(field, number, f"an integer from {least} to {1 << 40:,}")
         for field, names in (("smoother", SMOOTHERS), ("noise", NOISES), ("follow", FOLLOWS)):
             if getattr(self, field) not in names:
                 raise InvalidValue(field, getattr(self, field), f"one of {', '.join(names)}")

@@ -109,6 +109,9 @@ class ReleaseQuestion(StatisticQuestion):
     def typical(self, setting: Setting) -> NDArray[np.float64]:
         return np.array([self.statistic(setting).high / 2])
 
+    def unbiased_steps(self, setting: Setting) -> bool:
+        return False  # a clipped mean is not the mean
+
     def assumes(self, setting: Setting) -> str:
         return "a step's mean if nothing is clipped; less, the lower the threshold that is found"
 

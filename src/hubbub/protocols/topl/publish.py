@@ -15,7 +15,7 @@ from hubbub.mechanisms.numeric.square_wave import SquareWave
 from hubbub.protocols.topl.threshold import best_theta
 from hubbub.protocols.view import Clipped
 
-__all__ = ["PublishedStream", "publish"]
+__all__ = ["PublishedStream", "find_theta", "publish"]
 
 POINTS = 1024
 
@@ -51,6 +51,28 @@ class PublishedStream:
         most = self.theta * count
         variance = np.array([self.variance * count])
         return Estimate(np.array([total]), variance, count, "heuristic", "quantity", bounds=(0.0, most))
+
+
+def find_theta(
+    values: NDArray[np.float64],
+    *,
+    bound: float,
+    epsilon: float,
+    search_epsilon: float,
+    r: int,
+    rng: Random,
+    finder: str = "SW-W",
+) -> float:
+    """The threshold from values that are reported as square waves, and not otherwise; parameters as of `publish`.
+
+    Example:
+        >>> values = np.tile([20.0, 30.0], 20_000)
+        >>> 15 < find_theta(values, bound=1000.0, epsilon=1.0, search_epsilon=2.0, r=1 << 16, rng=Random(seed=1)) < 60
+        True
+    """
+    wave = SquareWave(epsilon=search_epsilon, low=0.0, high=bound, cells=POINTS - 1)
+    heard = wave.accumulate(wave.randomize(values, rng))
+    return best_theta(wave, heard, epsilon=epsilon, r=r, finder=finder)
 
 
 def publish(
@@ -93,9 +115,10 @@ def publish(
         raise InvalidValue("values", values, f"numbers from 0 to {bound:g}")
     if not 1 <= m < len(numbers):
         raise InvalidValue("m", m, f"an integer from 1 to {len(numbers) - 1}: the stream has {len(numbers)} values")
-    wave = SquareWave(epsilon=search_epsilon or epsilon, low=0.0, high=bound, cells=POINTS - 1)
-    heard = wave.accumulate(wave.randomize(numbers[:m], rng))
-    theta = best_theta(wave, heard, epsilon=epsilon, r=r, finder=finder)
+    search_epsilon = search_epsilon or epsilon
+    theta = find_theta(
+        numbers[:m], bound=bound, epsilon=epsilon, search_epsilon=search_epsilon, r=r, rng=rng, finder=finder
+    )
     hybrid = Hybrid(epsilon=epsilon, low=0.0, high=theta)
     reports = hybrid.randomize(Clipped(0.0, theta)(numbers[m:]), rng)
     return PublishedStream(theta, hybrid.numbers_of(reports), hybrid.variance(1))

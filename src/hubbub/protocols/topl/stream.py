@@ -70,6 +70,7 @@ def topl(
     first: int = 1,
     every: int = 0,
     aside: float = 0.1,
+    reach: int = 0,
     memory: Memory | None = None,
 ) -> Protocol:
     """Means and sums of numbers from 0 to `most`, of which few are large: each step's, and of the last r steps.
@@ -93,6 +94,8 @@ def topl(
         After how many steps the threshold is found anew; 0: never.
     aside
         The share of the devices that goes on searching, if it is.
+    reach
+        How many values the longest range has; 0: r times as many as there were in a step that searched.
     memory
         Where to remember.
 
@@ -106,7 +109,7 @@ def topl(
         >>> [round(float(release.estimate.value[0])) for release in releases[1:]], list(releases[-1].estimates)
         ([6, 6, 6], ['estimate', 'Sums', 'Means'])
     """
-    for name, value, least in (("r", r, 1), ("first", first, 1), ("every", every, 0)):
+    for name, value, least in (("r", r, 1), ("first", first, 1), ("every", every, 0), ("reach", reach, 0)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise InvalidValue(name, value, f"an integer of at least {least}")
     if not 0 < aside < 1:
@@ -121,7 +124,11 @@ def topl(
         step, searches = known.step, known.step <= first
         arcs = _arcs(pointer, searches, aside if every else 0.0)
         heard, mean = yield from _asked(step, arcs, wave, Means(0.0, known.theta), units)
-        _learn(known, wave, heard, epsilon, r, anew=_is_due(step, first, every))
+        if heard is not None:
+            known.counts, known.heard = known.counts + heard.counts, known.heard + 1
+        if _is_due(step, first, every) and known.heard:
+            gathered = int(known.counts.sum())
+            _learn(known, wave, epsilon, reach or max(1, r * gathered // known.heard))
         told = _widened(mean, known.lost if not searches else 0.0)
         _remember(recent, told)
         known.step += 1
@@ -165,15 +172,13 @@ def _asked(
     return searched, Estimate(np.zeros(1), np.full(1, np.inf), 0, "heuristic", "quantity")
 
 
-def _learn(known: _Known, wave: SquareWave, heard: Sketch | None, epsilon: float, r: int, *, anew: bool) -> None:
-    if heard is not None:
-        known.counts, known.heard = known.counts + heard.counts, known.heard + 1
+def _learn(known: _Known, wave: SquareWave, epsilon: float, longest: int) -> None:
+    """Find the threshold for ranges of at most so many values, from all that was heard since the last search."""
     gathered = int(known.counts.sum())
-    if not anew or not gathered:
+    if not gathered:
         return
     sketch = Sketch(wave.spec_id, gathered, known.counts)
-    values = max(1, r * gathered // max(known.heard, 1))
-    known.theta = best_theta(wave, sketch, epsilon=epsilon, r=values, finder=FINDER)
+    known.theta = best_theta(wave, sketch, epsilon=epsilon, r=longest, finder=FINDER)
     known.lost = float(distribution_of(wave, sketch, FINDER) @ np.maximum(wave.points - known.theta, 0.0))
     known.counts, known.heard = np.zeros_like(known.counts), 0
 

@@ -6,5 +6,6 @@ from hubbub.reproduce.tops_topl import figure_2 as _figure_2  # noqa: F401
 from hubbub.reproduce.tops_topl import figures_3_and_10 as _figures_3_and_10  # noqa: F401
 from hubbub.reproduce.tops_topl import figures_4_and_5 as _figures_4_and_5  # noqa: F401
 from hubbub.reproduce.tops_topl import figures_6_and_7 as _figures_6_and_7  # noqa: F401
+from hubbub.reproduce.tops_topl import figures_8_and_9 as _figures_8_and_9  # noqa: F401
 from hubbub.reproduce.tops_topl import section_7 as _section_7  # noqa: F401
 from hubbub.reproduce.tops_topl import counters as _counters  # noqa: F401

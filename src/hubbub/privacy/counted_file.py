@@ -1,0 +1,109 @@
+"""A state that goes on: one process at a time, never from an older copy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.migrations import Format
+from hubbub.core.private_file import make_private_file
+from hubbub.core.spec import Json
+from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
+
+__all__ = ["CountedFile", "StateInUse"]
+
+
+class StateInUse(HubbubError):
+    """Another process has the state file: two would spend on the same values."""
+
+
+class CountedFile:
+    """A `LedgerFile` that one process has at a time, and a counter beside it by which an older copy is found.
+
+    The owner keeps the number of changes in its tables, calls `check` with it on opening and `mark` after each. The
+    counter is in a second file, whose name ends in `.count`. Someone who puts both files back is not found out.
+
+    Parameters
+    ----------
+    path, terms, tables, format
+        As of `LedgerFile`.
+    load
+        Called within the opening transaction; if it raises, the file is closed.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "state"
+        ...     file = CountedFile(path, {}, (), Format("version", 1), lambda file: file.check(0))
+        ...     file.mark(3)
+        ...     file.close()
+        ...     CountedFile(path, {}, (), Format("version", 1), lambda file: file.check(2))
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: state: got ...; allowed: the state after 3 changes: this one is older (after 2)
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        terms: Mapping[str, Json],
+        tables: tuple[str, ...],
+        format: Format,
+        load: Callable[[CountedFile], None],
+    ) -> None:
+        self.path = Path(path)
+        self._counter = self.path.with_name(self.path.name + ".count")
+        what = ("release's state file", "release")
+        try:
+            self._file = LedgerFile(path, terms, tables, format, patience=0.0, what=what)
+        except LedgerUnavailable as error:
+            raise self._explained(error) from error
+        self.run, self.transaction, self.close = self._file.run, self._file.transaction, self._file.close
+        try:
+            self.run("PRAGMA locking_mode = EXCLUSIVE")
+            with self.transaction():
+                damage = self.run("PRAGMA integrity_check")
+                if damage != [("ok",)]:
+                    raise LedgerUnavailable(f"{self.path}: damaged: {damage[0][0]}")
+                load(self)
+        except LedgerUnavailable as error:
+            self.close()
+            raise self._explained(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _explained(self, error: LedgerUnavailable) -> HubbubError:
+        if "locked" in str(error):
+            return StateInUse(f"{self.path}: another process is releasing with this state file")
+        return error
+
+    def check(self, number: int) -> None:
+        """Refuse a state after `number` changes where the counter knows of more; 0 is a state that is new."""
+        counted = self._count()
+        if counted is None and number:
+            allowed = f"the file {self._counter.name} beside it, without which an older copy cannot be told"
+            raise InvalidValue("state", str(self.path), allowed)
+        if counted is not None and counted > number:
+            age = f"older (after {number})" if number else "new"
+            raise InvalidValue("state", str(self.path), f"the state after {counted} changes: this one is {age}")
+
+    def mark(self, number: int) -> None:
+        """Raise the counter, after the state: a state is never older than it unless it was put back."""
+        fresh = f"{self._counter}.{os.urandom(8).hex()}.new"
+        make_private_file(fresh)
+        with open(fresh, "r+b") as file:
+            file.write(str(number).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, self._counter)
+
+    def _count(self) -> int | None:
+        try:
+            return int(self._counter.read_text(encoding="ascii"))
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            raise InvalidValue("state", str(self._counter), "a number: the file is cut short or another's") from None

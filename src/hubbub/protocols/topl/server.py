@@ -1,0 +1,163 @@
+"""The server of ToPL for a stream of single values: whom it asks for what, and what it makes of the reports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.estimate import Estimate
+from hubbub.core.event import units_of
+from hubbub.core.sketch import Sketch
+from hubbub.core.spec import Json
+from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.driver import Conversation
+from hubbub.protocols.memory import Memory
+from hubbub.protocols.statistic import Means
+from hubbub.protocols.topl.stream import search_wave, topl
+
+__all__ = ["ToPL", "ToPLServer"]
+
+_MOST = 1 << 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToPL:
+    """What is asked of a stream in which every value is one device's, and is reported once.
+
+    The first `holdout` devices answer with square waves, from which the threshold comes. Every later device clips its
+    value to it and reports by the hybrid mechanism; `every` reports in a row are a step, with a mean. A report spends
+    `effective_epsilon`, at most `epsilon`: nobody has to be trusted with a value.
+
+    Parameters
+    ----------
+    epsilon
+        What a report may spend.
+    bound
+        The largest possible value, known beforehand.
+    holdout
+        How many devices find the threshold (the paper's m).
+    max_range
+        How many values a later question spans at most (the paper's r).
+    every
+        Values a step.
+
+    Example:
+        >>> ToPL(epsilon=1.0, bound=100.0).effective_epsilon <= 1.0
+        True
+
+    References
+    ----------
+    tops-topl, section 4.
+    """
+
+    epsilon: float
+    bound: float
+    holdout: int = 1 << 14
+    max_range: int = 1 << 20
+    every: int = 1024
+
+    def __post_init__(self) -> None:
+        units_of(self.epsilon)
+        bound = self.bound
+        if isinstance(bound, bool) or not isinstance(bound, int | float) or not 0 < bound < math.inf:
+            raise InvalidValue("bound", bound, "a finite number above 0")
+        for name in ("holdout", "max_range", "every"):
+            check_integer(name, getattr(self, name), 1, _MOST)
+        _ = self.effective_epsilon  # refuse what the mechanisms refuse
+
+    @property
+    def effective_epsilon(self) -> float:
+        """What a report of either mechanism spends at most, from their integers."""
+        units = units_of(self.epsilon)
+        hybrid = Means(0.0, self.bound).mechanism(units)
+        return max(search_wave(units, self.bound).effective_epsilon, hybrid.effective_epsilon)
+
+    def spec(self) -> dict[str, Json]:
+        """Its fields: what a state belongs to.
+
+        Example:
+            >>> ToPL(**ToPL(epsilon=1.0, bound=5.0).spec()).bound
+            5.0
+        """
+        return asdict(self)
+
+
+class ToPLServer:
+    """Hears reports in their order. All it knows is in `state`: sums of reports, the threshold, and no value.
+
+    Parameters
+    ----------
+    settings
+        What is asked.
+    state
+        What another server's `state` was; None begins anew.
+
+    Example:
+        >>> from hubbub import Random
+        >>> server = ToPLServer(ToPL(epsilon=4.0, bound=1000.0, holdout=4000, every=2000))
+        >>> for fares in ([20.0] * 4000, [20.0] * 2000):
+        ...     mechanism = server.ask.mechanism
+        ...     mean = server.hear(mechanism.accumulate(mechanism.randomize(server.ask.view(fares), Random(seed=1))))
+        >>> round(float(mean.value[0])), server.position
+        (20, 6000)
+    """
+
+    def __init__(self, settings: ToPL, state: Mapping[str, Any] | None = None) -> None:
+        self.settings = settings
+        self._memory = Memory(None if state is None else state["memory"])
+        conversation = topl(
+            epsilon=settings.epsilon, most=settings.bound, r=1, reach=settings.max_range, memory=self._memory
+        )
+        self._talk = Conversation(conversation, rounds=1, parts=1)
+        self._open = self.ask.mechanism.empty()
+        if state is not None:
+            self._open += Sketch.from_bytes(state["open"])
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What a server that goes on from here needs."""
+        return {"memory": self._memory.state(), "open": self._open.to_bytes()}
+
+    @property
+    def ask(self) -> Ask:
+        """What the next devices are asked."""
+        (ask,) = self._talk.asks
+        return ask
+
+    @property
+    def room(self) -> int:
+        """How many reports are still taken before something else is asked, or a step is complete."""
+        return (self.settings.holdout if self.theta is None else self.settings.every) - self._open.n
+
+    @property
+    def theta(self) -> float | None:
+        """What values are clipped to; None while it is searched."""
+        return None if self.ask.step == 1 else float(self.ask.mechanism.high)  # type: ignore[attr-defined]
+
+    @property
+    def steps(self) -> int:
+        """How many steps are complete."""
+        return max(self.ask.step - 2, 0)
+
+    @property
+    def position(self) -> int:
+        """How many devices have reported."""
+        searched = 0 if self.theta is None else self.settings.holdout
+        return searched + self.steps * self.settings.every + self._open.n
+
+    def hear(self, sketch: Sketch) -> Estimate | None:
+        """Take reports, at most `room` of them. If they complete a step, its mean."""
+        if sketch.n > self.room:
+            raise InvalidValue("sketch", f"{sketch.n} reports", f"at most {self.room}")
+        self._open += sketch
+        if self.room:
+            return None
+        searched = self.theta is None
+        self._talk.reply(self.ask.ask_id, self._open)
+        release = self._talk.listen()
+        assert isinstance(release, Release)
+        self._open = self.ask.mechanism.empty()
+        return None if searched else release.estimate

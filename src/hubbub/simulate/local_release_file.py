@@ -1,0 +1,101 @@
+"""The file that a local release is resumed from: what the server heard, and the steps it told. No value is in it."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.migrations import Format
+from hubbub.core.random import Random
+from hubbub.curator.steps import Step
+from hubbub.privacy.counted_file import CountedFile
+from hubbub.protocols.topl.server import ToPL, ToPLServer
+from hubbub.simulate.local_release import tell
+
+__all__ = ["LocalReleaseFile"]
+
+FORMAT = Format("local_release_format", 1)
+"""The version of a local release's file."""
+
+_TABLES = (
+    "CREATE TABLE server (number INTEGER NOT NULL, state BLOB NOT NULL)",
+    "CREATE TABLE steps (step INTEGER PRIMARY KEY, first INTEGER NOT NULL, value REAL NOT NULL, low REAL NOT NULL,"
+    " high REAL NOT NULL)",
+)
+
+
+class LocalReleaseFile:
+    """A server of ToPL and its state on disk: every device reports once, whatever is interrupted.
+
+    Reports are on disk, as sums, before a step that they complete is returned; where a process stops before that they
+    were never sent. All steps stay in the file: to show them again costs nothing. Whether rows that have reported are
+    still the same cannot be told, as nothing of the values is kept: rows are added behind them.
+
+    Parameters
+    ----------
+    path
+        The file; a new one can be read by its owner only.
+    settings
+        What is asked; a file that was begun with other settings is refused.
+    source
+        What is released, such as a column's name; a file that was begun for another is refused.
+
+    Example:
+        >>> import tempfile
+        >>> settings = ToPL(epsilon=4.0, bound=1000.0, holdout=4000, every=2000)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for _ in range(2):
+        ...         with LocalReleaseFile(f"{folder}/state", settings) as release:
+        ...             _ = release.tell(np.full(3500, 20.0), Random(seed=1))
+        >>> release.server.position, [step.first for step in release.steps]
+        (7000, [4000])
+    """
+
+    def __init__(self, path: str | os.PathLike[str], settings: ToPL, *, source: str = "") -> None:
+        terms = {**settings.spec(), "source": source, "trust": "local"}
+        self._settings = settings
+        self._file = CountedFile(path, terms, _TABLES, FORMAT, self._load)
+
+    def _load(self, file: CountedFile) -> None:
+        rows = file.run("SELECT number, state FROM server")
+        self._number: int = rows[0][0] if rows else 0
+        file.check(self._number)
+        self.server = ToPLServer(self._settings, msgspec.msgpack.decode(rows[0][1]) if rows else None)
+        self.steps = [Step(*row) for row in file.run("SELECT step, first, value, low, high FROM steps ORDER BY step")]
+        if not rows:
+            file.run("INSERT INTO server VALUES (0, ?)", msgspec.msgpack.encode(self.server.state))
+
+    def tell(self, values: NDArray[np.float64], rng: Random) -> list[Step]:
+        """Let the next devices report: the steps they complete, which are on disk."""
+        before = self.server.state
+        try:
+            steps = tell(self.server, values, rng)
+            with self._file.transaction():
+                state = msgspec.msgpack.encode(self.server.state)
+                self._file.run("UPDATE server SET number = ?, state = ?", self._number + 1, state)
+                for step in steps:
+                    self._file.run("INSERT INTO steps VALUES (?, ?, ?, ?, ?)", *step)
+        except BaseException:
+            self.server = ToPLServer(self._settings, before)
+            raise
+        self._number += 1
+        self._file.mark(self._number)
+        self.steps += steps
+        return steps
+
+    def close(self) -> None:
+        """Let other processes have the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
