@@ -200,3 +200,27 @@ def test_an_end_of_the_range_that_many_have_is_in_the_interval() -> None:
     for _ in range(10):
         low, _ = wave.estimate(wave.accumulate(wave.randomize(values, rng))).quantile(0.1, atoms=True).interval()
         assert low[0] <= -1.0
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("epsilon", {"epsilon": 1e-8}),
+        ("high", {"low": 0.0, "high": 5e-324}),
+        ("high", {"low": 0.0, "high": 1e-300}),
+        ("high", {"low": 1.0, "high": 1.0 + 2**-52}),
+    ],
+)
+def test_what_floats_could_not_estimate_is_refused_at_once(field: str, changes: dict[str, float]) -> None:
+    """Or the reports of a whole step would be there, and no release could be made of them."""
+    with pytest.raises(InvalidValue) as refused:
+        SquareWave(**{"epsilon": 1.0, **changes})  # type: ignore[arg-type]
+    assert refused.value.field == field
+
+
+def test_the_narrowest_range_and_the_least_epsilon_have_estimates() -> None:
+    for settings in ({"epsilon": 1.0, "low": 1.0, "high": 1.0 + 2e-9}, {"epsilon": 1e-5}):
+        wave = SquareWave(**settings)  # type: ignore[arg-type]
+        estimate = wave.estimate(wave.accumulate(wave.randomize([wave.high] * 1000, Random(seed=1))))
+        low, high = estimate.mean().interval()
+        assert low[0] < wave.high < high[0]

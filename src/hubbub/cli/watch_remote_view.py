@@ -29,7 +29,7 @@ def remote_summary(run: RemoteWatch) -> list[str]:
     """What there is to say at the end."""
     moments = run.moments
     known = sum(not math.isnan(moment.value) for moment in moments)
-    lines = [f"{len(moments)} releases of {run.question}, {known} of them with numbers."]
+    lines = [f"{len(moments)} release{'s' * (len(moments) != 1)} of {run.question}, {known} of them with numbers."]
     if run.times is not None and moments:
         first, last = (run.times.label(moments[place].step) for place in (0, -1))
         lines.append(f"From {first} to {last} UTC.")

@@ -47,7 +47,8 @@ class ReleaseFile:
     and refuses others.
 
     A state that is older than what was published is refused, by a counter in a second file beside the first (its name
-    ends in `.count`). Someone who puts both files back is not found out.
+    ends in `.count`). An older copy of both files is not found, nor is a copy of both that goes on elsewhere: two
+    copies use the same noise, so that the difference of what they publish is the difference of the true values.
 
     Parameters
     ----------
@@ -116,8 +117,8 @@ class ReleaseFile:
         position = self.stream.position
         most = max(position, self._answered)
         if self._digest and (values.size < most or _digest(values[:most]) != self._digest):
-            allowed = f"the {most:,} values that were released, and after them new ones"
-            raise InvalidValue("values", f"{values.size:,} values", allowed)
+            found = f"only {values.size:,} values" if values.size < most else f"other values among the first {most:,}"
+            raise InvalidValue("values", found, f"the {most:,} values that were released, and after them new ones")
         if position and not self._digest:
             raise InvalidValue("values", "a file", "a pipe: this state was begun with one")
         self.stream.checked(values[position:])

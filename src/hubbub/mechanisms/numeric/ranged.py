@@ -17,6 +17,8 @@ __all__ = ["Ranged"]
 
 LARGEST = 1e150
 """The largest end of a range: its square is still a number."""
+NARROWEST = 1e-9
+"""The narrowest range, in parts of its larger end: floats still tell its points apart. In itself at least 1/LARGEST."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,9 @@ class Ranged(Mechanism):
             self._set(field, float(value))
         if not self.low < self.high:
             raise InvalidValue("high", self.high, f"a number above low = {self.low:g}")
+        least = max(1 / LARGEST, NARROWEST * max(abs(self.low), abs(self.high)))
+        if self.high - self.low < least:
+            raise InvalidValue("high", self.high, f"a number at least {least:.3g} above low = {self.low:g}")
 
     def encode(self, values: Any) -> NDArray[np.int64]:
         return to_units(values, self.low, self.high, self.cells_in)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hubbub.core.errors import InvalidValue
 from hubbub.core.grid import GRAIN
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
@@ -31,6 +32,8 @@ SMOOTH, USUAL_POINTS, USUAL_REPORTS = 0.25, 1024, 100_000
 """The published smoothing, and about the setting in which it was published."""
 MOST_BLUR = 0.25
 """Of the range."""
+LEAST_EPSILON = 1e-5
+"""Below it floats lose the reports' Fisher information, and with it the intervals."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +82,8 @@ class SquareWave(Banded):
         return cells, next(band for band in range(best, 0, -1) if math.gcd(band, cells) == 1)
 
     def _resolve(self) -> None:
+        if self.epsilon < LEAST_EPSILON:
+            raise InvalidValue("epsilon", self.epsilon, f"at least {LEAST_EPSILON:g}: less tells nothing")
         if self.cells and not self.band:
             self._integer("cells", 1, MOST_CELLS)
             self._set("band", self._shape()[1])
