@@ -91,7 +91,7 @@ def _settings() -> dict[str, Any]:
 
 
 def test_nothing_of_the_values_is_stored(answer: Callable[..., Any]) -> None:
-    """A server that never saw the file has the same state: its answer is a function of the reports alone."""
+    """The state has the protocol's memory and the open sums, and the file holds no value's eight bytes."""
     answer(*LOCAL, "--state", "state")
     with LocalReleaseFile("state", ToPL(**_settings()), source="column fare") as release:
         state = release.server.state

@@ -14,6 +14,7 @@ from hubbub import Random, SquareWave
 from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import exp_floor
 from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.numeric.information import unbiased_shares
 
 Floats = NDArray[np.float64]
 
@@ -96,6 +97,53 @@ def test_expected_reports_of_ten_billion_tell_the_truth() -> None:
     assert np.abs(np.cumsum(estimate.value - truth)).max() < 0.01
 
 
+def said_of_the_mean(wave: SquareWave, shares: Floats) -> Floats:
+    """The number that a report of each cell stands for in the mean, if the weights are those of these shares."""
+    near, far = wave._rates
+    counts = np.eye(wave.cells + wave.band, dtype=np.int64)
+    given = {"band": wave.band, "near": near, "far": far}
+    return np.array([unbiased_shares(row, shares, **given)[0] @ wave.points for row in counts])
+
+
+@pytest.mark.parametrize(
+    "wave",
+    [
+        SquareWave(epsilon=1.0, low=0.0, high=10.0, cells=15),
+        SquareWave(epsilon=2.0, cells=6, band=4),
+        SquareWave(epsilon=4.0, cells=31),
+        SquareWave(epsilon=0.2, cells=12, band=17),
+    ],
+    ids=str,
+)
+def test_forged_reports_say_of_the_mean_what_is_stated_and_no_more(wave: SquareWave) -> None:
+    """Whatever the weights: of every single point, which reach both ends, and of mixtures."""
+    size = wave.cells + 1
+    stated = wave.mean_influence()
+    reached = np.array([said_of_the_mean(wave, single) for single in np.eye(size)])
+    slack = 1e-9 * float(stated.most - stated.least)
+    assert reached.min() == pytest.approx(float(stated.least), rel=0, abs=slack)
+    assert reached.max() == pytest.approx(float(stated.most), rel=0, abs=slack)
+    for shares in np.random.default_rng(1).dirichlet(np.full(size, 0.1), 5):
+        numbers = said_of_the_mean(wave, shares)
+        assert float(stated.least) - slack <= numbers.min()
+        assert numbers.max() <= float(stated.most) + slack
+
+
+def test_forged_reports_move_the_mean_no_further() -> None:
+    """Ten billion honest reports as expected, and one in ten forged, all of any one cell."""
+    wave = SquareWave(epsilon=1.0, low=0.0, high=1.0, cells=15)
+    every = wave.outputs()
+    assert every is not None
+    chances = np.exp(wave.log_prob(every, wave.points))
+    for values in (np.zeros(1), np.ones(1), spiky_crowd(1000)):
+        honest, mean = np.rint(9e9 * (chances @ wave.truth(values))).astype(np.int64), float(values.mean())
+        most = wave.mean_influence().shift(0.1, mean)
+        for cell in range(len(honest)):
+            counts = honest + (10**9) * (np.arange(len(honest)) == cell)
+            moved = float(wave.distribution(Sketch(wave.spec_id, int(counts.sum()), counts)).mean().value[0]) - mean
+            assert -most.down - 1e-6 < moved < most.up + 1e-6
+
+
 def smooth_crowd(n: int) -> Floats:
     """Numbers around 0.3, from none to all of the range."""
     even = Random(seed=1).uint64(n, 3) / 2.0**64
@@ -145,6 +193,15 @@ def test_intervals_hold_as_often_as_they_say() -> None:
     assert min(*quantiles, *shares) >= 0.93
 
 
+def test_an_end_of_the_range_that_many_have_is_in_the_interval() -> None:
+    """A quarter has the lowest number: intervals of the lowest tenth end there, and hold it. Seeded."""
+    wave, rng = SquareWave(epsilon=0.5), Random(seed=1)
+    values = np.concatenate([np.full(400, -1.0), np.linspace(-1.0, 0.0, 1100)])
+    for _ in range(10):
+        low, _ = wave.estimate(wave.accumulate(wave.randomize(values, rng))).quantile(0.1, atoms=True).interval()
+        assert low[0] <= -1.0
+
+
 @pytest.mark.parametrize(
     ("field", "changes"),
     [
@@ -167,12 +224,3 @@ def test_the_narrowest_range_and_the_least_epsilon_have_estimates() -> None:
         estimate = wave.estimate(wave.accumulate(wave.randomize([wave.high] * 1000, Random(seed=1))))
         low, high = estimate.mean().interval()
         assert low[0] < wave.high < high[0]
-
-
-def test_an_end_of_the_range_that_many_have_is_in_the_interval() -> None:
-    """A quarter has the lowest number: intervals of the lowest tenth end there, and hold it. Seeded."""
-    wave, rng = SquareWave(epsilon=0.5), Random(seed=1)
-    values = np.concatenate([np.full(400, -1.0), np.linspace(-1.0, 0.0, 1100)])
-    for _ in range(10):
-        low, _ = wave.estimate(wave.accumulate(wave.randomize(values, rng))).quantile(0.1, atoms=True).interval()
-        assert low[0] <= -1.0

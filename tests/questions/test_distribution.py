@@ -17,6 +17,7 @@ from tests.questions.test_one_file import KEYS, SHELF, TOKEN, Twins
 
 from hubbub import Categorical, Numeric, Random
 from hubbub.authoring import check, forecast, load_collection, promise
+from hubbub.authoring.poisoning import poisoning
 from hubbub.client import Client
 from hubbub.collection import ManualClock
 from hubbub.core.errors import InvalidValue
@@ -60,6 +61,15 @@ def test_it_is_checked_planned_and_promised() -> None:
     assert errors[0] == pytest.approx(10 * errors[1])
     assert not [finding for finding in check(collection) if finding.level == "error"]
     assert "Of fare: how is it distributed? One report every hour." in promise(collection)
+
+
+def test_it_says_how_far_forged_reports_move_the_mean() -> None:
+    question = Question.make("distribution", field="fare", epsilon=1.0)
+    said = poisoning(question, setting(question, FARE), forged=0.01)
+    assert said.text().startswith("If 1% of the devices are forged, they can raise the mean of fare by up to ")
+    assert "shares and quantiles are not bounded" in said.text()
+    assert said.up is not None
+    assert 0.8 < said.up < 3.2  # of 80: at least what lying does, at most four times that
 
 
 @pytest.mark.parametrize(

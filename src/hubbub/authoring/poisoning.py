@@ -91,15 +91,13 @@ def poisoning(question: Question, setting: Setting, forged: float = FORGED) -> P
     """
     if isinstance(forged, bool) or not isinstance(forged, int | float) or not 0 < forged < 1:
         raise InvalidValue("forged", forged, "a part of all devices, between 0 and 1")
-    shape, influence, answering = question.shape(setting), question.influence(setting), question.answering(setting)
-    answer = "any share"
-    if shape.unit != "share":
-        answer = f"{'the' if shape.size == 1 else 'any'} mean of {shape.unit}"
+    influence, answering = question.influence(setting), question.answering(setting)
+    answer, unit = question.moved_answer(setting)
     if isinstance(influence, str):
-        return Poisoning(forged, forged, None, None, None, answer, shape.unit, influence)
+        return Poisoning(forged, forged, None, None, None, answer, unit, influence)
     part = forged if answering == 1 else forged / (forged + (1 - forged) * answering)
     up, down = influence.shift(part)
-    return Poisoning(forged, part, up, down, influence.weight, answer, shape.unit, question.influence_of(setting))
+    return Poisoning(forged, part, up, down, influence.weight, answer, unit, question.influence_of(setting))
 
 
 def moved_far(collection: Collection) -> Iterator[Finding]:

@@ -50,7 +50,7 @@ def plan(
 
     Without a file, give --domain and two of --n, --epsilon and --stderr: the third is solved. With --sparsity, give --n
     and --epsilon: vectors of -1, 0 and 1, and key-value data. With --of distribution, median or tail, give --n and
-    --epsilon alone: how to ask for a number. With --of sums or ranges too: how a curator sums up --n values.
+    --epsilon alone: how to ask for a number. With --of sums or ranges too: how a curator adds up a stream of n values.
     """
     from hubbub.cli.output import check_plot, emit, page, save_plot
     from hubbub.privacy.plan import plan as make

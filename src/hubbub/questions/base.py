@@ -136,6 +136,13 @@ class Question(ABC):
         """What the bound on forged reports is of."""
         return "every step"
 
+    def moved_answer(self, setting: Setting) -> tuple[str, str]:
+        """Which answer that bound is on, in words, and its unit: "share", or the field's own."""
+        shape = self.shape(setting)
+        if shape.unit == "share":
+            return "any share", shape.unit
+        return f"{'the' if shape.size == 1 else 'any'} mean of {shape.unit}", shape.unit
+
     def answering(self, setting: Setting) -> float:
         """The part of the honest devices that answers one ask; forged ones answer all of them."""
         return 1.0

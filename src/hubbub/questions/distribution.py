@@ -8,6 +8,8 @@ from typing import ClassVar
 from hubbub.collection.setting import Setting
 from hubbub.core.domain import Numeric
 from hubbub.core.errors import InvalidValue
+from hubbub.core.event import units_of
+from hubbub.core.influence import Influence
 from hubbub.protocols.spread import Spread
 from hubbub.questions.shapes import Shape
 from hubbub.questions.statistic import StatisticQuestion
@@ -50,6 +52,15 @@ class DistributionQuestion(StatisticQuestion):
 
     def assumes(self, setting: Setting) -> str:
         return "the share of one cell, every step, if all numbers are equally common"
+
+    def influence(self, setting: Setting) -> Influence | str:
+        return self.statistic(setting).mechanism(units_of(self.epsilon)).mean_influence()
+
+    def moved_answer(self, setting: Setting) -> tuple[str, str]:
+        return f"the mean of {self.field}", self.field
+
+    def influence_of(self, setting: Setting) -> str:
+        return "every step; shares and quantiles are not bounded"
 
     def default_title(self, setting: Setting) -> str:
         return f"Of {self.field}: how is it distributed?"

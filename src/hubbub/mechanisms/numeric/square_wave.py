@@ -19,6 +19,7 @@ from hubbub.mechanisms.numeric.banded import TWO_64, Banded
 
 if TYPE_CHECKING:  # a device estimates nothing
     from hubbub.core.distribution import Distribution
+    from hubbub.core.influence import Influence
 
 __all__ = ["SquareWave"]
 
@@ -181,6 +182,40 @@ class SquareWave(Banded):
     def _rates(self) -> tuple[float, float]:
         """The probability of a cell of the band, and of any other."""
         return float(Fraction(self._high, TWO_64)), float(Fraction(self.other, TWO_64))
+
+    def mean_influence(self) -> Influence:
+        """What one forged report can say of `Distribution.mean()`, at most, whatever the other reports are.
+
+        The mean weighs a report of cell j by y_j, where M'y are the points p: the cells of a class, j modulo the band,
+        then lie d/gain apart, d apart being the points and gain the excess of a band cell. A class is as likely
+        whatever is held, w = gain + far (its cells), so that least squares take from each its expected place alone:
+
+            y_j = mean + d/gain (place of j - expected place of j's class),
+
+        which is linear in the shares that the weights come from. Its extremes are where all hold a single point.
+        Honest reports tell the truth on average whatever the weights are, so that forged ones move it by `shift`.
+
+        Example:
+            >>> SquareWave(epsilon=1.0, low=0.0, high=100.0).mean_influence().shift(0.01).largest < 3
+            True
+        """
+        from hubbub.core.influence import Influence
+
+        far, gain = Fraction(self.other, TWO_64), Fraction(self._high - self.other, TWO_64)
+        low, high = Fraction(self.low), Fraction(self.high)
+        apart = (high - low) / self.cells
+        numbers: list[Fraction] = []
+        for k in range(self.band):
+            last = (self.cells + self.band - 1 - k) // self.band  # the place of the class's last cell
+            likely = gain + far * (last + 1)
+            for place in range(last + 1):
+                # The points whose band has the class's cell at this place: the first and the last of them are extreme.
+                ends = max(0, k + self.band * (place - 1) + 1), min(self.cells, k + self.band * place)
+                expected = (far * last * (last + 1) / 2 + gain * place) / likely
+                for point in ends:
+                    mean = low + apart * point
+                    numbers += [mean + apart / gain * (end - expected) for end in (0, last)]
+        return Influence(min(numbers), max(numbers), low, high)
 
     def resolution(self, n: int, slope: ArrayLike = 20.0) -> NDArray[np.float64]:
         """The length over which the intervals of n reports blur the distribution, in the units of the range.
