@@ -99,7 +99,7 @@ def _part(seen: Seen, most_rows: int) -> RenderableType:
     several = f"{seen.steps:,} steps together" if seen.scene.pooled and seen.steps > 1 else "one step"
     caption = f"{several}; the diamond is the truth" if seen.scene.pooled else f"{seen.when}; the diamond is the truth"
     table = plain_table("", "estimate", "95% interval", "truth", "", left=["", ""])
-    rows = _rows(seen, most_rows)
+    rows = _rows(seen, most_rows, possible=True)
     most = max(max(row["high"], row["truth"]) for row in rows)
     for row in rows:
         ends = f"{percent(row['low'])} to {percent(row['high'])}"
@@ -109,17 +109,22 @@ def _part(seen: Seen, most_rows: int) -> RenderableType:
     return Group(rule, Text(caption, style="dim"), table)
 
 
-def _rows(seen: Seen, most: int | None) -> list[dict[str, Any]]:
-    """The largest estimates; of a stream all of them, in order, so that a line stays where it is."""
+def _rows(seen: Seen, most: int | None, *, possible: bool = False) -> list[dict[str, Any]]:
+    """The largest estimates; of a stream all of them, in order, so that a line stays where it is.
+
+    They are unbiased, or as far as they are possible, for people to read.
+    """
     if seen.estimate is None:
         return []
-    low, high = seen.estimate.interval(0.95)
+    value, (low, high) = seen.estimate.value, seen.estimate.interval(0.95)
+    if possible:
+        value, low, high = seen.estimate.possible()
     names = seen.estimate.names()
     shown = seen.estimate.top(len(names) if most is None else most) if seen.scene.pooled else range(len(names))
     return [
         {
             "value": names[i],
-            "estimate": float(seen.estimate.value[i]),
+            "estimate": float(value[i]),
             "low": float(low[i]),
             "high": float(high[i]),
             "truth": float(seen.truth[i]),
