@@ -21,6 +21,35 @@ from hubbub.protocols.ask import Ask
 
 ONLY_SERVER = [sys.executable, str(Path(__file__).parent / "only_extra.py"), "server"]
 
+THEMES = """
+name = "themes"
+version = 1
+title = "Light or dark?"
+
+[schedule]
+step = "2s"
+lateness = "1s"
+
+[privacy]
+event = 8.0
+minimum_batch = 20
+
+[fields.theme]
+kind = "categorical"
+names = ["light", "dark"]
+
+[questions.popular]
+kind = "histogram"
+field = "theme"
+epsilon = 4.0
+
+[alarms.dark]
+question = "popular"
+weights = { dark = 1 }
+above = 0.5
+"""
+"""A collection that is asked every two seconds, with an alarm about it."""
+
 Answer = tuple[Any, Ask]
 
 

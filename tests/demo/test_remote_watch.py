@@ -16,39 +16,13 @@ import pytest
 from typer.testing import CliRunner
 
 from hubbub.cli.app import app
-from served import ServedCollector, wait_for
+from served import THEMES, ServedCollector, wait_for
 
-THEMES = """
-name = "themes"
-version = 1
-title = "Light or dark?"
-
-[schedule]
-step = "2s"
-lateness = "1s"
-
-[privacy]
-event = 8.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 4.0
-
+TWO_QUESTIONS = f"""{THEMES}
 [questions.again]
 kind = "histogram"
 field = "theme"
 epsilon = 4.0
-
-[alarms.dark]
-question = "popular"
-weights = { dark = 1 }
-above = 0.5
 """
 HUBBUB = [sys.executable, "-c", "from hubbub.cli import main; main()"]
 
@@ -85,7 +59,7 @@ class Watching:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedCollector]:
     """A collector for all of these tests; the last one kills it."""
-    made = ServedCollector(tmp_path_factory.mktemp("served"), THEMES)
+    made = ServedCollector(tmp_path_factory.mktemp("served"), TWO_QUESTIONS)
     yield made
     made.close()
 
@@ -153,7 +127,7 @@ def test_a_collector_is_followed_through_its_death(served: ServedCollector):
     assert seen["time"].endswith("+00:00")
     served.kill()
     wait_for(lambda: [line for line in watching.said if "is away" in line])
-    again = ServedCollector(served.folder, THEMES, port=served.port)
+    again = ServedCollector(served.folder, TWO_QUESTIONS, port=served.port)
     try:
         wait_for(lambda: [line for line in watching.said if "is back" in line])
         second = again.answer("themes", "popular", [0] * 100)

@@ -27,7 +27,7 @@ from hubbub.service.webhooks.config import Webhook, load_webhooks
 from hubbub.service.webhooks.delivery import NotDelivered, deliver
 from hubbub.service.webhooks.sender import WebhookSender
 from receiver import Receiver
-from served import ServedCollector, wait_for
+from served import THEMES, ServedCollector, wait_for
 
 SECRET = b"a secret of thirty-two bytes: 32"
 WRITTEN = "whsec_" + base64.b64encode(SECRET).decode()
@@ -302,34 +302,6 @@ def test_a_collection_that_is_not_served_is_refused():
 
 
 # -- a collector in a process of its own ---------------------------------------------------------------------------
-
-THEMES = """
-name = "themes"
-version = 1
-title = "Light or dark?"
-
-[schedule]
-step = "2s"
-lateness = "1s"
-
-[privacy]
-event = 8.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 4.0
-
-[alarms.dark]
-question = "popular"
-weights = { dark = 1 }
-above = 0.5
-"""
 
 
 def test_through_death_and_a_slow_receiver(tmp_path: Path, receiver: Receiver):
