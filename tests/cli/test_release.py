@@ -41,6 +41,13 @@ def test_json(answer: Callable[..., Any], fares: str) -> None:
     assert 0 < told["paid"] <= 2
 
 
+def test_a_release_without_a_step_says_what_a_step_needs(hubbub: Callable[..., Result], fares: str) -> None:
+    options = [option if option != 256 else 4096 for option in SETTINGS]
+    done = hubbub("release", fares, "--column", "fare", *options)
+    assert done.exit_code == 0, done.output
+    assert "no step yet: one needs 4,096 values" in " ".join(done.output.split())
+
+
 def test_the_truth_is_there_only_where_it_is_asked_for(answer: Callable[..., Any], fares: str) -> None:
     told = answer("release", fares, "--column", "fare", *SETTINGS, "--simulate", "--seed", 3)
     truth = VALUES[500 : 500 + 9 * 256].reshape(9, 256).mean(axis=1)

@@ -67,7 +67,9 @@ def table(result: dict[str, Any], title: str, every: int, bound: float) -> Table
         cells = [str(step["step"]), *([f"{step['truth']:.4g}"] if known else []), f"{value:.4g}"]
         line = painted(value, most, _BAR, mark=step["truth"]) if known else f"[blue]{bar(value, most, _BAR)}[/]"
         drawn.add_row(*cells, f"{low:.4g} to {high:.4g}", line)
-    if len(shown) < len(steps):
+    if not steps:
+        drawn.caption = f"no step yet: one needs {every:,} values that are not released, after the holdout"
+    elif len(shown) < len(steps):
         drawn.caption = f"{len(shown)} of {len(steps):,} steps; --json has all"
     return drawn
 
