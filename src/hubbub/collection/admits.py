@@ -83,7 +83,7 @@ def matches(pattern: Any, given: Any) -> bool:
     Example:
         >>> matches({"kind": "among", "codes": {"most": 2}}, {"kind": "among", "codes": [3, 8]})
         True
-        >>> matches({"kind": "subsets", "sets": {"most": 2, "each": {"most": 2}}}, {"kind": "subsets", "sets": [[3, 8]]})
+        >>> matches({"sets": {"most": 2, "each": {"most": 2}}}, {"sets": [[3, 8], [5]]})
         True
         >>> matches({"kind": "clipped", "high": {"from": 1, "to": 9}}, {"kind": "clipped", "high": 10})
         False
