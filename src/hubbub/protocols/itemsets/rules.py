@@ -31,7 +31,7 @@ class Ranged(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Of people who hold the items `given`, a part `confidence` holds the items `then` too, `lift` times as many as of all.
+    """Of people who hold the items `given`, a part `confidence` holds the items `then` too: `lift` times that of all.
 
     `support` is the share of all people who hold both.
     """
@@ -48,7 +48,7 @@ def association_rules(shares: Mapping[Itemset, Known], sets: Iterable[Itemset], 
 
     Each itemset is divided in two wherever the shares of both parts are known, and that of the first can be told from
     zero. Confidence is the ratio of two estimates: its interval is Fieller's, which stays true where the divisor is
-    small. Lift is that ratio divided by a third estimate: its interval combines those of the two at half the error each.
+    small. Lift is that ratio divided by a third estimate: its interval combines theirs, at half the error each.
 
     Parameters
     ----------
@@ -60,7 +60,8 @@ def association_rules(shares: Mapping[Itemset, Known], sets: Iterable[Itemset], 
         How often each interval holds the truth.
 
     Example:
-        >>> shares = {(1,): Known(0.4, 1e-5, "items"), (2,): Known(0.2, 1e-5, "items"), (1, 2): Known(0.16, 1e-5, "sets")}
+        >>> shares = {(1,): Known(0.4, 1e-5, "items"), (2,): Known(0.2, 1e-5, "items")}
+        >>> shares[(1, 2)] = Known(0.16, 1e-5, "itemsets")
         >>> rule = association_rules(shares, [(1, 2)])[0]
         >>> rule.given, rule.then, [round(end, 2) for end in rule.confidence], [round(end, 1) for end in rule.lift]
         ((2,), (1,), [0.8, 0.76, 0.84], [2.0, 1.9, 2.2])
