@@ -24,6 +24,7 @@ __all__ = ["Among", "Binned", "Clipped", "Field", "View", "Whole"]
 
 _HOMES = {
     "changes": "hubbub.protocols.changes",
+    "prefix": "hubbub.protocols.prefix",
     **dict.fromkeys(("held", "members", "on", "size"), "hubbub.collection.views"),
 }
 """Views that few asks name: their modules are loaded when one does."""
