@@ -42,6 +42,7 @@ class LocalHashing(FrequencyOracle):
     buckets: int = 0
     other: int = 0
     server_work: ClassVar[str] = "d hashes"
+    takes_open: ClassVar[bool] = True
     hash: str = added(FIRST_HASH, BEST_HASH)
 
     @abstractmethod
@@ -171,7 +172,7 @@ class OLH(LocalHashing):
     epsilon
         What one report may spend.
     domain
-        A size, a list of names, or a Domain.
+        A size, a list of names, or a Domain; `BitStrings` of which values are never listed.
     buckets, other
         How many buckets, and of 2^64 the share of each false one; 0 chooses them.
     hash
