@@ -44,7 +44,7 @@ class Rule(NamedTuple):
 
 
 def association_rules(shares: Mapping[Itemset, Known], sets: Iterable[Itemset], *, level: float = 0.95) -> list[Rule]:
-    """The rules that some itemsets make, those with the largest confidence first.
+    """The rules that some itemsets make, those that are surest to have a large confidence first.
 
     Each itemset is divided in two wherever the shares of both parts are known, and that of the first can be told from
     zero. Confidence is the ratio of two estimates: its interval is Fieller's, which stays true where the divisor is
@@ -73,7 +73,7 @@ def association_rules(shares: Mapping[Itemset, Known], sets: Iterable[Itemset], 
     if not 0 < level < 1:
         raise InvalidValue("level", level, "a probability between 0 and 1")
     rules = [rule for items in sets for rule in _rules_of(items, shares, level)]
-    return sorted(rules, key=lambda rule: (-rule.confidence.value, rule.given, rule.then))
+    return sorted(rules, key=lambda rule: (-rule.confidence.low, rule.given, rule.then))
 
 
 def _rules_of(items: Itemset, shares: Mapping[Itemset, Known], level: float) -> Iterator[Rule]:
