@@ -16,6 +16,7 @@ from hubbub.cli import (
     data,
     demo,
     estimate,
+    itemsets,
     plan,
     release,
     reproduce,
@@ -100,6 +101,7 @@ app.command()(backup.backup)
 app.command()(restore.restore)
 app.command()(audit.audit)
 app.command()(estimate.estimate)
+app.command()(itemsets.itemsets)
 app.command()(release.release)
 app.command()(watch.watch)
 app.command()(reproduce.reproduce)
