@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.core.domain import Domain
+from hubbub.core.domain import Sets
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
@@ -86,6 +86,11 @@ class Mined:
         By what estimates were multiplied, for those who hold more (Eq 5.5).
     deviation
         The standard error of the share of a candidate that nobody holds.
+
+    Example:
+        >>> shares = Estimate([0.1, 0.4], [1e-4, 1e-4], 500)
+        >>> Mined(((3,), (8,)), shares, length=2, factor=1.0, deviation=0.01).shares(1)
+        {(8,): 0.4}
     """
 
     sets: tuple[Itemset, ...]
@@ -100,12 +105,18 @@ class Mined:
 
 
 def prune_items(
-    groups: Groups, domain: Domain, *, units: int, keep: int
+    groups: Groups, domain: Sets, *, units: int, keep: int
 ) -> Generator[Said, Heard, tuple[list[Itemset], float]]:
     """Step 1 of SVIM: everyone names one item of their own, and the items that are named most are kept.
 
     Sets are padded to one element, so that who holds any item names one. Returns the items kept, as sets of one, and
     the share of what is named that tells an item from noise.
+
+    Example:
+        >>> from hubbub import Ordinal
+        >>> ask = next(prune_items(Groups((50, 10, 40)), Sets(Ordinal(99), 9), units=10**12, keep=8))
+        >>> ask.mechanism.length, ask.view
+        (1, Whole())
 
     References
     ----------
@@ -124,6 +135,19 @@ def estimate_candidates(groups: Groups, candidates: Sequence[Itemset], *, units:
     Shares of numbers below the significance threshold count as 0. Sets are padded to the 90th percentile, and the
     estimates multiplied by the update factor, whose own variance is in theirs. A single candidate needs neither: then
     the one question is whether it is held.
+
+    Example:
+        >>> from hubbub import Random
+        >>> def answer(ask):
+        ...     people = [(3, 8), (3,)] * 2_000
+        ...     return ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(people), Random(seed=2)))
+        >>> asking = estimate_candidates(Groups((20, 80)), [(3,), (8,), (3, 8)], units=4 * 10**12)
+        >>> which = asking.send(answer(next(asking)))
+        >>> try:
+        ...     _ = asking.send(answer(which))
+        ... except StopIteration as end:
+        ...     end.value.length, end.value.estimate.value.round(1).tolist()
+        (3, [1.0, 0.5, 0.5])
 
     References
     ----------
