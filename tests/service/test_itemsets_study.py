@@ -57,10 +57,10 @@ def stored(release: Release, run: int = 0, collection: Collection = STUDY) -> Re
 
 
 @pytest.mark.parametrize("n", [4_000, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_a_collector_and_a_simulation_release_the_same_numbers(n: int, reopen: Callable[[], Store]) -> None:
-    people, clock = Shoppers(n), ManualClock(float(START))
-    run_whole(lambda: collector(reopen(), clock), clock, people)  # begun again before everything that happens
-    (row,) = told(collector(reopen(), clock))
+def test_a_collector_and_a_simulation_release_the_same_numbers(n: int) -> None:
+    people, clock, store = Shoppers(n), ManualClock(float(START)), SqliteStore(":memory:")
+    run_whole(lambda: collector(store, clock), clock, people)  # begun again before everything that happens
+    (row,) = told(collector(store, clock))
     release = simulated(STUDY, people)
     assert same(row, stored(release))
     assert json.loads(row.payload)["value"] == release.estimate.value.tolist()
