@@ -219,6 +219,7 @@ QUESTIONS: Registry[Question] = Registry(
         "changes": "hubbub.questions.changes:ChangesQuestion",
         "distribution": "hubbub.questions.distribution:DistributionQuestion",
         "release": "hubbub.questions.release:ReleaseQuestion",
+        "itemsets": "hubbub.questions.itemsets:ItemsetsQuestion",
     },
     named_by="kind",
 )
