@@ -27,7 +27,7 @@ export function psfo(spec: Spec, _name: string, build: (spec: unknown) => Built 
     reads: most === size ? `sets of ${size}` : "",
     bytes: oracle.bytes,
     randomize(seen, random) {
-      const items = (Array.isArray(seen) ? seen : []).map(encode).filter((code) => code !== null);
+      const items = [...new Set(Array.isArray(seen) ? seen : [])].map(encode).filter((code) => code !== null);
       const place = bounded(view(random(8)).getBigUint64(0, true), Math.max(items.length, length), random);
       return (oracle as Fresh).randomize(place < items.length ? Number(items[place]) : size + place, random);
     },
