@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, Self, overload
 
@@ -78,8 +78,9 @@ class ItemSets:
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         chosen = object.__new__(type(self))  # what was checked once need not be again
         items = self.items[np.repeat(begins - offsets[:-1], sizes) + np.arange(offsets[-1])]
-        for field, value in (("offsets", offsets), ("items", items), ("domain", self.domain)):
-            object.__setattr__(chosen, field, value)
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, value in {**own, "offsets": offsets, "items": items}.items():
+            object.__setattr__(chosen, name, value)
         return chosen
 
     @property

@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
+import tarfile
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hubbub.core.errors import InvalidValue
 from hubbub.core.item_sets import ItemSets
 from hubbub.data.fetch import fetch
 
-__all__ = ["Baskets", "retail"]
+__all__ = ["Baskets", "online_retail", "retail"]
 
 
+@dataclass(frozen=True, eq=False)
 class Baskets(ItemSets):
     """Shopping baskets: what each customer bought.
+
+    Parameters
+    ----------
+    offsets, items, domain
+        As of `ItemSets`.
+    labels
+        What each item is called, where the items have names.
 
     Example:
         >>> Baskets([0, 2, 2, 3], [4, 0, 4], domain=5).sizes.tolist()
         [2, 0, 1]
     """
+
+    labels: NDArray[np.str_] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.labels is not None:
+            labels = np.array(self.labels)
+            if labels.shape != (self.domain,) or labels.dtype.kind != "U":
+                raise InvalidValue("labels", self.labels, f"{self.domain} strings, one an item")
+            labels.flags.writeable = False
+            object.__setattr__(self, "labels", labels)
 
 
 def retail(*, cache: str | os.PathLike[str] | None = None) -> Baskets:
@@ -34,3 +59,24 @@ def retail(*, cache: str | os.PathLike[str] | None = None) -> Baskets:
     items = np.fromstring(text, dtype=np.int64, sep=" ")
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     return Baskets(offsets, items, domain=int(items.max()) + 1)
+
+
+def online_retail(*, cache: str | os.PathLike[str] | None = None) -> Baskets:
+    """All that each of 4,372 customers of a British gift shop bought in a year: 1 to 1,823 of 3,885 articles.
+
+    A basket is a customer's whole history, so that the longest are very long. Articles stand in alphabetical order;
+    names that differ in spaces at their ends only are the same.
+
+    Parameters
+    ----------
+    cache
+        As of `fetch`.
+    """
+    with tarfile.open(fetch("online_retail", cache=cache) / "Online_Retail_Grouped.tar.xz", "r:xz") as archive:
+        content = archive.extractfile("Online_Retail_Grouped.csv")
+        assert content is not None
+        rows = list(csv.reader(io.TextIOWrapper(content, encoding="utf-8", newline="")))
+    baskets = [sorted({name.strip() for name in row} - {""}) for row in rows]
+    labels, items = np.unique([name for basket in baskets for name in basket], return_inverse=True)
+    offsets = np.concatenate([[0], np.cumsum([len(basket) for basket in baskets])])
+    return Baskets(offsets, items, domain=labels.size, labels=labels)

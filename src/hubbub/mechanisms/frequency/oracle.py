@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from hubbub.core.bit_strings import BitStrings
 from hubbub.core.domain import as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.frequency.support import DomainLike, Moments, SupportMechanism, unsigned
@@ -20,7 +21,7 @@ class FrequencyOracle(SupportMechanism):
 
     def _resolve_domain(self) -> None:
         domain = as_domain("domain", self.domain)
-        if domain.size is None:
+        if domain.size is None and not (self.takes_open and isinstance(domain, BitStrings)):
             raise InvalidValue("domain", domain, "a domain with a size")
         self._set("domain", domain)
 
