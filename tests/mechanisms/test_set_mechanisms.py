@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from itertools import combinations, product
 from typing import Any
@@ -10,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub import OLH, PSFO, Estimate, ItemSets, Ordinal, PrivSet, Random, Sets, SplitUnary
+from hubbub import OLH, PSFO, ItemSets, Ordinal, PrivSet, Random, Sets, SplitUnary
 from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import exp_floor
 from hubbub.mechanisms.frequency.choice import choice_rates
 from hubbub.mechanisms.sets.compare import SetOption, set_options, ternary_options
-from hubbub.mechanisms.sets.lengths import corrected, percentile_length, update_factor
 from hubbub.mechanisms.sets.limited_amplification import hashing_delta, limited_amplification
+from hubbub.protocols.itemsets.lengths import LengthShares
 
 SETTINGS = [(items, epsilon) for items in (40, 1000) for epsilon in (0.5, 1.0, 4.0)]
 """The six of the issue: people hold 1 to 12 of the items, 6.5 on average."""
@@ -127,32 +126,13 @@ def test_no_ternary_mechanism_errs_less_than_the_pick(items: int, epsilon: float
     assert picked.error(6.5, items) <= ternary.error(6.5, items)
 
 
-def test_lengths():
-    assert percentile_length([0, 90, 9, 1]) == 1
-    assert percentile_length([0, 89, 10, 1]) == 2
-    assert percentile_length([0.5, 0.2, -0.1, 0.3], 1.0) == 3
-    assert update_factor([5, 0, 0, 2], 3) == 1.0
-    assert update_factor([0, 0, 0, 2], 2) == 1.5
-    assert update_factor([7], 2) == 1.0
-    assert corrected(Estimate(value=[0.5], variance=[0.01], n=9), 2.0).bias == "heuristic"
-    for bad in ([], [0, 0], [math.nan], [[1]]):
-        with pytest.raises(InvalidValue, match="sizes"):
-            update_factor(bad, 2)
-    with pytest.raises(InvalidValue, match="length"):
-        update_factor([1, 2], 0)
-    with pytest.raises(InvalidValue, match="part"):
-        percentile_length([1, 2], 1.5)
-    with pytest.raises(InvalidValue, match="factor"):
-        corrected(Estimate(value=[0.5], variance=[0.01], n=9), 0.9)
-
-
 def test_the_update_factor_is_what_padding_takes_away():
     # Where all items are alike, every share is too small by the same factor, exactly.
     psfo = PSFO(epsilon=1.0, domain=6, length=2)
     people = [tuple((start + k) % 6 for k in range(size)) for size in (0, 1, 2, 4, 6) for start in range(6)]
-    sizes = np.bincount([len(held) for held in people])
+    lengths = LengthShares(np.bincount([len(held) for held in people]) / len(people))
     whole = np.bincount([item for held in people for item in held]) / len(people)
-    assert psfo.truth(people) * update_factor(sizes, 2) == pytest.approx(whole)
+    assert psfo.truth(people) * lengths.update_factor(2)[0] == pytest.approx(whole)
 
 
 @pytest.mark.parametrize(
