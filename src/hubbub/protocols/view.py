@@ -24,6 +24,7 @@ __all__ = ["Among", "Binned", "Clipped", "Field", "View", "Whole"]
 
 _HOMES = {
     "changes": "hubbub.protocols.changes",
+    **dict.fromkeys(("subsetcount", "subsets"), "hubbub.protocols.subsets"),
     "prefix": "hubbub.protocols.prefix",
     **dict.fromkeys(("held", "members", "on", "size"), "hubbub.collection.views"),
 }

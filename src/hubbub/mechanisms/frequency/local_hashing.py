@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from hubbub.core.spec import added
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, other_weight, truth_weight
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
+
+if TYPE_CHECKING:
+    from hubbub.core.blanket import Blanket
 
 __all__ = ["BLH", "OLH", "LocalHashing", "best_buckets"]
 
@@ -68,6 +71,12 @@ class LocalHashing(FrequencyOracle):
     def ratio(self) -> Fraction:
         truth, other = choice_rates(self.other, self.buckets)
         return truth / other
+
+    def blanket(self) -> Blanket:
+        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+
+        # Two values that fall together prefer the same bucket, but no hash promises how often: 0 is the worst case.
+        return Blanket(self.buckets * choice_rates(self.other, self.buckets)[1], self.ratio(), both=Fraction(0))
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
