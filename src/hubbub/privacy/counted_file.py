@@ -15,6 +15,14 @@ from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
 __all__ = ["CountedFile", "StateInUse"]
 
 
+_KINDS = {
+    "release_format": "the state of a curator's release (without --local)",
+    "local_release_format": "the state of a release by devices (with --local)",
+    "sums_format": "the state of a curator's running sums",
+}
+"""What the files are called in errors, by the names of their formats."""
+
+
 class StateInUse(HubbubError):
     """Another process has the state file: two would spend on the same values."""
 
@@ -57,7 +65,7 @@ class CountedFile:
         self._counter = self.path.with_name(self.path.name + ".count")
         what = ("release's state file", "release")
         try:
-            self._file = LedgerFile(path, terms, tables, format, patience=0.0, what=what)
+            self._file = LedgerFile(path, terms, tables, format, patience=0.0, what=what, kinds=_KINDS)
         except LedgerUnavailable as error:
             raise self._explained(error) from error
         self.run, self.transaction, self.close = self._file.run, self._file.transaction, self._file.close
