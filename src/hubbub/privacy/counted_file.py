@@ -91,6 +91,8 @@ class CountedFile:
     def check(self, number: int) -> None:
         """Refuse a state after `number` changes where the counter knows of more; 0 is a state that is new."""
         counted = self._count()
+        if counted is None and number == 0:
+            self.mark(0)  # before the first change: a process that stops right after that one leaves both files
         if counted is None and number:
             allowed = f"the file {self._counter.name} beside it, without which an older copy cannot be told"
             raise InvalidValue("state", str(self.path), allowed)
