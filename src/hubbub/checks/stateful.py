@@ -40,8 +40,8 @@ _MOST_PUBLICS = 64
 
 
 @lru_cache(maxsize=64)
-def transcribed(mechanism: Stateful) -> int:
-    """For how many steps all that a device can say can be listed; 0 where that is too much.
+def transcribed(mechanism: Stateful, most: int = STEPS) -> int:
+    """For how many steps, `most` at the most, all that a device can say can be listed; 0 where that is too much.
 
     Example:
         >>> from hubbub import BasicRappor
@@ -50,7 +50,7 @@ def transcribed(mechanism: Stateful) -> int:
     """
     values = mechanism.example_values(_VALUES)
     public = next(iter(mechanism.publics()))
-    for steps in range(STEPS, 0, -1):
+    for steps in range(most, 0, -1):
         varied = [values[step % len(values)] for step in range(steps)]
         if mechanism.transcripts(public, varied) is not None and mechanism.transcripts(public, values[:1] * steps):
             return steps
