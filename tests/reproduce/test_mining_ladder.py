@@ -57,6 +57,12 @@ def test_everyone_is_asked_once_with_the_whole_budget(rung: Rung, itemsets: bool
     assert all(2.99 < ask.mechanism.effective_epsilon <= 3.0 for ask in asks)
 
 
+def test_the_groups_are_those_of_the_chapter():
+    groups = [(rung.percents(itemsets=False), rung.percents(itemsets=True)) for rung in LADDER]
+    miner, two, svim = ((10, 40, 50), (5, 20, 25, 50)), ((50, 50), (25, 25, 50)), ((50, 10, 40), (25, 5, 20, 10, 40))
+    assert groups == [miner, miner, two, two, svim, svim]
+
+
 def test_ldp_miner_is_as_the_chapter_has_it(people: ItemSets):
     sizes, names, reports = asks_of(mine_by(LDP_MINER, DOMAIN, epsilon=2.0, k=8), people)
     first: Any = names.mechanism
