@@ -177,22 +177,28 @@ def test_lengths_that_chance_explains_count_as_none() -> None:
     assert significant_lengths(estimate, 1e-4 * 1.3**2).shares.tolist() == [0.2, 0.5, 0.3, 0.0, 0.0]
 
 
-def _coverage(reach: Callable[[Estimate, np.ndarray[Any, Any]], Estimate]) -> float:
-    rng, hits = np.random.default_rng(5), []
+def _coverage(reach: Callable[[Estimate, np.ndarray[Any, Any]], Estimate]) -> tuple[float, float]:
+    """How many intervals hold the truth: of all that are shown, and of those that say that it is not zero."""
+    rng, shown, clear = np.random.default_rng(5), [], []
     truth = np.concatenate([np.zeros(56), np.linspace(0.0, 0.05, 8)])
     for _ in range(400):
         estimate = Estimate(rng.normal(truth, 0.01), np.full(64, 1e-4), 1000)
         chosen = estimate.top(16)
         low, high = reach(estimate, chosen).interval()
-        hits.append(((low <= truth[chosen]) & (truth[chosen] <= high)).mean())
-    return float(np.mean(hits))
+        held = (low <= truth[chosen]) & (truth[chosen] <= high)
+        shown.append(held.mean())
+        clear.append(held[low > 0].mean() if (low > 0).any() else 1.0)
+    return float(np.mean(shown)), float(np.mean(clear))
 
 
 def test_intervals_hold_the_truth_after_selection() -> None:
-    """400 runs of 16 intervals: the mean is within 0.01 of its expectation but for a chance below 1e-6."""
-    assert _coverage(after_selection) > 0.94
+    """400 runs of 16 intervals: the means are within 0.02 of their expectation but for a chance below 1e-4."""
+    shown, clear = _coverage(after_selection)
+    assert shown > 0.95
+    assert clear > 0.93
     plain = _coverage(lambda estimate, chosen: Estimate(estimate.value[chosen], estimate.variance[chosen], 1000))
-    assert plain < 0.9  # what they would be without: the test sees it
+    assert plain[0] < 0.9  # what they would be without: the test sees it
+    assert plain[1] < 0.9
 
 
 def test_longer_sets_are_made_up_for() -> None:
@@ -222,7 +228,7 @@ def test_the_last_group_speaks_for_all_of_them() -> None:
     release = study(crowd, Sets(Ordinal(50), most=3), k=2, itemsets=False, epsilon=30.0)
     place = list(release.estimate.labels or ()).index("3")
     n = 4000
-    widened = (2.2414 / 1.96) ** 2  # two of four candidates
+    widened = (2.4977 / 1.96) ** 2  # one of four candidates can be told from zero
     assert release.estimate.variance[place] == pytest.approx(widened * 0.25 / n * (1 - 0.4), rel=0.01)
     assert math.isclose(release.n, 3 * n / 1.0, rel_tol=1e-6)
 
