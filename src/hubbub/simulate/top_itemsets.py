@@ -32,8 +32,8 @@ def top_items(people: ItemSets, k: int) -> dict[int, int]:
 def top_itemsets(people: ItemSets, k: int) -> dict[Itemset, int]:
     """The k itemsets that most people hold, single items among them, and how many hold each.
 
-    Best first: no itemset is held by more people than the one that it extends, so the itemsets leave the queue in the order
-    of their supports. An item outside the top k is in no itemset of the top k, but for ties.
+    Best first: no itemset is held by more people than the one that it extends, so the itemsets leave the queue in the
+    order of their supports. An item outside the top k is in no itemset of the top k, but for ties.
 
     Parameters
     ----------
