@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.ternary.net_seed import NetSeed as NetSeed
     from hubbub.mechanisms.ternary.net_sub import NetSub as NetSub
     from hubbub.mechanisms.ternary.online import OnlineExSub as OnlineExSub
+    from hubbub.privacy.amplification.amplify import amplify as amplify
     from hubbub.privacy.audit import audit as audit
     from hubbub.privacy.plan import plan as plan
     from hubbub.protocols.change_stream import ChangeStream as ChangeStream
@@ -91,6 +92,7 @@ _HOMES = {
     "Ternary": "hubbub.core.ternary",
     "ToPS": "hubbub.curator.tops",
     "adaptive": "hubbub.mechanisms.frequency.adaptive",
+    "amplify": "hubbub.privacy.amplification.amplify",
     "audit": "hubbub.privacy.audit",
     "plan": "hubbub.privacy.plan",
 }

@@ -54,6 +54,7 @@ from hubbub.privacy.promise import Promise, of_question
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc, place_on_circle
+from hubbub.protocols.subsets import SubsetCount, Subsets
 from hubbub.protocols.view import Among, Binned, Clipped, Whole
 from hubbub.questions import Question
 
@@ -540,6 +541,8 @@ def vectors() -> dict[str, Any]:
         (On(), codes_seen),
         (Among((0, 3, 2**40)), codes_seen),
         (Among((2,)), codes_seen),
+        (Subsets(((0,), (2,), (2, 5), (2, 5, 7), (2, 6), (5,), (2**40,))), sets),
+        (SubsetCount(((0,), (2,), (2, 5), (2, 5, 7), (2, 6), (5,), (2**40,))), sets),
     ]
     return {
         "hash32": [
@@ -577,7 +580,9 @@ def vectors() -> dict[str, Any]:
 
 
 def _shown(seen: Any) -> Any:
-    return [list(pair) for pair in seen.items()] if isinstance(seen, dict) else seen.tolist()
+    if isinstance(seen, dict):
+        return [list(pair) for pair in seen.items()]
+    return [code for code in seen.tolist() if code >= 0] if seen.ndim else seen.item()
 
 
 def _number(value: float | None) -> float:

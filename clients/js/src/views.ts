@@ -31,8 +31,26 @@ const list = (code: unknown): unknown[] => (Array.isArray(code) ? code : []);
 
 const clip = (code: unknown, low: number, high: number) => Math.min(Math.max(number(code, low), low), high);
 
+/** Lists of numbers that rise, each after the one before: where two first differ, or where the shorter ends. */
+const after = (before: number[], next: number[]): boolean => {
+  const at = next.findIndex((code, place) => code !== before[place]);
+  return at >= 0 && (at >= before.length || next[at]! > before[at]!);
+};
+
+/** Candidate itemsets (`protocols/subsets.py`), and what is told of the numbers of those that a set contains. */
+const candidates = (given: Spec, size: (sets: number) => number, tell: (within: number[]) => unknown): View => {
+  const sets = list(given.sets) as number[][];
+  const rises = (codes: unknown[]) =>
+    codes.every((code, at) => Number.isSafeInteger(code) && (code as number) > (at ? (codes[at - 1] as number) : -1));
+  const right = sets.every((codes) => Array.isArray(codes) && codes.length > 0 && codes.length <= 64 && rises(codes));
+  check(right && sets.length > 0 && sets.length <= 65536, "sets", "lists of different codes, in order");
+  check(sets.every((codes, at) => !at || after(sets[at - 1]!, codes)), "sets", "different itemsets, in order");
+  const within = (held: Set<unknown>) => [...sets.keys()].filter((number) => sets[number]!.every((code) => held.has(code)));
+  return { gives: `${size(sets.length)}`, see: (code) => tell(within(new Set(list(code)))) };
+};
+
 /**
- * The views (`protocols/view.py`, `collection/views.py`): the fields of their specs, and how they look. Total: no number at
+ * The views (`protocols/view.py`, `collection/views.py`, `protocols/subsets.py`): the fields of their specs, and how they look. Total: no number at
  * all counts as the lower end or the first cell, never as an error or as silence, which would tell something.
  */
 const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
@@ -97,6 +115,8 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
     },
   ],
   on: ["kind", () => ({ gives: "", see: (code) => [Number(code === 1)] })],
+  subsets: ["kind sets", (given) => candidates(given, (size) => size, (within) => within)],
+  subsetcount: ["kind sets", (given) => candidates(given, (size) => size + 1, (within) => within.length)],
 };
 
 export function readView(spec: unknown): View {

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from hubbub.cli import (
+    amplify,
     audit,
     backup,
     check,
@@ -99,6 +100,7 @@ app.command()(serve.serve)
 app.command()(backup.backup)
 app.command()(restore.restore)
 app.command()(audit.audit)
+app.command()(amplify.amplify)
 app.command()(estimate.estimate)
 app.command()(release.release)
 app.command()(watch.watch)

@@ -78,10 +78,12 @@ def matches(pattern: Any, given: Any) -> bool:
     """Whether a view's JSON is one that a pattern stands for.
 
     {"from": a, "to": b} stands for a number between, ends included; {"most": k} for at most k different integers of at
-    least 0, ascending; all else for itself.
+    least 0, ascending; {"most": k, "each": p} for a list of at most k, each of which p stands for; all else for itself.
 
     Example:
         >>> matches({"kind": "among", "codes": {"most": 2}}, {"kind": "among", "codes": [3, 8]})
+        True
+        >>> matches({"sets": {"most": 2, "each": {"most": 2}}}, {"sets": [[3, 8], [5]]})
         True
         >>> matches({"kind": "clipped", "high": {"from": 1, "to": 9}}, {"kind": "clipped", "high": 10})
         False
@@ -91,6 +93,9 @@ def matches(pattern: Any, given: Any) -> bool:
             return _number(given) and pattern["from"] <= given <= pattern["to"]
         if pattern.keys() == {"most"}:
             return _ascending(given) and len(given) <= pattern["most"]
+        if pattern.keys() == {"most", "each"}:
+            few = isinstance(given, list | tuple) and len(given) <= pattern["most"]
+            return few and all(matches(pattern["each"], each) for each in given)
         same = isinstance(given, Mapping) and pattern.keys() == given.keys()
         return same and all(matches(pattern[key], given[key]) for key in pattern)
     if isinstance(pattern, list | tuple):

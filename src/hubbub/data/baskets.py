@@ -9,7 +9,7 @@ import tarfile
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.data.fetch import fetch
@@ -99,6 +99,62 @@ class Baskets:
     def support(self) -> NDArray[np.int64]:
         """How many baskets hold each item."""
         return np.bincount(self.items, minlength=self.domain)
+
+    def of(self, people: ArrayLike) -> Baskets:
+        """The baskets of these people, in this order; someone named twice has two.
+
+        Example:
+            >>> Baskets([0, 2, 2, 3], [4, 0, 4], domain=5).of([2, 0]).items.tolist()
+            [4, 4, 0]
+        """
+        chosen = np.asarray(people, dtype=np.int64)
+        if chosen.ndim != 1 or (chosen.size and not 0 <= chosen.min() <= chosen.max() < self.n):
+            raise InvalidValue("people", people, f"numbers from 0 to {self.n - 1}")
+        sizes = self.sizes[chosen]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        # Where an entry stands: the beginning of its basket here, and as far from it as in the new one.
+        places = np.repeat(self.offsets[chosen] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return self._part(offsets, self.items[places], self.domain)
+
+    def among(self, candidates: ArrayLike) -> Baskets:
+        """What each basket holds of these items, as places in the list of them.
+
+        Example:
+            >>> Baskets([0, 2, 2, 3], [4, 0, 4], domain=5).among([3, 4]).items.tolist()
+            [1, 1]
+        """
+        codes = np.asarray(candidates, dtype=np.int64)
+        if codes.ndim != 1 or not codes.size or not 0 <= codes.min() <= codes.max() < self.domain:
+            raise InvalidValue("candidates", candidates, f"codes from 0 to {self.domain - 1}")
+        if np.unique(codes).size < codes.size:
+            raise InvalidValue("candidates", candidates, "codes that differ from each other")
+        places = np.full(self.domain, -1)
+        places[codes] = np.arange(codes.size)
+        found = places[self.items]
+        kept = found >= 0
+        offsets = np.concatenate([[0], np.cumsum(kept)])[self.offsets]
+        return self._part(offsets, found[kept], codes.size)
+
+    @classmethod
+    def _part(cls, offsets: NDArray[np.int64], items: NDArray[np.int64], domain: int) -> Baskets:
+        """Parts of baskets that were checked: looking for an item twice would take longer than making them."""
+        part = object.__new__(cls)
+        for field, array in (("offsets", offsets), ("items", items)):
+            array.flags.writeable = False
+            object.__setattr__(part, field, array)
+        object.__setattr__(part, "domain", domain)
+        return part
+
+    def padded(self) -> NDArray[np.int64]:
+        """A row a basket, as wide as the largest: its items, and -1 after them, as `Sets.encode` has them.
+
+        Example:
+            >>> Baskets([0, 2, 2, 3], [4, 0, 4], domain=5).padded().tolist()
+            [[4, 0], [-1, -1], [4, -1]]
+        """
+        rows = np.full((self.n, max(1, int(self.sizes.max(initial=0)))), -1, dtype=np.int64)
+        rows[self.owners, np.arange(self.items.size) - np.repeat(self.offsets[:-1], self.sizes)] = self.items
+        return rows
 
 
 def retail(*, cache: str | os.PathLike[str] | None = None) -> Baskets:

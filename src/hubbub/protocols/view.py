@@ -24,6 +24,8 @@ __all__ = ["Among", "Binned", "Clipped", "Field", "View", "Whole"]
 
 _HOMES = {
     "changes": "hubbub.protocols.changes",
+    **dict.fromkeys(("subsetcount", "subsets"), "hubbub.protocols.subsets"),
+    "prefix": "hubbub.protocols.prefix",
     **dict.fromkeys(("held", "members", "on", "size"), "hubbub.collection.views"),
 }
 """Views that few asks name: their modules are loaded when one does."""

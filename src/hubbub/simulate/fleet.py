@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.backends import LOCAL
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
@@ -137,8 +136,7 @@ class Fleet:
         batches = self._kept.get(count.of.ask_id)
         if batches is None:
             raise InvalidValue("of", count.of.ask_id, "an ask that was answered")
-        sketch = LOCAL.support(batches, count.oracle, count.candidates)
-        return Counted(sketch.n, sketch.counts)
+        return count.among(lambda: batches)
 
     def reports(
         self, ask: Ask, who: Rows, *, now: int | None = None, account: str = ACCOUNT, question: str = ACCOUNT

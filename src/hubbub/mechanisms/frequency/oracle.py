@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hubbub.core.bit_strings import BitStrings
 from hubbub.core.domain import Domain, as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
@@ -52,6 +53,8 @@ class FrequencyOracle(Mechanism):
     support_range: ClassVar[tuple[int, int]] = (0, 1)
     server_work: ClassVar[str] = "d operations"
     """What folding in one report takes, in words."""
+    takes_open: ClassVar[bool] = False
+    """Whether the domain may be open: `BitStrings`. Then a sketch says n alone, and candidates are asked of reports."""
 
     @cached_property
     def rates(self) -> tuple[Fraction, Fraction]:
@@ -68,7 +71,7 @@ class FrequencyOracle(Mechanism):
 
     def _resolve_domain(self) -> None:
         domain = as_domain("domain", self.domain)
-        if domain.size is None:
+        if domain.size is None and not (self.takes_open and isinstance(domain, BitStrings)):
             raise InvalidValue("domain", domain, "a domain with a size")
         self._set("domain", domain)
 
@@ -79,8 +82,22 @@ class FrequencyOracle(Mechanism):
     @cached_property
     def size(self) -> int:
         """How many values there are."""
-        assert self._domain.size is not None
-        return self._domain.size
+        domain = self._domain
+        if isinstance(domain, BitStrings):
+            return 1 << domain.bits
+        assert domain.size is not None
+        return domain.size
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the values are too many to list: estimates are of candidates, from single reports.
+
+        Example:
+            >>> from hubbub import OLH
+            >>> OLH(epsilon=1.0, domain=9).is_open, OLH(epsilon=1.0, domain=BitStrings(64)).is_open
+            (False, True)
+        """
+        return self._domain.size is None
 
     def encode(self, values: Any) -> NDArray[Any]:
         return self._domain.encode(values)
@@ -90,7 +107,7 @@ class FrequencyOracle(Mechanism):
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:
-        return (self.size,)
+        return (0,) if self.is_open else (self.size,)
 
     # -- the estimator ----------------------------------------------------------------------------------------
 
@@ -138,7 +155,7 @@ class FrequencyOracle(Mechanism):
         """The share above which an estimate is significant (Eq 3.13): chance passes it alpha times in d values."""
         if not 0 < alpha < self.size:
             raise InvalidValue("alpha", alpha, f"a number between 0 and {self.size}")
-        return NormalDist().inv_cdf(1 - alpha / self.size) * math.sqrt(self.variance(n))
+        return -NormalDist().inv_cdf(alpha / self.size) * math.sqrt(self.variance(n))
 
     def influence(self, values: int = 1) -> Influence:
         """What one forged report can say of a value's share, or of the shares of so many chosen values together.
@@ -162,9 +179,15 @@ class FrequencyOracle(Mechanism):
         return low * values, high * values
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
+        if self.is_open:
+            return np.zeros(0, dtype=np.int64)
         return self._support(reports, np.arange(self.size, dtype=np.uint64), None)
 
     def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+        if candidates is None and self.is_open:
+            raise InvalidValue(
+                "candidates", None, "given, with their support: the values of an open domain are not listed"
+            )
         if candidates is None:
             self._check_sketch(sketch, self.spec_id, self.sketch_shape)
             estimate = self._pure(self._support_counts(sketch), sketch.n, self._domain.labels)
@@ -209,6 +232,20 @@ class FrequencyOracle(Mechanism):
         whole = _weights(weights, len(reports))
         rows = [np.append(self._support(reports, codes, row), row.sum()) for row in (whole, whole**2)]
         return Sketch(self._support_id(codes, True), len(reports), np.array(rows, dtype=np.int64))
+
+    def supports(self, reports: Reports, codes: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """How many of the reports support each of some codes, which may repeat: `support` for millions of them.
+
+        Example:
+            >>> from hubbub import OLH, Random
+            >>> olh = OLH(epsilon=3.0, domain=BitStrings(64))
+            >>> reports = olh.randomize([2**63] * 1000, Random(seed=1))
+            >>> supports = olh.supports(reports, np.uint64([7, 2**63, 7]))
+            >>> bool(supports[1] > 2 * supports[0]), bool(supports[0] == supports[2])
+            (True, True)
+        """
+        self.check(reports)
+        return self._support(reports, codes, None)
 
     def support_sketch(self, candidates: Any, n: int, counts: ArrayLike) -> Sketch:
         """What `support` gave of n reports, with weights or without, from its counts alone."""
