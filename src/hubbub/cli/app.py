@@ -22,6 +22,7 @@ from hubbub.cli import (
     reproduce,
     restore,
     serve,
+    top,
     watch,
 )
 from hubbub.core.errors import HubbubError
@@ -102,6 +103,7 @@ app.command()(restore.restore)
 app.command()(audit.audit)
 app.command()(amplify.amplify)
 app.command()(estimate.estimate)
+app.command()(top.top)
 app.command()(release.release)
 app.command()(watch.watch)
 app.command()(reproduce.reproduce)

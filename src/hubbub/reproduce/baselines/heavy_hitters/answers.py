@@ -2,8 +2,8 @@
 
 `ReportedAnswers` makes every report and counts every candidate's support: as it is deployed. `DrawnAnswers` draws the
 support counts from their exact distribution instead: over random hashes the supports of different candidates are
-independent, one that c of n people hold has Binomial(c, p) + Binomial(n - c, q), and of the candidates that nobody holds
-only the largest counts are drawn, as order statistics. That takes no longer for 2^32 candidates than for one.
+independent, one that c of n people hold has Binomial(c, p) + Binomial(n - c, q), and of the candidates that nobody
+holds only the largest counts are drawn, as order statistics. That takes no longer for 2^32 candidates than for one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""HASH, the multiple channel method: values are hashed into channels, and each channel's value is put together from blocks."""
+"""HASH, the multiple channel method: each channel's value is put together from blocks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def multiple_channels(
     divided: bool = False,
     threshold: float | None = None,
 ) -> FoundValues:
-    """The k most common values by HASH, with k^1.5 channels, OLH, and blocks as long as the queries allow (section 4.4.1).
+    """The k most common values by HASH: k^1.5 channels, OLH, blocks as long as the queries allow (section 4.4.1).
 
     A person reports their channel and one block of their value. In each channel the server takes the likeliest value of
     every block; the strings so put together are then tested.

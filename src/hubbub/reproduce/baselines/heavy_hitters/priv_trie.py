@@ -1,4 +1,4 @@
-"""PrivTrie: a trie of characters, each of whose nodes is asked about by batches of people until it is above a threshold."""
+"""PrivTrie: a trie of characters, whose nodes are asked about by batches of people until they pass a threshold."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def priv_trie(
 ) -> FoundValues:
     """Common values by PrivTrie; the k largest of those that it finds, which may be fewer.
 
-    A prefix is taken for common when its estimated count is above 4 n / (eps sqrt(N)), N the people asked about it so far,
-    and is then extended by a character. At each length the k prefixes of the largest estimates are extended, so that it
-    ends where chance passes the threshold too often. The final step that makes estimates consistent is left out, as in
-    chapter 4.
+    A prefix is taken for common when its estimated count is above 4 n / (eps sqrt(N)), N the people asked about it so
+    far, and is then extended by a character. At each length the k prefixes of the largest estimates are extended, so
+    that it ends where chance passes the threshold too often. The final step that makes estimates consistent is left
+    out, as in chapter 4.
 
     Parameters
     ----------
@@ -58,10 +58,10 @@ def priv_trie(
     asked
         How the answers of divided people are made; what the others answer takes no hash.
     divided
-        Whether everyone is asked once, by OLH, for the prefix of one length, with the whole epsilon: then a length takes
-        batches until k of its prefixes are above the threshold, or its part of the people is used up. Else, as published,
-        a person answers yes or no for many prefixes, none of which begins with another, by randomised response with half
-        of epsilon each: the value that a person holds begins with at most one of them.
+        Whether everyone is asked once, by OLH, for the prefix of one length, with the whole epsilon: then a length
+        takes batches until k of its prefixes are above the threshold, or its part of the people is used up. Else, as
+        published, a person answers yes or no for many prefixes, none of which begins with another, by randomised
+        response with half of epsilon each: the value that a person holds begins with at most one of them.
     printed
         Whether the eps of that threshold is all that a person spends, as printed. What a person spends on one of many
         prefixes is half of it, so that this is two standard deviations, which chance passes all the time. Else the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ def cuts_of(bits: int, segments: int) -> list[tuple[int, int]]:
         [(0, 4), (4, 7), (7, 10)]
     """
     ends = [-(-bits * segment // segments) for segment in range(segments + 1)]
-    return list(zip(ends[:-1], ends[1:], strict=True))
+    return list(pairwise(ends))
 
 
 def short_codes(values: NDArray[Any]) -> NDArray[np.uint64]:

@@ -61,8 +61,9 @@ def segment_pairs(
     population, k, epsilon, rng, asked, query_limit, threshold
         As of `multiple_channels`.
     divided
-        Whether 45% of the people report one segment, 45% two as one string, and 10% the whole value, each with the whole
-        epsilon (section 4.4.2). Else everyone reports two segments and the whole value, with a third of epsilon each.
+        Whether 45% of the people report one segment, 45% two as one string, and 10% the whole value, each with the
+        whole epsilon (section 4.4.2). Else everyone reports two segments and the whole value, with a third of epsilon
+        each.
 
     Example:
         >>> crowd = BitPopulation.counted([77, 50000], np.array([30_000, 20_000]), 16)
@@ -148,7 +149,7 @@ def _both(
 def _put_together(
     candidates: Segments, pairs: Pairs, lengths: list[int], k: int, kind: Any, query_limit: int
 ) -> NDArray[Any]:
-    """The values all of whose pairs are among the best t of their two segments, for the smallest t that gives over k."""
+    """The values all of whose pairs are among the best t of their two segments: the smallest t that gives over k."""
     most = max(shares.size for shares in pairs.values())
     for t in range(k, most + k, max(1, k // 4)):
         linked = {
@@ -166,7 +167,8 @@ def _put_together(
         if len(rows) > k:
             break
     values = np.zeros(len(rows), dtype=kind)
+    wide = values.dtype == object
     for segment, length in enumerate(lengths):
         part = candidates[segment][rows[:, segment]]
-        values = (values << length) | part.astype(object) if kind == object else (values << np.uint64(length)) | part
+        values = (values << length) | part.astype(object) if wide else (values << np.uint64(length)) | part
     return values

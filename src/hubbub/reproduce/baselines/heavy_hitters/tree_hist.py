@@ -25,8 +25,9 @@ ROWS = 8
 class CountSketchAnswers:
     """One bit a person: an entry of the Hadamard transform of their row of a count sketch, told with probability p.
 
-    A person has one of the rows, whose hash puts their code in a cell with a sign. The server transforms each row's bits
-    back; a code's share is the median over the rows of its cell's. Variance of one row of n reports: 1/(n (2p - 1)^2).
+    A person has one of the rows, whose hash puts their code in a cell with a sign. The server transforms each row's
+    bits back; a code's share is the median over the rows of its cell's. Variance of one row of n reports: 1/(n (2p -
+    1)^2).
 
     Parameters
     ----------
@@ -92,17 +93,18 @@ def tree_hist(
 ) -> FoundValues:
     """Common values by TreeHist; the k largest of those that it finds.
 
-    A group of people for each length of prefix, one bit longer than the last. A prefix is kept where its estimated share is
-    so large that among those tested one is expected to pass by chance (the sensitivity threshold of section 4.3.2: the
-    text has no constants of the published threshold), and at most sqrt(n) are. What is left at full length is then tested.
+    A group of people for each length of prefix, one bit longer than the last. A prefix is kept where its estimated
+    share is so large that among those tested one is expected to pass by chance (the sensitivity threshold of section
+    4.3.2: the text has no constants of the published threshold), and at most sqrt(n) are. What is left at full length
+    is then tested.
 
     Parameters
     ----------
     population, k, epsilon, rng, threshold
         As of `search_prefixes`.
     divided
-        Whether a tenth of the people tests with the whole epsilon, and the others spend it on their prefix; else everyone
-        spends half on each, as published.
+        Whether a tenth of the people tests with the whole epsilon, and the others spend it on their prefix; else
+        everyone spends half on each, as published.
 
     Example:
         >>> crowd = BitPopulation.counted([77, 50000], np.array([600_000, 400_000]), 16)
