@@ -225,6 +225,7 @@ QUESTIONS: Registry[Question] = Registry(
         "distribution": "hubbub.questions.distribution:DistributionQuestion",
         "release": "hubbub.questions.release:ReleaseQuestion",
         "top": "hubbub.questions.top:TopQuestion",
+        "itemsets": "hubbub.questions.itemsets:ItemsetsQuestion",
     },
     named_by="kind",
 )
