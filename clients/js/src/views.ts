@@ -1,6 +1,7 @@
 import { kindOf } from "./domain";
 import { check } from "./errors";
 import type { Code } from "./fields";
+import { prefixCode } from "./prefix";
 import { type Spec, exactly, integer } from "./spec";
 import type { Pairs } from "./ternary";
 
@@ -115,6 +116,14 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
     },
   ],
   on: ["kind", () => ({ gives: "", see: (code) => [Number(code === 1)] })],
+  prefix: [
+    "bits kind of",
+    (given) => {
+      const of = whole(given, "of", 1, 4096);
+      const bits = whole(given, "bits", 1, of);
+      return { gives: "", see: (code) => prefixCode(code, bits, of) };
+    },
+  ],
   subsets: ["kind sets", (given) => candidates(given, (size) => `sets of ${size}`, (within) => within)],
   subsetcount: ["kind sets", (given) => candidates(given, (size) => `${size + 1}`, (within) => within.length)],
 };

@@ -106,6 +106,6 @@ def _shares(mechanism: Mechanism, values: Any) -> NDArray[np.float64]:
 
 def _conditional(mechanism: TernaryMechanism, values: Any) -> NDArray[np.float64]:
     people = as_ternary(values, mechanism.dimension)
-    held = people.frequencies()
+    frequencies = people.frequencies()
     with np.errstate(invalid="ignore"):
-        return np.where(held > 0, people.means() / held, np.nan)
+        return np.where(frequencies > 0, people.means() / frequencies, np.nan)

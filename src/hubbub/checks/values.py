@@ -57,11 +57,11 @@ def some_values(mechanism: Reporting, n: int, rng: Random) -> Any:
         [0, 0, 0, 0, 1, 1]
     """
     every = mechanism.example_values(4096)
-    held = every[: (len(every) + 1) // 2]
-    weights = 1 / np.arange(1, len(held) + 1)
+    common = every[: (len(every) + 1) // 2]
+    weights = 1 / np.arange(1, len(common) + 1)
     borders = np.round(np.cumsum(weights) / weights.sum() * n).astype(np.int64)
     index = np.searchsorted(borders, np.arange(n), side="right")[rng.permutation(n)]
-    return take(held, index)
+    return take(common, index)
 
 
 def population(mechanism: Reporting, n: int, rng: Random) -> Any:
