@@ -233,6 +233,24 @@ def test_rows_and_values_are_counted_from_1_and_named_with_their_line(
     assert "value 2 (line 2): got 101.0; allowed: a number from 0 to 100" in pipe("1\n101\n").stderr
 
 
+def die(folder: Path, way: str, stride: int) -> int:
+    command = [sys.executable, str(Path(__file__).parent / "release_and_die.py"), str(folder), way, str(stride)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def test_killed_at_points_of_a_release(tmp_path: Path) -> None:
+    """Among them the first commit, after which a file without its counter was refused for ever."""
+    assert die(tmp_path, "file", 15) >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("way", "points"), [("file", 40), ("pipe", 60), ("local", 30)])
+def test_killed_at_every_point_of_a_release(tmp_path: Path, way: str, points: int) -> None:
+    assert die(tmp_path, way, 1) >= points
+
+
 def test_a_pipe_has_no_column(refused: Callable[..., str]) -> None:
     assert "column" in refused("release", "-", "--column", "fare", *SETTINGS)
     assert CliRunner().invoke(app, ["release", "--help"]).exit_code == 0
