@@ -120,10 +120,14 @@ def serve(
 
     def ready() -> None:
         shown = f"[{host}]" if ":" in host else host
-        served = {"collections": list(collector.collections), "at": f"http://{shown}:{port_of[0]}"}
-        if len(port_of) > 1:
-            served["metrics"] = f"http://{shown}:{port_of[1]}/metrics"
-        log("serving", **served, public_key=signing.public.hex(), token_file=str(folder.token_path))
+        log(
+            "serving",
+            collections=list(collector.collections),
+            at=f"http://{shown}:{port_of[0]}",
+            metrics=f"http://{shown}:{port_of[1]}/metrics" if len(port_of) > 1 else None,
+            public_key=signing.public.hex(),
+            token_file=str(folder.token_path),
+        )
 
     port_of = [listening.getsockname()[1] for listening in sockets]
     tokens = Tokens([token])
