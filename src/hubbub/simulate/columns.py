@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, MissingDependency
 
-__all__ = ["MISSING", "CodedColumn", "first_rows", "number_of", "one_of", "read_column", "read_numbers", "row_name"]
+__all__ = [
+    "MISSING",
+    "CodedColumn",
+    "by_size",
+    "first_rows",
+    "number_of",
+    "one_of",
+    "read_column",
+    "read_numbers",
+    "row_name",
+]
 
 MISSING = "(missing)"
 MOST_LABELS = 1_000_000
@@ -183,13 +193,19 @@ class _NoColumn(InvalidValue):
 
 def _ordered(labels: list[str], codes: NDArray[np.int64], missing: int) -> CodedColumn:
     """Numbers by size, words by the alphabet, the missing last."""
-    order = sorted(range(len(labels)), key=lambda code: (labels[code] == MISSING, *_rank(labels[code])))
+    order = sorted(range(len(labels)), key=lambda code: (labels[code] == MISSING, *by_size(labels[code])))
     place = np.empty(len(labels), dtype=np.int64)
     place[order] = np.arange(len(labels))
     return CodedColumn(tuple(labels[code] for code in order), place[codes], missing)
 
 
-def _rank(label: str) -> tuple[bool, float, str]:
+def by_size(label: str) -> tuple[bool, float, str]:
+    """What labels are sorted by: numbers by size, then words by the alphabet.
+
+    Example:
+        >>> sorted(["170", "38", "milk", "1e1"], key=by_size)
+        ['1e1', '38', '170', 'milk']
+    """
     number = number_of(label)
     return (True, 0.0, label) if math.isnan(number) else (False, number, label)
 
