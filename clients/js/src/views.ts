@@ -6,8 +6,8 @@ import type { Pairs } from "./ternary";
 
 /** What of a value a question looks at. */
 export interface View {
-  /** What a mechanism of a family must read to fit it: so many codes, or numbers of a range; empty where none can. */
-  gives: string;
+  /** What a mechanism of a family may read to fit it: so many codes, or numbers of a range; empty where none can. */
+  gives: string[];
   see(code: Code | Record<string, Code>): unknown;
 }
 
@@ -36,20 +36,20 @@ const clip = (code: unknown, low: number, high: number) => Math.min(Math.max(num
  * all counts as the lower end or the first cell, never as an error or as silence, which would tell something.
  */
 const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
-  whole: ["kind", () => ({ gives: "", see: (code) => code })],
-  field: ["kind name", ({ name }) => ({ gives: "", see: (codes) => (codes as Record<string, Code>)[name as string] })],
+  whole: ["kind", () => ({ gives: [], see: (code) => code })],
+  field: ["kind name", ({ name }) => ({ gives: [], see: (codes) => (codes as Record<string, Code>)[name as string] })],
   size: [
     "kind most",
     (given) => {
       const most = whole(given, "most", 0, 2 ** 32);
-      return { gives: "", see: (code) => Math.min(list(code).length, most) };
+      return { gives: [], see: (code) => Math.min(list(code).length, most) };
     },
   ],
   clipped: [
     "high kind low",
     (given) => {
       const [low, high] = range(given);
-      return { gives: `${low} to ${high}`, see: (code) => clip(code, low, high) };
+      return { gives: [`${low} to ${high}`], see: (code) => clip(code, low, high) };
     },
   ],
   binned: [
@@ -58,7 +58,7 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
       const [first, factor, cells] = [finite("first", given.first), finite("factor", given.factor), whole(given, "cells", 2, 65536)];
       check(first > 0 && factor > 1, "view", "borders that grow");
       return {
-        gives: `${cells}`,
+        gives: [`${cells}`, `0 to ${cells - 1}`],
         see: (code) => {
           const seen = number(code, 0);
           let cell = 0;
@@ -74,7 +74,7 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
       const codes = list(given.codes);
       const rises = codes.every((code, at) => Number.isSafeInteger(code) && (code as number) > (at ? (codes[at - 1] as number) : -1));
       check(codes.length && rises, "codes", "different integers of at least 0, in order");
-      return { gives: `${codes.length + 1}`, see: (code) => (codes.includes(code) ? codes.indexOf(code) : codes.length) };
+      return { gives: [`${codes.length + 1}`], see: (code) => (codes.includes(code) ? codes.indexOf(code) : codes.length) };
     },
   ],
   held: [
@@ -84,7 +84,7 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
       const keys = whole(given, "keys", 1, 65536);
       const scaled = (value: number) => clip(((clip(value, low, high) - low) / (high - low)) * 2 - 1, -1, 1);
       return {
-        gives: "",
+        gives: [],
         see: (code) => (list(code) as Pairs).filter(([key]) => key < keys).map(([key, value]) => [key, scaled(value)]),
       };
     },
@@ -93,10 +93,10 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
     "items kind",
     (given) => {
       const items = whole(given, "items", 1, 2 ** 24);
-      return { gives: "", see: (code) => Array.from({ length: items }, (_, item) => Number(list(code).includes(item))) };
+      return { gives: [], see: (code) => Array.from({ length: items }, (_, item) => Number(list(code).includes(item))) };
     },
   ],
-  on: ["kind", () => ({ gives: "", see: (code) => [Number(code === 1)] })],
+  on: ["kind", () => ({ gives: [], see: (code) => [Number(code === 1)] })],
 };
 
 export function readView(spec: unknown): View {
