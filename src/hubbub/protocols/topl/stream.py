@@ -172,7 +172,8 @@ def _clipped_mean(searched: Sketch | None, clipped: Sketch | None, hybrid: Any) 
     if clipped is None or not clipped.n:
         return _unknown()
     everyone = clipped.n + (searched.n if searched is not None else 0)
-    return replace(hybrid.estimate(clipped).of_population(everyone), n=everyone)
+    mean: Estimate = hybrid.estimate(clipped)
+    return replace(mean.of_population(everyone), n=everyone)
 
 
 def _unknown() -> Estimate:
