@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hubbub.core.domain import Sets as Sets
     from hubbub.core.domain import Strings as Strings
     from hubbub.core.estimate import Estimate as Estimate
+    from hubbub.core.item_sets import ItemSets as ItemSets
     from hubbub.core.keyvalue import KeyValue as KeyValue
     from hubbub.core.random import Random as Random
     from hubbub.core.reports import Reports as Reports
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.numeric.piecewise import Piecewise as Piecewise
     from hubbub.mechanisms.numeric.rounding import StochasticRounding as StochasticRounding
     from hubbub.mechanisms.numeric.square_wave import SquareWave as SquareWave
+    from hubbub.mechanisms.sets.psfo import PSFO as PSFO
     from hubbub.mechanisms.ternary.coco import CoCo as CoCo
     from hubbub.mechanisms.ternary.collision import Collision as Collision
     from hubbub.mechanisms.ternary.exsub import ExSub as ExSub
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.ternary.net_seed import NetSeed as NetSeed
     from hubbub.mechanisms.ternary.net_sub import NetSub as NetSub
     from hubbub.mechanisms.ternary.online import OnlineExSub as OnlineExSub
+    from hubbub.privacy.amplification.amplify import amplify as amplify
     from hubbub.privacy.audit import audit as audit
     from hubbub.privacy.plan import plan as plan
     from hubbub.protocols.change_stream import ChangeStream as ChangeStream
@@ -77,6 +80,7 @@ _HOMES = {
     "Distribution": "hubbub.core.distribution",
     "Estimate": "hubbub.core.estimate",
     "Gradients": "hubbub.mechanisms.ternary.gradients",
+    "ItemSets": "hubbub.core.item_sets",
     "KeyValue": "hubbub.core.keyvalue",
     "Mechanism": "hubbub.mechanisms.base",
     "Numeric": "hubbub.core.domain",
@@ -91,6 +95,7 @@ _HOMES = {
     "Ternary": "hubbub.core.ternary",
     "ToPS": "hubbub.curator.tops",
     "adaptive": "hubbub.mechanisms.frequency.adaptive",
+    "amplify": "hubbub.privacy.amplification.amplify",
     "audit": "hubbub.privacy.audit",
     "plan": "hubbub.privacy.plan",
 }

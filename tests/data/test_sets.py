@@ -20,11 +20,14 @@ from hubbub.data import (
     Counts,
     KeyValues,
     Table,
+    domains,
     flights3m,
     load,
     movies,
     names,
+    online_retail,
     stock_moves,
+    words,
 )
 
 KINDS = {
@@ -37,6 +40,9 @@ KINDS = {
     "flights3m": Table,
     "movies": KeyValues,
     "stocks": Table,
+    "domains": Counts,
+    "words": Counts,
+    "online_retail": Baskets,
 }
 
 
@@ -190,6 +196,41 @@ def test_stock_moves(cached: Path) -> None:
         stock_moves(5000)
     with pytest.raises(InvalidValue, match="days"):
         stock_moves(days=0)
+
+
+def test_domains(cached: Path) -> None:
+    counts = domains()
+    assert (len(counts), counts.n) == (16_616, 1_200_000)
+    assert np.unique(counts.labels).size == 16_616
+    assert (np.diff(counts.counts) <= 0).all()
+    assert counts.counts[0] == pytest.approx(10 * counts.counts[9], rel=0.001)  # Zipf's
+    assert {"google.com", "facebook.com", "youtube.com"} < set(counts.labels[:500].tolist())
+    even = domains(100, exponent=0.0)
+    assert (even.n, even.counts.max()) == (100, 1)
+    with pytest.raises(InvalidValue, match="n:"):
+        domains(0)
+
+
+def test_words(cached: Path) -> None:
+    counts = words()
+    assert (len(counts), counts.n) == (318_587, 971_057_846)
+    assert np.unique(counts.labels).size == len(counts)
+    assert counts.labels[:6].tolist() == ["the", "to", "and", "of", "a", "in"]
+    assert round(float(counts.counts[0]) / 1e9, 4) == 0.0537  # as wordfreq says of "the"
+    assert (np.diff(counts.counts) <= 0).all()
+    assert not any("00" in label for label in counts.labels)
+
+
+def test_online_retail(cached: Path) -> None:
+    baskets = online_retail()
+    assert (baskets.n, baskets.domain, baskets.items.size) == (4372, 3885, 269_032)
+    assert (baskets.sizes.min(), baskets.sizes.max()) == (1, 1823)
+    assert baskets.labels is not None
+    support = baskets.support()
+    assert (baskets.labels[support.argmax()], support.max()) == ("REGENCY CAKESTAND 3 TIER", 887)
+    assert support.min() >= 1
+    with pytest.raises(InvalidValue, match="labels"):
+        Baskets([0, 1], [0], domain=2, labels=["milk"])  # type: ignore[arg-type]
 
 
 def test_flights3m_without_pyarrow(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:

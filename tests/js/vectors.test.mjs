@@ -59,12 +59,13 @@ test("arcs", () => {
 
 test("views", () => {
   const kinds = new Set(vectors.views.map(({ view }) => view.kind));
-  assert.deepEqual([...kinds].sort(), ["among", "binned", "clipped", "held", "members", "on", "size", "whole"]);
+  assert.deepEqual([...kinds].sort(), ["among", "binned", "clipped", "held", "members", "on", "size", "subsetcount", "subsets", "whole"]);
   const picked = js.readView({ kind: "field", name: "b" });
   assert.deepEqual([picked.see({ a: 1, b: 2 }), picked.see({ a: 1 }), picked.see(7)], [2, undefined, undefined]);
   for (const { view, values, sees } of vectors.views) assert.deepEqual(values.map(js.readView(view).see), sees);
   for (const bad of [null, {}, { kind: "field" }, { kind: "whole", more: 1 }, { kind: "clipped", low: 1, high: 1 },
-    { kind: "among", codes: [] }, { kind: "among", codes: [2, 1] }, { kind: "among", codes: [-1] }, { kind: "constructor" }]) {
+    { kind: "among", codes: [] }, { kind: "among", codes: [2, 1] }, { kind: "among", codes: [-1] }, { kind: "constructor" },
+    ...[null, [], [[]], [[1], null], [[2, 1]], [[-1]], [[1.5]], [[1], [1]], [[2], [1]], [[1, 2], [1]]].map((sets) => ({ kind: "subsets", sets }))]) {
     assert.throws(() => js.readView(bad));
   }
 });

@@ -47,7 +47,8 @@ export function admitsParts(terms: Terms, asks: Pick<Asked, "part" | "cohort">[]
 
 /**
  * Whether a view's spec is one of a pattern: {"from": a, "to": b} stands for any number between, {"most": k} for at most k
- * different integers of at least 0, in order; everything else for itself.
+ * different integers of at least 0, in order, {"most": k, "each": p} for a list of at most k that match p; everything else
+ * for itself.
  */
 export function matches(pattern: Json, given: Json): boolean {
   if (pattern === null || typeof pattern !== "object") return pattern === given;
@@ -59,6 +60,9 @@ export function matches(pattern: Json, given: Json): boolean {
     const above = (code: Json, least: Json) => Number.isSafeInteger(code) && (code as number) > (least as number);
     const rises = (code: Json, at: number, all: Json[]) => above(code, all[at - 1] ?? -1);
     return Array.isArray(given) && given.length <= most! && given.every(rises);
+  }
+  if (keys === "each most") {
+    return Array.isArray(given) && given.length <= most! && given.every((part) => matches((pattern as Spec).each!, part));
   }
   const alike = given !== null && typeof given === "object" && Array.isArray(given) === Array.isArray(pattern);
   const parts = Object.entries(pattern);

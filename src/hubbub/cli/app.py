@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from hubbub.cli import (
+    amplify,
     audit,
     backup,
     check,
@@ -16,6 +17,7 @@ from hubbub.cli import (
     data,
     demo,
     estimate,
+    itemsets,
     plan,
     release,
     reproduce,
@@ -99,7 +101,9 @@ app.command()(serve.serve)
 app.command()(backup.backup)
 app.command()(restore.restore)
 app.command()(audit.audit)
+app.command()(amplify.amplify)
 app.command()(estimate.estimate)
+app.command()(itemsets.itemsets)
 app.command()(release.release)
 app.command()(watch.watch)
 app.command()(reproduce.reproduce)

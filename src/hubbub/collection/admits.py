@@ -78,10 +78,12 @@ def matches(pattern: Any, given: Any) -> bool:
     """Whether a view's JSON is one that a pattern stands for.
 
     {"from": a, "to": b} stands for a number between, ends included; {"most": k} for at most k different integers of at
-    least 0, ascending; all else for itself.
+    least 0, ascending; {"most": k, "each": p} for a list of at most k, each of which p stands for; all else for itself.
 
     Example:
         >>> matches({"kind": "among", "codes": {"most": 2}}, {"kind": "among", "codes": [3, 8]})
+        True
+        >>> matches({"sets": {"most": 2, "each": {"most": 2}}}, {"sets": [[3, 8], [5]]})
         True
         >>> matches({"kind": "clipped", "high": {"from": 1, "to": 9}}, {"kind": "clipped", "high": 10})
         False
@@ -91,6 +93,9 @@ def matches(pattern: Any, given: Any) -> bool:
             return _number(given) and pattern["from"] <= given <= pattern["to"]
         if pattern.keys() == {"most"}:
             return _ascending(given) and len(given) <= pattern["most"]
+        if pattern.keys() == {"most", "each"}:
+            few = isinstance(given, list | tuple) and len(given) <= pattern["most"]
+            return few and all(matches(pattern["each"], each) for each in given)
         same = isinstance(given, Mapping) and pattern.keys() == given.keys()
         return same and all(matches(pattern[key], given[key]) for key in pattern)
     if isinstance(pattern, list | tuple):
@@ -104,9 +109,13 @@ def _in_family(terms: Terms, ask: Ask) -> bool:
     units = [family.units for family in terms.families if family.mechanism == type(mechanism).__name__]
     if not any(units_of(mechanism.epsilon) in each for each in units):
         return False
-    size = getattr(getattr(mechanism, "domain", None), "size", None)
+    domain = getattr(mechanism, "domain", None)
+    items = getattr(domain, "items", None)
+    if items is not None:  # it must read any set that the view can give: one too large would betray itself by an error
+        return view.sees_sets and bool(getattr(domain, "most", None) == items.size == view.size)
+    size = getattr(domain, "size", None)
     if size is not None:
-        return bool(size == view.size)
+        return bool(size == view.size) and not view.sees_sets
     ends = [(getattr(each, "low", None), getattr(each, "high", None)) for each in (mechanism, view)]
     return None not in ends[0] and ends[0] == ends[1]
 

@@ -104,7 +104,8 @@ class Terms:
         the first answer of a whole study ("study").
     views
         Patterns of what may be looked at: the JSON of a view, in which {"from": a, "to": b} stands for any number
-        between, and {"most": k} for at most k different integers of at least 0, ascending.
+        between, {"most": k} for at most k different integers of at least 0, ascending, and {"most": k, "each": pattern}
+        for a list of at most k that match the pattern.
     mechanisms
         The ids of the specs that an ask may name, sorted.
     families

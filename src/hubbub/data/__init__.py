@@ -5,7 +5,8 @@ this package loads none of it: names are looked up on first use.
 
 Example:
     >>> list(CATALOG)
-    ['emoji', 'retail', 'adult', 'flights', 'names', 'taxi', 'flights3m', 'movies', 'stocks']
+    ['emoji', 'retail', 'adult', 'flights', 'names', 'taxi', 'flights3m', 'movies', 'stocks', 'domains', 'words',
+     'online_retail']
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from hubbub.data.fetch import fetch  # at once: the module of the same name must
 if TYPE_CHECKING:
     import os
 
-    from hubbub.data.baskets import Baskets, retail
+    from hubbub.data.baskets import Baskets, online_retail, retail
     from hubbub.data.counts import Counts
+    from hubbub.data.domain_names import domains
     from hubbub.data.key_values import KeyValues, movies
     from hubbub.data.prices import NOT_STOCK, price_moves, stock_moves, stocks
     from hubbub.data.records import adult, flights
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from hubbub.data.table import Table
     from hubbub.data.tallies import YEARS, emoji, names
     from hubbub.data.trips import flights3m, taxi
+    from hubbub.data.word_frequencies import words
 
 __all__ = [
     "CATALOG",
@@ -50,6 +53,7 @@ __all__ = [
     "Table",
     "adult",
     "categorical",
+    "domains",
     "emoji",
     "fetch",
     "flights",
@@ -59,6 +63,7 @@ __all__ = [
     "load",
     "movies",
     "names",
+    "online_retail",
     "price_moves",
     "retail",
     "sparse_vectors",
@@ -66,13 +71,15 @@ __all__ = [
     "stocks",
     "taxi",
     "uniform",
+    "words",
     "zipf",
     "zipf_weights",
 ]
 
 _HOMES = {
-    "baskets": ("Baskets", "retail"),
+    "baskets": ("Baskets", "online_retail", "retail"),
     "counts": ("Counts",),
+    "domain_names": ("domains",),
     "key_values": ("KeyValues", "movies"),
     "prices": ("NOT_STOCK", "price_moves", "stock_moves", "stocks"),
     "records": ("adult", "flights"),
@@ -80,6 +87,7 @@ _HOMES = {
     "table": ("Table",),
     "tallies": ("YEARS", "emoji", "names"),
     "trips": ("flights3m", "taxi"),
+    "word_frequencies": ("words",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

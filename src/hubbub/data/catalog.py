@@ -5,27 +5,31 @@ registry by version and sha256.
 
 Example:
     >>> for dataset in CATALOG.values():
-    ...     print(f"{dataset.name:10}{dataset.content}")
-    emoji     969 emoji and how often each occurred in tweets, 156,941 in all
-    retail    88,162 shopping baskets over 16,470 items
-    adult     48,842 census records in 15 columns
-    flights   336,776 flights in 19 columns, 2,512 of them without a tail number
-    names     given names of 344,533,897 births by year and sex, 1,891,894 rows
-    taxi      50,000 taxi trips in 20 columns, without a taxi's or a passenger's id
-    flights3m 3,000,000 flights in 5 columns, without an aircraft's id
-    movies    100,000 ratings of 1,682 movies by 943 people
-    stocks    12,154 daily prices of 5 stocks in 8 columns
+    ...     print(f"{dataset.name:15}{dataset.content}")
+    emoji          969 emoji and how often each occurred in tweets, 156,941 in all
+    retail         88,162 shopping baskets over 16,470 items
+    adult          48,842 census records in 15 columns
+    flights        336,776 flights in 19 columns, 2,512 of them without a tail number
+    names          given names of 344,533,897 births by year and sex, 1,891,894 rows
+    taxi           50,000 taxi trips in 20 columns, without a taxi's or a passenger's id
+    flights3m      3,000,000 flights in 5 columns, without an aircraft's id
+    movies         100,000 ratings of 1,682 movies by 943 people
+    stocks         12,154 daily prices of 5 stocks in 8 columns
+    domains        16,616 names of much visited sites, without visits or ranks
+    words          318,587 English words and how often each occurs in a billion
+    online_retail  4,372 customers and all that each bought, 3,885 articles
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["CATALOG", "Dataset", "find", "is_plain"]
+__all__ = ["CATALOG", "Dataset", "find", "is_plain", "stored_names"]
 
 _REGISTRY = {"wheel": "pypi", "sdist": "pypi", "npm": "npm"}
 
@@ -38,6 +42,21 @@ def is_plain(member: str) -> bool:
         [True, False, False, False, False]
     """
     return not set(member) & set("\\:\0") and not set(member.split("/")) & {"", ".", ".."}
+
+
+def stored_names(members: tuple[str, ...]) -> dict[str, str]:
+    """What each file of an archive is called in the cache: its name, with its folder's before it where names are equal.
+
+    Example:
+        >>> stored_names(("toy/a/list.json", "toy/b/list.json", "toy/c.csv"))
+        {'toy/a/list.json': 'a-list.json', 'toy/b/list.json': 'b-list.json', 'toy/c.csv': 'c.csv'}
+    """
+    uses = Counter(PurePosixPath(member).name for member in set(members))
+    paths = {member: PurePosixPath(member) for member in members}
+    return {
+        member: path.name if uses[path.name] == 1 else f"{path.parent.name}-{path.name}"
+        for member, path in paths.items()
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +108,7 @@ class Dataset:
             if not is_plain(member):
                 raise InvalidValue("members", member, "a path that stays inside the package")
         if len(set(self.files)) < max(1, len(self.members)):
-            raise InvalidValue("members", self.members, "at least one file, no two of the same name")
+            raise InvalidValue("members", self.members, "at least one file, no two of the same name and folder")
 
     @property
     def requirement(self) -> str:
@@ -98,8 +117,8 @@ class Dataset:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The members' names in the cache, without their folders."""
-        return tuple(PurePosixPath(member).name for member in self.members)
+        """The members' names in the cache."""
+        return tuple(stored_names(self.members)[member] for member in self.members)
 
 
 def find(dataset: str | Dataset) -> Dataset:
@@ -256,6 +275,54 @@ _ALL = (
         licence="BSD-3-Clause",
         terms="public domain, as its publisher declared (the package's own statement)",
         source="Quandl, WIKI Prices, as bokeh_sampledata extracts them",
+    ),
+    Dataset(
+        name="domains",
+        title="Domain names of much visited sites",
+        content="16,616 names of much visited sites, without visits or ranks",
+        registry="pypi",
+        package="pymispwarninglists",
+        version="1.7.0",
+        kind="wheel",
+        sha256="18b0922a6334e20850b7ab84a0d9e52746302abc36ec034ecc141fb2db67d4a7",
+        size=19_537_228,
+        members=tuple(
+            f"pymispwarninglists/data/misp-warninglists/lists/{name}/list.json"
+            for name in ("alexa", "majestic_million", "tranco10k")
+        ),
+        licence="BSD-3-Clause",
+        terms="not stated in the package; the lists are their makers'",
+        source="Alexa, Majestic, Tranco (Le Pochat et al., NDSS 2019), in alphabetical order in the MISP warning lists",
+    ),
+    Dataset(
+        name="words",
+        title="wordfreq, English",
+        content="318,587 English words and how often each occurs in a billion",
+        registry="pypi",
+        package="wordfreq",
+        version="3.1.1",
+        kind="wheel",
+        sha256="4b1c6ecffc6198be3396d5cf871c4423ca71c907c231348d352dd54d62b97473",
+        size=56_834_549,
+        members=("wordfreq/data/large_en.msgpack.gz",),
+        licence="Apache-2.0",
+        terms="CC BY-SA 4.0 (the package's own statement)",
+        source="R. Speer, wordfreq 3.0, doi 10.5281/zenodo.7199437: books, news, subtitles, web and more",
+    ),
+    Dataset(
+        name="online_retail",
+        title="Online Retail, grouped by customer",
+        content="4,372 customers and all that each bought, 3,885 articles",
+        registry="pypi",
+        package="pyarmviz",
+        version="0.1.4",
+        kind="wheel",
+        sha256="5bba48a1b0c790955ecd080cc11f1469a02e0fe84268dc9f40a97f4b1f04bde0",
+        size=658_247,
+        members=("PyARMViz/datasets/Online_Retail_Grouped.tar.xz",),
+        licence="MIT",
+        terms="CC BY 4.0 (UCI repository); not stated in the package",
+        source="D. Chen, UCI repository, 2015: a British gift shop, December 2010 to December 2011",
     ),
 )
 

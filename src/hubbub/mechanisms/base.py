@@ -28,6 +28,7 @@ from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, first_of, integer, is_added, spec_id
 
 if TYPE_CHECKING:  # a device estimates nothing
+    from hubbub.core.blanket import Blanket
     from hubbub.core.estimate import Estimate
     from hubbub.core.influence import Influence
 
@@ -233,7 +234,7 @@ class Reporting(ABC):
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if not (is_added(field) and value == first_of(field)):
-                spec[field.name] = value.spec() if isinstance(value, Domain) else value
+                spec[field.name] = value.spec() if isinstance(value, Domain | Reporting) else value
         return spec
 
     @cached_property
@@ -310,6 +311,10 @@ class Mechanism(Reporting):
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
         """Every private part there is, beside the given public part (one row); None where there are too many."""
+        return None
+
+    def blanket(self) -> Blanket | None:
+        """What reports have in common whatever the value, for amplification by shuffling; None if unknown."""
         return None
 
     def randomize(self, values: Any, rng: Random) -> Reports:

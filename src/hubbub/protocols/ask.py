@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from hubbub.protocols.view import View, Whole
 
 if TYPE_CHECKING:
     from hubbub.core.estimate import Estimate
+    from hubbub.core.reports import Reports
     from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
 __all__ = ["MAIN", "OWN", "Ask", "Count", "Counted", "Heard", "Lost", "Release", "Said"]
@@ -170,6 +171,23 @@ class Count:
             raise InvalidValue("of", type(self.of.mechanism).__name__, "an ask of a frequency oracle")
         return self.of.mechanism
 
+    def among(self, batches: Callable[[], Iterable[Reports]]) -> Counted:
+        """Count among these reports, which are read as often as that needs."""
+        from hubbub.backends import LOCAL  # a device, which counts nothing, loads none
+
+        sketch = LOCAL.support(batches(), self.oracle, self.candidates)
+        return Counted(sketch.n, sketch.counts)
+
+    def named(self) -> Json:
+        """What is counted, as JSON: with the ask, all that the answer depends on."""
+        return list(self.candidates)
+
+    def check(self, counted: Counted) -> None:
+        """Refuse what cannot be the answer."""
+        support = np.asarray(counted.support)
+        if support.shape != (len(self.candidates),) or support.dtype != np.int64:
+            raise InvalidValue("support", support, f"{len(self.candidates)} integers, one a candidate")
+
     def estimate(self, counted: Counted) -> Estimate:
         """The shares of the candidates."""
         return self.oracle.estimate(
@@ -180,6 +198,8 @@ class Count:
 class Counted(NamedTuple):
     """The answer to a count: of n reports, how many support each candidate.
 
+    A search, which has many candidates and tells the best alone, also says their `places` and how many were `tested`.
+
     Example:
         >>> Counted(10, np.int64([3, 7])).n
         10
@@ -187,6 +207,8 @@ class Counted(NamedTuple):
 
     n: int
     support: NDArray[np.int64]
+    places: tuple[int, ...] = ()
+    tested: int = 0
 
 
 class Lost(NamedTuple):

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TypeAlias
 
-import numpy as np
-
 from hubbub.core.errors import HubbubError, InvalidValue, SpecMismatch
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask, Count, Counted, Heard, Release, Said
 from hubbub.protocols.cohort import disjoint
 
-__all__ = ["Conversation", "Hears", "OutOfOrder", "Protocol", "ask_all", "ask_once", "converse", "count"]
+__all__ = ["Conversation", "Hears", "OutOfOrder", "Protocol", "ask_all", "ask_once", "converse", "count", "count_out"]
 
 Protocol: TypeAlias = Generator[Said, Heard, None]
 """A protocol yields asks, is sent a sketch for each, counts, and yields a Release to end each step; it may return."""
@@ -59,7 +57,19 @@ def count(of: Ask, candidates: Sequence[int | str]) -> Generator[Said, Heard, Co
         >>> next(count(ask, [7, 12])).candidates
         (7, 12)
     """
-    counted = yield Count(of, tuple(candidates))
+    return (yield from count_out(Count(of, tuple(candidates))))
+
+
+def count_out(message: Count) -> Generator[Said, Heard, Counted]:
+    """Count what a message says: `counted = yield from count_out(message)`.
+
+    Example:
+        >>> from hubbub import OLH
+        >>> ask = Ask(mechanism=OLH(epsilon=1.0, domain=1000), step=1, kept=True)
+        >>> next(count_out(Count(ask, (7, 12)))).step
+        1
+    """
+    counted = yield message
     assert isinstance(counted, Counted)
     return counted
 
@@ -138,9 +148,7 @@ class Conversation:
         """Answer the count that is due."""
         if not isinstance(self._said, Count):
             raise OutOfOrder("no count is due")
-        support = np.asarray(counted.support)
-        if support.shape != (len(self._said.candidates),) or support.dtype != np.int64:
-            raise InvalidValue("support", support, f"{len(self._said.candidates)} integers, one a candidate")
+        self._said.check(counted)
         self._advance(counted)
 
     def _advance(self, heard: Heard) -> None:

@@ -24,6 +24,8 @@ __all__ = ["Among", "Binned", "Clipped", "Field", "View", "Whole"]
 
 _HOMES = {
     "changes": "hubbub.protocols.changes",
+    **dict.fromkeys(("subsetcount", "subsets"), "hubbub.protocols.subsets"),
+    "prefix": "hubbub.protocols.prefix",
     **dict.fromkeys(("held", "members", "on", "size"), "hubbub.collection.views"),
 }
 """Views that few asks name: their modules are loaded when one does."""
@@ -33,6 +35,8 @@ class View:
     """A function from values to what a mechanism reads. A frozen dataclass of plain numbers and names."""
 
     kinds: ClassVar[dict[str, type[View]]] = {}
+    sees_sets: ClassVar[bool] = False
+    """Whether it gives sets of codes, and not a code: for mechanisms that read sets."""
 
     def __init_subclass__(cls) -> None:
         View.kinds[cls.__name__.lower()] = cls

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hubbub.backends import LOCAL
 from hubbub.core.sketch import Sketch
-from hubbub.core.spec import canonical
+from hubbub.core.spec import Json, canonical
 from hubbub.protocols.ask import Count, Counted
 from hubbub.protocols.driver import OutOfOrder
 from hubbub.service.archive import Archive, ReportsMissing
@@ -40,12 +39,15 @@ def make_count(
     ask = fresh[-1] if fresh else store.find_ask(era, asked, spec)
     if ask is None:
         raise OutOfOrder(f"{era.question} counts reports of an ask that was never asked, or is deleted")
-    sketch = LOCAL.support(reports_to(store, archive, ask.key), count.oracle, count.candidates)
+    key = ask.key
+    counted = count.among(lambda: reports_to(store, archive, key))
     n = Sketch.from_bytes(ask.sketch).n
-    if sketch.n != n:
-        raise ReportsMissing(f"{era.question} counts {n:,} reports, of which {sketch.n:,} are there")
-    support = json.dumps(sketch.counts.tolist())
-    return CountRow(*era.key, step, number, ask.ask, json.dumps(count.candidates), n, support)
+    if counted.n != n:
+        raise ReportsMissing(f"{era.question} counts {n:,} reports, of which {counted.n:,} are there")
+    told: Json = counted.support.tolist()
+    if counted.tested:
+        told = {"support": told, "places": list(counted.places), "tested": counted.tested}
+    return CountRow(*era.key, step, number, ask.ask, json.dumps(count.named()), n, json.dumps(told))
 
 
 def read_count(row: CountRow) -> Counted:
@@ -55,9 +57,12 @@ def read_count(row: CountRow) -> Counted:
         >>> read_count(CountRow("0" * 32, "q", 0, 3, 0, "1" * 32, "[7, 8]", 10, "[4, 6]")).support.tolist()
         [4, 6]
     """
-    return Counted(row.n, np.array(json.loads(row.support), dtype=np.int64))
+    told = json.loads(row.support)
+    best = told if isinstance(told, dict) else {"support": told}
+    support = np.array(best["support"], dtype=np.int64)
+    return Counted(row.n, support, tuple(best.get("places", ())), best.get("tested", 0))
 
 
 def same_count(row: CountRow, count: Count) -> bool:
     """Whether a stored count is of these candidates."""
-    return bool(json.loads(row.candidates) == list(count.candidates))
+    return bool(json.loads(row.candidates) == count.named())

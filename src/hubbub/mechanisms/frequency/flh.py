@@ -63,6 +63,7 @@ class FLH(OLH):
     """
 
     functions: int = 1024
+    takes_open: ClassVar[bool] = False
     bias: ClassVar[Literal["none", "heuristic"]] = "heuristic"
     server_work: ClassVar[str] = "one increment, then d hashes once a function and bucket"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, other_weight, truth_weight
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
+
+if TYPE_CHECKING:
+    from hubbub.core.blanket import Blanket
 
 __all__ = ["Hadamard"]
 
@@ -77,6 +80,12 @@ class Hadamard(FrequencyOracle):
     def ratio(self) -> Fraction:
         truth, other = choice_rates(self.other, 2)
         return truth / other
+
+    def blanket(self) -> Blanket:
+        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+
+        # Two columns of the matrix agree at half of the rows.
+        return Blanket(2 * choice_rates(self.other, 2)[1], self.ratio(), both=Fraction(1, 4))
 
     def server_operations(self, n: int) -> float:
         return 1 + self.rows * math.log2(self.rows) / n

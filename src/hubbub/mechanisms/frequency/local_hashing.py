@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from hubbub.core.spec import added
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, other_weight, truth_weight
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
+
+if TYPE_CHECKING:
+    from hubbub.core.blanket import Blanket
 
 __all__ = ["BLH", "OLH", "LocalHashing", "best_buckets"]
 
@@ -39,6 +42,7 @@ class LocalHashing(FrequencyOracle):
     buckets: int = 0
     other: int = 0
     server_work: ClassVar[str] = "d hashes"
+    takes_open: ClassVar[bool] = True
     hash: str = added(FIRST_HASH, BEST_HASH)
 
     @abstractmethod
@@ -67,6 +71,12 @@ class LocalHashing(FrequencyOracle):
     def ratio(self) -> Fraction:
         truth, other = choice_rates(self.other, self.buckets)
         return truth / other
+
+    def blanket(self) -> Blanket:
+        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+
+        # Two values that fall together prefer the same bucket, but no hash promises how often: 0 is the worst case.
+        return Blanket(self.buckets * choice_rates(self.other, self.buckets)[1], self.ratio(), both=Fraction(0))
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
@@ -162,7 +172,7 @@ class OLH(LocalHashing):
     epsilon
         What one report may spend.
     domain
-        A size, a list of names, or a Domain.
+        A size, a list of names, or a Domain; `BitStrings` of which values are never listed.
     buckets, other
         How many buckets, and of 2^64 the share of each false one; 0 chooses them.
     hash

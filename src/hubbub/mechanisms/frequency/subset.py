@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+
+if TYPE_CHECKING:
+    from hubbub.core.blanket import Blanket
 
 __all__ = ["SubsetSelection"]
 
@@ -87,6 +90,12 @@ class SubsetSelection(FrequencyOracle):
         p, d, k = self.rates[0], self.size, self.subset
         gain = p / (1 - p) * Fraction(d - k, k)  # of a set that holds the truth over one that does not
         return max(gain, 1 / gain)
+
+    def blanket(self) -> Blanket:
+        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+
+        d, k = self.size, self.subset
+        return Blanket(math.comb(d, k) * self._each[0], self.ratio(), both=Fraction(k * (k - 1), d * (d - 1)))
 
     def _supported(self, values: int) -> tuple[int, int]:
         return max(0, self.subset - (self.size - values)), min(self.subset, values)

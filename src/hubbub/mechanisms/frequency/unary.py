@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+
+if TYPE_CHECKING:
+    from hubbub.core.blanket import Blanket
 
 __all__ = ["OUE", "SUE", "Unary", "flip_bits", "odds"]
 
@@ -79,6 +82,12 @@ class Unary(FrequencyOracle):
 
     def ratio(self) -> Fraction:
         return odds(*self.rates)
+
+    def blanket(self) -> Blanket:
+        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+
+        p, q = self.rates  # every value leaves (1-p)/(1-q) of the chance that noise alone gives a row of bits
+        return Blanket((1 - p) / (1 - q), self.ratio(), both=q * q)
 
     def server_operations(self, n: int) -> float:
         return float(-(-self.size // 8))

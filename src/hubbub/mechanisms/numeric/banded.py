@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ColumnSpec
 from hubbub.mechanisms.numeric.ranged import Ranged
+
+if TYPE_CHECKING:
+    from hubbub.core.blanket import Blanket
 
 __all__ = ["TWO_64", "Banded", "even_share"]
 
@@ -83,6 +86,11 @@ class Banded(Ranged):
 
     def ratio(self) -> Fraction:
         return Fraction(self._high, self.other)
+
+    def blanket(self) -> Blanket:
+        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+
+        return Blanket(Fraction((self.cells + self.band) * self.other, TWO_64), self.ratio())
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ from hubbub.mechanisms.ternary.weights import (
     low_and_high,
     skipping,
 )
+
+if TYPE_CHECKING:
+    from hubbub.core.blanket import Blanket
 
 __all__ = ["CoCo", "coco_buckets"]
 
@@ -113,7 +116,16 @@ class CoCo(TernaryMechanism):
 
     def ratio(self) -> Fraction:
         most = max(self.high, *(shares.most for shares in self._shares))
-        return Fraction(most, min(self.low, *(shares.least for shares in self._shares)))
+        return Fraction(most, self._least)
+
+    @property
+    def _least(self) -> int:
+        return min(self.low, *(shares.least for shares in self._shares))
+
+    def blanket(self) -> Blanket:
+        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+
+        return Blanket(chance(self.buckets * self._least), self.ratio())
 
     @cached_property
     def rates(self) -> Rates:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from hubbub.mechanisms.ternary.weights import (
     low_and_high,
     skipping,
 )
+
+if TYPE_CHECKING:
+    from hubbub.core.blanket import Blanket
 
 __all__ = ["Collision", "collision_buckets"]
 
@@ -95,6 +98,11 @@ class Collision(TernaryMechanism):
     def ratio(self) -> Fraction:
         # The more buckets are hit, the less is left for each of the others.
         return Fraction(self.high, self._shares[-1].least)
+
+    def blanket(self) -> Blanket:
+        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+
+        return Blanket(chance(self.buckets * self._shares[-1].least), self.ratio())
 
     @cached_property
     def rates(self) -> Rates:

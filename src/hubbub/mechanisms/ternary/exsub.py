@@ -68,6 +68,13 @@ class ExSub(SignedSets):
     def share(self, positions: int, entries: int, size: int, *, trues: int = 0, reverses: int = 0) -> Fraction:
         return Fraction(1) if trues else 1 - miss_chance(positions, entries, size)
 
+    def _both(self) -> Fraction:
+        # Of two vectors, the opposite ones share the fewest sets: a set that holds a sign of neither must miss every
+        # position of theirs, where of two disjoint ones it may hold reversed signs.
+        preferred = self.share(self.positions, self.sparsity, self.m)
+        d, s, m = self.positions, self.sparsity, self.m
+        return 2 * preferred - 1 + Fraction(math.perm(d - m, s), math.perm(d, s))
+
     @classmethod
     def examples(cls) -> Iterator[Self]:
         yield cls(epsilon=math.log(2), dimension=2, sparsity=1, m=2)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from hubbub.mechanisms.ternary.mean_only import MeanOnly
 from hubbub.mechanisms.ternary.net import best_net
 from hubbub.mechanisms.ternary.sign_code import columns_of, seed_bits, solve
 from hubbub.mechanisms.ternary.ternary import Rates
+
+if TYPE_CHECKING:
+    from hubbub.core.blanket import Blanket
 
 __all__ = ["NetSeed"]
 
@@ -116,6 +119,11 @@ class NetSeed(MeanOnly):
 
     def ratio(self) -> Fraction:
         return Fraction(1 << self.bits, self.least)
+
+    def blanket(self) -> Blanket:
+        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+
+        return Blanket(Fraction(self.least << self.sparsity, self._trues.total), self.ratio())
 
     @cached_property
     def rates(self) -> Rates:

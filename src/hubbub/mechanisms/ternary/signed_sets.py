@@ -29,6 +29,7 @@ from hubbub.mechanisms.ternary.selection import select
 from hubbub.mechanisms.ternary.ternary import Rates, TernaryMechanism
 
 if TYPE_CHECKING:
+    from hubbub.core.blanket import Blanket
     from hubbub.mechanisms.ternary.set_forms import SetForm
 
 __all__ = ["SignedSets", "group_weights"]
@@ -92,6 +93,15 @@ class SignedSets(TernaryMechanism):
 
     def ratio(self) -> Fraction:
         return 1 / self._floor  # a set preferred for a vector of s entries is not preferred for the opposite one
+
+    def blanket(self) -> Blanket:
+        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+
+        return Blanket(self._floor / self._mean_weight, self.ratio(), both=self._both())
+
+    def _both(self) -> Fraction | None:
+        """The least share of sets that two vectors both prefer; None where it was not worked out."""
+        return None
 
     # -- rates and covariances --------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
-"""The tables and figures of the dissertation, chapters 3 and 8. Importing this registers them, in the text's order."""
+"""The tables and figures of the dissertation, by chapter. Importing this registers them, in the text's order."""
 
 from hubbub.reproduce.dissertation import table_3_1, table_3_2  # isort: skip
 from hubbub.reproduce.dissertation import figure_3_1, figure_3_2, figure_3_3, figure_3_4, figure_3_5  # isort: skip
+from hubbub.reproduce.dissertation import table_5_1, table_5_2  # isort: skip
 from hubbub.reproduce.dissertation import figures_8_1_to_8_3, figure_8_4, figure_8_5  # isort: skip
 from hubbub.reproduce.dissertation import figures_8_6_and_8_7, figures_8_8_and_8_9, figure_8_10  # isort: skip
 
@@ -19,4 +20,6 @@ __all__ = [
     "figures_8_8_and_8_9",
     "table_3_1",
     "table_3_2",
+    "table_5_1",
+    "table_5_2",
 ]

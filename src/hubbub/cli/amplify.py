@@ -1,0 +1,50 @@
+"""`hubbub amplify`: what a local epsilon is worth once reports are shuffled."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hubbub.cli.options import AsJson
+
+__all__ = ["amplify"]
+
+_DOMAIN = 1024
+
+
+def amplify(
+    mechanism: Annotated[str, typer.Option("--mechanism", "-m", help="A mechanism, such as OLH.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="What one report may spend.")],
+    n: Annotated[int, typer.Option("--n", "-n", help="How many reports are shuffled.")],
+    delta: Annotated[float, typer.Option("--delta", help="The delta of the central guarantee.")] = 1e-6,
+    domain: Annotated[
+        int | None, typer.Option("--domain", "-d", help="How many values there are.", show_default=str(_DOMAIN))
+    ] = None,
+    fakes: Annotated[int, typer.Option("--fakes", min=0, help="Reports that shufflers add, drawn uniformly.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Say what shuffling n reports guarantees: the smallest epsilon that is proved, and by which bound."""
+    from hubbub.cli.names import mechanism_of
+    from hubbub.cli.output import emit, page
+    from hubbub.cli.tables import plain_table
+    from hubbub.privacy.amplification.amplify import bounds
+
+    made = mechanism_of(mechanism, epsilon=epsilon, domain=domain, default=_DOMAIN)
+    every = sorted(bounds(made, n=n, delta=delta, fakes=fakes), key=lambda bound: bound.epsilon)
+    if as_json:
+        emit(every[0].to_dict())
+        return
+    table = plain_table("bound", "epsilon", "delta", left=["bound"])
+    for bound in every:
+        table.add_row(bound.method, f"{bound.epsilon:.5g}", f"{bound.delta:g}")
+    console = page()
+    console.print(table)
+    console.print()
+    console.print(
+        f"To whoever sees {n:,} reports of {type(made).__name__} only after they were shuffled, replacing one of them "
+        f"changes no probability by more than a factor of e^{every[0].epsilon:.4g}, but for a delta of "
+        f"{every[0].delta:g}. Before the shuffle, a report is protected by its local epsilon of "
+        f"{made.effective_epsilon:.4g} alone.",
+        markup=False,
+    )

@@ -1,0 +1,156 @@
+"""Values as strings of bits, the prefixes of them, and the 64-bit codes of prefixes that mechanisms hash.
+
+A batch of values of m bits is an array of 64-bit words, a row a value: bit 0 is the highest of the first word, and what
+is beyond m is 0. A text is its NFC form in UTF-8, filled up with zero bytes to its longest length: the zero byte is the
+end symbol. What cannot be written so (it is too long, holds a zero byte, or is no text) is a string of ones, which no
+text is.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.domain import Domain
+from hubbub.core.errors import InvalidValue, check_integer
+
+__all__ = ["MOST_BITS", "BitStrings", "integer_words", "prefix_codes", "text_bytes", "text_words"]
+
+MOST_BITS = 1 << 12
+_WORD = 64
+_ALL = np.uint64((1 << 64) - 1)
+_MULTIPLY = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD35A2D9721F0AAAD))
+_SHIFT = (np.uint64(32), np.uint64(29))
+
+
+@dataclass(frozen=True)
+class BitStrings(Domain):
+    """The codes of strings of bits, below 2^bits: an open domain, whose values are never listed.
+
+    Example:
+        >>> BitStrings(64).encode([7, 2**63]).tolist()
+        [7, 9223372036854775808]
+    """
+
+    bits: int
+    size = None
+    in_order = False
+
+    def __post_init__(self) -> None:
+        check_integer("bits", self.bits, 1, _WORD)
+
+    def describe(self) -> str:
+        return f"strings of bits, in {self.bits} bits"
+
+    def check_field(self) -> None:
+        raise InvalidValue("kind", "bitstrings", "a kind of field: people record texts or numbers")
+
+    def examples(self, most: int) -> list[int]:
+        last = (1 << self.bits) - 1
+        return [round(k * last / max(most - 1, 1)) if k < most - 1 else last for k in range(min(most, last + 1))]
+
+    def encode(self, values: Any) -> NDArray[np.uint64]:
+        try:
+            codes = np.atleast_1d(np.asarray(values))
+            if codes.dtype.kind not in "iu" and codes.size:
+                codes = np.array([_code(value) for value in values], dtype=np.uint64)
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidValue("values", values, f"integers from 0 to 2^{self.bits}-1") from None
+        if codes.ndim != 1 or (codes.dtype.kind == "i" and codes.min(initial=0) < 0):
+            raise InvalidValue("values", values, f"a one-dimensional batch of integers from 0 to 2^{self.bits}-1")
+        wide = codes.astype(np.uint64)
+        if self.bits < _WORD and wide.size and int(wide.max()) >> self.bits:
+            raise InvalidValue("values", int(wide.max()), f"integers from 0 to 2^{self.bits}-1")
+        return wide
+
+
+def text_words(texts: Iterable[object], bits: int) -> NDArray[np.uint64]:
+    """Texts, or bytes in UTF-8, as strings of so many bits, a multiple of 8; whatever else is a string of ones.
+
+    Example:
+        >>> [hex(int(word)) for word in text_words(["hub", "a rather long text", ""], 64)[:, 0]]
+        ['0x6875620000000000', '0xffffffffffffffff', '0x0']
+    """
+    width = -(-bits // _WORD) * 8
+    none = (b"\xff" * (bits // 8)).ljust(width, b"\0")
+    known: dict[object, bytes] = {}
+    rows = []
+    for text in texts:
+        row = known.get(text) if isinstance(text, str | bytes) else none
+        if row is None:
+            written = text_bytes(text, bits // 8)
+            row = known[text] = none if written is None else written.ljust(width, b"\0")
+        rows.append(row)
+    return np.frombuffer(b"".join(rows), dtype=">u8").reshape(-1, width // 8).astype(np.uint64)
+
+
+def text_bytes(text: object, longest: int) -> bytes | None:
+    """The UTF-8 bytes of a text's NFC form; None if they are more than `longest`, hold a zero byte, or it is no text.
+
+    Example:
+        >>> text_bytes("cafe\\u0301", 5) == text_bytes("caf\\u00e9", 5)
+        True
+        >>> text_bytes("\\ud800", 5), text_bytes(b"\\xc3", 5)
+        (None, None)
+    """
+    try:
+        whole = text.decode() if isinstance(text, bytes) else str(text)
+        written = unicodedata.normalize("NFC", whole).encode()
+    except UnicodeError:
+        return None
+    return written if len(written) <= longest and 0 not in written else None
+
+
+def integer_words(codes: Any, bits: int) -> NDArray[np.uint64]:
+    """Integers as strings of at most 64 bits; one that does not fit is a string of ones.
+
+    Example:
+        >>> [bin(int(word >> np.uint64(60))) for word in integer_words([5, 16], 4)[:, 0]]
+        ['0b101', '0b1111']
+    """
+    given = np.atleast_1d(np.asarray(codes))
+    most = (1 << bits) - 1
+    negative = given < 0 if given.dtype.kind == "i" else np.zeros(given.shape, dtype=bool)
+    wide = given.astype(np.uint64)
+    return (np.where(negative | (wide > np.uint64(most)), np.uint64(most), wide) << np.uint64(_WORD - bits))[:, None]
+
+
+def prefix_codes(words: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
+    """The codes of the first so many bits: these bits as an integer up to 64, a fingerprint of them beyond.
+
+    A fingerprint is made word by word, by h = mix(h) + word, where the bits beyond the prefix are 0. Prefixes of one
+    length that differ in their last word alone have different codes; others share one by chance alone, 2^-64.
+
+    Example:
+        >>> words = text_words(["hubbub and more", "hubbub and less"], 128)
+        >>> prefix_codes(words, 8).tolist(), len(set(prefix_codes(words, 88).tolist()))
+        ([104, 104], 1)
+        >>> len(set(prefix_codes(words, 128).tolist()))
+        2
+    """
+    if bits <= _WORD:
+        return np.asarray(words[:, 0] >> np.uint64(_WORD - bits))
+    last, rest = divmod(bits - 1, _WORD)
+    code = words[:, 0]
+    with np.errstate(over="ignore"):
+        for at in range(1, last):
+            code = _mix(code) + words[:, at]
+        return np.asarray(_mix(code) + (words[:, last] & ~(_ALL >> np.uint64(rest) >> np.uint64(1))))
+
+
+def _mix(code: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A permutation of 64-bit words."""
+    for multiply, shift in zip(_MULTIPLY, _SHIFT, strict=True):
+        code = (code ^ (code >> shift)) * multiply
+    return code ^ (code >> _SHIFT[0])
+
+
+def _code(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError
+    return int(value)

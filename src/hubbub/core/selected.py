@@ -1,0 +1,88 @@
+"""Estimates of what was chosen because its estimate was high, with intervals that allow for having been chosen.
+
+Of many candidates those are shown whose estimate passed a cut, and such estimates are too high more often than too low.
+An interval here holds the truth with its probability *given* that the estimate passed: a normal estimate X of the truth
+t with standard error s that is shown only above the cut c has P(X >= x | X > c) = Q((x - t)/s) / Q((c - t)/s), which
+grows with t; the ends are the t that make it alpha/2 and 1 - alpha/2. Far above the cut it is the usual interval.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+
+__all__ = ["Selected", "conditional_interval"]
+
+_FAR = 30.0
+_HALVINGS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Selected(Estimate):
+    """Values that are told because their unbiased estimates, `centre` or else `value`, were above a cut.
+
+    Parameters
+    ----------
+    cut
+        What an estimate had to exceed, known without looking at it; -inf where everything is told.
+
+    Example:
+        >>> Selected([0.11, 0.5], [1e-4, 1e-4], 1000, cut=0.1).interval()[0].round(4).tolist()
+        [0.0707, 0.4804]
+    """
+
+    cut: float = -math.inf
+
+    def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Intervals that hold the truth with probability `level`, given that the estimate passed the cut."""
+        if not 0 < level < 1:
+            raise InvalidValue("level", level, "a probability between 0 and 1")
+        ends = [
+            conditional_interval(float(x), float(error), self.cut, level)
+            for x, error in zip(self._middle, self.stderr, strict=True)
+        ]
+        low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+        return np.minimum(self.value, low), np.maximum(self.value, high)
+
+
+def conditional_interval(x: float, error: float, cut: float, level: float) -> tuple[float, float]:
+    """The interval of a normal estimate that was seen because it exceeds a cut.
+
+    Example:
+        >>> [round(end, 3) for end in conditional_interval(0.0, 1.0, -math.inf, 0.95)]
+        [-1.96, 1.96]
+        >>> [round(end, 3) for end in conditional_interval(2.0, 1.0, 1.0, 0.95)]
+        [-1.933, 3.933]
+    """
+    reach = NormalDist().inv_cdf(0.5 + level / 2) * error
+    if not 0 < error < math.inf or (x - cut) / error > _FAR:
+        return x - reach, x + reach
+    tail = (1 - level) / 2
+    z = (cut - x) / error  # at most 0, but for rounding
+
+    def end(chance: float) -> float:
+        # Far below the cut the chance falls very slowly: what lies further down tells nothing of a share.
+        low, high = -_FAR, _FAR
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            if _log_upper(-middle) - _log_upper(min(z, 0.0) - middle) < math.log(chance):
+                low = middle
+            else:
+                high = middle
+        return x + error * (low + high) / 2
+
+    return end(tail), end(1 - tail)
+
+
+def _log_upper(z: float) -> float:
+    """The logarithm of the chance that a standard normal number exceeds z."""
+    if z < _FAR:
+        return math.log(0.5 * math.erfc(z / math.sqrt(2)))
+    return -z * z / 2 - math.log(z * math.sqrt(2 * math.pi))

@@ -1,0 +1,137 @@
+"""What shuffling makes of a mechanism's epsilon: the smallest of the bounds that are valid, and which it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.spec import Json
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.frequency.unary import SUE
+from hubbub.privacy.amplification.blanket_bound import COARSE, FINE, blanket_delta
+from hubbub.privacy.amplification.clone_bound import clone_chance, clone_delta, stronger_clone_chance
+from hubbub.privacy.amplification.closed_forms import binomial_epsilon, efmrtt19, fmt21, theorem_9_3_1
+from hubbub.privacy.amplification.smallest import smallest_epsilon
+
+__all__ = ["Amplified", "amplified_delta", "amplify", "bounds"]
+
+MOST_REPORTS = 10**12
+
+
+@dataclass(frozen=True)
+class Amplified:
+    """A central guarantee of one shuffled batch: replacing one report changes nothing by more than (epsilon, delta).
+
+    Parameters
+    ----------
+    epsilon, delta
+        The guarantee, rounded up.
+    method
+        Which bound it is.
+    valid
+        Whether the bound is proved. Claims of papers that are not are offered for comparison, never as a guarantee.
+
+    Example:
+        >>> from hubbub import OLH
+        >>> amplify(OLH(epsilon=2.0, domain=1024), n=100_000, delta=1e-6).method
+        'blanket'
+    """
+
+    epsilon: float
+    delta: float
+    method: str
+    valid: bool = True
+
+    def to_dict(self) -> dict[str, Json]:
+        """The guarantee as JSON."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "method": self.method, "valid": self.valid}
+
+
+def amplify(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Amplified:
+    """The smallest valid (epsilon, delta) of n shuffled reports, of which one is replaced.
+
+    It is a statement about the batch, for those who see it shuffled; whoever sees a report before that is held to the
+    local epsilon alone, and so is everyone if fewer than n reports come.
+
+    Parameters
+    ----------
+    mechanism
+        What every device reports by, once.
+    n
+        How many reports are shuffled.
+    delta
+        The delta of the guarantee.
+    fakes
+        How many reports are added that are drawn from the mechanism's blanket: of GRR and local hashing, uniformly.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> amplified = amplify(GRR(epsilon=1.0, domain=3), n=10_000, delta=1e-6)
+        >>> round(amplified.epsilon, 4), amplified.method, amplified.valid
+        (0.038, 'blanket', True)
+    """
+    return min(bounds(mechanism, n=n, delta=delta, fakes=fakes), key=lambda bound: bound.epsilon)
+
+
+def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Iterator[Amplified]:
+    """Every valid bound that applies, the local epsilon among them.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> [bound.method for bound in bounds(GRR(epsilon=1.0, domain=3), n=10_000, delta=1e-6)]
+        ['local', 'blanket', 'clones', 'stronger clones', 'FMT21', 'BBGN19']
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidValue("mechanism", mechanism, "a mechanism whose reports are made afresh, each from one value")
+    check_integer("n", n, 1, MOST_REPORTS)
+    check_integer("fakes", fakes, 0, MOST_REPORTS)
+    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 1e-300 <= delta < 1:
+        raise InvalidValue("delta", delta, "a number from 1e-300 to below 1")
+    tail = delta * 1e-7
+    local, blanket = mechanism.effective_epsilon, mechanism.blanket()
+    if fakes and blanket is None:
+        raise InvalidValue(
+            "fakes", fakes, f"0: {type(mechanism).__name__} has no blanket that a fake could be drawn from"
+        )
+    yield Amplified(local, 0.0, "local")
+    if blanket is not None:
+        coarse = partial(blanket_delta, blanket, n, fakes=fakes, cells=COARSE, tail=tail)
+        fine = partial(blanket_delta, blanket, n, fakes=fakes, cells=FINE, tail=tail)
+        yield from _found(smallest_epsilon(coarse, fine, delta, local), delta, "blanket")
+    ratio = math.exp(local)
+    for method, chance in (("clones", clone_chance(ratio)), ("stronger clones", stronger_clone_chance(ratio))):
+        bound = partial(clone_delta, ratio, n, chance=chance, tail=tail)
+        yield from _found(smallest_epsilon(bound, bound, delta, local), delta, method)
+    yield from _found(efmrtt19(local, n, delta), delta, "EFMRTT19")
+    yield from _found(fmt21(local, n, delta), delta, "FMT21")
+    if blanket is not None and blanket.both == 0:
+        weight = float(1 / (blanket.mass * blanket.preferred))
+        yield from _found(binomial_epsilon(weight, n, delta), delta, "BBGN19")
+    if isinstance(mechanism, SUE):
+        yield from _found(theorem_9_3_1(local, n, delta), delta, "Theorem 9.3.1")
+
+
+def amplified_delta(mechanism: Mechanism, *, n: int, epsilon: float, fakes: int = 0) -> float:
+    """The smallest delta that is proved at an epsilon, by the numerical bounds.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> 9e-7 < amplified_delta(GRR(epsilon=1.0, domain=3), n=10_000, epsilon=0.038) < 1.1e-6
+        True
+    """
+    local, blanket = mechanism.effective_epsilon, mechanism.blanket()
+    if local <= epsilon:
+        return 0.0
+    ratio = math.exp(local)
+    deltas = [clone_delta(ratio, n, epsilon, chance) for chance in (clone_chance(ratio), stronger_clone_chance(ratio))]
+    if blanket is not None:
+        deltas.append(blanket_delta(blanket, n, epsilon, fakes=fakes))
+    return min(deltas)
+
+
+def _found(epsilon: float | None, delta: float, method: str) -> Iterator[Amplified]:
+    if epsilon is not None:
+        yield Amplified(epsilon, delta, method)

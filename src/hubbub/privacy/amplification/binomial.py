@@ -1,0 +1,102 @@
+"""Binomial tails and blocks of binomial counts, rounded so that what is computed from them is an upper bound."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Blocks", "at_least", "blocks", "point"]
+
+Floats = NDArray[np.float64]
+
+
+class Blocks(NamedTuple):
+    """Binomial counts in blocks: the least and the most of each, its probability, and that of all that is left out."""
+
+    low: Floats
+    high: Floats
+    chance: Floats
+    outside: Floats
+
+
+def at_least(count: Any, trials: Any, chance: Any = 0.5) -> Floats:
+    """The probability of at least so many successes.
+
+    Example:
+        >>> at_least(np.array([0.0, 1.0, 3.0]), 2.0).tolist()
+        [1.0, 0.75, 0.0]
+    """
+    from scipy.special import betainc
+
+    count, trials = np.broadcast_arrays(np.asarray(count, dtype=np.float64), np.asarray(trials, dtype=np.float64))
+    inside = (count > 0) & (count <= trials)
+    tail = betainc(np.where(inside, count, 1.0), np.where(inside, trials - count + 1, 1.0), chance)
+    return np.where(inside, tail, np.where(count <= 0, 1.0, 0.0))
+
+
+def point(count: Any, trials: Any) -> Floats:
+    """The probability of exactly so many heads among fair coins, to about seven digits at a billion of them.
+
+    By Loader's form, whose terms stay small where logarithms of factorials would lose digits.
+
+    Example:
+        >>> point(np.array([0.0, 1.0, 3.0]), 2.0).round(12).tolist()
+        [0.25, 0.5, 0.0]
+    """
+    count, trials = np.broadcast_arrays(np.asarray(count, dtype=np.float64), np.asarray(trials, dtype=np.float64))
+    rest = trials - count
+    inner = (count > 0) & (rest > 0)
+    k, r, n = (np.where(inner, part, 1.0) for part in (count, rest, trials))
+    n = np.where(inner, n, 2.0)
+    error = _stirling(n) - _stirling(k) - _stirling(r) - _deviance(k, n / 2) - _deviance(r, n / 2)
+    middle = np.exp(error) * np.sqrt(n / (2 * math.pi * k * r))
+    with np.errstate(under="ignore"):
+        end = np.where((count == 0) | (rest == 0), np.exp2(-np.minimum(np.maximum(trials, 0.0), 1100.0)), 0.0)
+    return np.where(inner, middle, np.where((count >= 0) & (rest >= 0), end, 0.0))
+
+
+def blocks(trials: Any, chance: float, most: int, *, tail: float = 1e-18) -> Blocks:
+    """Binomial counts, a row for each number of trials, in at most so many blocks: single counts where they are few.
+
+    They reach as far as leaves out about `tail`. Blocks past the last count are empty, and stand at it.
+
+    Example:
+        >>> counts = blocks([2, 1], 0.5, most=9)
+        >>> counts.low.tolist(), counts.chance.tolist(), counts.outside.tolist()
+        ([[0.0, 1.0, 2.0], [0.0, 1.0, 1.0]], [[0.25, 0.5, 0.25], [0.5, 0.5, 0.0]], [0.0, 0.0])
+    """
+    n = np.atleast_1d(np.asarray(trials, dtype=np.float64))[:, None]
+    mean, far = n * chance, math.sqrt(2 * math.log(1 / tail))
+    reach = far * np.sqrt(n * chance * (1 - chance))
+    first = np.maximum(0.0, np.floor(mean - reach))
+    last = np.minimum(n, np.ceil(mean + reach + far**2 / 3))  # rare successes have a longer tail above (Bernstein)
+    count = min(most, int((last - first).max()) + 1)
+    width = np.maximum((last + 1 - first) / count, 1.0)
+    edges = np.minimum(np.round(first + width * np.arange(count + 1)), last + 1)
+    above, below = at_least(edges, n, chance), at_least(n - edges + 1, n, 1 - chance)
+    low, high = np.minimum(edges[:, :-1], last), np.minimum(edges[:, 1:] - 1, last)
+    # Differences of upper tails lose nothing above the mean; below it, of lower ones.
+    inside = np.where(low > mean, above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1])
+    return Blocks(low, high, np.maximum(inside, 0.0), above[:, -1] + below[:, 0])
+
+
+def _stirling(n: Floats) -> Floats:
+    """ln n! less Stirling's formula."""
+    from scipy.special import gammaln
+
+    small = np.minimum(n, 20.0)
+    exact = gammaln(small + 1) - (small + 0.5) * np.log(small) + small - 0.5 * math.log(2 * math.pi)
+    series = (1 / 12 - (1 / 360 - 1 / 1260 / n**2) / n**2) / n
+    return np.where(n < 20, exact, series)
+
+
+def _deviance(count: Floats, mean: Floats) -> Floats:
+    """count ln(count/mean) + mean - count."""
+    off = (count - mean) / mean
+    series = off**2 * (0.5 - off * (1 / 6 - off * (1 / 12 - off * (1 / 20 - off / 30))))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exact = (1 + off) * np.log1p(off) - off
+    return mean * np.where(np.abs(off) < 1e-2, series, exact)

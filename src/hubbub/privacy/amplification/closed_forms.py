@@ -1,0 +1,75 @@
+"""Amplification in a formula: looser than the numerical bounds, and good for a check in the head."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["binomial_epsilon", "efmrtt19", "fmt21", "theorem_9_3_1"]
+
+
+def efmrtt19(epsilon: float, n: int, delta: float) -> float | None:
+    """12 epsilon sqrt(ln(1/delta)/n), for epsilon below 1/2, n of at least 1,000 and delta below 1/100.
+
+    Example:
+        >>> round(efmrtt19(0.25, 10**6, 1e-6), 5), efmrtt19(1.0, 10**6, 1e-6)
+        (0.01115, None)
+
+    References
+    ----------
+    Erlingsson et al., "Amplification by shuffling: from local to central differential privacy via anonymity", 2019.
+    """
+    if not (epsilon < 0.5 and n >= 1000 and delta < 0.01):
+        return None
+    return 12 * epsilon * math.sqrt(math.log(1 / delta) / n)
+
+
+def fmt21(epsilon: float, n: int, delta: float) -> float | None:
+    """ln(1 + (E-1)/(E+1) (8 sqrt(E ln(4/delta)/n) + 8 E/n)), E = e^epsilon, while E is at most n/(16 ln(2/delta)).
+
+    Example:
+        >>> round(fmt21(1.0, 10**6, 1e-6), 4)
+        0.0235
+
+    References
+    ----------
+    Feldman, McMillan and Talwar, "Hiding among the clones", 2021 (Theorem 3.1).
+    """
+    if epsilon > math.log(n / (16 * math.log(2 / delta))) if n > 16 * math.log(2 / delta) else True:
+        return None
+    power = math.exp(epsilon)
+    inner = 8 * math.sqrt(power * math.log(4 / delta) / n) + 8 * power / n
+    return math.log1p((power - 1) / (power + 1) * inner)
+
+
+def binomial_epsilon(weight: float, n: int, delta: float) -> float | None:
+    """sqrt(14 ln(2/delta) weight/(n-1)), where each other report hits a given output with chance 1/weight.
+
+    It is a bound while it is at most 1, and not below 27 weight/(n-1).
+
+    Example:
+        >>> round(binomial_epsilon(100.0, 10**6, 1e-9), 4), binomial_epsilon(1e6, 10**6, 1e-9)
+        (0.1732, None)
+
+    References
+    ----------
+    Balle et al., 2019 (Theorem 3.1); dissertation, Theorems 9.2.1 and 9.3.2.
+    """
+    if n < 2:
+        return None
+    epsilon = max(math.sqrt(14 * math.log(2 / delta) * weight / (n - 1)), 27 * weight / (n - 1))
+    return epsilon if epsilon <= 1 else None
+
+
+def theorem_9_3_1(epsilon: float, n: int, delta: float) -> float | None:
+    """The same for symmetric unary encoding, whose values differ at two places, each with half of epsilon and delta.
+
+    Example:
+        >>> round(theorem_9_3_1(1.0, 10**6, 1e-6), 4)
+        0.0475
+
+    References
+    ----------
+    Dissertation, Theorem 9.3.1.
+    """
+    half = binomial_epsilon(math.exp(epsilon / 2) + 1, n, delta / 2)
+    return None if half is None else 2 * half

@@ -1,0 +1,48 @@
+"""From a central target back to the device: the largest local epsilon whose shuffled batch keeps to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.base import Mechanism
+from hubbub.privacy.amplification.amplify import amplified_delta
+
+__all__ = ["local_epsilon"]
+
+_CLOSE = 1e-3
+
+
+def local_epsilon(
+    make: Callable[[float], Mechanism], *, epsilon: float, n: int, delta: float, fakes: int = 0, most: float = 20.0
+) -> Mechanism:
+    """The mechanism of the largest local epsilon, to 0.1%, whose n shuffled reports are (epsilon, delta)-private.
+
+    `make` gives the mechanism of an epsilon. What is returned was amplified, and keeps to the target.
+
+    Example:
+        >>> from hubbub import OLH
+        >>> def olh(local):
+        ...     return OLH(epsilon=local, domain=1000, buckets=16)
+        >>> round(local_epsilon(olh, epsilon=0.1, n=100_000, delta=1e-6).epsilon, 1)
+        3.9
+    """
+    if not 0 < epsilon < most:
+        raise InvalidValue("epsilon", epsilon, f"above 0, below {most:g}")
+
+    def keeps(local: float) -> Mechanism | None:
+        mechanism = make(local)
+        return mechanism if amplified_delta(mechanism, n=n, epsilon=epsilon, fakes=fakes) <= delta else None
+
+    largest = keeps(most)
+    if largest is not None:
+        return largest
+    best, low, high = make(epsilon), epsilon, most  # what is not amplified at all keeps to it
+    while high > low * (1 + _CLOSE):
+        middle = (low * high) ** 0.5
+        kept = keeps(middle)
+        if kept is None:
+            high = middle
+        else:
+            best, low = kept, middle
+    return best

@@ -1,0 +1,71 @@
+"""Shuffled reports by brute force: the exact delta of few reports of few kinds, against which bounds are checked."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import combinations_with_replacement, permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.base import Mechanism
+
+__all__ = ["report_table", "shuffled_delta"]
+
+
+def report_table(
+    mechanism: Mechanism, *, publics: Mapping[str, NDArray[Any]] | None = None, values: int = 4
+) -> NDArray[np.float64]:
+    """The probability of every report (column) under every value (row), beside public parts that are all as likely.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> report_table(GRR(epsilon=1.0, domain=3)).shape
+        (3, 3)
+    """
+    tried = mechanism.example_values(values)
+    parts = max((len(column) for column in (publics or {}).values()), default=1)
+    tables = []
+    for row in range(parts):
+        outputs = mechanism.outputs({name: column[row : row + 1] for name, column in (publics or {}).items()} or None)
+        if outputs is None:
+            raise InvalidValue("mechanism", type(mechanism).__name__, "one whose reports can be enumerated")
+        tables.append(mechanism.prob(outputs, tried).astype(np.float64).T)
+    return np.concatenate(tables, axis=1) / len(tables)
+
+
+def shuffled_delta(table: NDArray[np.float64], n: int, epsilon: float) -> float:
+    """The exact delta of n shuffled reports at an epsilon: the largest over all values of everyone.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> round(shuffled_delta(report_table(GRR(epsilon=0.5, domain=3)), 2, 0.4), 5)
+        0.01943
+    """
+    kinds = math.comb(table.shape[1] + n - 1, n)
+    if kinds > 10**5:
+        raise InvalidValue("n", n, f"less: {kinds:,} multisets of reports are too many to look at")
+    return max(_deltas(table, n, math.exp(epsilon)))
+
+
+def _deltas(table: NDArray[np.float64], n: int, factor: float) -> Iterator[float]:
+    for others in combinations_with_replacement(range(len(table)), n - 1):
+        rest: dict[tuple[int, ...], float] = {(0,) * table.shape[1]: 1.0}
+        for value in others:
+            rest = _with(rest, table[value])
+        worlds = [_with(rest, row) for row in table]
+        for first, second in permutations(worlds, 2):
+            yield sum(max(0.0, chance - factor * second[counts]) for counts, chance in first.items())
+
+
+def _with(counts: dict[tuple[int, ...], float], row: NDArray[np.float64]) -> dict[tuple[int, ...], float]:
+    """The distribution of the counts of every kind of report once another one has come."""
+    longer: dict[tuple[int, ...], float] = defaultdict(float)
+    for seen, chance in counts.items():
+        for kind, more in enumerate(row.tolist()):
+            longer[(*seen[:kind], seen[kind] + 1, *seen[kind + 1 :])] += chance * more
+    return longer

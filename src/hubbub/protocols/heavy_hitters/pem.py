@@ -1,0 +1,174 @@
+"""The prefix extending method (PEM): the most common values of a domain that nobody lists, each device asked once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.bit_strings import prefix_codes
+from hubbub.core.estimate import Estimate
+from hubbub.core.selected import Selected
+from hubbub.protocols.ask import Ask, Counted, Release
+from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
+from hubbub.protocols.driver import Protocol, ask_all, count, count_out
+from hubbub.protocols.heavy_hitters.consistent import Level, consistent_shares
+from hubbub.protocols.heavy_hitters.plan import PrefixPlan
+from hubbub.protocols.heavy_hitters.search import PrefixSearch, string_words
+from hubbub.protocols.heavy_hitters.sensitivity import expected_false_positives, sensitivity_threshold
+from hubbub.protocols.prefix import Prefix
+
+__all__ = [
+    "ABSENT",
+    "ARITHMETIC",
+    "FALSE_POSITIVES",
+    "PSI",
+    "REACH",
+    "SEARCH",
+    "TESTED",
+    "TOP",
+    "group_asks",
+    "prefix_extending",
+]
+
+ARITHMETIC = 1
+"""Goes up with every change of what is asked or released."""
+TOP, ABSENT, REACH, SEARCH = "top", "Without a value", "What could be found", "The search"
+"""The estimates of a release: what was found, devices without a value, what could be found at all, and how."""
+PSI, FALSE_POSITIVES, TESTED = "smallest share found reliably", "expected false positives", "candidates tested"
+"""The numbers of the last two."""
+
+
+def prefix_extending(plan: PrefixPlan, cohort: Arc = EVERYONE) -> Protocol:
+    """Find the k most common values by a study of one round, whose parts are the groups of a plan.
+
+    Each device answers once, with a prefix of its group's length, and its report is kept. The server tests every prefix
+    of the first length among the first group's reports, extends the best k to the next length, tests these among the
+    next group's, and so on: nobody is asked again. A group that nobody answered ends it.
+
+    Parameters
+    ----------
+    plan
+        The groups and the lengths of their prefixes.
+    cohort
+        Who is asked; the groups are equal parts of this arc.
+
+    Example:
+        >>> from hubbub import Random
+        >>> from hubbub.protocols.driver import converse
+        >>> from hubbub.protocols.heavy_hitters.written import Texts
+        >>> plan = PrefixPlan(written=Texts(3), k=2, epsilon=4.0, query_limit=1 << 14)
+        >>> rng, kept = Random(seed=1), {}
+        >>> def answer(ask):  # 4,000 people in each group
+        ...     words = ["hub", "and", "of"] * 1000 + ["hub"] * 600 + ["and"] * 400
+        ...     kept[ask.ask_id] = ask.mechanism.randomize(ask.view(words), rng)
+        ...     return ask.mechanism.accumulate(kept[ask.ask_id])
+        >>> def counted(count):
+        ...     return count.among(lambda: [kept[count.of.ask_id]])
+        >>> (release,) = converse(prefix_extending(plan), answer, count=counted, rounds=1, parts=len(plan.lengths))
+        >>> release.estimate.labels, release.estimate.value.round(1).tolist()
+        (('hub', 'and'), [0.4, 0.4])
+
+    References
+    ----------
+    Dissertation, section 4.2, Algorithm 1.
+    """
+    asks = group_asks(plan, cohort)
+    sketches = yield from ask_all(asks)
+    n = sum(sketch.n for sketch in sketches)
+    strings: tuple[int, ...] = (0,)
+    levels: list[Level] = []
+    known = tested = 0
+    for ask, length in zip(asks, plan.lengths, strict=True):
+        search = PrefixSearch(ask, strings, known, plan.k + 1, plan.written)
+        group = sketches[len(levels)].n
+        if not group:
+            yield _stopped(n, f"nobody answered in the group that reports prefixes of {length} bits")
+            return
+        counted = yield from count_out(search)
+        shares = _estimate(plan, counted.support, group, n)
+        chosen = _chosen(plan, shares.value)
+        if not chosen:
+            least = "" if plan.threshold is None else f" that a share of {plan.threshold:g} begins with"
+            yield _stopped(n, f"no prefix of {length} bits was found{least}")
+            return
+        parents = np.array(counted.places[:chosen], dtype=np.int64) >> search.extra
+        levels.append(Level(shares.value[:chosen], plan.oracle.variance(group), parents))
+        known, strings, tested = length, search.strings(counted)[:chosen], tested + counted.tested
+    absent = plan.written.absent()
+    estimates: dict[str, Estimate] = {TOP: _found(plan, strings, shares, levels)}
+    estimates |= _of_search(plan, shares, counted, group, tested)
+    if absent:
+        codes = prefix_codes(string_words(absent.values(), known, known), known).tolist()
+        rest = yield from count(asks[-1], codes)
+        estimates[ABSENT] = replace(_estimate(plan, rest.support, group, n), labels=tuple(absent))
+    yield Release(step=0, estimates=estimates, published=True, spent=1.0, n=float(n))
+
+
+def group_asks(plan: PrefixPlan, cohort: Arc = EVERYONE) -> list[Ask]:
+    """The asks of the groups of a plan: equal parts of an arc, each with its length of prefix.
+
+    Example:
+        >>> from hubbub.protocols.heavy_hitters.written import Integers
+        >>> asks = group_asks(PrefixPlan(written=Integers(64), k=32, epsilon=2.0))
+        >>> [ask.view.bits for ask in asks], round(asks[1].cohort.share, 6)
+        ([17, 29, 41, 53, 64], 0.2)
+    """
+    length = cohort.length // len(plan.lengths)
+    arcs = (Arc((cohort.start + part * length) % CIRCLE, length) for part in range(len(plan.lengths)))
+    return [
+        Ask(mechanism=plan.oracle, step=0, view=Prefix(bits, plan.written.bits), cohort=arc, kept=True)
+        for bits, arc in zip(plan.lengths, arcs, strict=True)
+    ]
+
+
+def _estimate(plan: PrefixPlan, support: NDArray[np.int64], group: int, n: int) -> Estimate:
+    """The shares of candidates among all n, from the support that they have in a group."""
+    places = list(range(len(support)))  # the estimator does not look at what candidates are
+    return plan.oracle.estimate(plan.oracle.support_sketch(places, group, support), places).of_population(n)
+
+
+def _chosen(plan: PrefixPlan, shares: NDArray[np.float64]) -> int:
+    """How many of the best are kept: k, and of these those that reach the threshold."""
+    best = shares[: plan.k]
+    return len(best) if plan.threshold is None else int((best >= plan.threshold).sum())
+
+
+def _found(plan: PrefixPlan, strings: tuple[int, ...], shares: Estimate, levels: list[Level]) -> Selected:
+    """The shares of what was found; strings that no value is are left out."""
+    chosen = len(strings)
+    beaten = shares.value[plan.k] if len(shares) > plan.k else -math.inf
+    values = [plan.written.value(string) for string in strings]
+    real = [at for at, value in enumerate(values) if value is not None]
+    fitted = consistent_shares(levels)[real]
+    order = np.argsort(-fitted, kind="stable")
+    rows = np.array(real, dtype=np.int64)[order]
+    return Selected(
+        value=fitted[order],
+        variance=shares.variance[:chosen][rows],
+        n=shares.n,
+        bias="consistent",
+        labels=tuple(str(values[row]) for row in rows),
+        centre=shares.value[:chosen][rows],
+        cut=max(float(beaten), -math.inf if plan.threshold is None else plan.threshold),
+    )
+
+
+def _of_search(plan: PrefixPlan, shares: Estimate, counted: Counted, group: int, tested: int) -> dict[str, Estimate]:
+    """What the last step of the search could find (section 4.3.2), and how much it tested."""
+    sigma = math.sqrt(plan.oracle.variance(1))
+    least = float(shares.value[: plan.k].min()) if plan.threshold is None else plan.threshold
+    false = min(expected_false_positives(sigma, counted.tested, group, least), float(min(plan.k, counted.tested)))
+    psi = sensitivity_threshold(sigma, counted.tested, group)
+    return {
+        REACH: Estimate(np.array([psi]), np.zeros(1), group, labels=(PSI,)),
+        SEARCH: Estimate(
+            np.array([false, tested]), np.zeros(2), group, kind="quantity", labels=(FALSE_POSITIVES, TESTED)
+        ),
+    }
+
+
+def _stopped(n: int, why: str) -> Release:
+    return Release(step=0, estimates={}, published=False, spent=1.0, n=float(n), stopped=why)

@@ -1,0 +1,178 @@
+"""A search among kept reports: the best supported of all strings that extend some prefixes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.bit_strings import prefix_codes
+from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json
+from hubbub.protocols.ask import Count, Counted
+from hubbub.protocols.heavy_hitters.written import Written
+from hubbub.protocols.prefix import Prefix
+
+if TYPE_CHECKING:
+    from hubbub.core.reports import Reports
+
+__all__ = ["BLOCK", "PrefixSearch"]
+
+BLOCK = 1 << 20
+"""How many candidates are counted at a time: memory does not grow with their number."""
+_REPORTS = 1 << 16
+_ALL = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class PrefixSearch(Count):
+    """The `most` strings with the most support, of all that extend some prefixes to the length that an ask saw.
+
+    Strings that no value begins with are not tested. A candidate's place is its number in the order of the prefixes and
+    then of what extends them, tested or not; among equal supports the lower place is better.
+
+    Parameters
+    ----------
+    of
+        An ask of a `Prefix`, by a frequency oracle over `BitStrings`, with `kept`.
+    candidates
+        The prefixes, as integers of `known` bits.
+    known
+        How many bits they have: 0 where all strings are searched, from the one prefix 0.
+    most
+        How many are told.
+    written
+        How values are written.
+
+    Example:
+        >>> from hubbub import OLH, Random
+        >>> from hubbub.core.bit_strings import BitStrings
+        >>> from hubbub.protocols.ask import Ask
+        >>> from hubbub.protocols.heavy_hitters.written import Integers
+        >>> olh = OLH(epsilon=4.0, domain=BitStrings(64))
+        >>> ask = Ask(mechanism=olh, step=0, view=Prefix(bits=6, of=20), kept=True)
+        >>> reports = olh.randomize(ask.view(np.array([0b110011 << 14] * 500)), Random(seed=1))
+        >>> search = PrefixSearch(ask, (0b00, 0b11), known=2, most=1, written=Integers(20))
+        >>> counted = search.among(lambda: [reports])
+        >>> [bin(string) for string in search.strings(counted)], counted.tested
+        (['0b110011'], 32)
+    """
+
+    known: int
+    most: int
+    written: Written
+
+    def __post_init__(self) -> None:
+        if not self.of.kept or not isinstance(self.of.view, Prefix) or not self.known < self.of.view.bits:
+            raise InvalidValue("of", self.of, "an ask of longer prefixes, whose reports are kept")
+        if not self.candidates or not self.oracle.is_open:
+            raise InvalidValue("candidates", self.candidates, "at least one, among reports over BitStrings")
+        if self.most < 1:
+            raise InvalidValue("most", self.most, "at least 1")
+
+    @property
+    def bits(self) -> int:
+        """The length of what is found."""
+        assert isinstance(self.of.view, Prefix)
+        return self.of.view.bits
+
+    @property
+    def extra(self) -> int:
+        """By how many bits prefixes are extended."""
+        return self.bits - self.known
+
+    def among(self, batches: Callable[[], Iterable[Reports]]) -> Counted:
+        places, support, tested = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0
+        n = sum(len(reports) for reports in batches())
+        for start in range(0, len(self.candidates) << self.extra, BLOCK):
+            block, codes = self.block(start)
+            counts = np.zeros(len(codes), dtype=np.int64)
+            for reports in _gathered(batches()) if len(codes) else ():
+                counts += self.oracle.supports(reports, codes)
+            tested += len(codes)
+            places, support = np.append(places, block), np.append(support, counts)
+            best = best_places(places, support, self.most)
+            places, support = places[best], support[best]
+        return Counted(n, support, tuple(places.tolist()), tested)
+
+    def block(self, start: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """The places from `start` on of at most `BLOCK` candidates that are tested, and their codes."""
+        places = np.arange(start, min(start + BLOCK, len(self.candidates) << self.extra))
+        prefixes = string_words(self.candidates, self.known, self.written.bits)
+        words = extended(prefixes[places >> self.extra], self.known, places & (1 << self.extra) - 1, self.extra)
+        tested = self.written.possible(words, self.bits)
+        return places[tested], prefix_codes(words[tested], self.bits)
+
+    def strings(self, counted: Counted) -> tuple[int, ...]:
+        """The strings that were found, as integers of `bits` bits, the best first."""
+        rest = (1 << self.extra) - 1
+        prefixes = ((self.candidates[place >> self.extra], place & rest) for place in counted.places)
+        return tuple(int(prefix) << self.extra | more for prefix, more in prefixes)
+
+    def named(self) -> Json:
+        return {"prefixes": [hex(int(prefix)) for prefix in self.candidates], "known": self.known, "most": self.most}
+
+    def check(self, counted: Counted) -> None:
+        if not len(counted.support) == len(counted.places) <= self.most:
+            raise InvalidValue("support", counted, f"at most {self.most} integers, and as many places")
+
+
+def _gathered(batches: Iterable[Reports]) -> Iterator[Reports]:
+    """The same reports in larger batches: each passes over all candidates, which takes some time whatever its size."""
+    from hubbub.core.reports import Reports
+
+    waiting: list[Reports] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= _REPORTS:
+            yield Reports.concat(waiting)
+            waiting = []
+    if waiting:
+        yield Reports.concat(waiting)
+
+
+def best_places(places: NDArray[np.int64], support: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Where the largest supports stand, the largest first and of equal ones the lower place.
+
+    Example:
+        >>> best_places(np.int64([4, 2, 9]), np.int64([7, 7, 1]), 2).tolist()
+        [1, 0]
+    """
+    likely = np.arange(len(support))
+    if len(support) > most:
+        likely = np.flatnonzero(support >= np.partition(support, -most)[-most])
+    return likely[np.lexsort((places[likely], -support[likely]))][:most]
+
+
+def string_words(strings: Iterable[int | str], bits: int, of: int) -> NDArray[np.uint64]:
+    """Strings of so many bits, given as integers, as the first bits of words that hold `of`.
+
+    Example:
+        >>> [hex(int(word)) for word in string_words([0x6875], 16, 72)[0]]
+        ['0x6875000000000000', '0x0']
+    """
+    width = -(-of // 64)
+    wide = [int(string) << (64 * width - bits) for string in strings]
+    return np.array(
+        [[(string >> 64 * (width - 1 - at)) & _ALL for at in range(width)] for string in wide], dtype=np.uint64
+    )
+
+
+def extended(words: NDArray[np.uint64], known: int, more: NDArray[np.int64], extra: int) -> NDArray[np.uint64]:
+    """Words whose bits after the first `known` are those of `more`, `extra` of them; the rows of `words` are copies.
+
+    Example:
+        >>> [hex(int(word)) for word in extended(np.uint64([[0xFF << 56, 0]]), 60, np.int64([0xAB]), 8)[0]]
+        ['0xff0000000000000a', '0xb000000000000000']
+    """
+    at, offset = divmod(known, 64)
+    bits, over = more.astype(np.uint64), offset + extra - 64
+    if over <= 0:
+        words[:, at] |= bits << np.uint64(-over)
+    else:
+        words[:, at] |= bits >> np.uint64(over)
+        words[:, at + 1] |= bits << np.uint64(64 - over)
+    return words

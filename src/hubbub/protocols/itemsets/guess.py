@@ -1,0 +1,86 @@
+"""Candidate itemsets, by a guess of how frequent they are."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator, Mapping
+
+__all__ = ["Itemset", "guess_itemsets", "largest_guess"]
+
+Itemset = tuple[int, ...]
+"""The codes of its items, rising."""
+
+LOWERED = 0.9
+"""The normalised share of the most frequent item: at 1, adding it to a set would not lower the guess."""
+
+
+def largest_guess(k: int) -> int:
+    """How many items a candidate has at most: fewer than log2 k, and no fewer than two.
+
+    k itemsets that are frequent hold their subsets too, and a set of s items has 2^s of them.
+
+    Example:
+        >>> [largest_guess(k) for k in (2, 8, 9, 64, 65)]
+        [2, 2, 3, 5, 6]
+    """
+    return max(2, math.ceil(math.log2(k)) - 1)
+
+
+def guess_itemsets(shares: Mapping[int, float], *, most: int, largest: int) -> list[Itemset]:
+    """The itemsets of two items or more with the largest guessed shares, the largest first.
+
+    The guess is the product of the items' normalised shares, 0.9 f(x) / max f: as if items were held independently.
+    Items with no share above 0 are in none.
+
+    Parameters
+    ----------
+    shares
+        The estimated share of each item, by its code.
+    most
+        How many itemsets; fewer where the items make fewer.
+    largest
+        How many items one has at most.
+
+    Example:
+        >>> guess_itemsets({3: 0.5, 8: 0.4, 9: 0.1, 7: -0.1}, most=3, largest=3)
+        [(3, 8), (3, 9), (8, 9)]
+
+    References
+    ----------
+    Dissertation, section 5.3.2.
+    """
+    positive = {code: share for code, share in shares.items() if share > 0}
+    if not positive:
+        return []
+    highest = max(positive.values())
+    ranked = sorted(((LOWERED * share / highest, code) for code, share in positive.items()), key=_by_share)
+    found: list[Itemset] = []
+    for places in _by_product([share for share, _ in ranked], largest):
+        if len(found) == most:
+            break
+        if len(places) > 1:
+            found.append(tuple(sorted(ranked[place][1] for place in places)))
+    return found
+
+
+def _by_share(item: tuple[float, int]) -> tuple[float, int]:
+    return -item[0], item[1]
+
+
+def _by_product(factors: list[float], largest: int) -> Iterator[tuple[int, ...]]:
+    """Sets of places of factors that fall and are below 1, the largest product first; of equal ones the first places.
+
+    Best first: a set's last place moves on by one, or the next place is added. Every set has one parent, and no parent
+    a smaller product than its child.
+    """
+    queue: list[tuple[float, Itemset]] = [(-factors[0], (0,))]
+    while queue:
+        _, places = heapq.heappop(queue)
+        yield places
+        step = places[-1] + 1
+        if step == len(factors):
+            continue
+        children: list[Itemset] = [(*places[:-1], step)] + [(*places, step)] * (len(places) < largest)
+        for child in children:
+            heapq.heappush(queue, (-math.prod(factors[place] for place in child), child))

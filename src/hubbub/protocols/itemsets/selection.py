@@ -1,0 +1,75 @@
+"""What was chosen for being large: intervals that say so, and how much of it may be noise."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.estimate import Estimate
+
+__all__ = ["after_selection", "expected_false", "sensitivity"]
+
+LEVEL = 0.95
+
+
+def after_selection(estimate: Estimate, chosen: NDArray[np.int64]) -> Estimate:
+    """The chosen values of an estimate, with variances for intervals that hold the truth after having been chosen.
+
+    Of m candidates those that stand out are those that noise raised. Let r be how many of the chosen can still be told
+    from zero by intervals of level 1 - 0.05 r/m, the largest such number, and at least 1. Of those r intervals at most
+    one in twenty misses the truth, on average; of the others fewer. So variances are multiplied by the square of the
+    ratio of that level's reach to 1.96: the 95% intervals of the result are those.
+
+    Parameters
+    ----------
+    estimate
+        Of all candidates.
+    chosen
+        The places of those that are shown: those with the largest values, largest first.
+
+    Example:
+        >>> estimate = Estimate([0.5, 0.3, 0.1, 0.0], [1e-4] * 4, 1000, labels=("a", "b", "c", "d"))
+        >>> shown = after_selection(estimate, np.array([0, 1]))
+        >>> shown.labels, [round(float(end), 4) for end in shown.interval()[0]]
+        (('a', 'b'), [0.4776, 0.2776])
+
+    References
+    ----------
+    Benjamini and Yekutieli, False discovery rate-adjusted multiple confidence intervals for selected parameters, 2005.
+    """
+    value, variance = estimate.value[chosen], estimate.variance[chosen]
+    reaches = np.array([_reach(1 - (1 - LEVEL) * r / len(estimate)) for r in range(1, len(chosen) + 1)])
+    scores = np.sort(value / np.sqrt(np.maximum(variance, np.finfo(float).tiny)))[::-1]
+    clear = np.flatnonzero(scores > reaches)
+    reach = reaches[clear[-1] if clear.size else 0] if reaches.size else _reach(LEVEL)
+    labels = None if estimate.labels is None else tuple(estimate.labels[place] for place in chosen)
+    wider = (float(reach) / _reach(LEVEL)) ** 2
+    return Estimate(value, variance * wider, estimate.n, bias=estimate.bias, labels=labels)
+
+
+def sensitivity(deviation: float, values: int, kept: int) -> float:
+    """The share that tells a value from noise, if the best `kept` of so many are kept: Psi of Definition 4.3.1.
+
+    Of as many values that nobody has, `kept` are expected to be estimated above it. Shares below are lost among them.
+
+    Example:
+        >>> round(sensitivity(0.01, values=1000, kept=10), 4), sensitivity(0.01, values=10, kept=20)
+        (0.0233, 0.0)
+    """
+    return max(NormalDist().inv_cdf(1 - kept / values) * deviation, 0.0) if kept < values else 0.0
+
+
+def expected_false(deviation: float, candidates: int, least: float) -> float:
+    """How many of the candidates would be estimated at `least` or more if nobody had any of them.
+
+    Example:
+        >>> round(expected_false(0.01, candidates=100, least=0.02), 2)
+        2.28
+    """
+    return candidates * (1 - NormalDist().cdf(least / deviation)) if deviation > 0 else 0.0
+
+
+def _reach(level: float) -> float:
+    return NormalDist().inv_cdf(0.5 + level / 2)

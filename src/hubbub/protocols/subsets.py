@@ -1,0 +1,130 @@
+"""Views of a set: which of some candidate itemsets it contains, and how many of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.item_sets import ItemSets
+from hubbub.core.spec import Json
+from hubbub.protocols.view import View
+
+__all__ = ["SubsetCount", "Subsets"]
+
+MOST_SETS = 1 << 16
+MOST_ITEMS = 64
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """Some itemsets, each the rising codes of its items, in the order of such lists; none twice.
+
+    A set of codes that are no candidate's items contains none of them, whatever the codes: the views are total.
+    """
+
+    sets: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.sets, list | tuple) or not 1 <= len(self.sets) <= MOST_SETS:
+            raise InvalidValue("sets", self.sets, f"from 1 to {MOST_SETS} itemsets")
+        for items in self.sets:
+            if not isinstance(items, list | tuple) or not 1 <= len(items) <= MOST_ITEMS:
+                raise InvalidValue("sets", items, f"itemsets of 1 to {MOST_ITEMS} codes")
+            if any(type(item) is not int or not 0 <= item < 1 << 53 for item in items):
+                raise InvalidValue("sets", items, "codes that are integers from 0 to 2^53-1")
+            if any(low >= high for low, high in pairwise(items)):
+                raise InvalidValue("sets", items, "codes in ascending order, all different")
+        sets = tuple(tuple(items) for items in self.sets)
+        if any(before >= after for before, after in pairwise(sets)):
+            raise InvalidValue("sets", self.sets, "itemsets in ascending order, all different")
+        object.__setattr__(self, "sets", sets)
+
+    def spec(self) -> dict[str, Json]:
+        return {"kind": type(self).__name__.lower(), "sets": [list(items) for items in self.sets]}
+
+    @cached_property
+    def _items(self) -> NDArray[np.int64]:
+        return np.unique(np.concatenate([np.array(items, dtype=np.int64) for items in self.sets]))
+
+    def contained(self, values: Any) -> NDArray[np.bool_]:
+        """Which candidates (rows) each of the sets (columns) contains.
+
+        Example:
+            >>> Subsets(((3,), (3, 8))).contained([(3, 8, 9), (3,), ()]).astype(int).tolist()
+            [[1, 1, 0], [1, 0, 0]]
+        """
+        n, owners, codes = _flat(values)
+        places = np.minimum(np.searchsorted(self._items, codes), self._items.size - 1)
+        known = self._items[places] == codes
+        holds = np.zeros((self._items.size, n), dtype=bool)
+        holds[places[known], owners[known]] = True
+        return np.stack([holds[np.searchsorted(self._items, items)].all(axis=0) for items in self.sets])
+
+
+class Subsets(_Candidates, View):
+    """Which of the candidates a set contains: a set of their numbers.
+
+    Parameters
+    ----------
+    sets
+        The candidates, as rising codes of items, in ascending order.
+
+    Example:
+        >>> view = Subsets(((3,), (3, 8), (5,)))
+        >>> view([(3, 8), (5, 7), ()]).padded().tolist(), view.size, View.from_spec(view.spec()) == view
+        ([[0, 1], [2, -1], [-1, -1]], 3, True)
+    """
+
+    sees_sets = True
+
+    @property
+    def size(self) -> int:
+        """How many candidates there are."""
+        return len(self.sets)
+
+    def __call__(self, values: Any) -> ItemSets:
+        owners, numbers = np.nonzero(self.contained(values).T)
+        n = len(values)
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n))])
+        return ItemSets(offsets, numbers, domain=self.size)
+
+
+class SubsetCount(_Candidates, View):
+    """How many of the candidates a set contains.
+
+    Parameters
+    ----------
+    sets
+        As of `Subsets`.
+
+    Example:
+        >>> view = SubsetCount(((3,), (3, 8), (5,)))
+        >>> view([(3, 8), (5, 7), ()]).tolist(), view.size
+        ([2, 1, 0], 4)
+    """
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are: from none to all."""
+        return len(self.sets) + 1
+
+    def __call__(self, values: Any) -> NDArray[np.int64]:
+        return np.asarray(self.contained(values).sum(axis=0))
+
+
+def _flat(values: Any) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+    """How many sets there are, and of each code that is held, whose it is; rows of an array end with -1."""
+    if isinstance(values, ItemSets):
+        return len(values), values.owners, values.items
+    if isinstance(values, np.ndarray):
+        owners, places = np.nonzero(values >= 0)
+        return len(values), owners, values[owners, places].astype(np.int64)
+    sizes = [len(codes) for codes in values]
+    codes = np.fromiter((code for members in values for code in members), dtype=np.int64, count=sum(sizes))
+    return len(sizes), np.repeat(np.arange(len(sizes)), sizes), codes

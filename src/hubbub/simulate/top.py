@@ -1,0 +1,136 @@
+"""Finding the most common of some people's values, as a study would: each of them answers once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.protocols.ask import Ask, Count, Counted, Release
+from hubbub.protocols.driver import converse
+from hubbub.protocols.heavy_hitters.pem import FALSE_POSITIVES, PSI, REACH, SEARCH, prefix_extending
+from hubbub.protocols.heavy_hitters.plan import PrefixPlan
+from hubbub.protocols.heavy_hitters.written import Integers, Texts
+
+__all__ = ["Found", "find_top", "run_plan"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found, and what it could find.
+
+    Parameters
+    ----------
+    plan
+        The search.
+    release
+        What it released; without estimates where it was stopped.
+    """
+
+    plan: PrefixPlan
+    release: Release
+
+    @property
+    def estimate(self) -> Estimate:
+        """The shares of the values that were found, the largest first, with intervals given that they were found."""
+        return self.release.estimate
+
+    @property
+    def values(self) -> list[str] | list[int]:
+        """The values that were found: texts, or integers."""
+        labels = list(self.estimate.labels or ())
+        return labels if isinstance(self.plan.written, Texts) else [int(label) for label in labels]
+
+    @property
+    def stopped(self) -> str | None:
+        """Why nothing was found."""
+        return self.release.stopped
+
+    @property
+    def smallest_share(self) -> float:
+        """The share that one candidate whom nobody holds is expected to pass by chance: Psi of the last group."""
+        return self._number(REACH, PSI)
+
+    @property
+    def false_positives(self) -> float:
+        """How many of what was found are expected to be chance."""
+        return self._number(SEARCH, FALSE_POSITIVES)
+
+    def _number(self, of: str, name: str) -> float:
+        told = self.release.estimates.get(of)
+        return float("nan") if told is None else float(told.value[told.names().index(name)])
+
+
+def find_top(
+    values: Sequence[str] | Sequence[int] | NDArray[Any],
+    *,
+    k: int,
+    epsilon: float,
+    rng: Random,
+    bits: int | None = None,
+    longest: int | None = None,
+    **options: Any,
+) -> Found:
+    """The k most common of some values that nobody listed, one of each person, by the prefix extending method.
+
+    Parameters
+    ----------
+    values
+        A value of each person: texts, or integers of at least 0.
+    k, epsilon
+        How many are looked for, and what each person's one report spends.
+    rng
+        The people's randomness: which group they are in, and their reports.
+    bits
+        Of integers, how many bits they have; at most 64.
+    longest
+        Of texts, how many UTF-8 bytes they may have: a longer one counts as none that can be found.
+    options
+        `query_limit`, `branching`, `groups` and `threshold`, as of `PrefixPlan`.
+
+    Example:
+        >>> words = ["hub"] * 5000 + ["and"] * 3000 + [f"w{number}" for number in range(2000)]
+        >>> found = find_top(words, k=2, epsilon=4.0, longest=6, query_limit=1 << 16, rng=Random(seed=1))
+        >>> found.values, found.estimate.value.round(1).tolist(), found.smallest_share < 0.1
+        (['hub', 'and'], [0.5, 0.3], True)
+    """
+    if (bits is None) == (longest is None):
+        raise InvalidValue("bits", bits, "given for integers, or longest for texts")
+    written = Integers(bits) if bits is not None else Texts(longest)  # type: ignore[arg-type]
+    plan = PrefixPlan(written=written, k=k, epsilon=epsilon, **options)
+    kinds = int | np.integer if bits is not None else str | bytes
+    table = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object if longest else None)
+    if table.dtype.kind not in "iu" and not all(isinstance(value, kinds) for value in table):
+        raise InvalidValue("values", values, "integers of at least 0" if bits is not None else "texts")
+    return run_plan(plan, table, rng)
+
+
+def run_plan(plan: PrefixPlan, values: NDArray[Any], rng: Random) -> Found:
+    """Ask people a plan, each of whom is somewhere on the circle, and search.
+
+    Example:
+        >>> plan = PrefixPlan(written=Integers(20), k=1, epsilon=5.0, query_limit=1 << 11)
+        >>> run_plan(plan, np.repeat([77777, 5], [3000, 1000]), Random(seed=1)).values
+        [77777]
+    """
+    places = rng.uint32(len(values))
+    kept: dict[str, Reports] = {}
+
+    def answer(ask: Ask) -> Sketch:
+        seen = ask.view(values[ask.cohort.holds(places)])
+        kept[ask.ask_id] = plan.oracle.randomize(seen, rng)
+        return plan.oracle.accumulate(kept[ask.ask_id])
+
+    def count(message: Count) -> Counted:
+        return message.among(lambda: [kept[message.of.ask_id]])
+
+    (release,) = converse(prefix_extending(plan), answer, count=count, rounds=1, parts=len(plan.lengths))
+    return Found(plan, release)

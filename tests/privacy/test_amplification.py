@@ -1,0 +1,255 @@
+"""Amplification: every bound against brute force, the reference numbers, and what may not be called a guarantee."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hubbub as hb
+from hubbub.core.blanket import Blanket
+from hubbub.core.errors import InvalidValue
+from hubbub.privacy.amplification.amplify import Amplified, amplify, bounds
+from hubbub.privacy.amplification.binomial import at_least, blocks, point
+from hubbub.privacy.amplification.blanket_bound import COARSE, blanket_delta
+from hubbub.privacy.amplification.claims import collaborative_clones, variation_claim, variation_delta
+from hubbub.privacy.amplification.clone_bound import clone_chance, clone_delta, stronger_clone_chance
+from hubbub.privacy.amplification.composition import compose
+from hubbub.privacy.amplification.inverse import local_epsilon
+from hubbub.privacy.shuffled import report_table, shuffled_delta
+
+SEEDS = {"seed": np.uint64([3, 2**63 + 17])}
+TINY = [
+    (hb.GRR(epsilon=0.5, domain=3), None),
+    (hb.GRR(epsilon=2.0, domain=2), None),
+    (hb.GRR(epsilon=1.0, domain=4), None),
+    (hb.OLH(epsilon=1.0, domain=3, buckets=2), SEEDS),
+    (hb.OLH(epsilon=1.0, domain=3, buckets=3), SEEDS),
+    (hb.OUE(epsilon=1.0, domain=3), None),
+    (hb.SUE(epsilon=2.0, domain=2), None),
+    (hb.THE(epsilon=1.0, domain=3), None),
+    (hb.SubsetSelection(epsilon=1.0, domain=4, subset=2), None),
+    (hb.Hadamard(epsilon=1.0, domain=3), {"row": np.arange(4, dtype=np.uint8)}),
+    (hb.Collision(epsilon=1.0, dimension=2, sparsity=1, buckets=4), SEEDS),
+    (hb.Collision(epsilon=1.0, dimension=3, sparsity=2, buckets=5), SEEDS),
+    (hb.CoCo(epsilon=1.0, dimension=2, sparsity=1, buckets=4), SEEDS),
+    (hb.CoCo(epsilon=1.0, dimension=3, sparsity=2, buckets=6), None),
+    (hb.ExSub(epsilon=math.log(2), dimension=2, sparsity=1, m=1), None),
+    (hb.ExSub(epsilon=1.0, dimension=2, sparsity=1, m=2), None),
+    (hb.NetSub(epsilon=1.0, dimension=2, sparsity=1, m=2, t=1), None),
+    (hb.NetSeed(epsilon=1.0, dimension=2, sparsity=1), None),
+    (hb.SquareWave(epsilon=1.0, low=0.0, high=1.0, cells=4, band=3), None),
+    (hb.Piecewise(epsilon=1.0, low=0.0, high=1.0, cells=3, band=2), None),
+    (hb.StochasticRounding(epsilon=1.0, low=0.0, high=1.0), None),
+]
+
+
+def _deltas(mechanism, n, epsilon):
+    """Every valid upper bound of delta, by name."""
+    ratio = math.exp(mechanism.effective_epsilon)
+    yield "clones", clone_delta(ratio, n, epsilon, clone_chance(ratio))
+    yield "stronger clones", clone_delta(ratio, n, epsilon, stronger_clone_chance(ratio))
+    if mechanism.blanket() is not None:
+        yield "blanket", blanket_delta(mechanism.blanket(), n, epsilon)
+        yield "coarse blanket", blanket_delta(mechanism.blanket(), n, epsilon, cells=COARSE)
+
+
+@pytest.mark.parametrize(("mechanism", "publics"), TINY, ids=[type(m).__name__ for m, _ in TINY])
+def test_no_bound_is_below_brute_force(mechanism, publics):
+    table = report_table(mechanism, publics=publics, values=3)
+    np.testing.assert_allclose(table.sum(axis=1), 1.0)
+    tried = [n for n in (2, 3, 4, 5) if math.comb(table.shape[1] + n - 1, n) <= 800]
+    assert tried
+    for n in tried:
+        for part in (0.0, 0.2, 0.5, 0.8):
+            epsilon = part * mechanism.effective_epsilon
+            exact = shuffled_delta(table, n, epsilon)
+            for name, bound in _deltas(mechanism, n, epsilon):
+                assert bound >= exact * (1 - 1e-9) - 1e-15, (name, n, epsilon, bound, exact)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mechanism", "publics"), TINY, ids=[type(m).__name__ for m, _ in TINY])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 4.0])
+def test_no_bound_is_below_brute_force_at_many_epsilons(mechanism, publics, epsilon):
+    import dataclasses
+
+    given = {field.name for field in dataclasses.fields(mechanism)} & {
+        "domain",
+        "dimension",
+        "sparsity",
+        "buckets",
+        "m",
+    }
+    given |= {"low", "high"} if isinstance(mechanism, hb.SquareWave | hb.Piecewise | hb.StochasticRounding) else set()
+    given |= {"cells", "band"} if isinstance(mechanism, hb.SquareWave | hb.Piecewise) else set()
+    given |= {"t"} if isinstance(mechanism, hb.NetSub) else set()
+    again = type(mechanism)(epsilon=epsilon, **{name: getattr(mechanism, name) for name in given})
+    table = report_table(again, publics=publics, values=4)
+    for n in (2, 3, 4, 5):
+        if math.comb(table.shape[1] + n - 1, n) > 5000:
+            continue
+        for part in (0.0, 0.1, 0.3, 0.6, 0.9):
+            exact = shuffled_delta(table, n, part * again.effective_epsilon)
+            for name, bound in _deltas(again, n, part * again.effective_epsilon):
+                assert bound >= exact * (1 - 1e-9) - 1e-15, (name, n, bound, exact)
+
+
+def test_brute_force_finds_a_bound_that_is_none():
+    # The planted bug is a paper's: clones of the mechanism's own chance.
+    grr = hb.GRR(epsilon=0.5, domain=3)
+    exact = shuffled_delta(report_table(grr), 2, 0.4)
+    claimed = variation_delta(grr.blanket(), 2, 0.4)
+    assert round(exact, 5) == 0.01943
+    assert round(claimed, 5) == 0.01179
+    assert blanket_delta(grr.blanket(), 2, 0.4) >= exact
+
+
+def test_a_blanket_with_too_much_mass_is_found_out():
+    grr = hb.GRR(epsilon=1.0, domain=3)
+    true = grr.blanket()
+    wrong = Blanket(min(true.mass * Fraction(5, 4), Fraction(1)), true.ratio, true.both)
+    exact = shuffled_delta(report_table(grr), 4, 0.2)
+    assert blanket_delta(wrong, 4, 0.2) < exact <= blanket_delta(true, 4, 0.2)
+
+
+def test_equality_where_the_blanket_is_tight():
+    # Three values of GRR: the others may hold the third, so that nothing is lost in the reduction.
+    grr = hb.GRR(epsilon=1.0, domain=3)
+    table = report_table(grr)
+    for n, close in ((2, 2e-5), (3, 2e-5), (4, 0.01)):
+        assert blanket_delta(grr.blanket(), n, 0.3) == pytest.approx(shuffled_delta(table, n, 0.3), rel=close)
+
+
+@pytest.mark.parametrize(
+    ("n", "sparsity", "reference"), [(1000, 1, 0.13071), (1000, 4, 0.11514), (10_000, 1, 0.03801), (10_000, 4, 0.03348)]
+)
+def test_reference_numbers_of_the_blanket(n, sparsity, reference):
+    buckets = int(sparsity * math.e + 2 * sparsity - 1)
+    collision = hb.Collision(epsilon=1.0, dimension=20, sparsity=sparsity, buckets=buckets)
+    amplified = amplify(collision, n=n, delta=1e-6)
+    assert amplified.method == "blanket"
+    assert reference * (1 - 1e-4) < amplified.epsilon < reference * 1.002
+
+
+@pytest.mark.parametrize(("n", "reference"), [(1000, 0.18243), (10_000, 0.05304)])
+def test_reference_numbers_of_clones(n, reference):
+    by_name = {bound.method: bound.epsilon for bound in bounds(hb.SHE(epsilon=1.0, domain=4), n=n, delta=1e-6)}
+    assert by_name["clones"] == pytest.approx(reference, rel=1e-3)
+    assert "blanket" not in by_name  # nobody worked out the blanket of Laplace noise
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        hb.GRR(epsilon=1.0, domain=8),
+        hb.OLH(epsilon=1.0, domain=100),
+        hb.Collision(epsilon=1.0, dimension=50, sparsity=4),
+        hb.CoCo(epsilon=1.0, dimension=50, sparsity=4),
+    ],
+    ids=lambda mechanism: type(mechanism).__name__,
+)
+@pytest.mark.parametrize("n", [10**3, *(pytest.param(10**k, marks=pytest.mark.slow) for k in (4, 5, 6))])
+def test_within_one_percent_of_a_finer_evaluation(mechanism, n):
+    amplified = amplify(mechanism, n=n, delta=1e-6)
+    assert blanket_delta(mechanism.blanket(), n, amplified.epsilon, cells=1 << 17) <= 1e-6
+    assert blanket_delta(mechanism.blanket(), n, amplified.epsilon * 0.99, cells=1 << 17) > 1e-6
+
+
+def test_a_billion_reports():
+    amplified = amplify(hb.OLH(epsilon=2.0, domain=10**6), n=10**9, delta=1e-9)
+    assert amplified.valid
+    assert 1e-5 < amplified.epsilon < 3e-4
+
+
+def test_fakes_protect_where_everyone_else_colludes():
+    olh = hb.OLH(epsilon=4.0, domain=100, buckets=8)
+    alone = amplify(olh, n=1, delta=1e-6)
+    hidden = amplify(olh, n=1, delta=1e-6, fakes=10_000)
+    assert (alone.epsilon, alone.method) == (olh.effective_epsilon, "local")
+    assert hidden.epsilon < 0.3
+    assert amplify(olh, n=1000, delta=1e-6, fakes=10_000).epsilon < hidden.epsilon
+    with pytest.raises(InvalidValue, match="fakes"):
+        amplify(hb.SHE(epsilon=1.0, domain=3), n=10, delta=1e-6, fakes=5)
+
+
+def test_fakes_against_brute_force():
+    grr = hb.GRR(epsilon=1.0, domain=3)
+    table = report_table(grr)
+    uniform = np.full(3, 1 / 3)
+    for fakes in (1, 2, 3):
+        exact = _with_fakes(table, uniform, fakes, 0.3)
+        assert blanket_delta(grr.blanket(), 1, 0.3, fakes=fakes) == pytest.approx(exact, rel=2e-5)
+
+
+def _with_fakes(table, uniform, fakes, epsilon):
+    """One report among uniform fakes, exactly: the others of the brute force are all uniform rows."""
+    from hubbub.privacy.shuffled import _with
+
+    rest = {(0,) * 3: 1.0}
+    for _ in range(fakes):
+        rest = _with(rest, uniform)
+    first, second = _with(rest, table[0]), _with(rest, table[1])
+    return sum(max(0.0, chance - math.exp(epsilon) * second[key]) for key, chance in first.items())
+
+
+def test_claims_are_labelled():
+    collision = hb.Collision(epsilon=1.0, dimension=20, sparsity=4, buckets=17)
+    claim = variation_claim(collision, n=10_000, delta=1e-6)
+    assert not claim.valid
+    assert claim.epsilon < amplify(collision, n=10_000, delta=1e-6).epsilon
+    clones, online = collaborative_clones(epsilon=1.0, positions=1000, sparsity=20, n=10**5, delta=1e-5)
+    fewer, whole = collaborative_clones(epsilon=1.0, positions=1000, sparsity=20, n=10**5, delta=1e-5, online=False)
+    assert (online.valid, whole.valid) == (False, True)
+    assert clones > 1.2 * fewer  # "more than 20% effective clones"
+    assert all(bound.valid for bound in bounds(collision, n=10_000, delta=1e-6))
+
+
+def test_the_inverse_keeps_to_its_target():
+    def olh(local):
+        return hb.OLH(epsilon=local, domain=1000, buckets=16)
+
+    found = local_epsilon(olh, epsilon=0.1, n=100_000, delta=1e-6)
+    assert amplify(found, n=100_000, delta=1e-6).epsilon <= 0.1
+    assert amplify(olh(found.epsilon * 1.01), n=100_000, delta=1e-6).epsilon > 0.1
+    with pytest.raises(InvalidValue, match="epsilon"):
+        local_epsilon(olh, epsilon=0.0, n=10, delta=1e-6)
+
+
+def test_composition():
+    day = Amplified(0.01, 1e-9, "blanket")
+    assert compose([day]).epsilon == 0.01
+    year = compose([day] * 365, slack=1e-6)
+    assert year.epsilon < 365 * 0.01
+    assert year.delta == pytest.approx(365e-9 + 1e-6)
+    assert not compose([day, Amplified(0.01, 0.0, "a claim", False)]).valid
+    with pytest.raises(InvalidValue, match="batches"):
+        compose([])
+
+
+def test_binomial_tails():
+    from scipy.stats import binom
+
+    for trials in (1, 7, 1000, 10**6, 10**9):
+        counts = np.unique(np.clip(trials / 2 + np.linspace(-6, 6, 41) * math.sqrt(trials) / 2, 0, trials).round())
+        np.testing.assert_allclose(point(counts, float(trials)), binom.pmf(counts, trials, 0.5), rtol=3e-6)
+        np.testing.assert_allclose(at_least(counts, float(trials)), binom.sf(counts - 1, trials, 0.5), rtol=1e-6)
+        cut = blocks(trials, 0.3, 50)
+        assert cut.chance.sum() + cut.outside.sum() == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [
+        ("n", {"n": 0}),
+        ("n", {"n": 1.5}),
+        ("delta", {"delta": 0.0}),
+        ("delta", {"delta": math.nan}),
+        ("fakes", {"fakes": -1}),
+    ],
+)
+def test_bad_input(field, given):
+    with pytest.raises(InvalidValue, match=field):
+        amplify(hb.GRR(epsilon=1.0, domain=3), **{"n": 100, "delta": 1e-6, **given})
+    with pytest.raises(InvalidValue, match="mechanism"):
+        amplify("GRR", n=10, delta=1e-6)

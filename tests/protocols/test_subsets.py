@@ -1,0 +1,69 @@
+"""Which candidate itemsets a set contains: lists and arrays alike, against plain Python sets."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.core.domain import Ordinal, Sets
+from hubbub.core.errors import InvalidValue
+from hubbub.protocols.subsets import SubsetCount, Subsets
+from hubbub.protocols.view import View
+
+CODES = st.sets(st.integers(0, 9), max_size=6)
+CANDIDATES = st.sets(
+    st.sets(st.integers(0, 9), min_size=1, max_size=3).map(lambda codes: tuple(sorted(codes))), min_size=1
+)
+
+
+@given(st.lists(CODES), CANDIDATES)
+def test_both_views_agree_with_plain_sets(held: list[set[int]], candidates: set[tuple[int, ...]]) -> None:
+    sets = tuple(sorted(candidates))
+    truth = [[number for number, items in enumerate(sets) if codes.issuperset(items)] for codes in held]
+    padded = Sets(Ordinal(10), most=6).encode(held)
+    for values in ([tuple(sorted(codes)) for codes in held], padded):
+        found = Subsets(sets)(values)
+        assert [found[person].tolist() for person in range(len(held))] == truth
+        assert len(found) == len(held)
+        assert SubsetCount(sets)(values).tolist() == [len(row) for row in truth]
+
+
+def test_they_are_total() -> None:
+    sets = ((0, 1), (3,))
+    odd = [(), (2**52,), (0,), tuple(range(2000))]
+    assert Subsets(sets)(odd).padded().tolist() == [[-1, -1], [-1, -1], [-1, -1], [0, 1]]
+    assert SubsetCount(sets)(np.full((2, 3), -1)).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("kind", [Subsets, SubsetCount])
+def test_they_travel_as_json(kind: type[Subsets | SubsetCount]) -> None:
+    view = kind(((1,), (1, 7), (3,)))
+    assert View.from_spec(json.loads(json.dumps(view.spec()))) == view
+    assert view != (SubsetCount if kind is Subsets else Subsets)(view.sets)
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        None,
+        3,
+        [],
+        [[]],
+        [[1], None],
+        [[2, 1]],
+        [[1, 1]],
+        [[-1]],
+        [[1.5]],
+        [[True]],
+        [[1], [1]],
+        [[2], [1]],
+        [[1, 2], [1]],
+    ],
+)
+def test_hostile_candidates_are_refused(sets: object) -> None:
+    with pytest.raises(InvalidValue, match="sets"):
+        View.from_spec({"kind": "subsets", "sets": sets})

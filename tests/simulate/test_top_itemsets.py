@@ -1,0 +1,52 @@
+"""The true top itemsets, beside a list of all of them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.data.baskets import Baskets
+from hubbub.simulate.top_itemsets import top_items, top_itemsets
+
+
+def baskets_of(sets: list[set[int]], domain: int) -> Baskets:
+    offsets = np.cumsum([0, *map(len, sets)])
+    return Baskets(offsets, np.array([item for held in sets for item in sorted(held)], dtype=np.int64), domain)
+
+
+def some_baskets(seed: int) -> list[set[int]]:
+    rng = Random(seed=seed)
+    chance = 2 ** np.arange(16, 8, -1)  # items 0 to 7, each held half as often as the one before
+    return [{item for item in range(8) if rng.below(1 << 16, 1)[0] < chance[item]} for _ in range(200)]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("k", [1, 5, 20])
+def test_the_top_is_that_of_a_list_of_all_itemsets(seed: int, k: int):
+    sets = some_baskets(seed)
+    every = [itemset for size in range(1, 9) for itemset in combinations(range(8), size)]
+    supports = {itemset: sum(held.issuperset(itemset) for held in sets) for itemset in every}
+    found = top_itemsets(baskets_of(sets, 8), k)
+    assert list(found.values()) == sorted(supports.values(), reverse=True)[:k]
+    assert all(supports[itemset] == support for itemset, support in found.items())
+
+
+def test_the_example_of_the_chapter():
+    sets = [set(word) for word in ("ace", "bde", "abe", "ade", "af")]
+    found = top_itemsets(baskets_of([{ord(item) - ord("a") for item in held} for held in sets], 6), 3)
+    assert found == {(0,): 4, (4,): 4, (0, 4): 3}
+
+
+def test_no_more_than_there_are():
+    assert top_itemsets(baskets_of([{1}, set(), {1, 2}], 9), 50) == {(1,): 2, (2,): 1, (1, 2): 1}
+    assert top_items(baskets_of([set(), set()], 9), 50) == {}
+    assert top_itemsets(baskets_of([set(), set()], 9), 50) == {}
+
+
+def test_no_top_of_nothing():
+    with pytest.raises(InvalidValue, match="k"):
+        top_itemsets(baskets_of([{1}], 9), 0)
