@@ -17,6 +17,7 @@ from hubbub.cli import (
     data,
     demo,
     estimate,
+    itemsets,
     plan,
     release,
     reproduce,
@@ -102,6 +103,7 @@ app.command()(restore.restore)
 app.command()(audit.audit)
 app.command()(amplify.amplify)
 app.command()(estimate.estimate)
+app.command()(itemsets.itemsets)
 app.command()(release.release)
 app.command()(watch.watch)
 app.command()(reproduce.reproduce)
