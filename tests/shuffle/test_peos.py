@@ -1,7 +1,10 @@
 """Private encrypted oblivious shuffle: what comes out, who can know what, and what a party can break."""
 
+import json
+import re
 import threading
 from itertools import combinations
+from pathlib import Path
 
 import gmpy2
 import numpy as np
@@ -84,10 +87,11 @@ def test_no_half_of_the_shufflers_knows_every_permutation(parties):
         assert unknown, coalition
 
 
-def test_every_order_is_as_likely():
-    # 3 reports through 600 shuffles of 3 parties; six orders, 100 each. chi2 of 5 degrees: p = 1e-4 at 25.7.
+@pytest.mark.parametrize("runs", [90, pytest.param(900, marks=pytest.mark.slow)])
+def test_every_order_is_as_likely(runs):
+    # Three reports have six orders. chi2 of 5 degrees of freedom: p = 1e-4 at 25.7.
     counts = {}
-    for seed in range(600):
+    for seed in range(runs):
         network, results = LocalNetwork(3), {}
 
         def take_part(me, mine, network=network, results=results, seed=seed):
@@ -103,7 +107,7 @@ def test_every_order_is_as_likely():
         order = tuple(sum(results[me].plain for me in range(3)).tolist())
         counts[order] = counts.get(order, 0) + 1
     assert len(counts) == 6
-    assert sum((count - 100) ** 2 / 100 for count in counts.values()) < 25.7
+    assert sum((count - runs / 6) ** 2 / (runs / 6) for count in counts.values()) < 25.7
 
 
 def test_one_party_always_holds_ciphertexts_that_nobody_saw_before(key):
@@ -167,9 +171,8 @@ def test_what_is_dropped_or_cut_ends_the_run(key, change, reason):
     )
     refused = [each for each in results if isinstance(each, ShuffleAborted)]
     assert refused
-    assert any(pytest.raises(ShuffleAborted, match=reason) for _ in refused)
-    with pytest.raises((ShuffleAborted, AttributeError, TypeError)):
-        combine(results, key)
+    assert any(re.search(reason, str(error)) for error in refused)
+    assert sum(isinstance(each, Shares) for each in results) < 3  # so that the server has nothing to add up
 
 
 def test_what_is_replaced_becomes_noise(key):
@@ -234,10 +237,13 @@ def test_dgk_adds_modulo_two_to_the_64(key):
 
 
 def test_dgk_known_answers():
-    """A key of fixed numbers: a ciphertext with known noise, by the definition, decrypts here; and the group is right."""
-    key = DGKPrivate.generate(2048)
-    n, g, h, p, v_p = (gmpy2.mpz(number) for number in (key.public.modulus, key.public.g, key.public.h, key.p, key.v_p))
-    assert gmpy2.powmod(h, v_p, p) == 1 != gmpy2.powmod(g, v_p, p)
-    assert gmpy2.powmod(g, v_p * 2**64, p) == 1 != gmpy2.powmod(g, v_p * 2**63, p)
-    by_definition = gmpy2.powmod(g, 123456789, n) * gmpy2.powmod(h, 987654321, n) % n
-    assert key.decrypt([by_definition]).tolist() == [123456789]
+    # Numbers of a key and its ciphertexts by the definition, made with Python's own integers (tests/vectors/dgk.json).
+    vectors = json.loads((Path(__file__).parents[1] / "vectors" / "dgk.json").read_text())
+    n, g, h, p, q, v_p = (int(vectors[name], 16) for name in ("n", "g", "h", "p", "q", "v_p"))
+    assert (p * q, pow(h, v_p, p), pow(g, v_p << 64, p)) == (n, 1, 1)
+    assert pow(g, v_p << 63, p) != 1
+    key = DGKPrivate(DGKPublic(n, g, h), p, v_p)
+    for answer in vectors["answers"]:
+        message, noise, cipher = (int(answer[name], 16) for name in ("message", "noise", "cipher"))
+        assert pow(g, message, n) * pow(h, noise, n) % n == cipher
+        assert key.decrypt([gmpy2.mpz(cipher)]).tolist() == [message]

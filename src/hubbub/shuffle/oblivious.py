@@ -1,13 +1,13 @@
 """Oblivious shuffle: r parties permute shares, and no half of them knows the permutation.
 
 In every round more than half of the parties, the hiders, take over the shares of the others, permute what they have
-by a permutation that only they know, and share it out to all again. There is a round for every set of hiders. Who controls
-at most half of the parties, rounded down, is in no position to be in all of them: for one set of hiders all members are
-honest, and its permutation is unknown.
+by a permutation that only they know, and share it out to all again. There is a round for every set of hiders. Who
+controls less than half of the parties is not in all of them: for one set of hiders all members are honest, and its
+permutation is unknown.
 
 In the encrypted form (section 9.5.1) one party's shares are encrypted to the server, so that even all shufflers
-together cannot read a report. Who divides encrypted shares keeps one part encrypted, made unrecognisable by fresh noise,
-and gives it to a party at random, who goes on with it.
+together cannot read a report. Who divides encrypted shares keeps one part encrypted, makes it unrecognisable by fresh
+noise, and gives it to a party at random, who goes on with it.
 """
 
 from __future__ import annotations

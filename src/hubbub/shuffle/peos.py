@@ -1,8 +1,8 @@
 """PEOS, private encrypted oblivious shuffle: the three parties of Algorithm 5, each by itself.
 
 A device divides its report among the shufflers, the last part encrypted to the server. Every shuffler adds its part of
-fake reports, which are uniform as long as one of the shufflers draws uniformly, and all of them shuffle obliviously. The
-server adds up what they send. A report is a number below 2^64, of which every one is a report.
+fake reports, which are uniform as long as one of the shufflers draws uniformly, and all of them shuffle obliviously.
+The server adds up what they send. A report is a number below 2^64, of which every one is a report.
 """
 
 from __future__ import annotations
@@ -65,5 +65,5 @@ def combine(shares: Sequence[Shares], key: DGKPrivate) -> NDArray[np.uint64]:
         raise ShuffleAborted("shares", [repr(each) for each in shares], "ciphertexts from exactly one shuffler")
     total = np.zeros(len(shares[0]), dtype=np.uint64)
     for each in shares:
-        total += key.decrypt(each.encrypted) if each.encrypted is not None else each.plain
+        total += key.decrypt(each.encrypted or ()) if each.plain is None else each.plain
     return total
