@@ -11,7 +11,6 @@ import numpy as np
 import hubbub as hb
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
-from hubbub.protocols.monitor import Monitor
 from hubbub.protocols.window import Frequencies, window_stream
 
 DEVICES, STEPS = 50_000, 60
@@ -32,8 +31,9 @@ def answer(ask: Ask) -> hb.Sketch:
 
 
 stream = window_stream("LPA", Frequencies(["fine", "crashed"]), epsilon=1.0, w=10)
-monitor = Monitor([0, 1], above=0.15, below=0.12)
+alarm = False
 for release in converse(stream, answer, steps=STEPS):
-    seen = monitor.watch(release)
-    if seen.changed:
-        print(f"step {seen.step}: alarm {'on' if seen.on else 'off'}, {seen.low:.1%} to {seen.high:.1%} crashed")
+    low, high = (float(end[1]) for end in release.estimate.interval(0.90))
+    if low > 0.15 if not alarm else high < 0.12:  # surely above one threshold, or surely below another
+        alarm = not alarm
+        print(f"step {release.step}: alarm {'on' if alarm else 'off'}, {low:.1%} to {high:.1%} crashed")

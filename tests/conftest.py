@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -10,6 +11,9 @@ from typing import Any
 import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
+
+# Several tests run at once, and hundreds of processes are started: a pool of threads each would only be in the way.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 collect_ignore = ["plugin_package"]  # another package, whose tests run where it is installed
 
@@ -28,3 +32,9 @@ def pytest_collect_file() -> Generator[None, list[Any], list[Any]]:
     """Tests have no doctests: looking for them would import, and rewrite, every file of tests a second time."""
     found = yield
     return [collector for collector in found if not isinstance(collector, DoctestModule)]
+
+
+def pytest_collection_finish() -> None:
+    """What is collected stays: the collector of garbage need not go through it again and again."""
+    gc.freeze()
+    gc.set_threshold(20_000)

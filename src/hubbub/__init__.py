@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hubbub.core.domain import Sets as Sets
     from hubbub.core.domain import Strings as Strings
     from hubbub.core.estimate import Estimate as Estimate
+    from hubbub.core.item_sets import ItemSets as ItemSets
     from hubbub.core.keyvalue import KeyValue as KeyValue
     from hubbub.core.random import Random as Random
     from hubbub.core.reports import Reports as Reports
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.numeric.piecewise import Piecewise as Piecewise
     from hubbub.mechanisms.numeric.rounding import StochasticRounding as StochasticRounding
     from hubbub.mechanisms.numeric.square_wave import SquareWave as SquareWave
+    from hubbub.mechanisms.sets.psfo import PSFO as PSFO
     from hubbub.mechanisms.ternary.coco import CoCo as CoCo
     from hubbub.mechanisms.ternary.collision import Collision as Collision
     from hubbub.mechanisms.ternary.exsub import ExSub as ExSub
@@ -78,6 +80,7 @@ _HOMES = {
     "Distribution": "hubbub.core.distribution",
     "Estimate": "hubbub.core.estimate",
     "Gradients": "hubbub.mechanisms.ternary.gradients",
+    "ItemSets": "hubbub.core.item_sets",
     "KeyValue": "hubbub.core.keyvalue",
     "Mechanism": "hubbub.mechanisms.base",
     "Numeric": "hubbub.core.domain",

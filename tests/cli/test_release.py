@@ -103,7 +103,7 @@ def test_a_pipe_prints_steps_and_goes_on() -> None:
 def test_a_pipe_with_a_gap_is_refused_and_nothing_of_it_taken() -> None:
     done = pipe("1.0\n\n2.0\n", "--state", "state")
     assert done.exit_code == 2
-    assert "value 1: got ''; allowed: a number a line, without gaps" in done.stderr
+    assert "value 2 (line 2): got ''; allowed: a number a line, without gaps" in done.stderr
     again = pipe("".join(f"{value}\n" for value in VALUES), "--state", "state", "--json")
     assert len(json.loads(again.stdout)["steps"]) == 9
 
@@ -133,12 +133,12 @@ def test_a_state_in_use_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("-1", "value 700: got -1.0; allowed: a number from 0 to 100"),
-        ("100.5", "value 700: got 100.5"),
-        ("nan", "fare, row 701: got 'nan'"),
-        ("", "fare, row 701: got None; allowed: a number in every row"),
-        ("much", "fare, row 701: got 'much'"),
-        ("inf", "value 700: got inf"),
+        ("-1", "fare, row 701 (line 702): got -1.0; allowed: a number from 0 to 100"),
+        ("100.5", "fare, row 701 (line 702): got 100.5"),
+        ("nan", "fare, row 701 (line 702): got 'nan'"),
+        ("", "fare, row 701 (line 702): got None; allowed: a number in every row"),
+        ("much", "fare, row 701 (line 702): got 'much'"),
+        ("inf", "fare, row 701 (line 702): got inf"),
     ],
 )
 def test_bad_rows_are_named_and_nothing_is_spent(
@@ -191,6 +191,46 @@ def test_a_changed_epsilon_and_changed_values_are_refused(
     assert "the 3,000 values that were released" in refused(*command)
     os.truncate(tmp_path / "state", 100)
     assert "state" in refused(*command)
+
+
+def test_steps_of_another_length_are_refused(
+    refused: Callable[..., str], answer: Callable[..., Any], fares: str, tmp_path: Path
+) -> None:
+    """They were numbered anew: a step that had been told was told again with other values."""
+    command = ("release", fares, "--column", "fare", *SETTINGS, "--state", "state")
+    write(tmp_path / fares, VALUES[:1700])
+    answer(*command)
+    write(tmp_path / fares, VALUES)
+    assert "every: got 128; allowed: 256, as this release's state file has it" in refused(*command, "--every", 128)
+    assert [step["step"] for step in answer(*command)["steps"]] == [4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_a_blank_line_in_a_single_column_is_a_gap(
+    refused: Callable[..., str], answer: Callable[..., Any], tmp_path: Path, ending: str
+) -> None:
+    """But for those at the end of the file, after which no value comes."""
+    path = tmp_path / f"fares.{ending}"
+    rows = [str(value) for value in VALUES]
+    command = ("release", path.name, "--column", "fare", *SETTINGS)
+    path.write_text("\n".join(["fare", *rows[:700], "", *rows[700:]]))
+    assert "fare, row 701 (line 702): got None; allowed: a number in every row" in refused(*command)
+    path.write_text("\n".join(["fare", *rows, "", "", ""]))
+    assert len(answer(*command)["steps"]) == 9
+
+
+def test_rows_and_values_are_counted_from_1_and_named_with_their_line(
+    refused: Callable[..., str], tmp_path: Path
+) -> None:
+    def said(text: str, ending: str = "csv") -> str:
+        (tmp_path / f"fares.{ending}").write_text(text)
+        return refused("release", f"fares.{ending}", "--column", "fare", *SETTINGS)
+
+    assert "fare, row 2 (line 5): got 101.0" in said('id,fare\n"two\nlines",1\n\n3,101\n')
+    assert "fare, row 2 (line 5): got 'much'" in said('id,fare\n"two\nlines",1\n\n3,much\n')
+    assert "fare, row 2 (line 3): got -1.0" in said('{"fare": 1}\n\n{"fare": -1}\n', "jsonl")
+    assert "fare, row 2 (line 3): got None" in said('{"fare": 1}\n\n{"fare": null}\n', "jsonl")
+    assert "value 2 (line 2): got 101.0; allowed: a number from 0 to 100" in pipe("1\n101\n").stderr
 
 
 def test_a_pipe_has_no_column(refused: Callable[..., str]) -> None:

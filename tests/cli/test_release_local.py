@@ -83,7 +83,12 @@ def test_a_file_that_grows_reports_once_and_its_steps_stay(
         os.remove(name)
     curators = ("release", "fares.csv", "--column", "fare", *SETTINGS, "--state", "state")
     answer(*curators)
-    assert "local_release_format" in refused(*command)
+    both = ("the state of a release by devices (with --local)", "the state of a curator's release (without --local)")
+    assert f"not {both[0]}, but {both[1]}" in refused(*command)
+    for name in ("state", "state.count"):
+        os.remove(name)
+    answer(*command)
+    assert f"not {both[1]}, but {both[0]}" in refused(*curators)
 
 
 def _settings() -> dict[str, Any]:
@@ -114,7 +119,7 @@ def test_a_pipe_goes_on_and_a_gap_takes_nothing() -> None:
     assert [row[0] for row in rows] == ["0", "1", "2", "3"]
     gap = pipe("1.0\n\n2.0\n", "--state", "state")
     assert gap.exit_code == 2
-    assert "value 1701: got ''; allowed: a number a line, without gaps" in gap.stderr
+    assert "value 1,702 (line 2): got ''; allowed: a number a line, without gaps" in gap.stderr
     rest = pipe("".join(lines[1700:]), "--state", "state", "--json")
     steps = json.loads(rest.stdout)["steps"]
     assert [step["step"] for step in steps] == list(range(9))
@@ -125,11 +130,11 @@ def test_a_pipe_goes_on_and_a_gap_takes_nothing() -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("-1", "value 700: got -1.0; allowed: a number from 0 to 100"),
-        ("100.5", "value 700: got 100.5"),
-        ("nan", "fare, row 701: got 'nan'"),
-        ("", "fare, row 701: got None; allowed: a number in every row"),
-        ("inf", "value 700: got inf"),
+        ("-1", "fare, row 701 (line 702): got -1.0; allowed: a number from 0 to 100"),
+        ("100.5", "fare, row 701 (line 702): got 100.5"),
+        ("nan", "fare, row 701 (line 702): got 'nan'"),
+        ("", "fare, row 701 (line 702): got None; allowed: a number in every row"),
+        ("inf", "fare, row 701 (line 702): got inf"),
     ],
 )
 def test_bad_rows_are_named_and_nobody_reports(refused: Callable[..., str], row: str, said: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.collection.conftest import make
 
@@ -36,7 +36,6 @@ plain = st.recursive(
 
 
 @given(plain)
-@settings(max_examples=4 * settings.default.max_examples, deadline=None)
 def test_what_is_sealed_is_opened(value: Any) -> None:
     document = json.loads(json.dumps(seal(value, KEYS.private)))
     assert open_sealed(document, KEYS.public) == value
@@ -121,7 +120,6 @@ def test_anything_else_is_refused(document: Any) -> None:
 
 
 @given(st.sampled_from(sorted(GOOD)), st.data())
-@settings(max_examples=4 * settings.default.max_examples, deadline=None)
 def test_a_changed_letter_is_seen(part: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(GOOD[part]) - 1))
     letter = data.draw(st.characters(exclude_categories=["Cs"]).filter(lambda letter: letter != GOOD[part][place]))

@@ -52,7 +52,6 @@ versions = st.integers(1, 1 << 31)
 
 
 @given(slugs, versions, st.lists(entries, max_size=5), st.integers(0, 70_000))
-@settings(max_examples=4 * settings.default.max_examples, deadline=None)
 def test_an_upload_comes_back_at_any_size(collection: str, version: int, sent: list[Entry], spare: int) -> None:
     size = frame_bytes(sum(entry_bytes(entry.question, len(entry.report)) for entry in sent)) + spare
     frame = encode_upload(collection, version, sent, size)
@@ -76,7 +75,6 @@ def test_the_longest_names_fit_in_both_forms(length: int, report: int, count: in
 
 
 @given(names, st.lists(st.integers(0, 3), min_size=1, max_size=40), st.data())
-@settings(max_examples=100, deadline=None)
 def test_a_batch_comes_back(name: AnswerName, values: list[int], data: st.DataObject) -> None:
     reports = GRR.randomize(values, hb.Random(seed=len(values)))
     ids = data.draw(st.binary(min_size=16 * len(values), max_size=16 * len(values)))

@@ -41,7 +41,6 @@ def test_the_table_is_the_chapters():
 
 
 @every
-@settings(deadline=None, max_examples=60)
 @given(value=values)
 def test_promises_hold(name, value):
     method = METHODS[name]
@@ -65,7 +64,6 @@ def test_what_is_not_promised_does_not_hold(name):
 
 
 @every
-@settings(deadline=None, max_examples=60)
 @given(value=values)
 def test_order_is_kept(name, value):
     method = METHODS[name]
@@ -110,7 +108,6 @@ def test_consistent_shares_stay(name):
 @pytest.mark.parametrize(
     "name", ["base", "base-pos", "base-cut", "norm", "norm-mul", "norm-cut", "norm-sub", "mle-apx"]
 )
-@settings(deadline=None, max_examples=60)
 @given(value=values)
 def test_applying_twice_changes_nothing(name, value):
     apply = METHODS[name].apply

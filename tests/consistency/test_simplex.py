@@ -50,13 +50,11 @@ def test_no_point_of_the_simplex_is_nearer(x, total):
     assert slopes.max() <= 1e-9
 
 
-@settings(deadline=None, max_examples=60)
 @given(small, st.floats(0.1, 3))
 def test_agrees_with_enumeration(x, total):
     np.testing.assert_allclose(project_simplex(x, total), nearest_by_enumeration(x, total, np.inf), atol=1e-9)
 
 
-@settings(deadline=None, max_examples=60)
 @given(small, st.floats(0, 1), st.floats(0.05, 2))
 def test_capped_agrees_with_enumeration(x, part, cap):
     total = part * cap * x.size

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.core.exact import ceil_div, exp_floor, log_fraction, log_upper
@@ -50,7 +50,6 @@ def test_exp_floor_is_just_below(epsilon: float):
     assert (high - floor) / high < Fraction(1, 10**54)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.fractions(0, 40, max_denominator=10**9))
 def test_exp_floor_of_fractions(exponent: Fraction):
     assert 0 < exp_bounds(exponent)[0] - exp_floor(exponent) < Fraction(1, 10**30)
@@ -79,7 +78,6 @@ def test_log_upper_is_the_smallest_float_above(ratio: Fraction):
     assert_smallest_float_above(ratio, log_upper(ratio))
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(1, 1 << 64), st.integers(1, 1 << 64))
 def test_log_upper_of_thresholds(a: int, b: int):
     ratio = Fraction(max(a, b), min(a, b))

@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import ECB
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.core.errors import InvalidValue, RandomnessError
@@ -35,7 +35,6 @@ def test_the_stream_is_aes_in_counter_mode(size: int):
     assert Random(seed=7).bytes(size) == reference(SEVEN, size)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 9000), max_size=12))
 def test_the_stream_does_not_depend_on_how_it_is_cut(sizes: list[int]):
     rng = Random(seed=7)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
@@ -35,7 +35,6 @@ def test_reports_come_back_from_their_bytes(n: int):
     assert {name: column.dtype for name, column in back.private.items()} == {"bits": np.uint8, "cell": np.int16}
 
 
-@settings(max_examples=40)
 @given(st.sampled_from(["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8"]), st.lists(st.integers(0, 127), max_size=20))
 def test_every_integer_type_travels(dtype: str, values: list[int]):
     reports = Reports(SPEC, private={"x": np.array(values, dtype=dtype)})
@@ -115,7 +114,6 @@ def read(data: bytes) -> None:
     assert peak < 100_000 + 40 * len(data)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=300))
 def test_random_bytes(data: bytes):
     read(data)
@@ -127,7 +125,6 @@ def test_truncated_bytes(cut: int):
         Reports.from_bytes(batch().to_bytes()[:cut])
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, len(batch().to_bytes()) - 1), st.integers(0, 255)), min_size=1, max_size=4))
 def test_mutated_bytes(changes: list[tuple[int, int]]):
     data = bytearray(batch().to_bytes())
@@ -146,7 +143,6 @@ columns = st.tuples(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(["reports", "sketch", ""]),
     st.sampled_from([SPEC, "", "G" * 32]),

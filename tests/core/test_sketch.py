@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
@@ -104,13 +104,11 @@ def read(data: bytes) -> None:
         Sketch.from_bytes(data)
 
 
-@settings(max_examples=100)
 @given(st.binary(max_size=200))
 def test_random_bytes(data: bytes):
     read(data)
 
 
-@settings(max_examples=150)
 @given(
     st.lists(
         st.tuples(st.integers(0, len(sketch(5, 1, 2).to_bytes()) - 1), st.integers(0, 255)), min_size=1, max_size=4

@@ -76,7 +76,7 @@ def test_one_by_one_and_more_than_its_length() -> None:
         stream.push(1.0)
     fresh = FactorisedCounter(rho=50.0, length=3).start(4.0, Random(seed=1))
     for bad in (-1.0, math.nan):
-        with pytest.raises(InvalidValue, match="values"):
+        with pytest.raises(InvalidValue, match="position 0: got"):
             fresh.push(bad)
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import os
+import pickle
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +17,7 @@ from hubbub.core.random import Random
 from hubbub.curator.saved_state import state_from_bytes, state_to_bytes
 from hubbub.curator.stream import ToPSStream
 from hubbub.curator.tops import FOLLOWS, ToPS, best_pruned
+from hubbub.curator.uncopied import StreamCopied
 from hubbub.kernels.published import FINE, SMOOTHERS
 
 VALUES = np.minimum(np.random.default_rng(1).gamma(1.5, 25, 6000), 2000.0)
@@ -41,13 +46,92 @@ def test_a_batch_is_the_same_as_one_by_one(smoother: str, watch: float) -> None:
 
 @pytest.mark.parametrize("follow", FOLLOWS)
 @pytest.mark.parametrize("cut", [0, 1, 699, 700, 1234, 5999])
-def test_a_stream_resumes_as_if_it_had_never_stopped(follow: str, cut: int) -> None:
-    settings = tops(smoother="median", watch=0.3, period=300, follow=follow)
-    whole = settings.start(Random(seed=4)).push_many(VALUES)
+def test_a_stream_goes_on_from_its_state_with_the_same_values(follow: str, cut: int) -> None:
+    """At an epsilon of a million noise is a cell or two, in whichever tree, and the threshold is the bound, which many
+    values reach: what is left is what the state has."""
+    settings = tops(epsilon=1e6, smoother="median", watch=0.3, period=300, follow=follow)
+    values = np.minimum(20 * VALUES, 2000.0)
+    whole = settings.start(Random(seed=4)).push_many(values)
     first = settings.start(Random(seed=4))
-    before = first.push_many(VALUES[:cut])
-    second = ToPSStream(settings, state=state_from_bytes(settings, state_to_bytes(first.state)))
-    assert same(whole, np.concatenate([before, second.push_many(VALUES[cut:])]))
+    before = first.push_many(values[:cut])
+    second = ToPSStream(settings, Random(seed=5), state=state_from_bytes(settings, state_to_bytes(first.state)))
+    after = second.push_many(values[cut:])
+    assert np.concatenate([before, after]) == pytest.approx(whole, abs=0.5, nan_ok=True)
+    assert second.position == VALUES.size
+
+
+@pytest.mark.parametrize("cut", [64 + 8, 64 + 256, 64 + 256 + 3, 64 + 700])
+def test_streams_that_go_on_from_one_state_share_no_noise(cut: int) -> None:
+    """Two go on with other values, and a third one with the first one's key: with that, the test finds it out."""
+    settings = tops(holdout=64, fan_out=4, max_range=1024)
+    stream = settings.start(Random(seed=4))
+    stream.push_many(VALUES[:cut])
+    state = stream.state
+    start, theta = cut - state.inside, state.theta
+
+    def block_noise(going_on: ToPSStream, values: np.ndarray) -> np.ndarray:
+        head = np.full(state.inside, state.memory[0])  # as predicted, and published before
+        published = np.concatenate([head, going_on.push_many(values[cut:])])[:1024]
+        truth = np.minimum(np.concatenate([VALUES[start:cut], values[cut:]]), theta)[:1024]
+        return (published - truth).reshape(-1, 4).sum(axis=1)
+
+    own = block_noise(stream, VALUES)
+    halves = VALUES / 2
+    first, second, third = (
+        block_noise(ToPSStream(settings, Random(seed=seed), state=state), values)
+        for seed, values in ((5, VALUES), (6, halves), (5, halves))
+    )
+    least = 1e-3 * theta  # of noise whose deviation is about 10 thetas
+    for one, other in ((own, first), (own, second), (first, second)):
+        assert (np.abs(one - other) > least).mean() > 0.99
+    assert (np.abs(first - third) < least).all()
+
+
+def test_a_state_has_no_value_of_a_block_that_ended() -> None:
+    """Nor noise: where a block ends and nothing is searched for, it has no sum of true values at all."""
+    settings = tops(holdout=64, fan_out=4, max_range=1024)
+    stream = settings.start(Random(seed=4), theta=100.0)
+    stream.push_many(VALUES[:402])
+    assert stream.state.inside == 2
+    assert stream.state.partial > 0
+    stream.push_many(VALUES[402:404])
+    state = stream.state
+    assert (state.inside, state.partial, int(state.counts.sum())) == (0, 0, 0)
+    assert not {"key", "tree_key", "noise"} & set(state._fields)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_stream_is_not_copied(duplicate: Callable[[object], object]) -> None:
+    with pytest.raises(TypeError, match="a ToPSStream is neither copied nor stored"):
+        duplicate(tops().start(Random(seed=1)))
+
+
+def test_a_stream_goes_on_in_its_own_process_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = tops().start(Random(seed=1))
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(StreamCopied, match="begun before a fork"):
+        stream.push(1.0)
+    monkeypatch.undo()
+    assert stream.position == 0
+    assert stream.push(1.0) is None
+
+
+def test_intervals_of_ranges_over_several_trees_hold_the_clipped_truth() -> None:
+    """Streams that are stopped three times, twice inside a block: 95% of 200 hold it, within 5 standard errors."""
+    settings = tops(pruned=1, holdout=64, fan_out=4, max_range=256, candidates=64)
+    rng, hits = np.random.default_rng(2), 0
+    for run in range(200):
+        stream, parts = settings.start(Random(seed=run)), []
+        for number, part in enumerate(np.split(VALUES[: 64 + 256], [71, 88, 250])):
+            stream = ToPSStream(settings, Random(seed=f"{run}, {number}"), state=stream.state)
+            parts.append(stream.push_many(part))
+        first, last = np.sort(rng.choice(65, 2, replace=False)) * 4 + 64
+        answer = stream.range_sum(np.concatenate(parts), int(first), int(last))
+        assert answer.bias == "none"
+        low, high = answer.interval()
+        hits += low[0] <= np.minimum(VALUES[first:last], stream.theta).sum() <= high[0]
+    assert 0.873 < hits / 200 <= 1
+    assert [segment.first for segment in stream.segments] == [64, 68, 88, 248]
 
 
 def test_blocks_add_up_to_true_sums_plus_the_noise_of_the_tree() -> None:
@@ -57,7 +141,8 @@ def test_blocks_add_up_to_true_sums_plus_the_noise_of_the_tree() -> None:
     theta, cells = stream.segments[0].theta, settings.tree.cells
     again = settings.start(Random(seed=5))
     again.push_many(VALUES[:701])
-    noise = settings.tree.noise(Random(seed=again.state.tree_key))
+    noise = again._noise
+    assert noise is not None
     length = settings.tree_length
     assert noise.size * settings.block == length == 512
     clipped = np.minimum(VALUES[700 : 700 + length], theta)
@@ -82,7 +167,7 @@ def test_bad_values_are_named_and_change_nothing(bad: float, said: str) -> None:
     stream, twin = (tops().start(Random(seed=7)) for _ in range(2))
     stream.push_many(VALUES[:1000])
     twin.push_many(VALUES[:1000])
-    with pytest.raises(InvalidValue, match=rf"value 1002: got {said}; allowed: a number from 0 to 2000"):
+    with pytest.raises(InvalidValue, match=rf"position 1002: got {said}; allowed: a number from 0 to 2000"):
         stream.push_many([1.0, 2.0, bad, 3.0])
     with pytest.raises(InvalidValue, match="numbers"):
         stream.push_many(["many"])

@@ -82,7 +82,7 @@ def test_what_baskets_refuse(field: str, given: tuple[Any, ...]) -> None:
 def test_a_basket_by_its_number() -> None:
     baskets = Baskets([0, 1, 1], [2], domain=3)
     assert [basket.tolist() for basket in baskets] == [[2], []]
-    with pytest.raises(IndexError, match="there are 2 baskets"):
+    with pytest.raises(IndexError, match="there are 2 sets"):
         baskets[-1]
 
 

@@ -274,7 +274,7 @@ def test_a_headless_run_that_is_stopped(number: signal.Signals, code: int) -> No
     assert not any(map(_is_alive, children))
 
 
-@pytest.mark.parametrize("workers", [2])
+@pytest.mark.parametrize("workers", [1])
 def test_nothing_outlives_a_run_that_is_killed(terminal: Terminal) -> None:
     children = _children(terminal.process.pid)
     terminal.process.kill()

@@ -28,11 +28,12 @@ from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.migrations import UnknownFormat, Versions
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.curator import release_file
+from hubbub.curator import release_file, sums_file
 from hubbub.mechanisms.base import Reporting
 from hubbub.protocols.ask import Ask
 from hubbub.questions import read_collection as read_signed
 from hubbub.service.store.migrations import store_format
+from hubbub.simulate import local_release_file
 
 HERE = Path(__file__).parent
 STORE = store_format(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY")
@@ -43,6 +44,8 @@ FORMATS: dict[str, Versions[Any]] = {
     "asks": ASKS,
     "toml": TOML,
     "release": release_file.FORMAT,
+    "local": local_release_file.FORMAT,
+    "sums": sums_file.FORMAT,
 }
 MECHANISMS = sorted((HERE / "mechanisms-1").glob("*.json"))
 

@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 PLANTED = {
     "a version forgets what was promised": (
-        2,
+        5,
         "client.ts",
         "addPromises(book.promises, found.promises)",
         "addPromises([], found.promises)",
     ),
-    "any mechanism is answered": (104, "admits.ts", "!family && !terms.mechanisms.includes(mechanism.specId)", "false"),
-    "a name is answered again": (1, "answer.ts", "if (await kept.get(entryKey(ask))) return;", ""),
+    "any mechanism is answered": (42, "admits.ts", "!family && !terms.mechanisms.includes(mechanism.specId)", "false"),
+    "a name is answered again": (8, "answer.ts", "if (await kept.get(entryKey(ask))) return;", ""),
     "memos are free": (
-        2,
+        1,
         "memo.ts",
         "keyOf(state as Memos, seen)) ? 0n : spent)",
         "keyOf(state as Memos, seen)) ? 0n : 0n)",
     ),
-    "the wall clock is believed": (7, "promises.ts", " || at.trusted > now.trusted - (steps - 1) * interval", ""),
-    "streams of changes are free": (5, "changes.ts", "state.paid ? 0n : spent", "0n"),
-    "studies are free": (0, "answer.ts", "pay(making, terms.limit, until)", "pay(making, 0n, until)"),
-    "a study counts as of its first answer": (91, "answer.ts", "terms.rounds)[1] - 1", "terms.rounds)[1] * 0"),
-    "the rounds of a study are not added up": (65, "answer.ts", "check(left >= 0n", "check(true"),
-    "a version may postpone the end of a run": (48, "answer.ts", "check(until <= study.until", "check(true"),
-    "any round will do": (27, "answer.ts", "check(ask.opens <= wall && wall < ask.closes", "check(true"),
-    "parts may overlap": (19, "client.ts", "if (why) throw", "if (!why) null; else if (!parts) throw"),
+    "the wall clock is believed": (4, "promises.ts", " || at.trusted > now.trusted - (steps - 1) * interval", ""),
+    "streams of changes are free": (3, "changes.ts", "state.paid ? 0n : spent", "0n"),
+    "studies are free": (1, "answer.ts", "pay(making, terms.limit, until)", "pay(making, 0n, until)"),
+    "a study counts as of its first answer": (6, "answer.ts", "terms.rounds)[1] - 1", "terms.rounds)[1] * 0"),
+    "the rounds of a study are not added up": (3, "answer.ts", "check(left >= 0n", "check(true"),
+    "a version may postpone the end of a run": (213, "answer.ts", "check(until <= study.until", "check(true"),
+    "any round will do": (6, "answer.ts", "check(ask.opens <= wall && wall < ask.closes", "check(true"),
+    "parts may overlap": (42, "client.ts", "if (why) throw", "if (!why) null; else if (!parts) throw"),
 }
 """By what is wrong: a history that shows it, the file, and what is changed in it."""
 

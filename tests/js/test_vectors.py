@@ -42,6 +42,7 @@ from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.first_hash import with_first_hash
 from hubbub.mechanisms.memo.memo import Memoised
 from hubbub.mechanisms.numeric.ranged import Ranged
+from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.mechanisms.ternary.signed_sets import SignedSets
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
@@ -102,6 +103,10 @@ MECHANISMS: list[Mechanism] = [
     NetSeed(epsilon=0.5, dimension=2, sparsity=1),
     NetSeed(epsilon=1.0, dimension=4, sparsity=3, t=3),
     NetSeed(epsilon=1.0, dimension=128, sparsity=8),
+    PSFO(epsilon=1.0, domain=Sets(Ordinal(4), most=2), oracle="GRR"),
+    PSFO(epsilon=2.0, domain=300, length=7),
+    PSFO(epsilon=0.5, domain=70_000, length=1, oracle="OLH"),
+    PSFO(epsilon=1.0, domain=EMOJI, length=2, oracle="OUE"),
 ]
 MEMOS = [
     BasicRappor(epsilon=2.0, domain=8),
@@ -157,10 +162,10 @@ def blocks(mechanism: Mechanism, value: Any) -> Iterator[bytes]:
                 yield b"".join(
                     rng.bytes(8) if k % 2 else (edge % 2**64).to_bytes(8, "little") for k in range(size // 8)
                 )
-    elif hasattr(mechanism, "other"):
-        options = mechanism.buckets if hasattr(mechanism, "buckets") else mechanism.size
-        keep = (1 << 64) - (options - 1) * mechanism.other
-        for draw in (keep - 1, keep, keep + mechanism.other - 1, keep + mechanism.other):
+    elif hasattr(choosing := mechanism.inner if isinstance(mechanism, PSFO) else mechanism, "other"):
+        options = choosing.buckets if hasattr(choosing, "buckets") else choosing.size  # type: ignore[attr-defined]
+        keep = (1 << 64) - (options - 1) * choosing.other
+        for draw in (keep - 1, keep, keep + choosing.other - 1, keep + choosing.other):
             yield rng.bytes(size - 8) + (draw % (1 << 64)).to_bytes(8, "little")
     else:
         octets = getattr(mechanism, "width", 32) // 8
@@ -270,6 +275,15 @@ def refused() -> Iterator[dict[str, Any]]:
             if getattr(mechanism, "coin", 0) != 1 << 64:  # where the coin always falls on rounding, it is of no use
                 yield {**spec, "other": json.loads(canonical(less))}
             yield {**spec, "other": 0}
+        elif isinstance(mechanism, PSFO):
+            inner = spec["oracle"]
+            if "other" in inner:
+                yield {**spec, "oracle": {**inner, "other": json.loads(canonical(mechanism.inner.other - 1))}}  # type: ignore[attr-defined]
+            yield {**spec, "oracle": {**inner, "domain": {"kind": "ordinal", "size": mechanism.inner.size + 1}}}
+            yield {**spec, "oracle": {"mechanism": "Nothing"}}
+            yield {**spec, "oracle": spec}
+            yield {**spec, "length": mechanism.length + 1}
+            yield {**spec, "domain": {**spec["domain"], "most": mechanism.size + 1}}
         elif hasattr(mechanism, "least"):
             yield {**spec, "least": json.loads(canonical(mechanism.least - 1))}
             yield {**spec, "sparsity": mechanism.dimension + 1}

@@ -108,7 +108,6 @@ def both(kept: list[Promise], asked: list[Debit]) -> tuple[list[list[bool]], lis
 
 
 @given(st.lists(promises(), min_size=1, max_size=5), st.lists(debits, max_size=25))
-@settings(max_examples=150, deadline=None)
 def test_every_debit_is_paid_or_refused_as_a_device_would(kept: list[Promise], asked: list[Debit]) -> None:
     one_by_one, together = both(kept, asked)
     assert together == one_by_one

@@ -18,8 +18,10 @@ from typing import Any
 import hubbub as hb
 from hubbub.collection.admits import admits, admits_parts, matches
 from hubbub.collection.terms import Family, Study, Terms
+from hubbub.core.domain import Ordinal, Sets
 from hubbub.core.event import units_of
 from hubbub.core.spec import canonical
+from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.privacy.promise import Promise, of_question
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
@@ -53,6 +55,8 @@ STUDY = replace(
 )
 ITEMSETS = replace(
     STUDY,
+    families=(*STUDY.families, Family("PSFO", (EPSILON,))),
+    report_bytes=9,
     views=tuple({"kind": kind, "sets": {"most": 3, "each": {"most": 2}}} for kind in ("subsets", "subsetcount")),
 )
 CLIPPED = replace(
@@ -107,9 +111,22 @@ def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
     yield "a part of the circle", STUDY, replace(study, cohort=Arc(CIRCLE - 7, LEAST)), 3
     for sets in ([(1,), (2,)], [(1,), (2,), (3,), (4,)], [(1, 2, 3)]):
         subsets, names = Subsets(tuple(sets)), " ".join(map(str, sets))
-        yield f"candidates {names}", ITEMSETS, replace(study, view=subsets, mechanism=hb.GRR(epsilon=1.0, domain=2)), 1
+        size = max(2, subsets.size)
+        psfo = PSFO(epsilon=1.0, domain=size, length=2)
+        yield f"candidates {names}", ITEMSETS, replace(study, view=subsets, mechanism=psfo), 1
         count = SubsetCount(tuple(sets))
         yield f"how many of {names}", ITEMSETS, replace(study, view=count, mechanism=_grr(count.size)), 1
+    pair = replace(study, view=Subsets(((1,), (2,))))
+    few = PSFO(epsilon=1.0, domain=Sets(Ordinal(2), most=1), length=1)
+    yield "sets that may be too large for a mechanism", ITEMSETS, replace(pair, mechanism=few), 1
+    yield "sets for a mechanism that reads a code", ITEMSETS, replace(pair, mechanism=hb.GRR(epsilon=1.0, domain=2)), 1
+    reads = PSFO(epsilon=1.0, domain=3, length=1)
+    yield (
+        "a code for a mechanism that reads sets",
+        ITEMSETS,
+        replace(pair, view=SubsetCount(((1,), (2,))), mechanism=reads),
+        1,
+    )
     yield "reports that are kept", STUDY, replace(study, kept=True), 1
     for high in (1.0, 64.5, 3.25, 64.6, 0.5):
         clipped = Ask(mechanism=hb.Hybrid(epsilon=1.0, low=0.0, high=high), step=3, view=Clipped(0.0, high))

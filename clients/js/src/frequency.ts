@@ -1,6 +1,6 @@
 import { type Bytes, view } from "./bytes";
 import { bounded, bytesOf, choice, packed, widthOf } from "./choice";
-import { readDomain } from "./domain";
+import { kindOf, readDomain } from "./domain";
 import { check } from "./errors";
 import type { Ratio } from "./exact";
 import { EMPTY_TEXT, type Text } from "./fields";
@@ -17,6 +17,12 @@ export function coded(spec: Json | undefined) {
   return { size, reads: `${size}`, code: (seen: unknown): number => Number(encode(seen) ?? size - 1) };
 }
 
+/** The codes of an open domain (`core/bit_strings.py`), as a prefix gives them. */
+function bitStrings(spec: Json | undefined) {
+  const most = 1n << integer("bits", exactly("domain", spec, "bits kind").bits, 1, 64);
+  return { reads: "", code: (seen: unknown): bigint => (typeof seen === "bigint" && seen >= 0n && seen < most ? seen : most - 1n) };
+}
+
 /** Generalised randomised response (`grr.py`). */
 export function direct(spec: Spec): Built {
   const { size, reads, code } = coded(spec.domain);
@@ -31,7 +37,7 @@ export function direct(spec: Spec): Built {
 
 /** Local hashing (`local_hashing.py`): a random seed, and the bucket that the value falls in under it, or another. */
 export function hashed(spec: Spec): Built {
-  const { reads, code } = coded(spec.domain);
+  const { reads, code } = kindOf(spec.domain) === "bitstrings" ? bitStrings(spec.domain) : coded(spec.domain);
   const buckets = Number(integer("buckets", spec.buckets, 2, 65536));
   const pick = choice(spec.other, buckets);
   const hash = HASHES[spec.hash as string]!;

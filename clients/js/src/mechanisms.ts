@@ -8,6 +8,7 @@ import { longitudinal, rappor } from "./memo";
 import { netSeed } from "./netseed";
 import { banded, hybrid } from "./numeric";
 import type { Random } from "./random";
+import { psfo } from "./sets";
 import { type Spec, exactly, specId } from "./spec";
 import { signedSets } from "./ternary";
 
@@ -21,7 +22,7 @@ interface Reporting {
   declared: bigint;
   /** What an answer spends, in units of 1e-12 epsilon, rounded up: a fresh report, a new memo, or a whole horizon. */
   spent: bigint;
-  /** What it reads, where a family may name it: so many codes, or numbers of a range. */
+  /** What it reads, where a family may name it: so many codes, sets of them, or numbers of a range. */
   reads: string;
   /** The length of a report. */
   bytes: number;
@@ -58,7 +59,7 @@ export type State = Record<string, unknown>;
 
 /** What a family's own file makes of a spec. */
 export type Built = { ratio: Ratio; reads: string; bytes: number } & (Fresh | { memory: (spent: bigint) => Remembering });
-type Builder = (spec: Spec, name: string) => Built;
+type Builder = (spec: Spec, name: string, build: (spec: unknown) => Built & { name: string }) => Built;
 
 /** The names of the fields of each mechanism's spec, how it is built, and the hash functions that it may name. */
 const KNOWN: Record<string, [fields: string, build: Builder, hashes?: string[]]> = {
@@ -77,27 +78,35 @@ const KNOWN: Record<string, [fields: string, build: Builder, hashes?: string[]]>
   NetSeed: ["bits dimension epsilon least mechanism sparsity t", netSeed, ["bch"]],
   BasicRappor: ["domain epsilon keep lift mechanism one width zero", rappor],
   Loloha: ["buckets domain epsilon mechanism other report_epsilon swap", longitudinal, ["toeplitz"]],
+  PSFO: ["domain epsilon length mechanism oracle", psfo],
   Symbols: ["changes dimension epsilon fanout lengths mechanism one sizes steps", changeStream],
 };
 
-/** Build the mechanism that a spec describes; one that this client does not know, or that overspends, is refused. */
-export async function readMechanism(spec: unknown): Promise<Mechanism | Stateful> {
+/** What a spec describes; one that this client does not know, or that overspends, is refused. */
+function build(spec: unknown): Built & { name: string; given: Spec } {
   const name = (spec as { mechanism?: unknown } | null)?.mechanism;
   const known = typeof name === "string" && Object.hasOwn(KNOWN, name) ? KNOWN[name] : null;
   check(known, "mechanism", `one of ${Object.keys(KNOWN)}`);
-  const [fields, build, hashes] = known;
+  const [fields, , hashes] = known;
   const { hash, ...named } = spec as Spec; // a spec that names no hash function means the first one, and so does its id
   const given = exactly("spec", named, fields);
   check(hash === undefined || hashes?.includes(hash as string), "hash", `one of ${hashes ?? "none"}`);
   const first = hashes?.[0];
   const epsilon = given.epsilon as number;
   check(typeof epsilon === "number" && epsilon > 0 && epsilon <= 1000, "epsilon", "a number above 0, at most 1000");
-  const { ratio, ...built } = build(first ? { ...given, hash: hash ?? first } : given, name as string);
+  const made = known[1](first ? { ...given, hash: hash ?? first } : given, name as string, build);
   const [over, under] = fraction(epsilon);
-  check(within(ratio, over, under), "epsilon", "what its integers spend, or more");
+  check(within(made.ratio, over, under), "epsilon", "what its integers spend, or more");
+  return { ...made, name: name as string, given: hash === undefined || hash === first ? given : { ...given, hash } };
+}
+
+/** Build the mechanism that a spec describes. */
+export async function readMechanism(spec: unknown): Promise<Mechanism | Stateful> {
+  const { ratio, given, name, ...built } = build(spec);
+  const [over, under] = fraction(given.epsilon as number);
   const scaled = over * UNITS_PER_EPSILON;
   const [units, declared, spent] = [scaled / under, (scaled + under - 1n) / under, spentBy(ratio)];
-  const common = { name: name as string, specId: await specId(hash === undefined || hash === first ? given : { ...given, hash }), units, declared, spent };
+  const common = { name, specId: await specId(given), units, declared, spent };
   if (!("memory" in built)) return { ...common, ...built };
   const { memory, ...rest } = built;
   return { ...common, ...rest, ...memory(spent) };

@@ -1,12 +1,13 @@
 import { kindOf } from "./domain";
 import { check } from "./errors";
 import type { Code } from "./fields";
+import { prefixCode } from "./prefix";
 import { type Spec, exactly, integer } from "./spec";
 import type { Pairs } from "./ternary";
 
 /** What of a value a question looks at. */
 export interface View {
-  /** What a mechanism of a family must read to fit it: so many codes, or numbers of a range; empty where none can. */
+  /** What a mechanism of a family must read to fit it: so many codes, sets of them, numbers of a range; empty where none can. */
   gives: string;
   see(code: Code | Record<string, Code>): unknown;
 }
@@ -38,7 +39,7 @@ const after = (before: number[], next: number[]): boolean => {
 };
 
 /** Candidate itemsets (`protocols/subsets.py`), and what is told of the numbers of those that a set contains. */
-const candidates = (given: Spec, size: (sets: number) => number, tell: (within: number[]) => unknown): View => {
+const candidates = (given: Spec, gives: (size: number) => string, tell: (within: number[]) => unknown): View => {
   const sets = list(given.sets) as number[][];
   const rises = (codes: unknown[]) =>
     codes.every((code, at) => Number.isSafeInteger(code) && (code as number) > (at ? (codes[at - 1] as number) : -1));
@@ -46,7 +47,7 @@ const candidates = (given: Spec, size: (sets: number) => number, tell: (within: 
   check(right && sets.length > 0 && sets.length <= 65536, "sets", "lists of different codes, in order");
   check(sets.every((codes, at) => !at || after(sets[at - 1]!, codes)), "sets", "different itemsets, in order");
   const within = (held: Set<unknown>) => [...sets.keys()].filter((number) => sets[number]!.every((code) => held.has(code)));
-  return { gives: `${size(sets.length)}`, see: (code) => tell(within(new Set(list(code)))) };
+  return { gives: gives(sets.length), see: (code) => tell(within(new Set(list(code)))) };
 };
 
 /**
@@ -115,8 +116,16 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
     },
   ],
   on: ["kind", () => ({ gives: "", see: (code) => [Number(code === 1)] })],
-  subsets: ["kind sets", (given) => candidates(given, (size) => size, (within) => within)],
-  subsetcount: ["kind sets", (given) => candidates(given, (size) => size + 1, (within) => within.length)],
+  prefix: [
+    "bits kind of",
+    (given) => {
+      const of = whole(given, "of", 1, 4096);
+      const bits = whole(given, "bits", 1, of);
+      return { gives: "", see: (code) => prefixCode(code, bits, of) };
+    },
+  ],
+  subsets: ["kind sets", (given) => candidates(given, (size) => `sets of ${size}`, (within) => within)],
+  subsetcount: ["kind sets", (given) => candidates(given, (size) => `${size + 1}`, (within) => within.length)],
 };
 
 export function readView(spec: unknown): View {

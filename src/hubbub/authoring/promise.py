@@ -117,7 +117,7 @@ def _who(collection: Collection) -> str:
 
 
 def _kept(collection: Collection) -> str:
-    names = [name for name, question in collection.questions.items() if question.keeps]
+    names = [name for name, question in collection.questions.items() if question.keeps or question.searches]
     single = f"Reports of {listed(names)} are kept one by one, of other questions" if names else "Of reports"
     lasts = shown(collection.retention_days * 86400)
     return f"{single} only sums are kept; all of it is deleted {lasts} after its step. Published statistics stay."

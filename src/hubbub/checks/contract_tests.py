@@ -12,7 +12,7 @@ from hubbub.mechanisms.base import Mechanism
 __all__ = ["contract_tests"]
 
 
-def contract_tests(*kinds: type[Mechanism], slow: Any = None) -> Callable[..., None]:
+def contract_tests(*kinds: type[Mechanism], slow: Any = None, unmarked: int = 1) -> Callable[..., None]:
     """A pytest test of some classes: every check that applies to every one of their examples is a case of it.
 
     Parameters
@@ -20,7 +20,9 @@ def contract_tests(*kinds: type[Mechanism], slow: Any = None) -> Callable[..., N
     kinds
         The classes.
     slow
-        A pytest mark for the long checks of all examples but the first of a class: `LONG`, the statistical ones too.
+        A pytest mark for the long checks, the statistical ones among them: `LONG`.
+    unmarked
+        The first so many examples of a class have their long checks without the mark.
 
     Example:
         >>> from hubbub import GRR
@@ -38,7 +40,7 @@ def contract_tests(*kinds: type[Mechanism], slow: Any = None) -> Callable[..., N
             raise CheckFailed(f"{kind.__name__}.examples() yields nothing that could be checked")
         for number, mechanism in enumerate(examples):
             for check in checks_for(mechanism):
-                marks = [slow] if slow is not None and number and check in LONG else []
+                marks = [slow] if slow is not None and number >= unmarked and check in LONG else []
                 name = check.__name__.removeprefix("check_")
                 cases.append(pytest.param(check, mechanism, id=f"{kind.__name__}-example{number}-{name}", marks=marks))
 

@@ -64,17 +64,17 @@ def enumerate_outputs(mechanism: Mechanism, rng_seed: int) -> tuple[OutputTable,
         >>> only.prob.shape
         (3, 3)
     """
-    found: list[OutputTable] = []
+    tables: list[OutputTable] = []
     rows = public_rows(mechanism, _ROWS, Random(seed=rng_seed))
     for public in rows:
         outputs = mechanism.outputs(public)
         if outputs is None:
             return ()
-        if len(found) * len(outputs) > _ENTRIES:
+        if len(tables) * len(outputs) > _ENTRIES:
             break
         values = mechanism.example_values(_most_values(len(outputs), len(rows)))
-        found.append(OutputTable(outputs, mechanism.prob(outputs, values)))
-    return tuple(found)
+        tables.append(OutputTable(outputs, mechanism.prob(outputs, values)))
+    return tuple(tables)
 
 
 def covers_every_value(mechanism: Mechanism) -> bool:

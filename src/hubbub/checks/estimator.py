@@ -14,7 +14,7 @@ from hubbub.checks.statistics import FALSE_ALARM, mean_is, smallest
 from hubbub.checks.values import candidates_for, estimated, population, rows_of, some_values, truth_of
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.mechanisms.frequency.support import SupportMechanism
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
 __all__ = ["check_bias_declared", "check_coverage", "check_linear", "check_unbiased", "check_variance"]
@@ -88,7 +88,7 @@ def check_variance(mechanism: Mechanism, rng_seed: int = 1) -> None:
     ratio = ((seen.value - seen.truth) ** 2 / stated).mean(axis=1)
     p_value = float(mean_is(ratio[:, None], 1.0)[0])
     require(p_value > FALSE_ALARM, f"squared errors are {ratio.mean():.3f} times the variance (p = {p_value:.1e})")
-    if isinstance(mechanism, FrequencyOracle):
+    if isinstance(mechanism, SupportMechanism):
         predicted = mechanism.noise(seen.n).variance(seen.truth)
         p_value = smallest(mean_is(seen.variance, predicted))
         require(p_value > FALSE_ALARM, f"noise() predicts {predicted[:4]}, and estimates carry {stated[:4]}")
@@ -149,7 +149,7 @@ def _repeat(mechanism: Mechanism, rng_seed: int) -> Repetitions:
             low, high = estimate.interval(0.95)
             value[start + k], variance[start + k] = estimate.value, estimate.variance
             covered[start + k] = (low <= truth) & (truth <= high)
-            declared = estimate.noise is not None
+            declared = estimate.noise is not None and estimate.noise.knows_pairs
             if start + k < len(sums_error):
                 sums = estimate.linear(rows)
                 sums_error[start + k], sums_variance[start + k] = sums.value - rows @ truth, sums.variance
@@ -164,7 +164,7 @@ def _contrasts(truth: Floats) -> Floats:
 
 def _population(mechanism: Mechanism) -> int:
     """How many people a repetition needs."""
-    if isinstance(mechanism, FrequencyOracle):
+    if isinstance(mechanism, SupportMechanism):
         spread = mechanism.moments().false_variance
     elif isinstance(mechanism, TernaryMechanism) and "frequency" in mechanism.answers:
         spread = 2 * float(mechanism.p_false)  # of the difference of the two signs' supports

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.checks.failure import require
-from hubbub.checks.values import candidates_for, some_values, truth_of
+from hubbub.checks.values import candidates_for, population, truth_of
 from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
@@ -71,7 +71,7 @@ def check_heuristic_error(mechanism: Mechanism, rng_seed: int = 1) -> None:
     """
     for n, read, truth_of_values in heuristics(mechanism):
         rng = Random(seed=rng_seed)
-        values = some_values(mechanism, n, rng)
+        values = population(mechanism, n, rng)
         truth = truth_of_values(values)
         asked = np.flatnonzero(~np.isnan(truth))
         times = max(_LEAST_TIMES, math.ceil(_INTERVALS / asked.size))
@@ -106,6 +106,6 @@ def _shares(mechanism: Mechanism, values: Any) -> NDArray[np.float64]:
 
 def _conditional(mechanism: TernaryMechanism, values: Any) -> NDArray[np.float64]:
     people = as_ternary(values, mechanism.dimension)
-    held = people.frequencies()
+    frequencies = people.frequencies()
     with np.errstate(invalid="ignore"):
-        return np.where(held > 0, people.means() / held, np.nan)
+        return np.where(frequencies > 0, people.means() / frequencies, np.nan)

@@ -47,10 +47,10 @@ def check_influence(mechanism: Mechanism, rng_seed: int = 1) -> None:
         least, most = float(stated.least), float(stated.most)
         slack = _CLOSE * (most - least)
         lowest, highest = float(singles.min()), float(singles.max())
-        said = f"a report stands for {lowest:.6g} to {highest:.6g}, and influence() says {least:.6g} to {most:.6g}"
-        require(least - slack <= lowest and highest <= most + slack, said)
+        message = f"a report stands for {lowest:.6g} to {highest:.6g}, and influence() says {least:.6g} to {most:.6g}"
+        require(least - slack <= lowest and highest <= most + slack, message)
         if listed:
-            require(lowest <= least + slack and most - slack <= highest, said)
+            require(lowest <= least + slack and most - slack <= highest, message)
         before = _value(mechanism, honest, options)
         for number in (int(np.argmin(singles.min(axis=1))), int(np.argmax(singles.max(axis=1)))):
             forged = Reports.concat([reports[number : number + 1]] * 7)

@@ -40,8 +40,8 @@ _MOST_PUBLICS = 64
 
 
 @lru_cache(maxsize=64)
-def transcribed(mechanism: Stateful) -> int:
-    """For how many steps all that a device can say can be listed; 0 where that is too much.
+def transcribed(mechanism: Stateful, most: int = STEPS) -> int:
+    """For how many steps, `most` at the most, all that a device can say can be listed; 0 where that is too much.
 
     Example:
         >>> from hubbub import BasicRappor
@@ -50,7 +50,7 @@ def transcribed(mechanism: Stateful) -> int:
     """
     values = mechanism.example_values(_VALUES)
     public = next(iter(mechanism.publics()))
-    for steps in range(STEPS, 0, -1):
+    for steps in range(most, 0, -1):
         varied = [values[step % len(values)] for step in range(steps)]
         if mechanism.transcripts(public, varied) is not None and mechanism.transcripts(public, values[:1] * steps):
             return steps
@@ -104,11 +104,11 @@ def check_transcripts(mechanism: Stateful, rng_seed: int = 1) -> None:
         rng = Random(seed=rng_seed).child("transcripts", number)
         states = mechanism.enroll(_DEVICES, rng)
         drawn = mechanism.public_of(states)
-        said = _live(mechanism, states, history, rng)
+        transcripts = _live(mechanism, states, history, rng)
         for public, chance in publics.items():
             rows = np.flatnonzero(drawn == public)
             chances = _listed(mechanism, public, history)
-            counts = Counter(said[row] for row in rows.tolist())
+            counts = Counter(transcripts[row] for row in rows.tolist())
             unknown = [transcript for transcript in counts if transcript not in chances]
             require(not unknown, f"{history}: a device says {unknown[:1]}, which transcripts() do not list")
             observed = np.array([counts[transcript] for transcript in chances])
@@ -172,13 +172,13 @@ def check_state_price(mechanism: Stateful, rng_seed: int = 1) -> None:
             again = mechanism.price(after, 1, _same(value, n)) > 0
             require((again == dear)[dear].all(), f"a device that did not pay for {value!r} is not asked to again")
             kept.append((dear, [after.to_bytes(row) for row in range(n)], _rows(mechanism, reports), speaks))
-        for dear, bytes_after, said, speaks in kept[1:]:
+        for dear, bytes_after, rows, speaks in kept[1:]:
             both = dear & kept[0][0]
             same = [row for row in np.flatnonzero(both).tolist() if bytes_after[row] != kept[0][1][row]]
             require(not same, "the state of a device that did not pay depends on the value that it could not pay for")
             require((speaks == kept[0][3])[both].all(), "whether a device that did not pay speaks depends on its value")
             if both.all():
-                require(said == kept[0][2], "what a device says that did not pay depends on its value")
+                require(rows == kept[0][2], "what a device says that did not pay depends on its value")
 
 
 def check_state_silence(mechanism: Stateful, rng_seed: int = 1) -> None:
@@ -193,8 +193,8 @@ def check_state_silence(mechanism: Stateful, rng_seed: int = 1) -> None:
     for shift in range(len(values)):
         states, heard = enrolled, []
         for step in range(STEPS):
-            held = _same(values[(step * shift) % len(values)], n)
-            states, reports, speaks = mechanism.step(states, step, held, rng, np.ones(n, dtype=bool))
+            batch = _same(values[(step * shift) % len(values)], n)
+            states, reports, speaks = mechanism.step(states, step, batch, rng, np.ones(n, dtype=bool))
             require(len(reports) == int(speaks.sum()), "there are more or fewer reports than devices that speak")
             mechanism.check(reports)
             sent, sends = mechanism.with_enrolment(states, reports, speaks, np.ones(n, dtype=bool))
@@ -220,8 +220,8 @@ def check_state_bytes(mechanism: Stateful, rng_seed: int = 1) -> None:
         back = States.concat([States.from_bytes(mechanism, each) for each in data])
         require([back.to_bytes(row) for row in range(5)] == data, "a state does not come back from its bytes")
         require(states.take([3, 1]).to_bytes(1) == data[1], "take() gives other rows than it was asked for")
-        held = _same(values[step % len(values)], 5)
-        runs = [mechanism.step(each, step, held, Random(seed=step), np.ones(5, bool)) for each in (states, back)]
+        batch = _same(values[step % len(values)], 5)
+        runs = [mechanism.step(each, step, batch, Random(seed=step), np.ones(5, bool)) for each in (states, back)]
         require(
             [runs[0][0].to_bytes(row) for row in range(5)] == [runs[1][0].to_bytes(row) for row in range(5)]
             and runs[0][1] == runs[1][1],
@@ -232,9 +232,11 @@ def check_state_bytes(mechanism: Stateful, rng_seed: int = 1) -> None:
     for what, wrong in _hostile(good):
         require_refusal(f"a state {what}", DecodeError, lambda wrong=wrong: States.from_bytes(mechanism, wrong))  # type: ignore[misc]
     foreign = States("f" * 32, states.columns)
-    one = np.ones(5, dtype=bool)
-    require_refusal("stepping with foreign states", HubbubError, lambda: mechanism.step(foreign, 2, held, rng, one))
-    require_refusal("a value too few", HubbubError, lambda: mechanism.step(states, 2, held[:4], rng, one))
+    everyone = np.ones(5, dtype=bool)
+    require_refusal(
+        "stepping with foreign states", HubbubError, lambda: mechanism.step(foreign, 2, batch, rng, everyone)
+    )
+    require_refusal("a value too few", HubbubError, lambda: mechanism.step(states, 2, batch[:4], rng, everyone))
 
 
 def _hostile(good: bytes) -> Iterator[tuple[str, bytes]]:
@@ -299,13 +301,13 @@ def _live(mechanism: Stateful, states: States, history: Sequence[Any], rng: Rand
 def _live_mixed(mechanism: Stateful, states: States, history: Sequence[Any], rng: Random) -> list[Transcript]:
     """What each device says, as its values come."""
     n = len(states)
-    said: list[list[bytes]] = [[] for _ in range(n)]
-    for step, held in enumerate(history):
-        states, reports, speaks = mechanism.step(states, step, held, rng, np.ones(n, dtype=bool))
+    transcripts: list[list[bytes]] = [[] for _ in range(n)]
+    for step, values in enumerate(history):
+        states, reports, speaks = mechanism.step(states, step, values, rng, np.ones(n, dtype=bool))
         rows = iter(_rows(mechanism, reports))
         for device, speaking in enumerate(speaks.tolist()):
-            said[device].append(next(rows) if speaking else b"")
-    return [tuple(each) for each in said]
+            transcripts[device].append(next(rows) if speaking else b"")
+    return [tuple(each) for each in transcripts]
 
 
 def _rows(mechanism: Stateful, reports: Reports) -> list[bytes]:

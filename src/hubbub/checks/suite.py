@@ -162,7 +162,7 @@ def run_checks(mechanism: Reporting, rng_seed: int = 1) -> tuple[str, ...]:
 
 def _applies(check: Check, mechanism: Reporting) -> bool:
     if check in _OF_STATES:
-        return isinstance(mechanism, Stateful) and (check not in _OF_TRANSCRIPTS or transcribed(mechanism) > 0)
+        return isinstance(mechanism, Stateful) and (check not in _OF_TRANSCRIPTS or transcribed(mechanism, 1) > 0)
     if not isinstance(mechanism, Mechanism):
         return check in _OF_REPORTS
     where = _WHERE.get(check.__name__)

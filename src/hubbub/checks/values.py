@@ -17,6 +17,7 @@ from hubbub.core.ternary import as_ternary
 from hubbub.mechanisms.base import Mechanism, Reporting
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.numeric.mean import MeanMechanism
+from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.privacy.probes import domain_of
@@ -56,15 +57,15 @@ def some_values(mechanism: Reporting, n: int, rng: Random) -> Any:
         [0, 0, 0, 0, 1, 1]
     """
     every = mechanism.example_values(4096)
-    held = every[: (len(every) + 1) // 2]
-    weights = 1 / np.arange(1, len(held) + 1)
+    common = every[: (len(every) + 1) // 2]
+    weights = 1 / np.arange(1, len(common) + 1)
     borders = np.round(np.cumsum(weights) / weights.sum() * n).astype(np.int64)
     index = np.searchsorted(borders, np.arange(n), side="right")[rng.permutation(n)]
-    return take(held, index)
+    return take(common, index)
 
 
 def population(mechanism: Reporting, n: int, rng: Random) -> Any:
-    """A population of `some_values` whose rows are taken again and again: vectors are read once, as `Ternary`.
+    """A population of `some_values` whose rows are taken again and again: vectors and sets are read once.
 
     Example:
         >>> from hubbub import OUE
@@ -72,6 +73,8 @@ def population(mechanism: Reporting, n: int, rng: Random) -> Any:
         6
     """
     values = some_values(mechanism, n, rng)
+    if isinstance(mechanism, SetMechanism):
+        return mechanism.encode(values)
     return as_ternary(values, mechanism.dimension) if isinstance(mechanism, TernaryMechanism) else values
 
 

@@ -17,6 +17,7 @@ from hubbub.cli import (
     data,
     demo,
     estimate,
+    itemsets,
     plan,
     release,
     reproduce,
@@ -104,6 +105,7 @@ app.command()(audit.audit)
 app.command()(amplify.amplify)
 app.command()(estimate.estimate)
 app.command()(top.top)
+app.command()(itemsets.itemsets)
 app.command()(release.release)
 app.command()(watch.watch)
 app.command()(reproduce.reproduce)

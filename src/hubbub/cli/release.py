@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,7 +93,7 @@ def release(
     else:
         way = _by_curator({**settings, "smoother": smoother, "watch": watch}, every, seed, state, source)
     with way:
-        answers = _Answers(way, bound if clip else None, simulate)
+        answers = _Answers(way, bound, clip=clip, keep_truth=simulate)
         if column is None:
             shown = None if as_json or plot else view.live(epsilon, way.every)
             for steps in answers.from_pipe(resumed=state is not None):
@@ -145,33 +146,43 @@ def _by_devices(
 class _Answers:
     """Values in, steps out, in one of the two ways."""
 
-    def __init__(self, way: Way, clip: float | None, keep_truth: bool) -> None:
-        self._way, self._clip, self._keep_truth = way, clip, keep_truth
+    def __init__(self, way: Way, bound: float, *, clip: bool, keep_truth: bool) -> None:
+        self._way, self._bound, self._clip, self._keep_truth = way, bound, clip, keep_truth
         self._values: list[NDArray[np.float64]] = []
         self.steps: list[Step] = list(way.earlier)
 
     def from_file(self, path: Path, column: str) -> None:
         from hubbub.cli.output import progress
-        from hubbub.simulate.columns import read_numbers
+        from hubbub.simulate.columns import read_numbers, row_name
 
         with progress(column) as follow:
-            values = self._prepared(read_numbers(path, column))
+            values = self._prepared(read_numbers(path, column), lambda row: f"{column}, {row_name(path, row)}")
             if values.size <= self._way.holdout:
                 raise _too_short(values.size, self._way.holdout)
             self.steps += self._way.whole(values, follow)
 
     def from_pipe(self, *, resumed: bool) -> Iterator[list[Step]]:
         yield self.steps
+        before, read = self._way.position, 0
         for lines in _batches_of_lines():
-            steps = self._way.more(self._prepared(_numbers(lines, self._way.position)))
+            name = partial(_value_name, before, read)
+            steps = self._way.more(self._prepared(_numbers(lines, name), name))
+            read += len(lines)
             self.steps += steps
             yield steps
         if not resumed and self._way.position <= self._way.holdout:
             raise _too_short(self._way.position, self._way.holdout)
 
-    def _prepared(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self._clip is not None:
-            values = values.clip(0.0, self._clip)
+    def _prepared(self, values: NDArray[np.float64], name: Callable[[int], str]) -> NDArray[np.float64]:
+        """Clipped if asked for; else the first value that is out of range is refused by its name."""
+        import numpy as np
+
+        if self._clip:
+            values = values.clip(0.0, self._bound)
+        outside = np.flatnonzero(~((values >= 0) & (values <= self._bound)))
+        if outside.size:
+            place = int(outside[0])
+            raise InvalidValue(name(place), float(values[place]), f"a number from 0 to {self._bound:g}")
         if self._keep_truth:
             self._values.append(values)
         return values
@@ -199,7 +210,12 @@ def _batches_of_lines() -> Iterator[list[str]]:
         yield [rest.decode("utf-8", "replace")]
 
 
-def _numbers(lines: list[str], position: int) -> NDArray[np.float64]:
+def _value_name(before: int, read: int, place: int) -> str:
+    """How a value of a pipe is called in errors: its number in the stream and its line in the pipe, from 1 on."""
+    return f"value {before + read + place + 1:,} (line {read + place + 1:,})"
+
+
+def _numbers(lines: list[str], name: Callable[[int], str]) -> NDArray[np.float64]:
     import numpy as np
 
     numbers = np.empty(len(lines))
@@ -207,5 +223,5 @@ def _numbers(lines: list[str], position: int) -> NDArray[np.float64]:
         try:
             numbers[place] = float(line)
         except ValueError:
-            raise InvalidValue(f"value {position + place}", line.strip(), "a number a line, without gaps") from None
+            raise InvalidValue(name(place), line.strip(), "a number a line, without gaps") from None
     return numbers

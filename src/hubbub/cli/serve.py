@@ -99,7 +99,8 @@ def serve(
     if metrics_port is not None:
         sockets.append(bind(host, metrics_port))
     files = reports or beside(store)
-    keeps = any(question.keeps for collection in loaded for question in collection.questions.values())
+    asked = [question for collection in loaded for question in collection.questions.values()]
+    keeps = any(question.keeps or question.searches for question in asked)
     archive = Archive(files) if keeps or files.exists() else None
     kept = open_store(store)
     clock = TrustedClock(kept.clock(), hold=hold_for(loaded) if clock_hold is None else clock_hold)

@@ -29,8 +29,8 @@ def chart(run: Watched, rows: int, columns: int) -> list[Text]:
     """The band, a column a step, with its scale to the right; then which were published, and when."""
     shown, show = run.moments[-columns:], written(run.share)
     least, most = run.span
-    numbers = [number for one in shown for number in (one.truth, one.value)] + [*run.thresholds]
-    numbers += [min(max(edge, least), most) for one in shown for edge in (one.low, one.high)]  # wide bands are cut
+    numbers = [number for moment in shown for number in (moment.truth, moment.value)] + [*run.thresholds]
+    numbers += [min(max(edge, least), most) for moment in shown for edge in (moment.low, moment.high)]  # cut
     numbers = [number for number in numbers if not math.isnan(number)] or [0.0]
     bottom, top, tick = scale(min(numbers), max(numbers), rows)
 
@@ -45,17 +45,17 @@ def chart(run: Watched, rows: int, columns: int) -> list[Text]:
     drawn = []
     for row in reversed(range(rows)):
         line = Text()
-        for one in shown:
-            line.append(*_cell(one, row, height, lines_at.get(row)))
+        for moment in shown:
+            line.append(*_cell(moment, row, height, lines_at.get(row)))
         rest = columns - len(shown)
         line.append((_level(_THRESHOLD, lines_at[row]) if row in lines_at else " ") * rest, YELLOW)
         if row in gutter:
             line.append(" ").append(show(gutter[row][0]).rjust(GUTTER - 2), gutter[row][1])
         drawn.append(line)
     marks, axis = Text(), [" "] * columns
-    for place, one in enumerate(shown):
-        marks.append("●" if one.published else "·", BAND[0, 1] if one.published else FAINT)
-        words = _tick(run, one.step)
+    for place, moment in enumerate(shown):
+        marks.append("●" if moment.published else "·", BAND[0, 1] if moment.published else FAINT)
+        words = _tick(run, moment.step)
         if words and place + len(words) < columns and not "".join(axis[place:]).strip():
             axis[place : place + len(words) + 1] = f"╵{words}"
     marks.append(" " * (columns - len(shown)) + " fresh", FAINT)
@@ -69,10 +69,10 @@ def _tick(run: Watched, step: int) -> str | None:
     return str(step) if step % 10 == 0 else None
 
 
-def _cell(one: Moment, row: int, height: Callable[[float], float], threshold: float | None) -> tuple[str, str]:
+def _cell(moment: Moment, row: int, height: Callable[[float], float], threshold: float | None) -> tuple[str, str]:
     """A character and its style: the estimate hides the truth, which hides the threshold, which hides the band."""
-    band = BAND[one.alarm, one.published]
-    low, high, value, truth = (height(number) for number in (one.low, one.high, one.value, one.truth))
+    band = BAND[moment.alarm, moment.published]
+    low, high, value, truth = (height(number) for number in (moment.low, moment.high, moment.value, moment.truth))
     covered = min(high, row + 1) - max(low, row)  # NaN where nothing is known: every comparison is false
     under = f" on {band}" if covered > 0.5 else ""
     if row <= value < row + 1:

@@ -29,7 +29,7 @@ def summary(run: Watch) -> list[str]:
     """What there is to say at the end."""
     moments, show = run.moments, written(run.share)
     total, last = len(moments), moments[-1]
-    over = [one.step for one in moments if one.truth > run.alarm.above]
+    over = [moment.step for moment in moments if moment.truth > run.alarm.above]
     ends = [_when(run, step) for step in over[:1] + over[-1:]]
     truth = f"in {len(over)} steps, from {ends[0]} to {ends[1]}" if over else "in no step"
     return [
@@ -118,7 +118,7 @@ def legend() -> Text:
 def turns(run: Watched, changes: list[Moment]) -> str:
     """When the alarm went on or off."""
     at = "at step " if run.times is None else "at "
-    return ", ".join(f"{'on' if one.alarm else 'off'} {at}{_when(run, one.step)}" for one in changes)
+    return ", ".join(f"{'on' if moment.alarm else 'off'} {at}{_when(run, moment.step)}" for moment in changes)
 
 
 def _when(run: Watched, step: int) -> str:

@@ -109,9 +109,13 @@ def _in_family(terms: Terms, ask: Ask) -> bool:
     units = [family.units for family in terms.families if family.mechanism == type(mechanism).__name__]
     if not any(units_of(mechanism.epsilon) in each for each in units):
         return False
-    size = getattr(getattr(mechanism, "domain", None), "size", None)
+    domain = getattr(mechanism, "domain", None)
+    items = getattr(domain, "items", None)
+    if items is not None:  # it must read any set that the view can give: one too large would betray itself by an error
+        return view.sees_sets and bool(getattr(domain, "most", None) == items.size == view.size)
+    size = getattr(domain, "size", None)
     if size is not None:
-        return bool(size == view.size)
+        return bool(size == view.size) and not view.sees_sets
     ends = [(getattr(each, "low", None), getattr(each, "high", None)) for each in (mechanism, view)]
     return None not in ends[0] and ends[0] == ends[1]
 

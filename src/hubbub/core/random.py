@@ -164,10 +164,12 @@ class Random:
             >>> sorted(Random(seed=1).permutation(5).tolist())
             [0, 1, 2, 3, 4]
         """
-        keys = self.uint64(_size(size))
-        while np.unique(keys).size < size:  # a tie would favour the lower index
-            keys = self.uint64(size)
-        return np.argsort(keys)
+        while True:
+            keys = self.uint64(_size(size))
+            order = np.argsort(keys)
+            keys = keys[order]
+            if (keys[1:] != keys[:-1]).all():  # a tie would favour the lower index
+                return order
 
     def __getstate__(self) -> None:
         raise RandomnessError("a Random is not copied or pickled: its draws would repeat; use child()")

@@ -92,10 +92,11 @@ class Ternary:
             [0.5, 0.0, -0.25]
         """
         everyone = list(people)
-        for person in everyone:
+        who = list(map(id, everyone))
+        distinct = dict(zip(who, everyone, strict=True))  # a population repeats a few rows: read each once
+        for person in distinct.values():
             if not isinstance(person, Mapping):
                 raise InvalidValue("values", person, "a mapping of keys to values for each person")
-        distinct = {id(person): person for person in everyone}  # a population repeats a few rows: read each once
         keys = [key for person in distinct.values() for key in person]
         values = [value for person in distinct.values() for value in person.values()]
         row = np.repeat(np.arange(len(distinct)), [len(person) for person in distinct.values()])
@@ -103,8 +104,7 @@ class Ternary:
         if len(distinct) == len(everyone):
             return read
         number = {identity: k for k, identity in enumerate(distinct)}
-        who = np.fromiter((number[id(person)] for person in everyone), dtype=np.int64, count=len(everyone))
-        return Ternary(read.entries[who], dimension)
+        return Ternary(read.entries[[number[identity] for identity in who]], dimension)
 
     @staticmethod
     def columns(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import NoReturn, SupportsIndex
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +15,12 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.exponential import MOST_SCALE
 from hubbub.core.gaussian import gaussian_cells
 from hubbub.core.random import Random
+from hubbub.core.spec import Json
+from hubbub.curator.stream import checked_values
+from hubbub.curator.uncopied import UncopiedStream
 from hubbub.kernels.toeplitz_sums import divide, multiply
 
-__all__ = ["FactorisedCounter", "FactorisedStream"]
+__all__ = ["FactorisedCounter", "FactorisedStream", "SumsState"]
 
 Floats = NDArray[np.float64]
 _STEP, _LEFT, _RIGHT = 2.0, -8.0, 12.0  # of the sum that stands for the integral of the weights
@@ -186,35 +189,84 @@ class FactorisedCounter:
         weights, rates = self._powers
         return multiply(noise, weights, rates, np.zeros(rates.size))
 
+    def spec(self) -> dict[str, Json]:
+        """Its fields: what a state belongs to.
+
+        Example:
+            >>> FactorisedCounter(**FactorisedCounter(rho=0.5, length=2).spec()).length
+            2
+        """
+        return asdict(self)
+
     def start(self, theta: float, rng: Random) -> FactorisedStream:
         """A stream whose values count as at most theta, which does not come from them."""
-        if not 0 < theta < math.inf:
-            raise InvalidValue("theta", theta, "a finite number above 0")
         return FactorisedStream(self, theta, rng)
 
 
-class FactorisedStream:
+class SumsState(NamedTuple):
+    """All that a stream of running sums knows, but for the noise to come.
+
+    Parameters
+    ----------
+    position, total
+        How many values it took, and their sum in cells.
+    first, second
+        What the two roots remember, a number for each power.
+    """
+
+    position: int
+    total: int
+    first: tuple[float, ...]
+    second: tuple[float, ...]
+
+
+class FactorisedStream(UncopiedStream):
     """Takes values, one or many at a time, and gives private running sums: the same ones either way.
 
-    It lives as long as its process. There is no state file, and copies are refused: two streams that go on from one
-    state would add the same noise to different values, from whose difference the values could be read.
+    Each value's noise is drawn when it comes, and at most 64 ahead. A stream that goes on from a `state` draws noise of
+    its own, so that two that go on from the same one share the noise of what was published before, and no other.
+
+    Parameters
+    ----------
+    counter, theta
+        The settings, and what a value counts as at most.
+    rng
+        Where the noise comes from.
+    state
+        As `state` gave it; a new stream if None.
 
     Example:
         >>> counter = FactorisedCounter(rho=2.0, length=4)
         >>> stream, other = (counter.start(10.0, Random(seed=1)) for _ in range(2))
         >>> [stream.push(3.0), stream.push(1.0)] == other.push_many([3.0, 1.0]).tolist()
         True
+        >>> FactorisedStream(counter, 10.0, Random(seed=2), state=stream.state).position
+        2
     """
 
-    def __init__(self, counter: FactorisedCounter, theta: float, rng: Random) -> None:
+    def __init__(
+        self, counter: FactorisedCounter, theta: float, rng: Random, *, state: SumsState | None = None
+    ) -> None:
+        super().__init__()
+        if not 0 < theta < math.inf:
+            raise InvalidValue("theta", theta, "a finite number above 0")
         self.counter, self.theta, self._rng = counter, theta, rng
-        size = counter._powers[0].size
-        self._first, self._second = np.zeros(size), np.zeros(size)
-        self._sum, self._position = 0, 0
+        if state is None:
+            nothing = (0.0,) * counter._powers[0].size
+            state = SumsState(0, 0, nothing, nothing)
+        self._position, self._sum = state.position, state.total
+        self._first, self._second = np.array(state.first), np.array(state.second)
         self._noise = np.empty(0, dtype=np.int64)
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("a FactorisedStream is neither copied nor stored: its noise would be added twice")
+    @property
+    def position(self) -> int:
+        """How many values the stream took."""
+        return self._position
+
+    @property
+    def state(self) -> SumsState:
+        """All that the stream knows but its noise. It holds sums of true values: keep it secret."""
+        return SumsState(self._position, self._sum, tuple(self._first.tolist()), tuple(self._second.tolist()))
 
     def push(self, value: float) -> float:
         """Take one value; the running sum with it."""
@@ -222,11 +274,8 @@ class FactorisedStream:
 
     def push_many(self, values: ArrayLike) -> Floats:
         """Take values; the running sum after each."""
-        numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
-        if numbers.ndim != 1 or not (numbers >= 0).all():
-            raise InvalidValue("values", values, "numbers of at least 0")
-        if self._position + numbers.size > self.counter.length:
-            raise InvalidValue("values", numbers.size, f"at most {self.counter.length - self._position} more")
+        self._check_process()
+        numbers = self.checked(values)
         cells = self.counter.cells
         units = np.floor(np.minimum(numbers, self.theta) / self.theta * cells + 0.5).astype(np.int64)
         sums = self._sum + np.cumsum(units)
@@ -235,6 +284,13 @@ class FactorisedStream:
         noisy = np.rint(weighted).astype(np.int64) + self._next_noise(numbers.size)
         self._sum, self._position = int(sums[-1]) if sums.size else self._sum, self._position + numbers.size
         return multiply(noisy.astype(np.float64), weights, rates, self._second) * (self.theta / cells)
+
+    def checked(self, values: ArrayLike) -> Floats:
+        """Values that the stream would take, as an array; others are refused by their position."""
+        numbers = checked_values(values, math.inf, self._position)
+        if self._position + numbers.size > self.counter.length:
+            raise InvalidValue("values", numbers.size, f"at most {self.counter.length - self._position} more")
+        return numbers
 
     def _next_noise(self, count: int) -> NDArray[np.int64]:
         """Rejection takes as many random bits as it needs: drawn by the block, the noise does not depend on batches."""

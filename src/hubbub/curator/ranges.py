@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,7 +20,7 @@ __all__ = ["Segment", "range_error", "range_of"]
 
 
 class Segment(NamedTuple):
-    """A stretch of a stream with one threshold: it begins with a new tree."""
+    """A stretch of a stream with one threshold, whose trees follow one another without a break."""
 
     first: int
     theta: float
@@ -62,8 +64,8 @@ def range_error(tops: ToPS, segments: Sequence[Segment], first: int, last: int) 
     if not segments or first < segments[0].first:
         raise InvalidValue("range", (first, last), "positions that were published")
     variance, guess = 0.0, 0.0
-    ends = [*(segment.first for segment in segments[1:]), last]
-    for segment, end in zip(segments, ends, strict=True):
+    spanned = segments[bisect_right(segments, first, key=attrgetter("first")) - 1 :]
+    for segment, end in zip(spanned, [*(later.first for later in spanned[1:]), last], strict=True):
         start, stop = max(first, segment.first) - segment.first, min(last, end) - segment.first
         if start < stop:
             # A stretch that ended early did so where a block ends.

@@ -13,13 +13,13 @@ from hubbub.curator.ranges import Segment
 from hubbub.curator.stream import StreamState
 from hubbub.curator.tops import ToPS
 
-__all__ = ["state_from_bytes", "state_to_bytes"]
+__all__ = ["fields_from_bytes", "fields_to_bytes", "state_from_bytes", "state_to_bytes"]
 
 _DIGEST = 32
 
 
 def state_to_bytes(state: StreamState) -> bytes:
-    """The state, with a checksum before it.
+    """The state of a ToPS stream, with a checksum before it.
 
     Example:
         >>> from hubbub import Random
@@ -30,15 +30,15 @@ def state_to_bytes(state: StreamState) -> bytes:
         2
     """
     places = np.flatnonzero(state.counts)
-    fields = {
-        **state._asdict(),
-        "memory": state.memory.tolist(),
-        "history": state.history.tolist(),
-        "counts": [places.tolist(), state.counts[places].tolist()],
-        "segments": [list(segment) for segment in state.segments],
-    }
-    body = msgspec.msgpack.encode(fields)
-    return hashlib.sha256(body).digest() + body
+    return fields_to_bytes(
+        {
+            **state._asdict(),
+            "memory": state.memory.tolist(),
+            "history": state.history.tolist(),
+            "counts": [places.tolist(), state.counts[places].tolist()],
+            "segments": [list(segment) for segment in state.segments],
+        }
+    )
 
 
 def state_from_bytes(tops: ToPS, data: bytes) -> StreamState:
@@ -50,10 +50,7 @@ def state_from_bytes(tops: ToPS, data: bytes) -> StreamState:
             ...
         hubbub.core.errors.DecodeError: state: got '12 bytes'; allowed: a whole state: this one is cut short or damaged
     """
-    digest, body = data[:_DIGEST], data[_DIGEST:]
-    if hashlib.sha256(body).digest() != digest:
-        raise DecodeError("state", f"{len(data)} bytes", "a whole state: this one is cut short or damaged")
-    fields: dict[str, Any] = msgspec.msgpack.decode(body)
+    fields = fields_from_bytes(data)
     counts = np.zeros(tops.candidates, dtype=np.int64)
     places, numbers = fields["counts"]
     counts[places] = numbers
@@ -66,3 +63,30 @@ def state_from_bytes(tops: ToPS, data: bytes) -> StreamState:
             "segments": tuple(Segment(*segment) for segment in fields["segments"]),
         }
     )
+
+
+def fields_to_bytes(fields: dict[str, Any]) -> bytes:
+    """Numbers, lists and bytes by name, with a checksum before them.
+
+    Example:
+        >>> fields_from_bytes(fields_to_bytes({"position": 2}))
+        {'position': 2}
+    """
+    body = msgspec.msgpack.encode(fields)
+    return hashlib.sha256(body).digest() + body
+
+
+def fields_from_bytes(data: bytes) -> dict[str, Any]:
+    """What `fields_to_bytes` wrote; anything else is refused.
+
+    Example:
+        >>> fields_from_bytes(fields_to_bytes({"position": 2})[:-1])
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.DecodeError: state: got '42 bytes'; allowed: a whole state: this one is cut short or damaged
+    """
+    digest, body = data[:_DIGEST], data[_DIGEST:]
+    if hashlib.sha256(body).digest() != digest:
+        raise DecodeError("state", f"{len(data)} bytes", "a whole state: this one is cut short or damaged")
+    fields: dict[str, Any] = msgspec.msgpack.decode(body)
+    return fields

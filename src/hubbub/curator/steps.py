@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,10 +10,10 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.curator.ranges import range_error
-from hubbub.curator.stream import ToPSStream
+from hubbub.curator.ranges import Segment, range_error
+from hubbub.curator.tops import ToPS
 
-__all__ = ["Step", "StepMaker"]
+__all__ = ["Step", "StepMaker", "step_length"]
 
 _EVERY = 1024
 
@@ -35,8 +36,8 @@ class StepMaker:
 
     Parameters
     ----------
-    stream
-        The stream whose values come.
+    tops
+        The settings of the stream whose values come.
     every
         Values a step; 0 takes 1,024, rounded up to whole blocks.
     first
@@ -45,17 +46,15 @@ class StepMaker:
     Example:
         >>> from hubbub import Random
         >>> from hubbub.curator.tops import ToPS
-        >>> stream = ToPS(epsilon=1.0, bound=10.0, holdout=10, max_range=256).start(Random(seed=1))
-        >>> maker = StepMaker(stream, every=32)
-        >>> [step.first for step in maker.take(stream.push_many(np.full(100, 4.0)))]
+        >>> tops = ToPS(epsilon=1.0, bound=10.0, holdout=10, max_range=256)
+        >>> stream, maker = tops.start(Random(seed=1)), StepMaker(tops, every=32)
+        >>> published = stream.push_many(np.full(100, 4.0))
+        >>> [step.first for step in maker.take(published, stream.segments)]
         [10, 42]
     """
 
-    def __init__(self, stream: ToPSStream, every: int = 0, *, first: int = 0) -> None:
-        block = stream.tops.block
-        if isinstance(every, bool) or not isinstance(every, int) or not 0 <= every <= 1 << 40:
-            raise InvalidValue("every", every, "an integer of at least 0")
-        self._stream, self._every = stream, every or -(-_EVERY // block) * block
+    def __init__(self, tops: ToPS, every: int = 0, *, first: int = 0) -> None:
+        self._tops, self._every = tops, step_length(tops, every)
         self._first, self._open = first, np.empty(0)
 
     @property
@@ -63,13 +62,8 @@ class StepMaker:
         """The published values of the step that is not complete."""
         return self._open
 
-    @property
-    def every(self) -> int:
-        """Values a step."""
-        return self._every
-
-    def take(self, published: NDArray[np.float64]) -> list[Step]:
-        """The steps that these values complete."""
+    def take(self, published: NDArray[np.float64], segments: Sequence[Segment]) -> list[Step]:
+        """The steps that these values complete; `segments` are the stream's."""
         waiting = np.concatenate([self._open, published])
         steps, done = [], 0
         while True:
@@ -77,17 +71,29 @@ class StepMaker:
             if unknown.any():
                 done += int(np.flatnonzero(unknown)[-1]) + 1
             elif waiting.size - done >= self._every:
-                steps.append(self._step(waiting[done : done + self._every], self._first + done))
+                steps.append(self._step(waiting[done : done + self._every], self._first + done, segments))
                 done += self._every
             else:
                 break
         self._open, self._first = waiting[done:].copy(), self._first + done
         return steps
 
-    def _step(self, values: NDArray[np.float64], first: int) -> Step:
-        stream = self._stream
-        error = sum(range_error(stream.tops, stream.segments, first, first + values.size))
+    def _step(self, values: NDArray[np.float64], first: int, segments: Sequence[Segment]) -> Step:
+        error = sum(range_error(self._tops, segments, first, first + values.size))
         mean = Estimate(values.mean(keepdims=True), np.array([error]) / values.size**2, values.size, kind="quantity")
         (low,), (high,) = mean.interval()
-        step = (first - stream.segments[0].first) // self._every
+        step = (first - segments[0].first) // self._every
         return Step(step, first, float(mean.value[0]), float(low), float(high))
+
+
+def step_length(tops: ToPS, every: int = 0) -> int:
+    """Values a step: `every`, or about 1,024 in whole blocks.
+
+    Example:
+        >>> tops = ToPS(epsilon=1.0, bound=10.0, fan_out=10)
+        >>> tops.block, step_length(tops), step_length(tops, 7)
+        (100, 1100, 7)
+    """
+    if isinstance(every, bool) or not isinstance(every, int) or not 0 <= every <= 1 << 40:
+        raise InvalidValue("every", every, "an integer of at least 0")
+    return every or -(-_EVERY // tops.block) * tops.block

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +12,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.curator.ranges import Segment, range_of
+from hubbub.curator.uncopied import UncopiedStream
 from hubbub.kernels.published import publish_values
 
 if TYPE_CHECKING:
@@ -24,31 +24,27 @@ _DRIFT = 2.0  # a threshold that is off by more than this factor begins a new se
 
 
 class StreamState(NamedTuple):
-    """All that a stream knows: with it and the values to come, everything it will publish is settled.
+    """All that a stream knows, but for the noise to come: whoever goes on from it draws that anew.
 
     Parameters
     ----------
-    key, tree_key
-        What the next noise is made of, and the noise of the tree in use.
     position
         How many values the stream took.
     theta
         The threshold; 0 while it is searched for.
-    place, partial
-        Values of the tree that were published, and the sum of the open block in cells.
+    inside, partial
+        Values of the block that is open, and their sum in cells. No noisy sum has them yet.
     memory, history
         The smoother's.
     counts
         Values between candidates, while a threshold is searched for or watched.
     segments
-        Where each threshold began to be used, and which it was.
+        Where each tree that did not follow another one's end began, and the threshold there.
     """
 
-    key: bytes
-    tree_key: bytes
     position: int
     theta: float
-    place: int
+    inside: int
     partial: int
     memory: NDArray[np.float64]
     history: NDArray[np.float64]
@@ -56,18 +52,19 @@ class StreamState(NamedTuple):
     segments: tuple[Segment, ...]
 
 
-class ToPSStream:
-    """A stream in motion. `ToPS.start` begins one; `ToPSStream(tops, state=...)` goes on from a saved state.
+class ToPSStream(UncopiedStream):
+    """A stream in motion. `ToPS.start` begins one; `ToPSStream(tops, rng, state=...)` goes on from a saved state.
 
-    All noise is drawn from a chain of keys, so that a state and the values that follow settle what is published: a
-    stream that is resumed publishes what it would have published, and a batch what single values would have.
+    A batch is answered as its values would be one by one. The noise is in memory only. A stream that goes on from a
+    state begins a new tree, with the block that was open: of what two such streams publish, no noise is the same but
+    that of blocks that had ended, which both leave as they are.
 
     Parameters
     ----------
     tops
         The settings.
-    key
-        32 secret bytes, from a secure source.
+    rng
+        Gives the key of all noise that the stream adds.
     theta
         A threshold that does not come from the values; else it is searched for.
     state
@@ -82,37 +79,43 @@ class ToPSStream:
         >>> stream.push(11.0)
         Traceback (most recent call last):
             ...
-        hubbub.core.errors.InvalidValue: value 3: got 11.0; allowed: a number from 0 to 10
+        hubbub.core.errors.InvalidValue: position 3: got 11.0; allowed: a number from 0 to 10
         >>> stream.position
         3
     """
 
     def __init__(
-        self, tops: ToPS, key: bytes = b"", *, theta: float | None = None, state: StreamState | None = None
+        self, tops: ToPS, rng: Random, *, theta: float | None = None, state: StreamState | None = None
     ) -> None:
+        super().__init__()
         self.tops = tops
         if state is None:
-            if len(key) != 32:
-                raise InvalidValue("key", f"{len(key)} bytes", "32 bytes")
             history = tops.window if tops.smoother in ("median", "moving") else 1
             state = StreamState(
-                key, b"", 0, 0.0, 0, 0, np.zeros(3), np.zeros(history), np.zeros(tops.candidates, np.int64), ()
+                0, 0.0, 0, 0, np.zeros(3), np.zeros(history), np.zeros(tops.candidates, dtype=np.int64), ()
             )
+        self._rng = Random(seed=rng.bytes(32))
         self._state = state
         self._counts = state.counts.copy()
         self._counted = int(self._counts.sum())
         self._memory, self._history = state.memory.copy(), state.history.copy()
         self._noise: NDArray[np.int64] | None = None
+        self._place = state.inside  # values of the tree that were taken
         if theta is not None:
             if not 0 < theta < math.inf:
                 raise InvalidValue("theta", theta, "a finite number above 0")
             self._use(theta)
+        elif state.theta and state.segments[-1].first != state.position - state.inside:
+            self._begin_segment(state.theta)
 
     @property
     def state(self) -> StreamState:
-        """All that the stream knows. It holds sums of true values and the key of the noise: keep it secret."""
+        """All that the stream knows but its noise. It holds sums of true values: keep it secret."""
         return self._state._replace(
-            memory=self._memory.copy(), history=self._history.copy(), counts=self._counts.copy()
+            inside=self._place % self.tops.block,
+            memory=self._memory.copy(),
+            history=self._history.copy(),
+            counts=self._counts.copy(),
         )
 
     @property
@@ -127,7 +130,7 @@ class ToPSStream:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """Where each threshold began to be used, and which it was."""
+        """Where each tree that did not follow another one's end began, and the threshold there."""
         return self._state.segments
 
     def push(self, value: float) -> float | None:
@@ -137,6 +140,7 @@ class ToPSStream:
 
     def push_many(self, values: ArrayLike) -> NDArray[np.float64]:
         """Take values and publish as many: the same numbers as one by one. NaN while a threshold is searched for."""
+        self._check_process()
         numbers = self.checked(values)
         published = np.full(numbers.size, np.nan)
         done = 0
@@ -166,37 +170,37 @@ class ToPSStream:
         self._count(values)
         self._move(position=self.position + values.size)
         if self._counted == self.tops.holdout:
-            self._use(self.tops.search.choose(self._counts, self._draw()))
+            self._use(self.tops.search.choose(self._counts, self._rng))
 
     def _publishable(self) -> int:
         """How many values can be published before something else is due: a new tree, or a look at the threshold."""
-        state, tops = self._state, self.tops
-        most = tops.tree_length - state.place % tops.tree_length
+        tops, place = self.tops, self._place
+        most = tops.tree_length - place
         if tops.watch:  # looked at where a block ends
-            left = tops.period - self._counted
-            most = min(most, max(left, 0) + (-(state.place + max(left, 0))) % tops.block or tops.block)
+            left = max(tops.period - self._counted, 0)
+            most = min(most, left + (-(place + left)) % tops.block or tops.block)
         return most
 
     def _publish(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         tops, state = self.tops, self._state
-        if state.place == 0 and not state.tree_key:
-            self._move(tree_key=self._next_key())
-        noise = self._tree_noise()
+        if self._noise is None:
+            self._noise = tops.tree.noise(self._rng)
         published, partial = publish_values(
             values,
             state.theta,
             tops.tree.cells,
-            noise,
+            self._noise,
             tops.block,
-            state.place,
+            self._place,
             state.partial,
             tops.smoother,
             tops.weight,
             self._memory,
             self._history,
         )
-        place = state.place + values.size
-        self._move(position=state.position + values.size, place=place, partial=partial)
+        self._place += values.size
+        place = self._place
+        self._move(position=state.position + values.size, partial=partial)
         if place == tops.tree_length:
             self._end_tree()
         if tops.watch:
@@ -209,7 +213,7 @@ class ToPSStream:
         self._count(values)
         if self._counted < self.tops.period or place % self.tops.block:
             return
-        found = watcher.choose(self._counts, self._draw())
+        found = watcher.choose(self._counts, self._rng)
         self._forget_counts()
         if self.tops.follow == "update":
             if found != theta:
@@ -224,25 +228,16 @@ class ToPSStream:
         self._end_tree()
         if not self.segments:
             self._memory[:] = theta / 2, 0.0, theta / 2
-        self._move(theta=theta, segments=(*self.segments, Segment(self.position, theta)))
+        self._begin_segment(theta)
+
+    def _begin_segment(self, theta: float) -> None:
+        """A tree begins with the block that is open."""
+        segment = Segment(self.position - self._place, theta)
+        self._move(theta=theta, segments=(*self.segments, segment))
 
     def _end_tree(self) -> None:
-        self._noise = None
-        self._move(tree_key=b"", place=0, partial=0)
-
-    def _tree_noise(self) -> NDArray[np.int64]:
-        if self._noise is None:
-            self._noise = self.tops.tree.noise(Random(seed=self._state.tree_key))
-        return self._noise
-
-    def _draw(self) -> Random:
-        return Random(seed=self._next_key())
-
-    def _next_key(self) -> bytes:
-        """A key for one use; the chain goes on, and cannot be followed back."""
-        key = self._state.key
-        self._move(key=hashlib.sha256(b"next" + key).digest())
-        return hashlib.sha256(b"use" + key).digest()
+        self._noise, self._place = None, 0
+        self._move(partial=0)
 
     def _count(self, values: NDArray[np.float64]) -> None:
         self._counts += self.tops.search.count(values)
@@ -257,13 +252,13 @@ class ToPSStream:
 
 
 def checked_values(values: ArrayLike, bound: float, position: int) -> NDArray[np.float64]:
-    """Numbers from 0 to the bound, as an array; the first that is none is refused by its place in the stream.
+    """Numbers from 0 to the bound, as an array; the first that is none is refused by its position, from 0.
 
     Example:
         >>> checked_values([1.0, float("nan")], 10.0, 700)
         Traceback (most recent call last):
             ...
-        hubbub.core.errors.InvalidValue: value 701: got nan; allowed: a number from 0 to 10
+        hubbub.core.errors.InvalidValue: position 701: got nan; allowed: a number from 0 to 10
     """
     try:
         numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
@@ -273,5 +268,5 @@ def checked_values(values: ArrayLike, bound: float, position: int) -> NDArray[np
         raise InvalidValue("values", numbers.shape, "a one-dimensional batch of numbers")
     if numbers.size and not (numbers.min() >= 0 and numbers.max() <= bound):  # NaN fails both
         place = int(np.flatnonzero(~((numbers >= 0) & (numbers <= bound)))[0])
-        raise InvalidValue(f"value {position + place}", float(numbers[place]), f"a number from 0 to {bound:g}")
+        raise InvalidValue(f"position {position + place}", float(numbers[place]), f"a number from 0 to {bound:g}")
     return numbers

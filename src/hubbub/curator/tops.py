@@ -81,7 +81,7 @@ class ToPS:
         >>> values = np.tile([3.0, 5.0, 7.0, 9.0], 2048)
         >>> published = stream.push_many(values)
         >>> bool(np.isnan(published[:1024]).all()), stream.theta
-        (True, 9.27734375)
+        (True, 9.08203125)
         >>> answer = stream.range_sum(published, 1024, 5120)
         >>> bool(abs(answer.value[0] - 6.0 * 4096) < 5 * answer.stderr[0])
         True
@@ -241,7 +241,7 @@ class ToPS:
         return asdict(self)
 
     def start(self, rng: Random, *, theta: float | None = None) -> ToPSStream:
-        """A stream with nothing in it yet; all its noise comes from a key that `rng` gives.
+        """A stream with nothing in it yet; all its noise comes from a key that `rng` gives, and is kept in memory only.
 
         With a `theta` that does not come from the values, it publishes from the first one on.
 
@@ -252,7 +252,7 @@ class ToPS:
         """
         from hubbub.curator.stream import ToPSStream
 
-        return ToPSStream(self, rng.bytes(32), theta=theta)
+        return ToPSStream(self, rng, theta=theta)
 
 
 def best_pruned(epsilon: float, fan_out: int, height: int) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, overload
+
+from hubbub.core.selected import conditional_interval
 
 __all__ = ["LEVEL", "AnswerCard", "Standing", "Value", "Values"]
 
@@ -14,7 +15,6 @@ LEVEL = 0.95
 """How often intervals hold the truth."""
 
 Standing = Literal["clear", "zero", "unknown"]
-_REACH = NormalDist().inv_cdf(0.5 + LEVEL / 2)
 
 
 class Value(NamedTuple):
@@ -75,6 +75,8 @@ class Values(Sequence[Value]):
         Around what their intervals lie, where that is not the values (see `hubbub.Estimate`).
     bounds
         The least and the most that is possible, to which they are cut.
+    cut
+        What their estimates had to exceed to be told at all (see `hubbub.core.selected`).
 
     Example:
         >>> [round(end, 3) for end in Values(["a"], [0.5], [0.01])[0][2:5]]
@@ -87,6 +89,7 @@ class Values(Sequence[Value]):
     signed: bool = False
     centre: Sequence[float | None] | None = None
     bounds: tuple[float, float] = (-math.inf, math.inf)
+    cut: float = -math.inf
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -103,9 +106,9 @@ class Values(Sequence[Value]):
         value, variance = self.value[code], self.variance[code]
         if value is None or variance is None:
             return Value(code, self.labels[code], value, None, None, self.signed).possible(*self.bounds)
-        reach = _REACH * math.sqrt(max(variance, 0.0))
         middle = value if self.centre is None else self.centre[code] or 0.0
-        low, high = min(value, middle - reach), max(value, middle + reach)
+        low, high = conditional_interval(middle, math.sqrt(max(variance, 0.0)), self.cut, LEVEL)
+        low, high = min(value, low), max(value, high)
         return Value(code, self.labels[code], value, low, high, self.signed).possible(*self.bounds)
 
 
@@ -205,4 +208,6 @@ class AnswerCard:
 
 def _values(stored: Mapping[str, Any]) -> Values:
     labels, signed = stored["labels"] or list(map(str, range(len(stored["value"])))), stored["kind"] != "share"
-    return Values(labels, stored["value"], stored["variance"], signed, stored.get("centre"))
+    cut = stored.get("cut")
+    passed = -math.inf if cut is None else cut
+    return Values(labels, stored["value"], stored["variance"], signed, stored.get("centre"), cut=passed)

@@ -26,4 +26,6 @@ def other_numbers(others: Mapping[str, Sequence[Value]]) -> Html | None:
 
 def _row(value: Value) -> tuple[str, str, str, str]:
     scale = Scale.of("quantity" if value.signed else "share", reaches=[value.reach or 0.0])
+    if value.low == value.high:  # a number that is known, and no estimate
+        return value.label, scale.text(value.value), "", ""
     return value.label, scale.text(value.value), scale.text(value.low), scale.text(value.high)

@@ -19,7 +19,7 @@ from hubbub.dashboard.others import other_numbers
 from hubbub.dashboard.over_time import at_a_glance, chosen_code, latest, over_time
 from hubbub.dashboard.reader import OpenAskCount, Reader
 from hubbub.dashboard.together import together
-from hubbub.dashboard.words import count, nearly, part, step_time
+from hubbub.dashboard.words import count, moment, nearly, part, step_time
 from hubbub.questions import Shape
 
 __all__ = ["HISTORY", "as_possible", "question_page", "results_page"]
@@ -74,8 +74,9 @@ def question_page(reader: Reader, collection: Collection, name: str, wanted: int
     """One question: every value, and one of them over time."""
     answers = as_possible(collection, name, reader.releases(collection.name, name, _history(collection, name)))
     code, told = chosen_code(answers, wanted), reader.alarms(collection.name)
+    ranks = _shape(collection, name).form == "ranking"  # its values are others in every run
     charts = (
-        over_time(collection, name, answers, code, told),
+        None if ranks else over_time(collection, name, answers, code, told),
         _values(collection, name, latest(answers), most=MOST_ROWS, chosen=code),
     )
     about = (
@@ -88,7 +89,7 @@ def question_page(reader: Reader, collection: Collection, name: str, wanted: int
         alarm_banner(collection, told, name),
         _said(answers),
         _beside(charts, about, f"About {name}"),
-        at_a_glance(collection, name, answers, code, _link(collection, name)),
+        None if ranks else at_a_glance(collection, name, answers, code, _link(collection, name)),
         alarm_section(collection, told, name),
     )
 
@@ -146,6 +147,8 @@ def _values(
         return None
     if shape.form == "mean" and shape.low is not None and shape.high is not None:
         return join(mean_figure(answer, shape.low, shape.high), other_numbers(answer.others))
+    if shape.form == "ranking":
+        return join(ranked_bars(BarTable(answer, f"{place}-{name}"), most=most), other_numbers(answer.others))
     bars = BarTable(answer, f"{place}-{name}", _link(collection, name), chosen)
     if shape.form != "distribution":
         return ranked_bars(bars, most=most)
@@ -178,10 +181,10 @@ def _facts(collection: Collection, answers: Sequence[AnswerCard]) -> Html | None
     answer = latest(answers) or (answers[-1] if answers else None)
     if answer is None:
         return None
-    everyone = _shape(collection, answer.question).everyone
+    everyone, study = _shape(collection, answer.question).everyone, collection.terms[answer.question].study
     return facts(
         [
-            ("Step", numbered(step_time(collection, answer.step), answer.step)),
+            ("Step" if study is None else "Run", numbered(_time(collection, answer), answer.step)),
             ("Reports" if answer.lost is None else "Devices enrolled", count(answer.n)),
             ("Came in time", None if answer.lost is None else _came(answer)),
             ("Devices", f"{count(answer.population)} or so" if answer.population and not everyone else None),
@@ -189,6 +192,13 @@ def _facts(collection: Collection, answers: Sequence[AnswerCard]) -> Html | None
             ("Bias", bias_text(answer.bias, smoothed=answer.smoothed)),
         ]
     )
+
+
+def _time(collection: Collection, answer: AnswerCard) -> Html:
+    """When the step of an answer began; of a study, its run."""
+    if collection.terms[answer.question].study is None:
+        return step_time(collection, answer.step)
+    return moment(collection.round_times(answer.question, answer.step, 0, 1)[0])
 
 
 def _came(answer: AnswerCard) -> str:

@@ -1,7 +1,7 @@
 """Every mechanism, by name."""
 
 from hubbub.core.registry import Registry
-from hubbub.mechanisms import frequency, memo, numeric, ternary
+from hubbub.mechanisms import frequency, memo, numeric, sets, ternary
 from hubbub.mechanisms.base import Mechanism, Reporting
 
 MECHANISMS: Registry[Reporting] = Registry(
@@ -9,7 +9,7 @@ MECHANISMS: Registry[Reporting] = Registry(
     "hubbub.mechanisms.base:Reporting",
     {
         name: f"{folder.__name__}.{module}"
-        for folder in (frequency, memo, numeric, ternary)
+        for folder in (frequency, memo, numeric, ternary, sets)
         for name, module in folder.MECHANISMS.items()
     }
     # Of layers above, and loaded when they are named: what only papers compare with; and what tells of a view.

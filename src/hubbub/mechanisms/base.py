@@ -234,7 +234,7 @@ class Reporting(ABC):
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if not (is_added(field) and value == first_of(field)):
-                spec[field.name] = value.spec() if isinstance(value, Domain) else value
+                spec[field.name] = value.spec() if isinstance(value, Domain | Reporting) else value
         return spec
 
     @cached_property

@@ -15,6 +15,14 @@ from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
 __all__ = ["CountedFile", "StateInUse"]
 
 
+_KINDS = {
+    "release_format": "the state of a curator's release (without --local)",
+    "local_release_format": "the state of a release by devices (with --local)",
+    "sums_format": "the state of a curator's running sums",
+}
+"""What the files are called in errors, by the names of their formats."""
+
+
 class StateInUse(HubbubError):
     """Another process has the state file: two would spend on the same values."""
 
@@ -57,7 +65,7 @@ class CountedFile:
         self._counter = self.path.with_name(self.path.name + ".count")
         what = ("release's state file", "release")
         try:
-            self._file = LedgerFile(path, terms, tables, format, patience=0.0, what=what)
+            self._file = LedgerFile(path, terms, tables, format, patience=0.0, what=what, kinds=_KINDS)
         except LedgerUnavailable as error:
             raise self._explained(error) from error
         self.run, self.transaction, self.close = self._file.run, self._file.transaction, self._file.close
@@ -83,6 +91,8 @@ class CountedFile:
     def check(self, number: int) -> None:
         """Refuse a state after `number` changes where the counter knows of more; 0 is a state that is new."""
         counted = self._count()
+        if counted is None and number == 0:
+            self.mark(0)  # before the first change: a process that stops right after that one leaves both files
         if counted is None and number:
             allowed = f"the file {self._counter.name} beside it, without which an older copy cannot be told"
             raise InvalidValue("state", str(self.path), allowed)

@@ -49,6 +49,8 @@ class LedgerFile:
         Seconds to wait for another process.
     what
         What it is, and what a change of its terms would make anew, for errors.
+    kinds
+        Other files that may be given by mistake: what they are called, by the names of their formats.
 
     Example:
         >>> tables = ("CREATE TABLE numbers (number INTEGER)",)
@@ -69,8 +71,10 @@ class LedgerFile:
         *,
         patience: float = _PATIENCE,
         what: tuple[str, str] = ("ledger", "collection"),
+        kinds: Mapping[str, str] | None = None,
     ) -> None:
         self._path = os.fspath(path)
+        self._kinds = dict(kinds or {})
         self._patience, (self._kind, self._anew) = patience, what
         if not self._path:
             raise InvalidValue(
@@ -152,8 +156,11 @@ class LedgerFile:
             raise LedgerUnavailable(f"{self._path}: empty; a {self._kind} that was lost does not begin anew by itself")
         if "terms" not in names:
             raise LedgerUnavailable(f"{self._path}: not a {self._kind}")
+        terms = self._terms()
+        for name in self._kinds.keys() & terms.keys() - {format.name}:
+            raise LedgerUnavailable(f"{self._path}: not {self._kinds[format.name]}, but {self._kinds[name]}")
         try:
-            migrated = format.migrate(self._terms().get(format.name), self.run)
+            migrated = format.migrate(terms.get(format.name), self.run)
         except UnknownFormat as error:
             raise LedgerUnavailable(f"{self._path}: {error}") from error
         stored = {**self._terms(), format.name: format.version}  # a migration may have changed the terms, too

@@ -11,6 +11,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.mechanisms.frequency.support import SupportMechanism
 from hubbub.privacy.asked import Asked
 
 __all__ = ["TIE", "Prediction", "oracles", "pick", "predict"]
@@ -146,7 +147,7 @@ def _row(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> P
 def _without_formula(asked: Asked, epsilon: float) -> Iterator[Prediction]:
     given: dict[str, Any] = {"epsilon": epsilon, "domain": asked.domain}
     for kind in MECHANISMS.values():
-        if issubclass(kind, FrequencyOracle) or "domain" not in {field.name for field in fields(kind)}:
+        if issubclass(kind, SupportMechanism) or "domain" not in {field.name for field in fields(kind)}:
             continue
         try:
             mechanism = kind(**given)

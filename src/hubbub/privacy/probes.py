@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hubbub.core.domain import Domain, as_domain
+from math import comb
+
+from hubbub.core.domain import Domain, Sets, as_domain
 from hubbub.mechanisms.base import Reporting
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
@@ -32,4 +34,6 @@ def count_of(mechanism: Reporting) -> int | None:
     if isinstance(mechanism, TernaryMechanism):
         return mechanism.size
     domain = domain_of(mechanism)
+    if isinstance(domain, Sets):
+        return sum(comb(domain.items.size or 0, held) for held in range(domain.most + 1))
     return None if domain is None else domain.size

@@ -61,7 +61,14 @@ def count(of: Ask, candidates: Sequence[int | str]) -> Generator[Said, Heard, Co
 
 
 def count_out(message: Count) -> Generator[Said, Heard, Counted]:
-    """The answer to a count: `counted = yield from count_out(message)`."""
+    """Count what a message says: `counted = yield from count_out(message)`.
+
+    Example:
+        >>> from hubbub import OLH
+        >>> ask = Ask(mechanism=OLH(epsilon=1.0, domain=1000), step=1, kept=True)
+        >>> next(count_out(Count(ask, (7, 12)))).step
+        1
+    """
     counted = yield message
     assert isinstance(counted, Counted)
     return counted

@@ -14,6 +14,8 @@ from hubbub.protocols.view import View
 
 __all__ = ["Prefix"]
 
+_WORD = 64
+
 
 @dataclass(frozen=True)
 class Prefix(View):
@@ -41,11 +43,11 @@ class Prefix(View):
 
     def words(self, values: Any) -> NDArray[np.uint64]:
         """The whole values as strings of bits."""
-        if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
-            return integer_words(values, min(self.of, 64))
+        if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and self.of <= _WORD:
+            return integer_words(values, self.of)
         batch = list(values)
-        if batch and all(isinstance(value, int | np.integer) for value in batch):
-            ones = (1 << min(self.of, 64)) - 1
+        if batch and self.of <= _WORD and all(isinstance(value, int | np.integer) for value in batch):
+            ones = (1 << self.of) - 1
             fitting = [value if 0 <= value <= ones else ones for value in batch]
-            return integer_words(np.array(fitting, dtype=np.uint64), min(self.of, 64))
+            return integer_words(np.array(fitting, dtype=np.uint64), self.of)
         return text_words(batch, self.of)

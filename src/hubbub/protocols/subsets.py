@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.item_sets import ItemSets
 from hubbub.core.spec import Json
 from hubbub.protocols.view import View
 
@@ -67,7 +68,7 @@ class _Candidates:
 
 
 class Subsets(_Candidates, View):
-    """Which of the candidates a set contains: rows of their numbers, filled up with -1 (as of `Sets.encode`).
+    """Which of the candidates a set contains: a set of their numbers.
 
     Parameters
     ----------
@@ -76,22 +77,22 @@ class Subsets(_Candidates, View):
 
     Example:
         >>> view = Subsets(((3,), (3, 8), (5,)))
-        >>> view([(3, 8), (5, 7), ()]).tolist(), view.size, View.from_spec(view.spec()) == view
+        >>> view([(3, 8), (5, 7), ()]).padded().tolist(), view.size, View.from_spec(view.spec()) == view
         ([[0, 1], [2, -1], [-1, -1]], 3, True)
     """
+
+    sees_sets = True
 
     @property
     def size(self) -> int:
         """How many candidates there are."""
         return len(self.sets)
 
-    def __call__(self, values: Any) -> NDArray[np.int64]:
-        contained = self.contained(values).T
-        owners, numbers = np.nonzero(contained)
-        counts = contained.sum(axis=1)
-        rows = np.full((len(contained), max(int(counts.max(initial=0)), 1)), -1, dtype=np.int64)
-        rows[owners, np.arange(owners.size) - (np.cumsum(counts) - counts)[owners]] = numbers
-        return rows
+    def __call__(self, values: Any) -> ItemSets:
+        owners, numbers = np.nonzero(self.contained(values).T)
+        n = len(values)
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n))])
+        return ItemSets(offsets, numbers, domain=self.size)
 
 
 class SubsetCount(_Candidates, View):
@@ -114,11 +115,13 @@ class SubsetCount(_Candidates, View):
         return len(self.sets) + 1
 
     def __call__(self, values: Any) -> NDArray[np.int64]:
-        return self.contained(values).sum(axis=0)
+        return np.asarray(self.contained(values).sum(axis=0))
 
 
 def _flat(values: Any) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
     """How many sets there are, and of each code that is held, whose it is; rows of an array end with -1."""
+    if isinstance(values, ItemSets):
+        return len(values), values.owners, values.items
     if isinstance(values, np.ndarray):
         owners, places = np.nonzero(values >= 0)
         return len(values), owners, values[owners, places].astype(np.int64)

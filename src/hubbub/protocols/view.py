@@ -35,6 +35,8 @@ class View:
     """A function from values to what a mechanism reads. A frozen dataclass of plain numbers and names."""
 
     kinds: ClassVar[dict[str, type[View]]] = {}
+    sees_sets: ClassVar[bool] = False
+    """Whether it gives sets of codes, and not a code: for mechanisms that read sets."""
 
     def __init_subclass__(cls) -> None:
         View.kinds[cls.__name__.lower()] = cls

@@ -93,6 +93,11 @@ class Question(ABC):
         return False
 
     @property
+    def searches(self) -> bool:
+        """Whether single reports are kept because the question itself searches among them."""
+        return False
+
+    @property
     def lasts(self) -> int:
         """How many steps an answer may depend on: a server that was away for longer begins anew."""
         return self.horizon
@@ -219,6 +224,8 @@ QUESTIONS: Registry[Question] = Registry(
         "changes": "hubbub.questions.changes:ChangesQuestion",
         "distribution": "hubbub.questions.distribution:DistributionQuestion",
         "release": "hubbub.questions.release:ReleaseQuestion",
+        "top": "hubbub.questions.top:TopQuestion",
+        "itemsets": "hubbub.questions.itemsets:ItemsetsQuestion",
     },
     named_by="kind",
 )

@@ -117,8 +117,8 @@ class StreamQuestion(StatisticQuestion):
         return self._method.decision.takes(self.w)
 
     def labels(self, setting: Setting) -> tuple[str, ...] | None:
-        one = isinstance(self.statistic(setting), Averages)
-        return (self.field,) if one else shares_labels(setting.domain)
+        averages = isinstance(self.statistic(setting), Averages)
+        return (self.field,) if averages else shares_labels(setting.domain)
 
     def shape(self, setting: Setting) -> Shape:
         asked, everyone = self.statistic(setting), self._method.everyone

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.core.selected import Selected
 from hubbub.core.spec import Json
 from hubbub.protocols.ask import MAIN, Release
 from hubbub.service.store.base import ReleaseRow
@@ -60,7 +62,8 @@ def row_of(
             told, withheld = _payload(estimate), few(estimate)
             if withheld is not None:
                 told = {**told, "value": None, "variance": None, "withheld": withheld}
-                told.pop("centre", None)
+                for hidden in ("centre", "cut"):
+                    told.pop(hidden, None)
             named[name] = told
         payload["estimates"] = named
     withheld = None if release.stopped is not None and not release.estimates else few(release.estimate)
@@ -77,6 +80,7 @@ def _payload(estimate: Estimate) -> dict[str, Json]:
         "value": _list(estimate.value),
         "variance": _list(estimate.variance),
         **({} if estimate.centre is None else {"centre": _list(estimate.centre)}),
+        **({"cut": _finite(estimate.cut)} if isinstance(estimate, Selected) else {}),
     }
 
 
@@ -120,21 +124,38 @@ def shown(row: ReleaseRow, *, level: float = 0.95) -> dict[str, Json]:
     return {**head, **main, "level": level, "stopped": stopped, "number": row.number, "estimates": estimates}
 
 
-_OF_ESTIMATE = ("n", "bias", "kind", "labels", "value", "variance", "centre", "low", "high", "interval", "withheld")
+_OF_ESTIMATE = (
+    *("n", "bias", "kind", "labels", "value", "variance", "centre", "cut"),
+    *("low", "high", "interval", "withheld"),
+)
 
 
 def _intervals(told: dict[str, Any], level: float) -> dict[str, Json]:
     """An estimate with names for its values and the ends of their intervals; without numbers, if it is withheld."""
     labels = told.get("labels") or [str(code) for code in range(len(told["value"] or ()))]
     if told["withheld"] is not None:
-        kept = {key: told[key] for key in told if key != "centre"}
+        kept = {key: told[key] for key in told if key not in ("centre", "cut")}
         nothing = dict.fromkeys(("value", "variance", "low", "high"))
         return {**kept, "labels": labels, **nothing, "interval": "unknown"}
     value, variance = (np.array(told[name], dtype=np.float64) for name in ("value", "variance"))  # null becomes NaN
-    low, high = Estimate(value, np.maximum(variance, 0.0), 0, centre=told.get("centre")).interval(level)
+    low, high = told_estimate(told, value, np.maximum(variance, 0.0)).interval(level)
     unknown = bool((np.isfinite(value) & ~(np.isfinite(low) & np.isfinite(high))).any())
     interval = "unknown" if unknown else "known"
     return {**told, "labels": labels, "low": _list(low), "high": _list(high), "interval": interval}
+
+
+def told_estimate(told: Mapping[str, Any], value: NDArray[np.float64], variance: NDArray[np.float64]) -> Estimate:
+    """The estimate that is stored, as far as its intervals need it.
+
+    Example:
+        >>> low, _ = told_estimate({"cut": 0.0}, np.array([0.5]), np.array([0.01])).interval()
+        >>> bool(low[0] < 0.304)
+        True
+    """
+    if "cut" not in told:
+        return Estimate(value, variance, 0, centre=told.get("centre"))
+    cut = -math.inf if told["cut"] is None else told["cut"]
+    return Selected(value, variance, 0, centre=told.get("centre"), cut=cut)
 
 
 def _list(numbers: NDArray[np.float64]) -> list[Json]:

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,12 +15,23 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, MissingDependency
 
-__all__ = ["MISSING", "CodedColumn", "first_rows", "number_of", "one_of", "read_column", "read_numbers"]
+__all__ = [
+    "MISSING",
+    "CodedColumn",
+    "by_size",
+    "first_rows",
+    "number_of",
+    "one_of",
+    "read_column",
+    "read_numbers",
+    "row_name",
+]
 
 MISSING = "(missing)"
 MOST_LABELS = 1_000_000
 _SHOWN = 30  # names in an error
 _LOOKED_AT = 20  # rows by which a column is known
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 Batch = list[str | None]  # a part of the column; None where there is no value
 
 
@@ -60,6 +72,8 @@ def read_column(path: Path, column: str) -> CodedColumn:
 def read_numbers(path: Path, column: str) -> NDArray[np.float64]:
     """Read a column of numbers in the order of its rows. A row without one is refused: a stream has no gaps.
 
+    So is a blank line between the values of a file with a single column.
+
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -70,11 +84,11 @@ def read_numbers(path: Path, column: str) -> NDArray[np.float64]:
     """
     parts: list[NDArray[np.float64]] = []
     rows = 0
-    for batch in _batches(path, column):
+    for batch in _batches(path, column, gaps=True):
         numbers = np.array([math.nan if value is None else number_of(value) for value in batch])
         if np.isnan(numbers).any():
             place = int(np.flatnonzero(np.isnan(numbers))[0])
-            raise InvalidValue(f"{column}, row {rows + place + 1}", batch[place], "a number in every row")
+            raise InvalidValue(f"{column}, {row_name(path, rows + place)}", batch[place], "a number in every row")
         parts.append(numbers)
         rows += len(batch)
     if not rows:
@@ -82,12 +96,38 @@ def read_numbers(path: Path, column: str) -> NDArray[np.float64]:
     return np.concatenate(parts)
 
 
-def _batches(path: Path, column: str) -> Iterator[Batch]:
+def row_name(path: Path, place: int) -> str:
+    """How a row of `read_numbers` is called in errors: its number from 1 on, and the line of a text file it ends in.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "people.csv"
+        ...     _ = path.write_text("town,age\\nRye,31\\n\\nBath,64\\n")
+        ...     row_name(path, 1)
+        'row 2 (line 4)'
+    """
+    row = f"row {place + 1:,}"
+    lines: Iterator[int]
+    if path.suffix.lower() in _DELIMITERS:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=_DELIMITERS[path.suffix.lower()])
+            header = next(reader, [])
+            lines = (line for line, _ in _filled_rows(reader, len(header) == 1))
+            return f"{row} (line {next(islice(lines, place, None)):,})"
+    if path.suffix.lower() == ".parquet":
+        return row
+    with path.open(encoding="utf-8-sig") as file:
+        lines = (number for number, line in enumerate(file, start=1) if line.strip())
+        return f"{row} (line {next(islice(lines, place, None)):,})"
+
+
+def _batches(path: Path, column: str, *, gaps: bool = False) -> Iterator[Batch]:
     if not path.is_file():
         raise InvalidValue("path", str(path), "a file that exists")
     readers = {
-        ".csv": lambda: _delimited(path, column, ","),
-        ".tsv": lambda: _delimited(path, column, "\t"),
+        ".csv": lambda: _delimited(path, column, gaps),
+        ".tsv": lambda: _delimited(path, column, gaps),
         ".jsonl": lambda: _json_lines(path, column),
         ".ndjson": lambda: _json_lines(path, column),
         ".parquet": lambda: _parquet(path, column),
@@ -153,38 +193,60 @@ class _NoColumn(InvalidValue):
 
 def _ordered(labels: list[str], codes: NDArray[np.int64], missing: int) -> CodedColumn:
     """Numbers by size, words by the alphabet, the missing last."""
-    order = sorted(range(len(labels)), key=lambda code: (labels[code] == MISSING, *_rank(labels[code])))
+    order = sorted(range(len(labels)), key=lambda code: (labels[code] == MISSING, *by_size(labels[code])))
     place = np.empty(len(labels), dtype=np.int64)
     place[order] = np.arange(len(labels))
     return CodedColumn(tuple(labels[code] for code in order), place[codes], missing)
 
 
-def _rank(label: str) -> tuple[bool, float, str]:
+def by_size(label: str) -> tuple[bool, float, str]:
+    """What labels are sorted by: numbers by size, then words by the alphabet.
+
+    Example:
+        >>> sorted(["170", "38", "milk", "1e1"], key=by_size)
+        ['1e1', '38', '170', 'milk']
+    """
     number = number_of(label)
     return (True, 0.0, label) if math.isnan(number) else (False, number, label)
 
 
-def _delimited(path: Path, column: str, delimiter: str) -> Iterator[Batch]:
+def _delimited(path: Path, column: str, gaps: bool) -> Iterator[Batch]:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.reader(file, delimiter=delimiter, strict=True)
+        rows = csv.reader(file, delimiter=_DELIMITERS[path.suffix.lower()], strict=True)
         try:
             header = next(rows, [])
             if not header:
                 raise InvalidValue("path", str(path), "a file with a header line and at least one row")
             place = _place(column, header)
             batch: Batch = []
-            for row in rows:
+            for line, row in _filled_rows(rows, gaps and len(header) == 1):
                 if len(row) > len(header):
-                    said = f"{len(row)} fields in line {rows.line_num}"
+                    said = f"{len(row)} fields in line {line}"
                     raise InvalidValue("path", said, f"{len(header)} fields a line, as in the header")
-                if row:  # a blank line is no row
-                    batch.append(row[place].strip() or None if place < len(row) else None)
+                batch.append(row[place].strip() or None if place < len(row) else None)
                 if len(batch) == 1 << 16:
                     yield batch
                     batch = []
             yield batch
         except csv.Error as error:
             raise InvalidValue("path", f"line {rows.line_num}", f"well-formed fields: {error}") from None
+
+
+def _filled_rows(rows: Any, gaps: bool) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV reader, each with the line that it ends in.
+
+    A blank line is no row. Where order matters, and there is a single column, it is one without its value, unless no
+    other row follows.
+    """
+    blank: list[int] = []
+    for row in rows:
+        if row:
+            for line in blank:
+                yield line, row[:0]
+            blank.clear()
+            yield rows.line_num, row
+        elif gaps:
+            blank.append(rows.line_num)
 
 
 def _json_lines(path: Path, column: str) -> Iterator[Batch]:

@@ -21,8 +21,8 @@ class Stream(ABC):
     """How many steps there are; None without end."""
 
     @abstractmethod
-    def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
-        """The values that the devices start to stop-1 hold at a step, counted from 1."""
+    def values(self, step: int, start: int, stop: int) -> Any:
+        """The values that the devices start to stop-1 hold at a step, counted from 1: an array, or `ItemSets`."""
 
     @abstractmethod
     def truth(self, step: int) -> NDArray[np.float64]:

@@ -200,12 +200,12 @@ class Fleet:
             return np.ones(who.stop - who.start if isinstance(who, slice) else who.size, dtype=bool)
         return self.ledgers.spend(now, units, who, account=account, question=question)
 
-    def _values(self, ask: Ask, who: Rows) -> NDArray[Any]:
+    def _values(self, ask: Ask, who: Rows) -> Any:
         step = ask.step if self._study is None else 1
         if isinstance(who, slice):
             return self.stream.values(step, who.start, who.stop)
         start, stop = (int(who[0]), int(who[-1]) + 1) if who.size else (0, 0)
-        return np.asarray(self.stream.values(step, start, stop)[who - start])
+        return self.stream.values(step, start, stop)[who - start]
 
     def _before(self, edge: int) -> int:
         return int(np.searchsorted(self.places, np.uint32(edge)))

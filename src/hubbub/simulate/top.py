@@ -16,7 +16,7 @@ from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask, Count, Counted, Release
 from hubbub.protocols.driver import converse
-from hubbub.protocols.heavy_hitters.pem import FALSE_POSITIVES, PSI, SEARCH, prefix_extending
+from hubbub.protocols.heavy_hitters.pem import FALSE_POSITIVES, PSI, REACH, SEARCH, prefix_extending
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan
 from hubbub.protocols.heavy_hitters.written import Integers, Texts
 
@@ -57,16 +57,16 @@ class Found:
     @property
     def smallest_share(self) -> float:
         """The share that one candidate whom nobody holds is expected to pass by chance: Psi of the last group."""
-        return self._number(PSI)
+        return self._number(REACH, PSI)
 
     @property
     def false_positives(self) -> float:
         """How many of what was found are expected to be chance."""
-        return self._number(FALSE_POSITIVES)
+        return self._number(SEARCH, FALSE_POSITIVES)
 
-    def _number(self, name: str) -> float:
-        search = self.release.estimates.get(SEARCH)
-        return float("nan") if search is None else float(search.value[search.names().index(name)])
+    def _number(self, of: str, name: str) -> float:
+        told = self.release.estimates.get(of)
+        return float("nan") if told is None else float(told.value[told.names().index(name)])
 
 
 def find_top(

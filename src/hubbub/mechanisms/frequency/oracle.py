@@ -1,73 +1,23 @@
-"""Frequency oracles: how many hold each value. The pure-protocol estimator and its variance are here, once."""
+"""Frequency oracles: everyone holds one value, and reports support some of them."""
 
 from __future__ import annotations
 
-import hashlib
-import math
-from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
-from statistics import NormalDist
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hubbub.core.bit_strings import BitStrings
-from hubbub.core.domain import Domain, as_domain
+from hubbub.core.domain import as_domain
 from hubbub.core.errors import InvalidValue
-from hubbub.core.estimate import Estimate
-from hubbub.core.influence import Influence
-from hubbub.core.noise import Noise
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
-from hubbub.core.spec import spec_id
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.frequency.support import DomainLike, Moments, SupportMechanism, unsigned
 
-__all__ = ["DomainLike", "FrequencyOracle", "Moments"]
-
-DomainLike: TypeAlias = Domain | int | Sequence[str]
-
-
-class Moments(NamedTuple):
-    """The first two moments of one report's support of a value: from a holder of it, and from anyone else."""
-
-    true_mean: float
-    false_mean: float
-    true_variance: float
-    false_variance: float
+__all__ = ["DomainLike", "FrequencyOracle", "Moments", "unsigned"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrequencyOracle(Mechanism):
-    """A protocol whose reports each support some values: pure, if two rates say all (Definition 3.2.1).
-
-    `p` is the chance that a report supports the value its sender holds, `q` that it supports any other. With C_i
-    supports among n reports, the share of holders of i is estimated by (C_i/n - q)/(p - q), Eq 3.1, unbiased, with
-    variance [q(1-q) + f_i (p-q)(1-p-q)] / (n (p-q)^2), Eq 3.2.
-    """
-
-    domain: DomainLike
-    support_range: ClassVar[tuple[int, int]] = (0, 1)
-    server_work: ClassVar[str] = "d operations"
-    """What folding in one report takes, in words."""
-    takes_open: ClassVar[bool] = False
-    """Whether the domain may be open: `BitStrings`. Then a sketch says n alone, and candidates are asked of reports."""
-
-    @cached_property
-    def rates(self) -> tuple[Fraction, Fraction]:
-        """The exact p and q of a pure protocol."""
-        raise InvalidValue("rates", type(self).__name__, "a pure protocol")
-
-    @abstractmethod
-    def _support(
-        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
-        """For each candidate, the number (or total weight) of reports that support it."""
-
-    # -- the domain -------------------------------------------------------------------------------------------
+class FrequencyOracle(SupportMechanism):
+    """The share of each value of a domain, of which everyone holds one; `SupportMechanism` has the estimator."""
 
     def _resolve_domain(self) -> None:
         domain = as_domain("domain", self.domain)
@@ -75,223 +25,8 @@ class FrequencyOracle(Mechanism):
             raise InvalidValue("domain", domain, "a domain with a size")
         self._set("domain", domain)
 
-    @cached_property
-    def _domain(self) -> Domain:
-        return as_domain("domain", self.domain)
-
-    @cached_property
-    def size(self) -> int:
-        """How many values there are."""
-        domain = self._domain
-        if isinstance(domain, BitStrings):
-            return 1 << domain.bits
-        assert domain.size is not None
-        return domain.size
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the values are too many to list: estimates are of candidates, from single reports.
-
-        Example:
-            >>> from hubbub import OLH
-            >>> OLH(epsilon=1.0, domain=9).is_open, OLH(epsilon=1.0, domain=BitStrings(64)).is_open
-            (False, True)
-        """
-        return self._domain.size is None
-
     def encode(self, values: Any) -> NDArray[Any]:
         return self._domain.encode(values)
 
     def example_values(self, most: int) -> list[Any]:
         return self._domain.examples(most)
-
-    @property
-    def sketch_shape(self) -> tuple[int, ...]:
-        return (0,) if self.is_open else (self.size,)
-
-    # -- the estimator ----------------------------------------------------------------------------------------
-
-    def moments(self) -> Moments:
-        """The mean and variance of one report's support of a value, from a holder and from anyone else."""
-        p, q = (float(rate) for rate in self.rates)
-        return Moments(p, q, p * (1 - p), q * (1 - q))
-
-    @abstractmethod
-    def pair_covariance(self) -> tuple[float, float]:
-        """The covariance of one report's supports of two values, from a holder of one of them and of neither."""
-
-    def noise(self, n: int) -> Noise:
-        """The variance and covariance of estimates from n reports, as functions of the shares (Eq 3.2)."""
-        moments = self.moments()
-        scale = n * (moments.true_mean - moments.false_mean) ** 2
-        holder, neither = self.pair_covariance()
-        return Noise(
-            floor=moments.false_variance / scale,
-            slope=(moments.true_variance - moments.false_variance) / scale,
-            pair_floor=neither / scale,
-            pair_slope=(holder - neither) / scale,
-        )
-
-    def server_operations(self, n: int) -> float:
-        """The elementary operations of folding in one of n reports, with its part of what is done once for all."""
-        return float(self.size)
-
-    @property
-    def confusion(self) -> float:
-        """How much variance, for good, another value of share f adds: this times f^2. 0 unless hash functions are few.
-
-        Example:
-            >>> from hubbub import FLH, OLH
-            >>> OLH(epsilon=1.0, domain=9).confusion, FLH(epsilon=1.0, domain=9, functions=256, buckets=3).confusion
-            (0.0, 0.001953125)
-        """
-        return 0.0
-
-    def variance(self, n: int, share: float = 0.0) -> float:
-        """The predicted variance of an estimated share (Eq 3.2; at share 0, Eq 3.3)."""
-        return float(self.noise(n).variance(np.array([share]))[0])
-
-    def threshold(self, n: int, alpha: float = 0.05) -> float:
-        """The share above which an estimate is significant (Eq 3.13): chance passes it alpha times in d values."""
-        if not 0 < alpha < self.size:
-            raise InvalidValue("alpha", alpha, f"a number between 0 and {self.size}")
-        return -NormalDist().inv_cdf(alpha / self.size) * math.sqrt(self.variance(n))
-
-    def influence(self, values: int = 1) -> Influence:
-        """What one forged report can say of a value's share, or of the shares of so many chosen values together.
-
-        With support s of a value, a report stands for (s - q)/(p - q). It is attained for one value; for several, the
-        most that local hashing can support is a bound: a forger looks for a seed that puts all of them in one bucket.
-        """
-        if isinstance(values, bool) or not isinstance(values, int | np.integer) or not 1 <= values <= self.size:
-            raise InvalidValue("values", values, f"an integer from 1 to {self.size}")
-        held, missing = self._support_means()
-        least, most = ((support - values * missing) / (held - missing) for support in self._supported(int(values)))
-        return Influence(least, most)
-
-    def _support_means(self) -> tuple[Fraction, Fraction]:
-        """The mean support of a value, from a holder of it and from anyone else."""
-        return self.rates
-
-    def _supported(self, values: int) -> tuple[int, int]:
-        """The least and the most support that an accepted report can give to so many chosen values together."""
-        low, high = self.support_range
-        return low * values, high * values
-
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
-        if self.is_open:
-            return np.zeros(0, dtype=np.int64)
-        return self._support(reports, np.arange(self.size, dtype=np.uint64), None)
-
-    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
-        if candidates is None and self.is_open:
-            raise InvalidValue(
-                "candidates", None, "given, with their support: the values of an open domain are not listed"
-            )
-        if candidates is None:
-            self._check_sketch(sketch, self.spec_id, self.sketch_shape)
-            estimate = self._pure(self._support_counts(sketch), sketch.n, self._domain.labels)
-            return self._known_from(sketch, estimate)
-        codes = self._codes(candidates)
-        labels = tuple(map(str, candidates))
-        if sketch.counts.ndim == 1:
-            self._check_sketch(sketch, self._support_id(codes, False), (codes.size,))
-            return self._pure(sketch.counts, sketch.n, labels)
-        self._check_sketch(sketch, self._support_id(codes, True), (2, codes.size + 1))
-        return self._weighted(sketch, labels)
-
-    def _support_counts(self, sketch: Sketch) -> NDArray[np.int64]:
-        """The support of every value of the domain, from the sketch."""
-        return sketch.counts
-
-    def _known_from(self, sketch: Sketch, estimate: Estimate) -> Estimate:
-        """The estimate with what more the sketch tells of its errors."""
-        return estimate
-
-    def _pure(self, counts: NDArray[np.int64], n: int, labels: tuple[str, ...] | None) -> Estimate:
-        low, high = self.support_range
-        if counts.size and not (low * n <= int(counts.min()) and int(counts.max()) <= high * n):
-            raise InvalidValue("counts", [int(counts.min()), int(counts.max())], f"{low * n} to {high * n}, as n = {n}")
-        moments = self.moments()
-        value = (counts / n - moments.false_mean) / (moments.true_mean - moments.false_mean)
-        noise = self.noise(n)
-        return Estimate(value, noise.variance(value), n, bias=self.bias, labels=labels, noise=noise)
-
-    # -- candidates and weights -------------------------------------------------------------------------------
-
-    def support(self, reports: Reports, candidates: Any, weights: ArrayLike | None = None) -> Sketch:
-        """Count supports of some candidates only, each report counting as its integer weight.
-
-        The sketch's id covers the candidates, so that only like is merged with like. With weights (fixed-point
-        numbers), the counts hold a row for the weights and one for their squares, and the totals at the end.
-        """
-        self.check(reports)
-        codes = self._codes(candidates)
-        if weights is None:
-            return Sketch(self._support_id(codes, False), len(reports), self._support(reports, codes, None))
-        whole = _weights(weights, len(reports))
-        rows = [np.append(self._support(reports, codes, row), row.sum()) for row in (whole, whole**2)]
-        return Sketch(self._support_id(codes, True), len(reports), np.array(rows, dtype=np.int64))
-
-    def supports(self, reports: Reports, codes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """How many of the reports support each of some codes, which may repeat: `support` for millions of them.
-
-        Example:
-            >>> from hubbub import OLH, Random
-            >>> olh = OLH(epsilon=3.0, domain=BitStrings(64))
-            >>> reports = olh.randomize([2**63] * 1000, Random(seed=1))
-            >>> supports = olh.supports(reports, np.uint64([7, 2**63, 7]))
-            >>> bool(supports[1] > 2 * supports[0]), bool(supports[0] == supports[2])
-            (True, True)
-        """
-        self.check(reports)
-        return self._support(reports, codes, None)
-
-    def support_sketch(self, candidates: Any, n: int, counts: ArrayLike) -> Sketch:
-        """What `support` gave of n reports, with weights or without, from its counts alone."""
-        codes = self._codes(candidates)
-        array = np.asarray(counts, dtype=np.int64)
-        if array.shape not in ((codes.size,), (2, codes.size + 1)):
-            raise InvalidValue("counts", array.shape, f"{codes.size} counts, one a candidate")
-        return Sketch(self._support_id(codes, array.ndim == 2), n, array)
-
-    def _codes(self, candidates: Any) -> NDArray[np.uint64]:
-        codes = self._domain.encode(candidates).astype(np.uint64)
-        if np.unique(codes).size < codes.size:
-            raise InvalidValue("candidates", candidates, "candidates that differ from each other")
-        return codes
-
-    def _support_id(self, codes: NDArray[np.uint64], weighted: bool) -> str:
-        digest = hashlib.sha256(codes.astype("<u8").tobytes()).hexdigest()
-        return spec_id({"support": self.spec_id, "candidates": digest, "weighted": weighted})
-
-    def _weighted(self, sketch: Sketch, labels: tuple[str, ...]) -> Estimate:
-        """The total weight of the holders of each candidate: Eq 3.1 with weights, unbiased."""
-        moments = self.moments()
-        gap = moments.true_mean - moments.false_mean
-        (supported, squares), (total, total_squares) = sketch.counts[:, :-1], sketch.counts[:, -1]
-        value = (supported - moments.false_mean * total) / gap
-        held = (squares - moments.false_mean * total_squares) / gap  # the holders' squared weights, estimated likewise
-        variance = moments.false_variance * total_squares + (moments.true_variance - moments.false_variance) * held
-        variance = variance / gap**2
-        return Estimate(value, np.maximum(variance, 0.0), sketch.n, bias=self.bias, kind="quantity", labels=labels)
-
-
-def _weights(weights: ArrayLike, n: int) -> NDArray[np.int64]:
-    array = np.asarray(weights)
-    if array.shape != (n,) or array.dtype.kind not in "iu":
-        raise InvalidValue("weights", array, f"{n} integers, one a report")
-    most = max(abs(int(array.min(initial=0))), int(array.max(initial=0)))
-    if most * most * max(n, 1) >= 1 << 63:
-        raise InvalidValue("weights", most, "weights whose squares sum to less than 2^63")
-    return array.astype(np.int64)
-
-
-def unsigned(below: int) -> str:
-    """The smallest unsigned type that holds 0..below-1.
-
-    Example:
-        >>> unsigned(256), unsigned(257)
-        ('u1', 'u2')
-    """
-    return next(f"u{size}" for size in (1, 2, 4, 8) if below <= 1 << 8 * size)

@@ -342,8 +342,12 @@ class TernaryMechanism(Mechanism):
         return (first + math.sqrt(first**2 + 2 * log * n * max(self.variances("mean")))) / n
 
     def _gap(self, of: Quantity) -> float:
-        rates = self.rates
-        return float(rates.true - rates.reverse if of == "mean" else rates.true + rates.reverse - 2 * rates.false)
+        return self._gaps[of == "frequency"]
+
+    @cached_property
+    def _gaps(self) -> tuple[float, float]:
+        true, false, reverse = self.rates[:3]
+        return float(true - reverse), float(true + reverse - 2 * false)
 
 
 def _with_rounding(mean: Estimate) -> Estimate:

@@ -25,6 +25,7 @@ __all__ = [
     "ARITHMETIC",
     "FALSE_POSITIVES",
     "PSI",
+    "REACH",
     "SEARCH",
     "TESTED",
     "TOP",
@@ -34,10 +35,10 @@ __all__ = [
 
 ARITHMETIC = 1
 """Goes up with every change of what is asked or released."""
-TOP, ABSENT, SEARCH = "top", "absent", "search"
-"""The estimates of a release: of what was found, of devices without a value, and of the search itself."""
+TOP, ABSENT, REACH, SEARCH = "top", "Without a value", "What could be found", "The search"
+"""The estimates of a release: what was found, devices without a value, what could be found at all, and how."""
 PSI, FALSE_POSITIVES, TESTED = "smallest share found reliably", "expected false positives", "candidates tested"
-"""The numbers of the search, by name."""
+"""The numbers of the last two."""
 
 
 def prefix_extending(plan: PrefixPlan, cohort: Arc = EVERYONE) -> Protocol:
@@ -97,7 +98,8 @@ def prefix_extending(plan: PrefixPlan, cohort: Arc = EVERYONE) -> Protocol:
         levels.append(Level(shares.value[:chosen], plan.oracle.variance(group), parents))
         known, strings, tested = length, search.strings(counted)[:chosen], tested + counted.tested
     absent = plan.written.absent()
-    estimates = {TOP: _found(plan, strings, shares, levels), SEARCH: _of_search(plan, shares, counted, group, tested)}
+    estimates: dict[str, Estimate] = {TOP: _found(plan, strings, shares, levels)}
+    estimates |= _of_search(plan, shares, counted, group, tested)
     if absent:
         codes = prefix_codes(string_words(absent.values(), known, known), known).tolist()
         rest = yield from count(asks[-1], codes)
@@ -154,16 +156,18 @@ def _found(plan: PrefixPlan, strings: tuple[int, ...], shares: Estimate, levels:
     )
 
 
-def _of_search(plan: PrefixPlan, shares: Estimate, counted: Counted, group: int, tested: int) -> Estimate:
+def _of_search(plan: PrefixPlan, shares: Estimate, counted: Counted, group: int, tested: int) -> dict[str, Estimate]:
     """What the last step of the search could find (section 4.3.2), and how much it tested."""
     sigma = math.sqrt(plan.oracle.variance(1))
     least = float(shares.value[: plan.k].min()) if plan.threshold is None else plan.threshold
-    numbers = {
-        PSI: sensitivity_threshold(sigma, counted.tested, group),
-        FALSE_POSITIVES: min(expected_false_positives(sigma, counted.tested, group, least), float(plan.k)),
-        TESTED: float(tested),
+    false = min(expected_false_positives(sigma, counted.tested, group, least), float(min(plan.k, counted.tested)))
+    psi = sensitivity_threshold(sigma, counted.tested, group)
+    return {
+        REACH: Estimate(np.array([psi]), np.zeros(1), group, labels=(PSI,)),
+        SEARCH: Estimate(
+            np.array([false, tested]), np.zeros(2), group, kind="quantity", labels=(FALSE_POSITIVES, TESTED)
+        ),
     }
-    return Estimate(np.array(list(numbers.values())), np.zeros(3), group, kind="quantity", labels=tuple(numbers))
 
 
 def _stopped(n: int, why: str) -> Release:

@@ -74,13 +74,13 @@ def _by_product(factors: list[float], largest: int) -> Iterator[tuple[int, ...]]
     Best first: a set's last place moves on by one, or the next place is added. Every set has one parent, and no parent
     a smaller product than its child.
     """
-    queue = [(-factors[0], (0,))]
+    queue: list[tuple[float, Itemset]] = [(-factors[0], (0,))]
     while queue:
         _, places = heapq.heappop(queue)
         yield places
         step = places[-1] + 1
         if step == len(factors):
             continue
-        children = [(*places[:-1], step)] + [(*places, step)] * (len(places) < largest)
+        children: list[Itemset] = [(*places[:-1], step)] + [(*places, step)] * (len(places) < largest)
         for child in children:
             heapq.heappush(queue, (-math.prod(factors[place] for place in child), child))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.itemsets.guess import Itemset
 
-__all__ = ["Known", "Ranged", "Rule", "association_rules"]
+__all__ = ["Known", "Rule", "RuleNumber", "association_rules"]
 
 
 class Known(NamedTuple):
@@ -22,7 +22,7 @@ class Known(NamedTuple):
     group: str
 
 
-class Ranged(NamedTuple):
+class RuleNumber(NamedTuple):
     """A number, and the ends of its interval."""
 
     value: float
@@ -38,13 +38,13 @@ class Rule(NamedTuple):
 
     given: Itemset
     then: Itemset
-    support: Ranged
-    confidence: Ranged
-    lift: Ranged
+    support: RuleNumber
+    confidence: RuleNumber
+    lift: RuleNumber
 
 
 def association_rules(shares: Mapping[Itemset, Known], sets: Iterable[Itemset], *, level: float = 0.95) -> list[Rule]:
-    """The rules that some itemsets make, those with the largest confidence first.
+    """The rules that some itemsets make, those that are surest to have a large confidence first.
 
     Each itemset is divided in two wherever the shares of both parts are known, and that of the first can be told from
     zero. Confidence is the ratio of two estimates: its interval is Fieller's, which stays true where the divisor is
@@ -73,7 +73,7 @@ def association_rules(shares: Mapping[Itemset, Known], sets: Iterable[Itemset], 
     if not 0 < level < 1:
         raise InvalidValue("level", level, "a probability between 0 and 1")
     rules = [rule for items in sets for rule in _rules_of(items, shares, level)]
-    return sorted(rules, key=lambda rule: (-rule.confidence.value, rule.given, rule.then))
+    return sorted(rules, key=lambda rule: (-rule.confidence.low, rule.given, rule.then))
 
 
 def _rules_of(items: Itemset, shares: Mapping[Itemset, Known], level: float) -> Iterator[Rule]:
@@ -89,7 +89,7 @@ def _rules_of(items: Itemset, shares: Mapping[Itemset, Known], level: float) -> 
             confidence = _ratio(both, first, level)
             half = (1 + level) / 2
             part, other = _ratio(both, first, half), _share(second, half)
-            lift = Ranged(
+            lift = RuleNumber(
                 confidence.value / other.value if other.value > 0 else math.inf,
                 part.low / other.high if other.high > 0 else 0.0,
                 part.high / other.low if other.low > 0 else math.inf,
@@ -97,13 +97,13 @@ def _rules_of(items: Itemset, shares: Mapping[Itemset, Known], level: float) -> 
             yield Rule(given, then, _share(both, level), confidence, lift)
 
 
-def _share(known: Known, level: float) -> Ranged:
+def _share(known: Known, level: float) -> RuleNumber:
     reach = _reach(level) * math.sqrt(known.variance)
     value, low, high = (min(max(end, 0.0), 1.0) for end in (known.share, known.share - reach, known.share + reach))
-    return Ranged(value, low, high)
+    return RuleNumber(value, low, high)
 
 
-def _ratio(over: Known, under: Known, level: float) -> Ranged:
+def _ratio(over: Known, under: Known, level: float) -> RuleNumber:
     """The part `over` of `under`: all r for which over - r under is within reach of 0, cut to [0, 1].
 
     Where both are of one group their covariance is not known, and the least favourable stands for it.
@@ -115,10 +115,10 @@ def _ratio(over: Known, under: Known, level: float) -> Ranged:
     c = over.share**2 - square * over.variance
     value = min(max(over.share / under.share, 0.0), 1.0)
     if a <= 0:
-        return Ranged(value, 0.0, 1.0)
+        return RuleNumber(value, 0.0, 1.0)
     root = math.sqrt(max(b**2 - a * c, 0.0))
     low, high = (min(max((b + sign * root) / a, 0.0), 1.0) for sign in (-1, 1))
-    return Ranged(value, low, high)
+    return RuleNumber(value, low, high)
 
 
 def _reach(level: float) -> float:

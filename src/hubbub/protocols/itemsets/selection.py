@@ -14,21 +14,20 @@ __all__ = ["after_selection", "expected_false", "sensitivity"]
 LEVEL = 0.95
 
 
-def after_selection(estimate: Estimate, chosen: NDArray[np.int64], candidates: int | None = None) -> Estimate:
+def after_selection(estimate: Estimate, chosen: NDArray[np.int64]) -> Estimate:
     """The chosen values of an estimate, with variances for intervals that hold the truth after having been chosen.
 
-    Of m candidates the r with the largest estimates are those that noise raised. Intervals of level 1 - 0.05 r/m
-    instead of 0.95 miss the truth in at most one of twenty that are shown, on average. So variances are multiplied
-    by the square of the ratio of the two reaches: the 95% intervals of the result are those.
+    Of m candidates those that stand out are those that noise raised. Let r be how many of the chosen can still be told
+    from zero by intervals of level 1 - 0.05 r/m, the largest such number, and at least 1. Of those r intervals at most
+    one in twenty misses the truth, on average; of the others fewer. So variances are multiplied by the square of the
+    ratio of that level's reach to 1.96: the 95% intervals of the result are those.
 
     Parameters
     ----------
     estimate
         Of all candidates.
     chosen
-        The places of those that are shown.
-    candidates
-        How many there were to choose from; those of the estimate, unless given.
+        The places of those that are shown: those with the largest values, largest first.
 
     Example:
         >>> estimate = Estimate([0.5, 0.3, 0.1, 0.0], [1e-4] * 4, 1000, labels=("a", "b", "c", "d"))
@@ -40,12 +39,14 @@ def after_selection(estimate: Estimate, chosen: NDArray[np.int64], candidates: i
     ----------
     Benjamini and Yekutieli, False discovery rate-adjusted multiple confidence intervals for selected parameters, 2005.
     """
-    part = len(chosen) / (candidates or len(estimate))
-    wider = (_reach(1 - (1 - LEVEL) * part) / _reach(LEVEL)) ** 2
+    value, variance = estimate.value[chosen], estimate.variance[chosen]
+    reaches = np.array([_reach(1 - (1 - LEVEL) * r / len(estimate)) for r in range(1, len(chosen) + 1)])
+    scores = np.sort(value / np.sqrt(np.maximum(variance, np.finfo(float).tiny)))[::-1]
+    clear = np.flatnonzero(scores > reaches)
+    reach = reaches[clear[-1] if clear.size else 0] if reaches.size else _reach(LEVEL)
     labels = None if estimate.labels is None else tuple(estimate.labels[place] for place in chosen)
-    return Estimate(
-        estimate.value[chosen], estimate.variance[chosen] * wider, estimate.n, bias=estimate.bias, labels=labels
-    )
+    wider = (float(reach) / _reach(LEVEL)) ** 2
+    return Estimate(value, variance * wider, estimate.n, bias=estimate.bias, labels=labels)
 
 
 def sensitivity(deviation: float, values: int, kept: int) -> float:

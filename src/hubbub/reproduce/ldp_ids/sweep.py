@@ -86,7 +86,7 @@ class KnownTruth(Stream):
         self.stream, self.n, self.steps = stream, stream.n, stream.steps
         self._known: dict[int, NDArray[np.float64]] = {}
 
-    def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
+    def values(self, step: int, start: int, stop: int) -> Any:
         return self.stream.values(step, start, stop)
 
     def truth(self, step: int) -> NDArray[np.float64]:

@@ -9,16 +9,14 @@ import numpy as np
 
 from hubbub.core.random import Random
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, reproduction
 from hubbub.reproduce.tops_topl.methods import FULL, QueryErrors, answer_errors, measure, random_queries
 from hubbub.reproduce.tops_topl.setting import (
-    EPSILONS,
     Runs,
     cells_of,
     holdout,
-    look,
     orders,
+    panels_of,
     paper_streams,
     reach_of,
     sweep,
@@ -87,11 +85,12 @@ def tops_figure_10(context: Context) -> tuple[list[Cell], Figure]:
                 "MMAE of ToPS can be as small as", least, paper=1.0, below=3, note="the smallest over streams and eps"
             ),
             Claim(
-                "MMAE of PAK, the smallest",
-                min(pak),
+                "MMAE of PAK",
+                float(np.exp(np.mean(np.log(pak)))),
                 paper="10^3 to 10^4",
                 above=1e3,
-                note=f"the largest is {max(pak):.2g}",
+                note=f"geometric mean over streams and eps, from {min(pak):.2g} to {max(pak):.2g}: at small eps far "
+                "larger here than the paper says, as S-PAK's theta is up to a thousand times the bound",
             ),
         ]
 
@@ -137,14 +136,4 @@ def _compare(
         return measure(answer_errors(method, stream, m, reach, epsilon, queries, rng), queries)
 
     runs = sweep(context, streams, METHODS, run)
-    figure, panels = canvas(len(errors), len(streams), width=3.6, height=3.0)
-    for row, error in enumerate(errors):
-        place = QueryErrors._fields.index(error)
-        for column, stream in enumerate(streams):
-            panel = panels[row * len(streams) + column]
-            for method in METHODS:
-                means = [runs[stream.name, epsilon, method][:, place].mean() for epsilon in EPSILONS]
-                panel.plot(EPSILONS, means, **look(METHODS, method))
-            finish(panel, "$\\epsilon$", error.upper(), stream.name)
-    legend_below(figure, panels, columns=6)
-    return runs, figure
+    return runs, panels_of(streams, METHODS, runs, errors)

@@ -9,10 +9,26 @@ import numpy as np
 from hubbub.core.random import Random
 from hubbub.kernels.published import SMOOTHERS
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, reproduction
-from hubbub.reproduce.tops_topl.methods import HIERARCHIES, Hierarchy, QueryErrors, measure, random_queries, smoothed
-from hubbub.reproduce.tops_topl.setting import EPSILONS, Runs, cells_of, holdout, look, paper_streams, reach_of, sweep
+from hubbub.reproduce.tops_topl.methods import (
+    HIERARCHIES,
+    Hierarchy,
+    QueryErrors,
+    cut_off,
+    measure,
+    random_queries,
+    smoothed,
+)
+from hubbub.reproduce.tops_topl.setting import (
+    EPSILONS,
+    Runs,
+    cells_of,
+    holdout,
+    panels_of,
+    paper_streams,
+    reach_of,
+    sweep,
+)
 from hubbub.reproduce.tops_topl.streams import ValueStream
 
 if TYPE_CHECKING:
@@ -22,8 +38,7 @@ __all__ = ["tops_figure_4", "tops_figure_5"]
 
 
 def _base(values: np.ndarray, theta: float, epsilon: float, reach: int, queries: np.ndarray, rng: Random) -> np.ndarray:
-    total = np.concatenate([[0.0], np.cumsum(np.minimum(values, theta))])
-    return np.asarray(total[queries[:, 0]] - total[queries[:, 1]])
+    return -cut_off(np.minimum(values, theta), 0.0, queries)
 
 
 @reproduction("tops-figure-4", title="MSE of range queries with five smoothers", repeats=5)
@@ -81,16 +96,8 @@ def _compare(context: Context, hierarchies: dict[str, Hierarchy]) -> tuple[Runs,
         queries = random_queries(rest.size, reach, rng)
         return measure(hierarchies[method](rest, theta, epsilon, reach, queries, rng), queries)
 
-    methods = tuple(hierarchies)
-    runs = sweep(context, streams, methods, run)
-    figure, panels = canvas(1, len(streams), width=3.6)
-    for panel, stream in zip(panels, streams, strict=True):
-        for method in methods:
-            means = [runs[stream.name, epsilon, method][:, 0].mean() for epsilon in EPSILONS]
-            panel.plot(EPSILONS, means, **look(methods, method))
-        finish(panel, "$\\epsilon$", "MSE", stream.name)
-    legend_below(figure, panels)
-    return runs, figure
+    runs = sweep(context, streams, tuple(hierarchies), run)
+    return runs, panels_of(streams, tuple(hierarchies), runs)
 
 
 def _ratio(runs: Runs, name: str, epsilon: float, method: str, rivals: tuple[str, ...]) -> float:

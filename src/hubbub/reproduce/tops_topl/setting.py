@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.random import Random
+from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context
-from hubbub.reproduce.tops_topl.methods import height_of
+from hubbub.reproduce.tops_topl.methods import QueryErrors, height_of
 from hubbub.reproduce.tops_topl.streams import HOW, PAPER, ValueStream, made
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "EPSILONS",
@@ -22,6 +27,7 @@ __all__ = [
     "holdout",
     "look",
     "orders",
+    "panels_of",
     "paper_streams",
     "reach_of",
     "sweep",
@@ -91,6 +97,21 @@ def orders(runs: Runs, worse: str, better: str, place: int = 0) -> list[float]:
         float(np.log10(runs[name, epsilon, worse][:, place].mean() / runs[name, epsilon, better][:, place].mean()))
         for name, epsilon in keys
     ]
+
+
+def panels_of(
+    streams: Sequence[ValueStream], methods: Sequence[str], runs: Runs, errors: Sequence[str] = ("mse",)
+) -> Figure:
+    """A panel for each error and stream: the mean over the runs of every method, by epsilon."""
+    figure, panels = canvas(len(errors), len(streams), width=3.6, height=3.6 if len(errors) == 1 else 3.0)
+    for panel, (error, stream) in zip(panels, product(errors, streams), strict=True):
+        place = QueryErrors._fields.index(error)
+        for method in methods:
+            means = [runs[stream.name, epsilon, method][:, place].mean() for epsilon in EPSILONS]
+            panel.plot(EPSILONS, means, **look(methods, method))
+        finish(panel, "$\\epsilon$", error.upper(), stream.name)
+    legend_below(figure, panels, columns=6)
+    return figure
 
 
 def look(methods: Sequence[str], method: str) -> dict[str, Any]:

@@ -1,0 +1,35 @@
+import { view } from "./bytes";
+import { bounded } from "./choice";
+import { kindOf, readDomain } from "./domain";
+import { check } from "./errors";
+import type { Built, Fresh } from "./mechanisms";
+import { type Json, type Spec, exactly, integer } from "./spec";
+
+/** The mechanisms that a report about one element of a set can be made by: those over a domain with a size. */
+const ORACLES = ["GRR", "BLH", "OLH", "SUE", "OUE"];
+
+/** Padding and sampling (`psfo.py`): a set is filled up with dummies, one of its elements is drawn, and an oracle reports it. */
+export function psfo(spec: Spec, _name: string, build: (spec: unknown) => Built & { name: string }): Built {
+  check(kindOf(spec.domain) === "sets", "domain", "sets");
+  const sets = exactly("domain", spec.domain, "items kind most");
+  const { size, encode } = readDomain(sets.items);
+  const most = Number(integer("most", sets.most, 1, size));
+  const length = Number(integer("length", spec.length, 1, 2 ** 20));
+  const oracle = build(spec.oracle);
+  check(ORACLES.includes(oracle.name) && "randomize" in oracle, "oracle", `one of ${ORACLES}`);
+  const domain = (spec.oracle as Spec).domain as Json;
+  check(kindOf(domain) === "ordinal" && oracle.reads === `${size + length}`, "oracle", "one over the items and as many dummies");
+  const [over, under] = oracle.ratio;
+  const times = BigInt(length);
+  return {
+    // One of `length` elements: that hides which of them GRR reported, and no more than that (Theorems 5.2.1 and 5.2.2).
+    ratio: oracle.name === "GRR" ? [under * times + over - under, under * times] : oracle.ratio,
+    reads: most === size ? `sets of ${size}` : "",
+    bytes: oracle.bytes,
+    randomize(seen, random) {
+      const items = [...new Set(Array.isArray(seen) ? seen : [])].map(encode).filter((code) => code !== null);
+      const place = bounded(view(random(8)).getBigUint64(0, true), Math.max(items.length, length), random);
+      return (oracle as Fresh).randomize(place < items.length ? Number(items[place]) : size + place, random);
+    },
+  };
+}

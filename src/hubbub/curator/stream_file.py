@@ -1,0 +1,218 @@
+"""The file that a curator's stream is resumed from: written before anything is published, by one process at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hubbub.core.errors import InvalidValue, SpecMismatch
+from hubbub.core.migrations import Format
+from hubbub.core.random import Random
+from hubbub.core.spec import Json
+from hubbub.privacy.counted_file import CountedFile
+
+__all__ = ["TABLES", "Pending", "StoredStream", "StreamFile"]
+
+Floats = NDArray[np.float64]
+TABLES = (
+    "CREATE TABLE release (number INTEGER NOT NULL, state BLOB NOT NULL, pending BLOB NOT NULL,"
+    " pending_from INTEGER NOT NULL, answered INTEGER NOT NULL, digest BLOB NOT NULL, every INTEGER)",
+    "CREATE TABLE unsettled (until INTEGER PRIMARY KEY, key BLOB NOT NULL)",
+)
+_PART = 1 << 18  # values between two moves of the progress bar
+
+
+class StoredStream(Protocol):
+    """What a stream must offer to be kept in a file."""
+
+    @property
+    def position(self) -> int: ...
+    def checked(self, values: ArrayLike) -> Floats: ...
+    def push_many(self, values: ArrayLike) -> Floats: ...
+
+
+S = TypeVar("S", bound=StoredStream)
+
+
+class Pending(NamedTuple):
+    """What was published last, or was about to be when the process stopped; `first` is the position of its first."""
+
+    first: int
+    published: Floats
+
+
+class StreamFile(ABC, Generic[S]):
+    """A stream and its state on disk. Whatever is interrupted or copied, no two values meet the same noise.
+
+    Values that come once, from a pipe, are answered through `push_many`: the state after them and the answers are on
+    disk before the answers are returned, and those of the last call are in `pending` when the file is opened again.
+    The noise is in memory only: every process that opens the file goes on with noise of its own.
+    Values that can be read again, from a file, are answered through `replay`: what is on disk first is how many are
+    answered, a digest of them, and the key of their noise. If the process stops, the next one answers the same values
+    with the same numbers, and refuses others. `settle` deletes the key.
+
+    A state that is older than what was published is refused, by a counter in a second file beside the first (its name
+    ends in `.count`). An older copy of both files is not found. What is released from it is one more release of the
+    values that no noisy sum had yet, with noise of its own.
+
+    Parameters
+    ----------
+    path
+        The file; a new one can be read by its owner only. It holds sums of true values.
+    terms
+        The settings; a file that was begun with others is refused.
+    format
+        The version of the file.
+    every
+        Values a step, where the answers are told in steps: another number would number them otherwise.
+    rng
+        Where keys come from; the operating system if left out.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        terms: Mapping[str, Json],
+        format: Format,
+        *,
+        every: int | None = None,
+        rng: Random | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._rng = rng or Random()
+        self._file = CountedFile(path, terms, TABLES, format, lambda file: self._load(file, every))
+
+    @abstractmethod
+    def _begin(self, rng: Random, state: bytes | None) -> S:
+        """A new stream, or one that goes on from a state, with noise of its own."""
+
+    @abstractmethod
+    def _state_of(self, stream: S) -> bytes:
+        """The stream's state, without noise to come."""
+
+    def _load(self, file: CountedFile, every: int | None) -> None:
+        columns = "number, state, pending, pending_from, answered, digest, every"
+        rows = file.run(f"SELECT {columns} FROM release")  # noqa: S608
+        file.check(rows[0][0] if rows else 0)
+        self.stream = self._begin(self._rng, rows[0][1] if rows else None)
+        if not rows:
+            rows = [(0, self._state_of(self.stream), b"", 0, 0, b"", every)]
+            file.run(f"INSERT INTO release ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", *rows[0])  # noqa: S608
+        ((self._number, _, pending, first, self._answered, self._digest, steps),) = rows
+        if every is not None and steps is None:
+            file.run("UPDATE release SET every = ?", every)
+        elif every is not None and every != steps:
+            allowed = f"{steps}, as this release's state file has it; a change is a new release, with a new file"
+            raise SpecMismatch("every", every, allowed)
+        self._unsettled: list[tuple[int, bytes]] = file.run("SELECT until, key FROM unsettled ORDER BY until")
+        self.pending = Pending(first, np.frombuffer(pending, dtype="<f8"))
+
+    def push_many(self, values: ArrayLike, *, carry: Floats | None = None) -> Floats:
+        """Answer values that come once. What is returned is on disk, as `pending`, until the next call.
+
+        `carry` is what was published right before and is still needed: it stays in front of them.
+        """
+        if self._unsettled:
+            raise InvalidValue("values", "a pipe", "the file whose release was interrupted: it is finished first")
+        first, before = self.stream.position, self._state_of(self.stream)
+        published = self.stream.push_many(values)
+        try:
+            self._store(published, first, b"", carry)
+        except BaseException:
+            self.stream = self._begin(self._rng, before)  # what was not stored may be on disk: other noise
+            raise
+        return published
+
+    def replay(self, values: Floats, *, follow: Callable[[int, int], None] | None = None) -> Floats:
+        """Answer the values of a file that are not settled. Those that are must be at its beginning, unchanged.
+
+        `settle` is called once what is returned has been written. `follow` is told how many of how many are done.
+        """
+        position = self.stream.position
+        most = max(position, self._answered)
+        if self._digest and (values.size < most or _digest(values[:most]) != self._digest):
+            found = f"only {values.size:,} values" if values.size < most else f"other values among the first {most:,}"
+            raise InvalidValue("values", found, f"the {most:,} values that were released, and after them new ones")
+        if position and not self._digest:
+            raise InvalidValue("values", "a file", "a pipe: this state was begun with one")
+        self.stream.checked(values[position:])
+        if values.size > most:
+            self._promise(values)
+        stream, parts = self.stream, [np.empty(0)]
+        for until, key in self._unsettled:  # the values of each were settled together: none can be exchanged
+            if stream.position < until:
+                stream = self._begin(Random(seed=key), self._state_of(stream))
+            while stream.position < until:
+                if follow is not None:
+                    follow(stream.position - position, values.size - position)
+                parts.append(stream.push_many(values[stream.position : min(stream.position + _PART, until)]))
+        self.stream = stream
+        return np.concatenate(parts)
+
+    def settle(self, *, carry: Floats | None = None) -> None:
+        """What `replay` returned is written: the next release begins after it. `carry` as of `push_many`."""
+        replayed = bool(self._unsettled)
+        self._store(np.empty(0), self.stream.position, self._digest, carry)
+        if replayed:  # a copy has the key of this stream's noise: go on with another
+            self.stream = self._begin(self._rng, self._state_of(self.stream))
+
+    def _promise(self, values: Floats) -> None:
+        """Write down which values are answered with which noise, before any is."""
+        key, digest = self._rng.bytes(32), _digest(values)
+        with self._file.transaction():
+            self._file.run("INSERT INTO unsettled VALUES (?, ?)", values.size, key)
+            self._change("answered = ?, digest = ?", values.size, digest)
+        self._mark()
+        self._unsettled.append((values.size, key))
+        self._answered, self._digest = values.size, digest
+
+    def _store(self, published: Floats, first: int, digest: bytes, carry: Floats | None) -> None:
+        pending, answered = published, self.stream.position
+        if carry is not None:
+            pending, first = np.concatenate([carry, published]), first - carry.size
+        state = self._state_of(self.stream)
+        with self._file.transaction():
+            self._file.run("DELETE FROM unsettled")
+            self._change(
+                "state = ?, pending = ?, pending_from = ?, answered = ?, digest = ?",
+                state,
+                pending.astype("<f8").tobytes(),
+                first,
+                answered,
+                digest,
+            )
+        self._mark()
+        self._unsettled = []
+        self.pending, self._answered, self._digest = Pending(first, pending), answered, digest
+
+    def _change(self, columns: str, *values: object) -> None:
+        self._file.run(f"UPDATE release SET number = ?, {columns}", self._number + 1, *values)  # noqa: S608
+
+    def _mark(self) -> None:
+        """Raise the counter, after the state: a state is never older than it unless it was put back."""
+        self._number += 1
+        self._file.mark(self._number)
+
+    def close(self) -> None:
+        """Let other processes have the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _digest(values: Floats) -> bytes:
+    return hashlib.sha256(np.ascontiguousarray(values, dtype="<f8").tobytes()).digest()

@@ -1,0 +1,79 @@
+"""Mechanisms whose values are sets: what share of the people holds each item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, islice
+from math import comb
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.domain import Domain, Sets, as_domain
+from hubbub.core.item_sets import ItemSets, as_item_sets
+from hubbub.mechanisms.frequency.support import SupportMechanism
+
+__all__ = ["SetMechanism"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetMechanism(SupportMechanism):
+    """The share of people that hold each item. The domain is a `Sets`; of anything shorter, any set of its items.
+
+    A batch is a list of sets, rows of codes filled up with -1, or `ItemSets`, the fastest for large populations. Errors
+    of two items go together by how many people hold both, which no count tells: `Estimate.linear` states the largest
+    variance that there could be.
+    """
+
+    def _resolve_sets(self) -> None:
+        given = as_domain("domain", self.domain)
+        self._set("domain", given if isinstance(given, Sets) else Sets(given, given.size or 0))
+
+    @cached_property
+    def sets(self) -> Sets:
+        """The domain."""
+        assert isinstance(self.domain, Sets)
+        return self.domain
+
+    @cached_property
+    def _domain(self) -> Domain:
+        return self.sets.items
+
+    def encode(self, values: Any) -> ItemSets:  # type: ignore[override]
+        return as_item_sets(values, self.sets)
+
+    def pair_covariance(self) -> None:
+        return None
+
+    def truth(self, values: Any) -> NDArray[np.float64]:
+        """The shares that estimates from these people's reports average."""
+        people = self.encode(values)
+        return people.support() / max(len(people), 1)
+
+    def example_values(self, most: int) -> list[Any]:
+        """Sets of every size in turn: the empty one and full ones are found among the first few."""
+        longest, every, size = self.sets.most, 0, 0
+        while size <= longest and every <= most:
+            every, size = every + comb(self.size, size), size + 1
+        all_of_them = every <= most
+        names = self._domain.examples(self.size if all_of_them else min(self.size, most))
+        sizes = set(range(longest + 1)) if all_of_them else {0, 1, longest, (longest + 1) // 2}
+        kinds: list[Iterator[tuple[Any, ...]]] = [
+            combinations(names, held) if all_of_them else _runs(names, held)
+            for held in sorted({min(held, len(names)) for held in sizes}, reverse=True)
+        ]
+        sets: list[Any] = []
+        while kinds and len(sets) < most:
+            turn = [(kind, next(kind, None)) for kind in kinds]
+            kinds = [kind for kind, members in turn if members is not None]
+            sets += [members for _, members in turn if members is not None]
+        return sets[:most]
+
+
+def _runs(names: list[Any], size: int) -> Iterator[tuple[Any, ...]]:
+    """Runs of so many neighbours that wrap round."""
+    for start in range(len(names) if 0 < size < len(names) else 1):
+        yield tuple(islice((names * 2)[start:], size))

@@ -1,0 +1,172 @@
+"""Mining items and itemsets: who is asked what, and what is made of the answers. SVIM and SVSM, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hubbub.core.domain import Sets
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.event import epsilon_of
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.frequency.adaptive import adaptive
+from hubbub.mechanisms.sets.psfo import PSFO
+from hubbub.protocols.ask import Ask, Heard, Said
+from hubbub.protocols.cohort import CIRCLE, Arc, Pointer
+from hubbub.protocols.driver import ask_once
+from hubbub.protocols.itemsets.guess import Itemset
+from hubbub.protocols.itemsets.lengths import significant_lengths
+from hubbub.protocols.itemsets.selection import sensitivity
+from hubbub.protocols.subsets import SubsetCount, Subsets
+from hubbub.protocols.view import View, Whole
+
+__all__ = ["Groups", "Mined", "Vanished", "estimate_candidates", "prune_items"]
+
+
+class Vanished(Exception):
+    """Nobody answered in a round: what depends on it is not known."""
+
+    def __init__(self, round: int) -> None:
+        self.round = round
+        super().__init__(f"nobody answered in round {round}")
+
+
+class Groups:
+    """The groups of people, each on an arc of its own, asked one after another; everyone is in one of them.
+
+    Parameters
+    ----------
+    percents
+        How much of the people each group is, in the order in which they are asked.
+    turn, turns
+        Which part of the circle is asked, of how many: the others are asked in other runs.
+
+    Example:
+        >>> groups = Groups((50, 10, 40))
+        >>> [round(arc.share, 2) for arc in groups.arcs]
+        [0.5, 0.1, 0.4]
+    """
+
+    def __init__(self, percents: Sequence[int], *, turn: int = 0, turns: int = 1) -> None:
+        if sum(percents) != 100 or min(percents) < 1:
+            raise InvalidValue("percents", percents, "whole numbers above 0 that sum to 100")
+        pointer, part = Pointer(turn % turns * (CIRCLE // turns)), CIRCLE // turns
+        self.arcs: tuple[Arc, ...] = tuple(pointer.take(part * percent // 100) for percent in percents)
+        self.round, self.heard = 0, 0
+
+    def ask(self, mechanism: Reporting, view: View) -> Generator[Said, Heard, tuple[Sketch, int]]:
+        """Ask the next group; its sketch, and how many people there are in all by how many answered."""
+        arc = self.arcs[self.round]
+        self.round += 1
+        sketch = yield from ask_once(Ask(mechanism=mechanism, step=0, view=view, cohort=arc))
+        self.heard += sketch.n
+        if not sketch.n:
+            raise Vanished(self.round)
+        return sketch, max(sketch.n, round(sketch.n / arc.share))
+
+
+@dataclass(frozen=True, eq=False)
+class Mined:
+    """Candidates, and the share of people who hold each.
+
+    Parameters
+    ----------
+    sets
+        The candidates, each the rising codes of its items.
+    estimate
+        Their shares, in the same order.
+    length
+        What people's sets of candidates were padded to.
+    factor
+        By what estimates were multiplied, for those who hold more (Eq 5.5).
+    deviation
+        The standard error of the share of a candidate that nobody holds.
+
+    Example:
+        >>> shares = Estimate([0.1, 0.4], [1e-4, 1e-4], 500)
+        >>> Mined(((3,), (8,)), shares, length=2, factor=1.0, deviation=0.01).shares(1)
+        {(8,): 0.4}
+    """
+
+    sets: tuple[Itemset, ...]
+    estimate: Estimate
+    length: int
+    factor: float
+    deviation: float
+
+    def shares(self, k: int) -> dict[Itemset, float]:
+        """The k candidates with the largest shares, largest first."""
+        return {self.sets[place]: float(self.estimate.value[place]) for place in self.estimate.top(k)}
+
+
+def prune_items(
+    groups: Groups, domain: Sets, *, units: int, keep: int
+) -> Generator[Said, Heard, tuple[list[Itemset], float]]:
+    """Step 1 of SVIM: everyone names one item of their own, and the items that are named most are kept.
+
+    Sets are padded to one element, so that who holds any item names one. Returns the items kept, as sets of one, and
+    the share of what is named that tells an item from noise.
+
+    Example:
+        >>> from hubbub import Ordinal
+        >>> ask = next(prune_items(Groups((50, 10, 40)), Sets(Ordinal(99), 9), units=10**12, keep=8))
+        >>> ask.mechanism.length, ask.view
+        (1, Whole())
+
+    References
+    ----------
+    Dissertation, section 5.3.1, step 1.
+    """
+    psfo: Any = PSFO(epsilon=epsilon_of(units), domain=domain, length=1)
+    sketch, _ = yield from groups.ask(psfo, Whole())
+    named = psfo.estimate(sketch)
+    best = np.sort(named.top(keep))
+    return [(int(item),) for item in best], sensitivity(psfo.variance(sketch.n) ** 0.5, len(named), keep)
+
+
+def estimate_candidates(groups: Groups, candidates: Sequence[Itemset], *, units: int) -> Generator[Said, Heard, Mined]:
+    """Steps 2 to 4 of SVIM: of one group how many candidates they hold, of the next which, and the correction.
+
+    Shares of numbers below the significance threshold count as 0. Sets are padded to the 90th percentile, and the
+    estimates multiplied by the update factor, whose own variance is in theirs. A single candidate needs neither: then
+    the one question is whether it is held.
+
+    Example:
+        >>> from hubbub import Random
+        >>> def answer(ask):
+        ...     people = [(3, 8), (3,)] * 2_000
+        ...     return ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(people), Random(seed=2)))
+        >>> asking = estimate_candidates(Groups((20, 80)), [(3,), (8,), (3, 8)], units=4 * 10**12)
+        >>> which = asking.send(answer(next(asking)))
+        >>> try:
+        ...     _ = asking.send(answer(which))
+        ... except StopIteration as end:
+        ...     end.value.length, end.value.estimate.value.round(1).tolist()
+        (3, [1.0, 0.5, 0.5])
+
+    References
+    ----------
+    Dissertation, section 5.3.1, steps 2 to 4; section 5.3.2.
+    """
+    sets, epsilon = tuple(sorted(candidates)), epsilon_of(units)
+    count = SubsetCount(sets)
+    sizes = adaptive(epsilon=epsilon, domain=count.size, most_bytes=0)  # GRR or OLH
+    sketch, people = yield from groups.ask(sizes, count)
+    counted = sizes.estimate(sketch)
+    if len(sets) == 1:
+        held = Estimate(counted.value[1:], counted.variance[1:], sketch.n).of_population(people)
+        return Mined(sets, held, 1, 1.0, sizes.variance(sketch.n) ** 0.5)
+    lengths = significant_lengths(counted, sizes.variance(sketch.n))
+    length = lengths.percentile()
+    factor, spread = lengths.update_factor(length)
+    psfo = PSFO(epsilon=epsilon, domain=len(sets), length=length)
+    sketch, people = yield from groups.ask(psfo, Subsets(sets))
+    raw = psfo.estimate(sketch)
+    variance = factor**2 * raw.variance + spread * raw.value**2
+    shares = Estimate(factor * raw.value, variance, sketch.n, bias=raw.bias).of_population(people)
+    return Mined(sets, shares, length, factor, factor * psfo.variance(sketch.n) ** 0.5)

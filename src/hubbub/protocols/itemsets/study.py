@@ -1,0 +1,136 @@
+"""The studies: SVIM finds the most frequent items, SVSM the most frequent itemsets. Each device answers once."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from hubbub.core.domain import Domain, Ordinal, Sets
+from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.event import units_of
+from hubbub.protocols.ask import Heard, Said
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.itemsets.findings import Findings
+from hubbub.protocols.itemsets.guess import Itemset, guess_itemsets, largest_guess
+from hubbub.protocols.itemsets.mining import Groups, Mined, Vanished, estimate_candidates, prune_items
+
+__all__ = ["ARITHMETIC", "MOST_CANDIDATES", "MOST_ITEMS", "group_percents", "itemset_study", "mine"]
+
+ARITHMETIC = 1
+"""Goes up with every change of what is asked or released."""
+MOST_CANDIDATES = 1 << 12
+MOST_ITEMS = 1 << 20
+
+
+def group_percents(items: int, k: int, *, itemsets: bool) -> tuple[int, ...]:
+    """How many of a hundred people are in each group: of SVIM, and for itemsets half for it and half for the rest.
+
+    SVIM: half name one item each, a tenth say how many candidates they hold, the others which. Where all items are
+    candidates nobody need name any.
+
+    Example:
+        >>> group_percents(1000, 64, itemsets=True), group_percents(1000, 64, itemsets=False)
+        ((25, 5, 20, 10, 40), (50, 10, 40))
+        >>> group_percents(100, 64, itemsets=True)
+        (10, 40, 10, 40)
+
+    References
+    ----------
+    Dissertation, sections 5.4.2 and 5.4.3.
+    """
+    known = items <= 2 * k
+    if not itemsets:
+        return (20, 80) if known else (50, 10, 40)
+    return (10, 40, 10, 40) if known else (25, 5, 20, 10, 40)
+
+
+def mine(
+    domain: Domain, *, epsilon: float, k: int, itemsets: bool = True, turn: int = 0, turns: int = 1
+) -> Generator[Said, Heard, Findings]:
+    """Find the k most frequent itemsets, or items: a part of a protocol, which ends with what was found.
+
+    First the items: 2k candidates by what people name, of which the shares are estimated (SVIM). Then 2k candidate
+    itemsets by the product of the shares of their items, estimated in the same way by others (SVSM). A round that
+    nobody answered ends it, with what was known by then.
+
+    Parameters
+    ----------
+    domain
+        The sets that people hold: a `Sets`.
+    epsilon
+        What one report spends: all that a device is asked in a run.
+    k
+        How many are wanted; fewer are found where there are fewer candidates.
+    itemsets
+        Whether sets of several items are looked for, or items alone.
+    turn, turns
+        Which part of the people is asked, of how many.
+
+    Example:
+        >>> from hubbub.protocols.ask import Ask
+        >>> first = next(mine(Sets(Ordinal(500), most=20), epsilon=2.0, k=8))
+        >>> first.mechanism.length, round(first.cohort.share, 2)
+        (1, 0.25)
+    """
+    sets = domain
+    if not isinstance(sets, Sets) or not isinstance(sets.items.size, int) or sets.items.size > MOST_ITEMS:
+        raise InvalidValue("domain", domain, f"sets of at most {MOST_ITEMS:,} items")
+    check_integer("k", k, 1 + itemsets, MOST_CANDIDATES)
+    check_integer("turns", turns, 1)
+    size, units = sets.items.size, units_of(epsilon)
+    codes = Sets(Ordinal(size), sets.most)
+    groups = Groups(group_percents(size, k, itemsets=itemsets), turn=turn, turns=turns)
+    items: Mined | None = None
+    found: Mined | None = None
+    named, stopped = 0.0, None
+    try:
+        candidates: list[Itemset] = [(item,) for item in range(size)]
+        if size > 2 * k:
+            candidates, named = yield from prune_items(groups, codes, units=units, keep=2 * k)
+        items = yield from estimate_candidates(groups, candidates, units=units)
+        if itemsets:
+            shares = {item: share for (item,), share in items.shares(k).items()}
+            guessed = guess_itemsets(shares, most=2 * k, largest=largest_guess(k))
+            if guessed:
+                found = yield from estimate_candidates(groups, guessed, units=units)
+            else:
+                stopped = "fewer than two items can be told from none: there are no candidate itemsets"
+    except Vanished as error:
+        stopped = str(error)
+    share = sum(arc.share for arc in groups.arcs[: groups.round])
+    return Findings(
+        k=k, items=items, itemsets=found, named=named, heard=groups.heard, people=groups.heard / share, stopped=stopped
+    )
+
+
+def itemset_study(
+    domain: Domain,
+    *,
+    epsilon: float,
+    k: int,
+    itemsets: bool = True,
+    names: Sequence[str] | None = None,
+    turn: int = 0,
+    turns: int = 1,
+) -> Protocol:
+    """The same as a study: one release at its end.
+
+    Parameters
+    ----------
+    domain, epsilon, k, itemsets, turn, turns
+        As of `mine`.
+    names
+        What items are called; their codes unless given.
+
+    Example:
+        >>> from hubbub import Random
+        >>> from hubbub.protocols.driver import converse
+        >>> rng = Random(seed=1)
+        >>> def answer(ask):  # in every group a third holds 3 and 7, a third 7, a third nothing
+        ...     people = [(3, 7)] * 2000 + [(7,)] * 2000 + [()] * 2000
+        ...     return ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(people), rng))
+        >>> (release,) = converse(itemset_study(Sets(Ordinal(9), most=4), epsilon=4.0, k=3), answer)
+        >>> sorted(release.estimate.labels), release.estimate.value.round(1).tolist()
+        (['3', '3 + 7', '7'], [0.7, 0.3, 0.3])
+    """
+    findings = yield from mine(domain, epsilon=epsilon, k=k, itemsets=itemsets, turn=turn, turns=turns)
+    yield findings.release(names)

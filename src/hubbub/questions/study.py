@@ -1,0 +1,113 @@
+"""Questions that are studies: they begin at a time, are asked round by round, and end."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hubbub.collection.duration import every as every_text
+from hubbub.collection.duration import seconds_of
+from hubbub.collection.duration import shown as duration_text
+from hubbub.collection.setting import Setting
+from hubbub.collection.spending import Cost
+from hubbub.collection.terms import Study
+from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.event import units_of
+from hubbub.privacy.promise import Promise, of_question
+from hubbub.questions.base import Question
+from hubbub.questions.words import odds_text
+
+__all__ = ["StudyQuestion"]
+
+MOST_TURNS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyQuestion(Question):
+    """A study of one field: a device answers once in a run, with a report that spends epsilon.
+
+    Parameters
+    ----------
+    field
+        The field that is asked about.
+    start
+        When the first run begins, such as "2026-12-01T00:00Z".
+    round
+        How long a round is, such as "1d".
+    every
+        After how long the next run begins, such as "30d"; empty where there is one run.
+    turns
+        In how many runs a device takes part in one: run k asks the part k of so many parts of the people.
+    """
+
+    field: str
+    start: str
+    round: str = "1d"
+    every: str = ""
+    turns: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_integer("turns", self.turns, 1, MOST_TURNS)
+        for name in ("round", "every") if self.every else ("round",):
+            if not seconds_of(name, getattr(self, name)):
+                raise InvalidValue(name, getattr(self, name), "a duration above 0")
+        if self.turns > 1 and not self.every:
+            raise InvalidValue("turns", self.turns, "1, where there is one run: `every` says when the next begins")
+        self._begins()
+
+    @abstractmethod
+    def rounds(self, setting: Setting) -> int:
+        """How many rounds a run has."""
+
+    def reads(self) -> tuple[str, ...]:
+        return (self.field,)
+
+    def schedule(self, setting: Setting) -> Study:
+        """When it is asked; refused where a run would not end before the next."""
+        length, again = seconds_of("round", self.round), seconds_of("every", self.every) if self.every else 0
+        if 0 < again < self.rounds(setting) * length:
+            rounds = f"{self.rounds(setting)} rounds of {duration_text(length)}"
+            raise InvalidValue("every", self.every, f"nothing, or at least the {rounds} that a run has")
+        return Study(self._begins(), length, again)
+
+    def promise(self, setting: Setting) -> Promise:
+        """That so many consecutive runs as there are turns cost at most epsilon."""
+        interval = self._interval(setting)
+        return Promise(
+            units_of(self.epsilon), self.turns, interval, self._begins() % interval, scope=of_question(setting.name)
+        )
+
+    def cost(self, setting: Setting) -> Cost:
+        steps = max(1, self.turns * self._interval(setting) // setting.step_seconds)
+        return Cost(units_of(self.epsilon), steps, once=steps > 1)
+
+    def answering(self, setting: Setting) -> float:
+        return 1 / self.turns
+
+    def influence_of(self, setting: Setting) -> str:
+        return "a run"
+
+    @property
+    def unit_of_time(self) -> str:
+        """How often a device answers, in words."""
+        if not self.every:
+            return "once"
+        return every_text(self.turns * seconds_of("every", self.every))
+
+    def sentence(self, setting: Setting) -> str:
+        return f"One report, {self.unit_of_time}. It is {odds_text(self.epsilon)}."
+
+    def _begins(self) -> int:
+        try:
+            start = datetime.fromisoformat(self.start)
+        except ValueError:
+            start = None
+        if start is None or start.tzinfo is None or start < datetime(1970, 1, 1, tzinfo=UTC) or start.microsecond:
+            raise InvalidValue("start", self.start, 'a time with its zone, such as "2026-12-01T00:00Z"')
+        return int(start.timestamp())
+
+    def _interval(self, setting: Setting) -> int:
+        study = self.schedule(setting)
+        return study.every or self.rounds(setting) * study.round_seconds

@@ -1,0 +1,193 @@
+"""The most common values of a field whose values nobody lists: texts, or numbers of a large range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from hubbub.collection.finding import Finding
+from hubbub.collection.setting import Setting
+from hubbub.collection.terms import Terms
+from hubbub.core.bit_strings import MOST_BITS
+from hubbub.core.domain import Domain, Ordinal, Strings
+from hubbub.core.errors import InvalidValue
+from hubbub.core.event import units_of
+from hubbub.core.influence import Influence
+from hubbub.protocols.cohort import CIRCLE, Arc
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.heavy_hitters.pem import ARITHMETIC, group_asks, prefix_extending
+from hubbub.protocols.heavy_hitters.plan import QUERY_LIMIT, PrefixPlan
+from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold
+from hubbub.protocols.heavy_hitters.written import Integers, Texts, Written
+from hubbub.protocols.memory import Memory
+from hubbub.questions.shapes import Shape
+from hubbub.questions.study import StudyQuestion
+from hubbub.questions.words import odds_text
+
+__all__ = ["TopQuestion"]
+
+MANY_GROUPS = 10
+"""More groups than this leave each of them few people."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopQuestion(StudyQuestion):
+    """Which values are the most common, and their shares, by the prefix extending method: a run costs epsilon.
+
+    Parameters
+    ----------
+    k
+        How many values are looked for.
+    longest
+        Of a field of strings, how many bytes of UTF-8 a text may have to be found; the field's own unless given.
+        Shorter is sharper: longer texts take more groups of people.
+    query_limit
+        How many candidates the server may test in a run.
+    branching
+        "bits", or "characters": whether groups report prefixes of any number of bits or of whole bytes.
+    threshold
+        Where it is given, values that are thought to have a smaller share are not searched.
+
+    Example:
+        >>> question = TopQuestion(field="word", epsilon=2.0, start="2026-12-01T00:00Z", k=8)
+        >>> setting = Setting("words", {"word": Strings(longest=8)}, 86400)
+        >>> question.plan(setting).lengths, question.summary
+        ((16, 28, 40, 52, 64), 'top 8')
+    """
+
+    kind: ClassVar[str] = "top"
+    k: int = 10
+    longest: int | None = None
+    query_limit: int = QUERY_LIMIT
+    branching: Literal["bits", "characters"] = "bits"
+    threshold: float | None = None
+
+    def plan(self, setting: Setting) -> PrefixPlan:
+        """The groups of a run."""
+        return PrefixPlan(
+            written=self._written(setting.domain),
+            k=self.k,
+            epsilon=self.epsilon,
+            query_limit=self.query_limit,
+            branching=self.branching,
+            threshold=self.threshold,
+        )
+
+    def _written(self, domain: Domain) -> Written:
+        if isinstance(domain, Strings):
+            longest = domain.longest if self.longest is None else self.longest
+            if not 1 <= longest <= min(domain.longest, MOST_BITS // 8):
+                most = min(domain.longest, MOST_BITS // 8)
+                raise InvalidValue("longest", self.longest, f"from 1 to {most} bytes, for this field")
+            return Texts(longest)
+        if self.longest is not None:
+            raise InvalidValue("longest", self.longest, "nothing, for a field that is not of strings")
+        if not isinstance(domain, Ordinal):
+            kind = type(domain).__name__.lower()
+            raise InvalidValue("domain", kind, "a field of strings or an ordinal one: a histogram tells of any other")
+        return Integers(domain.size.bit_length(), domain.size)
+
+    # -- what it asks of devices ------------------------------------------------------------------------------
+
+    def rounds(self, setting: Setting) -> int:
+        return 1
+
+    def check(self, setting: Setting) -> None:
+        self.schedule(setting)
+        self.plan(setting)
+
+    def terms(self, setting: Setting) -> Terms:
+        plan = self.plan(setting)
+        return Terms(
+            fields=self.reads(),
+            frozen="study",
+            views=tuple(ask.view.spec() for ask in group_asks(plan)),
+            mechanisms=(plan.oracle.spec_id,),
+            parts=len(plan.lengths),
+            limit=units_of(self.epsilon),
+            promises=(self.promise(setting),),
+            report_bytes=plan.oracle.report_bytes,
+            study=self.schedule(setting),
+        )
+
+    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        part = CIRCLE // self.turns
+        return prefix_extending(self.plan(setting), Arc(first % self.turns * part, part))
+
+    @property
+    def arithmetic(self) -> int:
+        return ARITHMETIC
+
+    @property
+    def searches(self) -> bool:
+        return True
+
+    # -- what it tells ----------------------------------------------------------------------------------------
+
+    def shape(self, setting: Setting) -> Shape:
+        return Shape(form="ranking", size=self.k, everyone=False)
+
+    def labels(self, setting: Setting) -> None:
+        return None
+
+    def forecast(self, setting: Setting, n: int) -> float | None:
+        plan = self.plan(setting)
+        group = n // self.turns // len(plan.lengths)
+        return math.sqrt(plan.oracle.variance(group)) if group else None
+
+    def assumes(self, setting: Setting) -> str:
+        groups = len(self.plan(setting).lengths)
+        return f"a share that is found, told by the last of {groups} groups of people" if groups > 1 else "a share"
+
+    def influence(self, setting: Setting) -> Influence | str:
+        return "forged reports also sway which prefixes are searched further"
+
+    def smallest_share(self, setting: Setting, n: int) -> float:
+        """The share that is found reliably if n devices take part: one false candidate is expected to pass it (4.3.2).
+
+        Example:
+            >>> question = TopQuestion(field="word", epsilon=2.0, start="2026-12-01T00:00Z", k=8)
+            >>> round(question.smallest_share(Setting("words", {"word": Strings(longest=8)}, 86400), 10**6), 4)
+            0.0076
+        """
+        plan = self.plan(setting)
+        sigma, group = math.sqrt(plan.oracle.variance(1)), max(1, n // self.turns // len(plan.lengths))
+        known = plan.lengths[-2] if len(plan.lengths) > 1 else 0
+        tested = min(self.k, 1 << known) << (plan.lengths[-1] - known)
+        return sensitivity_threshold(sigma, tested, group)
+
+    # -- words ------------------------------------------------------------------------------------------------
+
+    @property
+    def summary(self) -> str:
+        return f"top {self.k}"
+
+    def made_by(self, setting: Setting) -> str:
+        return type(self.plan(setting).oracle).__name__
+
+    def default_title(self, setting: Setting) -> str:
+        return f"Of {self.field}: which values are the most common?"
+
+    def sentence(self, setting: Setting) -> str:
+        plan = self.plan(setting)
+        groups = len(plan.lengths)
+        told = f"the first bits of the value, as many as its group of {groups} reports" if groups > 1 else "the value"
+        return f"One report, {self.unit_of_time}, about {told}. It is {odds_text(plan.oracle.effective_epsilon)}."
+
+    def findings(self, setting: Setting) -> Iterator[Finding]:
+        groups = len(self.plan(setting).lengths)
+        yield Finding(
+            "note",
+            "",
+            "its reports are kept one by one until the retention is over, as it searches among them; people are told",
+        )
+        if groups > MANY_GROUPS:
+            where = "longest" if isinstance(setting.domain, Strings) else "query_limit"
+            yield Finding(
+                "warning",
+                where,
+                f"its {groups} groups leave each of them few people: a smaller longest or a larger query_limit makes "
+                "them fewer",
+            )

@@ -1,0 +1,90 @@
+"""Mining a batch of sets, as a study of people who each hold one of them would."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.domain import Ordinal, Sets
+from hubbub.core.errors import InvalidValue
+from hubbub.core.item_sets import ItemSets, as_item_sets
+from hubbub.core.random import Random
+from hubbub.protocols.driver import Protocol, converse
+from hubbub.protocols.itemsets.findings import Findings
+from hubbub.protocols.itemsets.study import mine
+from hubbub.protocols.subsets import Subsets
+from hubbub.simulate.fleet import Fleet
+from hubbub.simulate.set_stream import SetStream
+
+__all__ = ["find_itemsets", "true_shares"]
+
+
+def find_itemsets(
+    sets: Any, *, k: int, epsilon: float, rng: Random, itemsets: bool = True, domain: Sets | None = None
+) -> Findings:
+    """The k most frequent itemsets, or items, of a batch of sets of which each is held by a person.
+
+    Everyone answers once, with a report that spends epsilon: what is found is what a study of the same people finds.
+
+    Parameters
+    ----------
+    sets
+        `ItemSets`, or a list of sets; in any order: people are put on the circle at random.
+    k
+        How many are wanted.
+    epsilon
+        What each person spends.
+    rng
+        Everyone's randomness.
+    itemsets
+        Whether sets of several items are looked for (SVSM), or items alone (SVIM).
+    domain
+        What the sets are of; needed unless `ItemSets` are given.
+
+    Example:
+        >>> from hubbub import Random
+        >>> people = [{1, 2}] * 9_000 + [{2}] * 9_000 + [set()] * 2_000
+        >>> found = find_itemsets(people, k=3, epsilon=4.0, rng=Random(seed=1), domain=Sets(Ordinal(20), most=5))
+        >>> found.sets, found.estimate.value.round(1).tolist()
+        (((2,), (1,), (1, 2)), [0.9, 0.5, 0.4])
+    """
+    if domain is None:
+        if not isinstance(sets, ItemSets):
+            raise InvalidValue("domain", None, "given, where the sets are a list")
+        domain = Sets(Ordinal(sets.domain), sets.domain)
+    people = as_item_sets(sets, domain)
+    if not len(people):
+        raise InvalidValue("sets", [], "at least one")
+    fleet = Fleet(SetStream(people[rng.permutation(len(people))]), rng)
+    findings: list[Findings] = []
+
+    def study() -> Protocol:
+        found = yield from mine(domain, epsilon=epsilon, k=k, itemsets=itemsets)
+        findings.append(found)
+        yield found.release()
+
+    for _release in converse(study(), fleet.answer):
+        pass
+    return findings[0]
+
+
+def true_shares(people: ItemSets, sets: tuple[tuple[int, ...], ...]) -> NDArray[np.float64]:
+    """The share of the people who hold each of some itemsets.
+
+    Example:
+        >>> true_shares(ItemSets([0, 2, 3], [4, 0, 4], domain=5), ((0, 4), (4,))).tolist()
+        [0.5, 1.0]
+    """
+    order = sorted(set(sets))
+    if not order:
+        return np.zeros(0)
+    counts = np.zeros(len(order), dtype=np.int64)
+    for start in range(0, len(people), _CHUNK):
+        counts += Subsets(tuple(order)).contained(people[slice(start, start + _CHUNK)]).sum(axis=1)
+    places = {items: place for place, items in enumerate(order)}
+    return np.asarray(counts[[places[items] for items in sets]] / len(people))
+
+
+_CHUNK = 1 << 17

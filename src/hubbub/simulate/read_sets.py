@@ -1,0 +1,106 @@
+"""Sets of a file: a line, a cell or all rows of a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.item_sets import ItemSets
+from hubbub.simulate.columns import MISSING, by_size, read_column
+
+__all__ = ["NamedSets", "read_sets"]
+
+LINES = (".dat", ".txt")
+"""Files whose every line is a set."""
+
+
+class NamedSets(NamedTuple):
+    """What each person holds, as codes, and the names of the items."""
+
+    labels: tuple[str, ...]
+    people: ItemSets
+
+
+def read_sets(
+    path: Path, *, column: str | None = None, person: str | None = None, separator: str | None = None
+) -> NamedSets:
+    """Read sets of items: items that are named twice in one count once.
+
+    Parameters
+    ----------
+    path
+        A .dat or .txt file, in which each line is a person's set; or a .csv, .tsv, .jsonl, .ndjson or .parquet file.
+    column
+        Of those: the column whose cells name items.
+    person
+        The column that says whose a row is, where a row names one item; a row is a person unless given.
+    separator
+        What stands between the items of a line or a cell; white space unless given.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "baskets.dat"
+        ...     _ = path.write_text("bread milk\\n\\nmilk milk eggs\\n")
+        ...     sets = read_sets(path)
+        >>> sets.labels, sets.people.padded().tolist()
+        (('bread', 'eggs', 'milk'), [[0, 2], [-1, -1], [1, 2]])
+    """
+    if path.suffix.lower() in LINES:
+        if column is not None or person is not None:
+            raise InvalidValue("column", column or person, f"nothing: each line of a {path.suffix} file is a set")
+        return _coded(_split(_lines(path), separator))
+    if column is None:
+        raise InvalidValue("column", None, f"the column of the items, unless the file is one of {', '.join(LINES)}")
+    cells = read_column(path, column)
+    if person is None:
+        texts = ["" if label == MISSING else label for label in cells.labels]
+        parts = list(_split(texts, separator))
+        return _coded([parts[code] for code in cells.codes])
+    if separator is not None:
+        raise InvalidValue("separator", separator, "nothing, where each row names one item")
+    who = read_column(path, person)
+    if who.missing:
+        raise InvalidValue(person, MISSING, "whose each row is, in every row")
+    named = np.array([label != MISSING for label in cells.labels])
+    pairs = np.unique(np.stack([who.codes, cells.codes], axis=1)[named[cells.codes]], axis=0)
+    labels = tuple(label for label in cells.labels if label != MISSING)  # which is the last
+    return NamedSets(labels, _item_sets(len(who.labels), pairs, len(labels)))
+
+
+def _lines(path: Path) -> list[str]:
+    if not path.is_file():
+        raise InvalidValue("path", str(path), "a file that exists")
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise InvalidValue("path", str(path), "a file in UTF-8") from None
+
+
+def _split(texts: Iterable[str], separator: str | None) -> list[list[str]]:
+    if separator == "":
+        raise InvalidValue("separator", separator, "at least one character")
+    return [[item for part in text.split(separator) if (item := part.strip())] for text in texts]
+
+
+def _coded(sets: Sequence[Sequence[str]]) -> NamedSets:
+    if not sets:
+        raise InvalidValue("path", "no rows", "a file with at least one row")
+    labels = tuple(sorted({item for items in sets for item in items}, key=by_size))
+    code = {label: number for number, label in enumerate(labels)}
+    owners = np.repeat(np.arange(len(sets)), [len(items) for items in sets])
+    codes = np.fromiter((code[item] for items in sets for item in items), dtype=np.int64, count=owners.size)
+    return NamedSets(labels, _item_sets(len(sets), np.unique(np.stack([owners, codes], axis=1), axis=0), len(labels)))
+
+
+def _item_sets(n: int, pairs: NDArray[np.int64], items: int) -> ItemSets:
+    """The sets of rows of (person, item), sorted, none twice."""
+    if items < 2:
+        raise InvalidValue("path", f"{items} different items", "a file of at least two")
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(pairs[:, 0], minlength=n))])
+    return ItemSets(offsets, pairs[:, 1], domain=items)

@@ -1,0 +1,134 @@
+"""Processes that run `hubbub release --state` and are killed at every point of it: every step is told, none twice.
+
+    python release_and_die.py FOLDER file|pipe|local STRIDE
+
+A child process is forked for every statement of a transaction, every file that is put in place and every write to the
+standard output, and kills itself there with SIGKILL. The next one goes on from what is left, with more values. Prints
+how many points there were.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hubbub.cli import main as hubbub
+from hubbub.cli import release as command
+from hubbub.curator.release_file import ReleaseFile
+from hubbub.curator.tops import ToPS
+from hubbub.privacy.ledger_file import LedgerFile
+from hubbub.simulate.local_release_file import LocalReleaseFile  # noqa: F401 - before the children need it
+
+VALUES = np.random.default_rng(5).gamma(2, 5, 3000).clip(0, 100).round(2)
+EARLY = 1700
+TOPS = ToPS(epsilon=4.0, bound=100.0, holdout=500, max_range=4096)
+SETTINGS = ["--epsilon", "4", "--bound", "100", "--holdout", "500", "--range", "4096", "--every", "256"]
+Steps = dict[int, str]
+
+
+class Fuse:
+    """Kills the process at a point."""
+
+    def __init__(self, points: int) -> None:
+        self._left = points
+
+    def arm(self) -> None:
+        for owner, name in ((LedgerFile, "run"), (os, "replace"), (os, "fsync"), (sys.stdout, "write")):
+            setattr(owner, name, self._wrapped(getattr(owner, name)))
+
+    def _wrapped(self, act: Any) -> Any:
+        def wrapped(*given: Any, **named: Any) -> Any:
+            self._left -= 1
+            if self._left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return act(*given, **named)
+
+        return wrapped
+
+
+def lived(here: Path, way: str, values: np.ndarray, fuse: Fuse | None) -> tuple[int, Steps]:
+    """What became of a process, and the steps that it told."""
+    told = here / "told"
+    told.unlink(missing_ok=True)
+    child = os.fork()
+    if not child:
+        try:
+            os.chdir(here)
+            sys.stdout = told.open("w")
+            if fuse is not None:
+                fuse.arm()
+            _release(way, values)
+        except SystemExit as end:
+            sys.stdout.flush()
+            os._exit(int(end.code or 0))
+        except BaseException as error:
+            print(f"{here.name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            os._exit(1)
+        sys.stdout.flush()
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    return status, _steps(way, told.read_text() if told.exists() else "")
+
+
+def _release(way: str, values: np.ndarray) -> None:
+    if way == "pipe":
+        Path("pipe").write_text("".join(f"{value}\n" for value in values))
+        os.dup2(os.open("pipe", os.O_RDONLY), 0)
+        command._PIECE = 4096  # type: ignore[attr-defined] # several batches
+        rest = ["-"]
+    else:
+        Path("fares.csv").write_text("fare\n" + "".join(f"{value}\n" for value in values))
+        rest = ["fares.csv", "--column", "fare", "--json", *(["--local"] if way == "local" else [])]
+    sys.argv = ["hubbub", "release", *rest, *SETTINGS, "--state", "state"]
+    hubbub()
+
+
+def _steps(way: str, text: str) -> Steps:
+    if way == "pipe":
+        lines = [line.split("\t") for line in text.split("\n")[1:-1]]  # the last one may be cut off
+        return {int(line[0]): line[1] for line in lines}
+    try:
+        return {step["step"]: repr(step["value"]) for step in json.loads(text)["steps"]}
+    except ValueError:  # killed before it was written
+        return {}
+
+
+def position(here: Path) -> int:
+    """How many values of the pipe the state has; 0 if there is none."""
+    if not (here / "state").exists():
+        return 0
+    with ReleaseFile(here / "state", TOPS, source="-") as release:
+        return release.stream.position
+
+
+def main() -> None:
+    folder, way, stride = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    warm = folder / "warm"
+    warm.mkdir()
+    assert lived(warm, way, VALUES, None)[0] == 0  # compiled once, on disk
+    killed = 0
+    for number in range(10_000):
+        here = folder / str(number)
+        here.mkdir()
+        status, first = lived(here, way, VALUES[:EARLY], Fuse(number * stride))
+        assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, here
+        again, second = lived(here, way, VALUES[position(here) :] if way == "pipe" else VALUES, None)
+        assert again == 0, here
+        assert sorted(first | second) == list(range(9)), (here, first, second)
+        assert all(second.get(step, value) == value for step, value in first.items()), (here, first, second)
+        third = lived(here, way, VALUES[:0] if way == "pipe" else VALUES, None)[1]
+        assert third == (first | second if way == "local" else {}), (here, third)  # devices' steps stay
+        if not os.WIFSIGNALED(status):
+            break
+        killed += 1
+    print(killed)
+
+
+if __name__ == "__main__":
+    main()

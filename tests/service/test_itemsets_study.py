@@ -1,0 +1,124 @@
+"""A study of itemsets through a collector: the simulation's numbers to the last digit, runs in turns, restarts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from itemsets_world import KEYS, LATENESS, ROUND, START, Shoppers, baskets, itemsets_collection, simulated
+
+from hubbub import Random
+from hubbub.collection import Collection, ManualClock
+from hubbub.core.domain import Sets
+from hubbub.protocols.ask import Release
+from hubbub.protocols.cohort import disjoint
+from hubbub.protocols.driver import converse
+from hubbub.service.collector import Collector
+from hubbub.service.releases import row_of, same
+from hubbub.service.store.base import ReleaseRow
+from hubbub.service.store.sql import Store
+from hubbub.service.store.sqlite import SqliteStore
+from hubbub.simulate.find_itemsets import find_itemsets
+from hubbub.simulate.fleet import Fleet
+from hubbub.simulate.question import run_question
+from hubbub.simulate.set_stream import SetStream
+
+STUDY = itemsets_collection()
+FEW = Shoppers(4_000)
+
+
+def collector(store: Store, clock: ManualClock, collection: Collection = STUDY) -> Collector:
+    return Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1))
+
+
+def told(one: Collector, collection: Collection = STUDY) -> list[ReleaseRow]:
+    return one.store.releases(collection.collection_id, "together", 0, 99, 99)
+
+
+def run_whole(
+    make: Callable[[], Collector], clock: ManualClock, people: Shoppers, *, rounds: int = 5, silent: int = 0
+) -> None:
+    begins = clock.now()
+    for number in range(1, rounds + 1):
+        make().tick()
+        if number != silent:
+            assert people.send_all(make()) > 0
+        clock.set(begins + ROUND * number + LATENESS)
+        make().tick()
+
+
+def stored(release: Release, run: int = 0, collection: Collection = STUDY) -> ReleaseRow:
+    place: dict[str, Any] = {"collection": collection.collection_id, "question": "together"}
+    return row_of(replace(release, step=run), **place, time=0.0, minimum_batch=20)
+
+
+@pytest.mark.parametrize("n", [4_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_a_collector_and_a_simulation_release_the_same_numbers(n: int) -> None:
+    people, clock, store = Shoppers(n), ManualClock(float(START)), SqliteStore(":memory:")
+    run_whole(lambda: collector(store, clock), clock, people)  # begun again before everything that happens
+    (row,) = told(collector(store, clock))
+    release = simulated(STUDY, people)
+    assert same(row, stored(release))
+    assert json.loads(row.payload)["value"] == release.estimate.value.tolist()
+    assert {"5", "5 + 9", "20 + 21"} <= set(release.estimate.labels or ())
+    assert row.withheld is None
+
+
+@pytest.mark.parametrize("silent", [2, 5])
+def test_a_round_whose_devices_all_vanished(silent: int) -> None:
+    clock = ManualClock(float(START))
+    one = collector(SqliteStore(":memory:"), clock)
+    run_whole(lambda: one, clock, FEW, rounds=silent, silent=silent)
+    (row,) = told(one)
+    payload = json.loads(row.payload)
+    assert payload["stopped"] == f"nobody answered in round {silent}"
+    assert bool(payload["value"]) == (silent == 5)  # the items were known by then
+    clock.advance(ROUND * 9)
+    one.tick()
+    assert len(told(one)) == 1
+    assert not one.board.open(STUDY.collection_id, clock.now())
+
+
+def test_runs_take_turns_so_that_nobody_is_asked_twice() -> None:
+    collection = itemsets_collection(every=f"{10 * ROUND}s", turns=2)
+    clock, asked = ManualClock(float(START)), []
+    one = collector(SqliteStore(":memory:"), clock, collection)
+    for run in range(3):
+        clock.set(START + run * 10.0 * ROUND)
+        one.tick()
+        (opened,) = one.board.open(collection.collection_id, clock.now())
+        asked.append(opened.ask.cohort)
+        run_whole(lambda: one, clock, FEW)
+    assert disjoint(asked[:2])
+    assert asked[2] == asked[0]
+    rows = told(one, collection)
+    assert [row.step for row in rows] == [0, 1, 2]
+    assert all(same(row, stored(simulated(collection, FEW, run), run, collection)) for run, row in enumerate(rows))
+    (promise,) = collection.terms["together"].promises
+    assert (promise.limit, promise.steps, promise.interval) == (4 * 10**12, 2, 10 * ROUND)
+
+
+def test_a_batch_gives_the_numbers_of_the_study() -> None:
+    people, domain = baskets(4_000), STUDY.fields["basket"]
+    assert isinstance(domain, Sets)
+    found = find_itemsets(people, k=8, epsilon=4.0, rng=Random(seed=3), domain=domain)
+    rng = Random(seed=3)
+    fleet = Fleet(SetStream(people[rng.permutation(len(people))]), rng)
+    protocol = STUDY.questions["together"].protocol(
+        STUDY.setting("together")
+    )  # not yet turned to its place on the circle
+    (release,) = converse(protocol, fleet.answer)
+    assert np.array_equal(release.estimate.value, found.estimate.value)
+    assert release.estimate.labels == tuple(" + ".join(map(str, items)) for items in found.sets)
+
+
+def test_everyone_answers_once_and_pays_once() -> None:
+    """A fleet whose devices keep their ledgers answers all five rounds: each of them is asked in one."""
+    people = baskets(3_000)
+    (release,) = run_question(STUDY, "together", SetStream(people), Random(seed=4))
+    assert release.n == pytest.approx(3_000, rel=1e-6)
+    assert release.stopped is None

@@ -1,0 +1,149 @@
+"""The most common words through a collector: the simulation's answer to the last digit, from real clients too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from in_process import InProcess
+from loopback import running
+from study_world import KEYS, Crowd
+from tests.questions.top_world import START, top_collection
+from web import AUTHORIZED, TOKEN
+
+from hubbub import Random, Strings
+from hubbub.client import Client
+from hubbub.collection import Collection, ManualClock
+from hubbub.dashboard.app import dashboard
+from hubbub.protocols.ask import Release
+from hubbub.protocols.cohort import CIRCLE
+from hubbub.protocols.driver import converse
+from hubbub.service.app import create_app
+from hubbub.service.archive import Archive
+from hubbub.service.auth import Tokens
+from hubbub.service.collector import Collector
+from hubbub.service.releases import row_of, same, shown
+from hubbub.service.service import Service
+from hubbub.service.store.base import ReleaseRow
+from hubbub.service.store.sqlite import SqliteStore
+
+ROUND, LATENESS, DEVICES = 3600, 10, 24
+WORDS = ("hub", "bub", "caf\u00e9", "and", "of", "")
+
+
+class Speakers(Crowd):
+    """People with a word each, the first words more often than the others."""
+
+    def __init__(self, n: int) -> None:
+        rng = np.random.default_rng(7)
+        self.places = rng.integers(0, 1 << 32, n, dtype=np.uint64)
+        self.values = rng.choice(np.array(WORDS, dtype=object), n, p=[0.3, 0.2, 0.2, 0.1, 0.1, 0.1])
+        self.kept = {}
+
+
+def simulated(collection: Collection, crowd: Crowd) -> Release:
+    terms = collection.terms["words"]
+    talk = converse(
+        collection.protocol("words"),
+        crowd.answer,
+        count=lambda count: count.among(lambda: [crowd.kept[count.of.ask_id]]),
+        rounds=1,
+        parts=terms.parts,
+    )
+    (release,) = talk
+    return release
+
+
+def stored(collection: Collection, release: Release) -> ReleaseRow:
+    return row_of(release, collection=collection.collection_id, question="words", time=0.0, minimum_batch=20)
+
+
+def collected(collection: Collection, crowd: Crowd, archive: Archive | None = None) -> Collector:
+    """A collector, after the round; it is begun anew from its store before the search."""
+    clock, store = ManualClock(float(START)), SqliteStore(":memory:")
+    made = Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1), archive=archive)
+    made.tick()
+    assert crowd.send_all(made) == len(crowd.values)
+    clock.set(float(START + ROUND))
+    made.tick()
+    made = Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1), archive=archive)
+    clock.set(float(START + ROUND + LATENESS))
+    made.tick()
+    return made
+
+
+def told(made: Collector, collection: Collection) -> ReleaseRow:
+    (row,) = made.store.releases(collection.collection_id, "words", 0, 99, 99)
+    return row
+
+
+@pytest.mark.parametrize("n", [3000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_stored_reports_give_the_answer_of_a_simulation_to_the_last_digit(n: int, tmp_path: Path):
+    limit = 1 << 20 if n > 10_000 else 1 << 13
+    collection, crowd = top_collection(epsilon=3.0, k=4, query_limit=limit), Speakers(n)
+    release = simulated(collection, crowd)
+    assert {"hub", "bub"} <= set(release.estimate.labels or ())
+    for archive in (None, Archive(tmp_path / "reports")):
+        made = collected(collection, crowd, archive)
+        row = told(made, collection)
+        assert row.payload == stored(collection, release).payload
+        assert same(row, stored(collection, release))
+        again = Collector([collection], made.store, clock=made.clock, keys=KEYS, rng=Random(seed=1), archive=archive)
+        assert again.store.running(collection.collection_id) == []
+        page = shown(row)
+        low, high = release.estimate.interval()
+        assert page["low"] == low.tolist()
+        assert page["high"] == high.tolist()
+
+
+def test_nobody_and_a_group_without_anyone_are_said():
+    collection = top_collection()
+    nobody = Speakers(0)
+    row = told(collected(collection, nobody), collection)
+    assert json.loads(row.payload)["stopped"].startswith("nobody answered in the group that reports prefixes of")
+    few = Speakers(300)
+    asks = next(collection.protocol("words"))
+    assert isinstance(asks, list)
+    few.places[:] = (asks[0].cohort.start + few.places // 1000) % CIRCLE  # all of them are in the first group
+    row = told(collected(collection, few), collection)
+    second = collection.terms["words"].views[1]["bits"]
+    why = f"nobody answered in the group that reports prefixes of {second} bits"
+    assert json.loads(row.payload)["stopped"] == why
+
+
+def test_the_page_shows_what_was_found_and_what_could_not_have_been():
+    collection = top_collection(epsilon=3.0, k=3)
+    service = Service(collected(collection, Speakers(3000)))
+    with running(create_app(service, Tokens([TOKEN]), routes=dashboard(None)(service))) as web:
+        for path in ("/results/words", "/results/words/words"):
+            page = web.get(path).text
+            for words in ("hub", "smallest share found reliably", "expected false positives", "(none)"):
+                assert words in page
+            assert "step by step" not in page
+        (release,) = web.get("/v1/collections/words/questions/words/releases", headers=AUTHORIZED).json()["releases"]
+        assert release["low"][0] < release["value"][0] < release["high"][0]
+
+
+def test_real_clients_answer_once_in_a_run_whatever_they_record(tmp_path: Path):
+    collection = top_collection(epsilon=6.0, k=1, every="2h", fields={"word": Strings(longest=2)}, query_limit=1 << 17)
+    clock = ManualClock(START + 1.0)
+    server = InProcess(collection, clock, tmp_path / "store.db", keys=KEYS, rng=Random(seed=1))
+    answered = 0
+    for number in range(DEVICES):
+        options = {"clock": clock, "monotonic": clock.now, "jitter": 0.0, "collection": "words"}
+        device = Client(tmp_path / str(number), server, KEYS.public, **options)  # type: ignore[arg-type]
+        device.record("word", "hi" if number % 10 else "\u00e9")
+        answered += device.tick()
+        device.record("word", "no")
+        device.tick()
+        device.upload()
+        device.close()
+    assert answered == DEVICES
+    clock.set(float(START + ROUND + LATENESS))
+    server.collector.tick()
+    (row,) = server.store.releases(collection.collection_id, "words", 0, 99, 99)
+    payload = json.loads(row.payload)
+    assert payload["labels"] == ["hi"]
+    assert payload["population"] == DEVICES
