@@ -16,6 +16,7 @@ from web import AUTHORIZED, TOKEN
 from hubbub import Random, Strings
 from hubbub.client import Client
 from hubbub.collection import Collection, ManualClock
+from hubbub.core.event import units_of
 from hubbub.dashboard.app import dashboard
 from hubbub.protocols.ask import Release
 from hubbub.protocols.cohort import CIRCLE
@@ -148,3 +149,23 @@ def test_real_clients_answer_once_in_a_run_whatever_they_record(tmp_path: Path):
     # About 10 of 24 reports support it, and any other letter at most 1: otherwise with a probability below 1e-5.
     assert payload["labels"] == ["h"]
     assert payload["population"] == DEVICES
+
+
+def test_in_runs_that_take_turns_every_device_answers_one_and_pays_once(tmp_path: Path):
+    collection = top_collection(epsilon=3.0, every="2h", turns=3)
+    clock = ManualClock(START + 1.0)
+    server = InProcess(collection, clock, tmp_path / "store.db", keys=KEYS, rng=Random(seed=1))
+    answered = np.zeros(8, dtype=int)
+    for run in range(3):
+        clock.set(START + 7200 * run + 1.0)
+        server.collector.tick()
+        for number in range(len(answered)):
+            options = {"clock": clock, "monotonic": clock.now, "jitter": 0.0, "collection": "words"}
+            device = Client(tmp_path / str(number), server, KEYS.public, **options)  # type: ignore[arg-type]
+            device.record("word", "hub")
+            answered[number] += device.tick()
+            device.upload()
+            assert device.status().spent <= units_of(3.0)
+            device.close()
+    assert answered.tolist() == [1] * len(answered)
+    assert server.collector.counts()[collection.collection_id, "accepted"] == len(answered)
