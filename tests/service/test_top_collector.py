@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,16 +24,20 @@ from hubbub.dashboard.app import dashboard
 from hubbub.protocols.ask import Release
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import converse
+from hubbub.protocols.heavy_hitters.search import PrefixSearch
+from hubbub.service import rounds
 from hubbub.service.app import create_app
-from hubbub.service.archive import Archive
+from hubbub.service.archive import Archive, ReportsMissing
 from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
+from hubbub.service.long_counts import LOOK
 from hubbub.service.releases import row_of, same, shown
 from hubbub.service.service import Service
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sqlite import SqliteStore
 
 ROUND, LATENESS, DEVICES = 3600, 10, 24
+HANGS = 90.0  # seconds after which a test gives up, not a measure of anything
 WORDS = ("hub", "bub", "caf\u00e9", "and", "of", "")
 
 
@@ -71,7 +78,10 @@ def collected(collection: Collection, crowd: Crowd, archive: Archive | None = No
     made.tick()
     made = Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1), archive=archive)
     clock.set(float(START + ROUND + LATENESS))
-    made.tick()
+    end = time.monotonic() + HANGS
+    while not made.store.releases(collection.collection_id, "words", 0, 99, 99) and time.monotonic() < end:
+        made.tick()  # a long search is made beside
+        time.sleep(0.001)
     return made
 
 
@@ -97,6 +107,45 @@ def test_stored_reports_give_the_answer_of_a_simulation_to_the_last_digit(n: int
         low, high = release.estimate.interval()
         assert page["low"] == low.tolist()
         assert page["high"] == high.tolist()
+
+
+def test_a_long_search_holds_up_nobody_and_gives_the_same(monkeypatch: pytest.MonkeyPatch):
+    collection, crowd = top_collection(epsilon=3.0, k=4), Speakers(3000)
+    release = simulated(collection, crowd)
+    ready, began, real = threading.Event(), threading.Event(), PrefixSearch.among
+
+    def slowly(self: PrefixSearch, batches: Any) -> Any:
+        began.set()
+        assert ready.wait(HANGS)
+        return real(self, batches)
+
+    monkeypatch.setattr(rounds, "AT_ONCE", 1)
+    clock, store = ManualClock(float(START)), SqliteStore(":memory:")
+    made = Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1))
+    assert crowd.send_all(made) == len(crowd.values)
+    monkeypatch.setattr(PrefixSearch, "among", slowly)
+    clock.set(float(START + ROUND + LATENESS))
+    now = clock.now()
+    assert made.tick() == now + LOOK
+    assert began.wait(HANGS)
+    assert made.tick() == now + LOOK, "it is under way, and nothing else waits for it"
+    assert not store.releases(collection.collection_id, "words", 0, 99, 99)
+    ready.set()
+    end = time.monotonic() + HANGS
+    while not (rows := store.releases(collection.collection_id, "words", 0, 99, 99)) and time.monotonic() < end:
+        made.tick()
+        time.sleep(0.001)
+    assert rows[0].payload == stored(collection, release).payload
+
+
+def test_what_is_wrong_with_a_long_search_stops_the_run(monkeypatch: pytest.MonkeyPatch):
+    def broken(self: PrefixSearch, batches: Any) -> Any:
+        raise ReportsMissing("reports are gone")
+
+    monkeypatch.setattr(rounds, "AT_ONCE", 1)
+    monkeypatch.setattr(PrefixSearch, "among", broken)
+    collection = top_collection()
+    assert json.loads(told(collected(collection, Speakers(300)), collection).payload)["stopped"] == "reports are gone"
 
 
 def test_nobody_and_a_group_without_anyone_are_said():
