@@ -178,6 +178,12 @@ def test_lengths_that_chance_explains_count_as_none() -> None:
     assert significant_lengths(estimate, 1e-4 * 1.3**2).shares.tolist() == [0.2, 0.5, 0.3, 0.0, 0.0]
 
 
+def test_longer_sets_than_there_can_be_are_noise() -> None:
+    estimate = Estimate(np.array([0.2, 0.5, 0.3, 0.1, 0.4]), np.full(5, 1e-4), 500)
+    assert significant_lengths(estimate, 1e-4, longest=2).shares.tolist() == [0.2, 0.5, 0.3, 0.0, 0.0]
+    assert significant_lengths(estimate, 1e-4, longest=9).shares.tolist() == estimate.value.tolist()
+
+
 def _coverage(reach: Callable[[Estimate, np.ndarray[Any, Any]], Estimate]) -> tuple[float, float]:
     """How many intervals hold the truth: of all that are shown, and of those that say that it is not zero."""
     rng, shown, clear = np.random.default_rng(5), [], []

@@ -188,6 +188,7 @@ def _facts(collection: Collection, answers: Sequence[AnswerCard]) -> Html | None
             ("Reports" if answer.lost is None else "Devices enrolled", count(answer.n)),
             ("Came in time", None if answer.lost is None else _came(answer)),
             ("Devices", f"{count(answer.population)} or so" if answer.population and not everyone else None),
+            ("Stopped early", answer.stopped),
             ("Made from", None if answer.published else "what was known before, carried on"),
             ("Bias", bias_text(answer.bias, smoothed=answer.smoothed)),
         ]

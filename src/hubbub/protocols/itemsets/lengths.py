@@ -75,7 +75,7 @@ class LengthShares:
         return factor, float(self.estimate.linear(weights).variance[0])
 
 
-def significant_lengths(estimate: Estimate, variance: float) -> LengthShares:
+def significant_lengths(estimate: Estimate, variance: float, longest: int | None = None) -> LengthShares:
     """The estimated shares of lengths, 0 where they do not pass the significance threshold.
 
     With m lengths above 0 it is T = Phi^-1(1 - 0.05/m) sqrt(variance): chance alone passes it once in twenty studies.
@@ -86,6 +86,8 @@ def significant_lengths(estimate: Estimate, variance: float) -> LengthShares:
         The share of each length, from 0 on.
     variance
         Of the estimate of a share that is 0.
+    longest
+        The longest that a set can be, where that is known: what is longer counts as 0.
 
     Example:
         >>> estimate = Estimate([0.3, 0.5, 0.02, 0.18], [1e-4] * 4, 1000)
@@ -94,5 +96,7 @@ def significant_lengths(estimate: Estimate, variance: float) -> LengthShares:
     """
     if len(estimate) < 2:
         raise InvalidValue("estimate", len(estimate), "the shares of at least two lengths")
-    threshold = NormalDist().inv_cdf(1 - ALPHA / (len(estimate) - 1)) * math.sqrt(variance)
-    return LengthShares(np.where(estimate.value > threshold, estimate.value, 0.0), estimate)
+    lengths = len(estimate) - 1 if longest is None else min(longest, len(estimate) - 1)
+    threshold = NormalDist().inv_cdf(1 - ALPHA / lengths) * math.sqrt(variance)
+    known = (estimate.value > threshold) & (np.arange(len(estimate)) <= lengths)
+    return LengthShares(np.where(known, estimate.value, 0.0), estimate)
