@@ -178,6 +178,16 @@ class Count:
         sketch = LOCAL.support(batches(), self.oracle, self.candidates)
         return Counted(sketch.n, sketch.counts)
 
+    def work(self, n: int) -> int:
+        """How many tests of a report against a candidate it takes, of n reports.
+
+        Example:
+            >>> from hubbub import OLH
+            >>> Count(Ask(mechanism=OLH(epsilon=3.0, domain=1000), step=1, kept=True), (7, 8)).work(10)
+            20
+        """
+        return n * len(self.candidates)
+
     def named(self) -> Json:
         """What is counted, as JSON: with the ask, all that the answer depends on."""
         return list(self.candidates)
