@@ -2,5 +2,7 @@
 
 MECHANISMS = {
     "PSFO": "psfo",
+    "SplitUnary": "split_unary",
+    "PrivSet": "priv_set",
 }
 """Each, and the file that it is in."""
