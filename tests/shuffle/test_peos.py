@@ -16,7 +16,7 @@ from hubbub.shuffle.channel import LocalNetwork, ShuffleAborted
 from hubbub.shuffle.dgk import DGKPrivate, DGKPublic
 from hubbub.shuffle.oblivious import hider_sets, oblivious_shuffle
 from hubbub.shuffle.peos import combine, divide, shuffle_with_fakes
-from hubbub.shuffle.shares import Shares, split
+from hubbub.shuffle.shares import SecretShares, split
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_every_order_is_as_likely(runs):
 
         def take_part(me, mine, network=network, results=results, seed=seed):
             rng = Random(seed=f"{seed}.{me}")
-            results[me] = oblivious_shuffle(me, 3, network.channel(me), Shares(mine), key=None, rng=rng)
+            results[me] = oblivious_shuffle(me, 3, network.channel(me), SecretShares(mine), key=None, rng=rng)
 
         shares = split(np.arange(3, dtype=np.uint64), 3, Random(seed=seed))
         threads = [threading.Thread(target=take_part, args=party) for party in enumerate(shares)]
@@ -172,7 +172,7 @@ def test_what_is_dropped_or_cut_ends_the_run(key, change, reason):
     refused = [each for each in results if isinstance(each, ShuffleAborted)]
     assert refused
     assert any(re.search(reason, str(error)) for error in refused)
-    assert sum(isinstance(each, Shares) for each in results) < 3  # so that the server has nothing to add up
+    assert sum(isinstance(each, SecretShares) for each in results) < 3  # so that the server has nothing to add up
 
 
 def test_what_is_replaced_becomes_noise(key):
@@ -195,13 +195,13 @@ def test_what_is_replaced_becomes_noise(key):
 
 
 def test_what_the_server_refuses(key):
-    plain, cipher = Shares(np.uint64([1])), Shares(encrypted=key.public.encrypt([2]), key=key.public)
+    plain, cipher = SecretShares(np.uint64([1])), SecretShares(encrypted=key.public.encrypt([2]), key=key.public)
     with pytest.raises(ShuffleAborted, match="exactly one"):
         combine([plain, plain], key)
     with pytest.raises(ShuffleAborted, match="exactly one"):
         combine([cipher, cipher], key)
     with pytest.raises(ShuffleAborted, match="as many"):
-        combine([Shares(np.uint64([1, 2])), cipher], key)
+        combine([SecretShares(np.uint64([1, 2])), cipher], key)
     with pytest.raises(ShuffleAborted, match="last shuffler"):
         shuffle_with_fakes(2, 3, LocalNetwork(3).channel(2), plain, fakes=0, key=key.public, rng=Random(seed=1))
     with pytest.raises(InvalidValue, match="parties"):

@@ -22,7 +22,7 @@ from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.random import Random
 from hubbub.shuffle.channel import Channel, ShuffleAborted, everyone_but
 from hubbub.shuffle.dgk import DGKPublic
-from hubbub.shuffle.shares import Shares
+from hubbub.shuffle.shares import SecretShares
 
 __all__ = ["hider_sets", "oblivious_shuffle"]
 
@@ -42,8 +42,8 @@ def hider_sets(parties: int) -> list[tuple[int, ...]]:
 
 
 def oblivious_shuffle(
-    me: int, parties: int, channel: Channel, shares: Shares, *, key: DGKPublic | None, rng: Random
-) -> Shares:
+    me: int, parties: int, channel: Channel, shares: SecretShares, *, key: DGKPublic | None, rng: Random
+) -> SecretShares:
     """Take part in a shuffle with one's shares; returns the shares that one holds afterwards, in the common new order.
 
     Parameters
@@ -66,7 +66,7 @@ def oblivious_shuffle(
         >>> network, results = LocalNetwork(3), {}
         >>> def take_part(me, mine):
         ...     rng = Random(seed=10 + me)
-        ...     results[me] = oblivious_shuffle(me, 3, network.channel(me), Shares(mine), key=None, rng=rng)
+        ...     results[me] = oblivious_shuffle(me, 3, network.channel(me), SecretShares(mine), key=None, rng=rng)
         >>> shares = split(np.arange(5, dtype=np.uint64), 3, Random(seed=1))
         >>> threads = [threading.Thread(target=take_part, args=party) for party in enumerate(shares)]
         >>> for thread in threads:
@@ -79,7 +79,7 @@ def oblivious_shuffle(
     count = len(shares)
     for number, hiders in enumerate(hider_sets(parties)):
         seekers = [party for party in range(parties) if party not in hiders]
-        held: Shares | None = shares
+        held: SecretShares | None = shares
         if me in seekers:
             for hider, part in zip(hiders, shares.divided(len(hiders), rng), strict=True):
                 channel.send(hider, f"{number}.hide", part.to_bytes())
@@ -100,9 +100,9 @@ def oblivious_shuffle(
     return shares
 
 
-def _received(channel: Channel, sender: int, topic: str, count: int, key: DGKPublic | None) -> Shares:
+def _received(channel: Channel, sender: int, topic: str, count: int, key: DGKPublic | None) -> SecretShares:
     try:
-        shares = Shares.from_bytes(channel.receive(sender, topic), key)
+        shares = SecretShares.from_bytes(channel.receive(sender, topic), key)
     except DecodeError as error:
         raise ShuffleAborted("party", sender, f"shares that can be read: {error}") from None
     if len(shares) != count:

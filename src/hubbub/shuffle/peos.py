@@ -17,12 +17,12 @@ from hubbub.core.random import Random
 from hubbub.shuffle.channel import Channel, ShuffleAborted
 from hubbub.shuffle.dgk import DGKPrivate, DGKPublic
 from hubbub.shuffle.oblivious import oblivious_shuffle
-from hubbub.shuffle.shares import Shares, split
+from hubbub.shuffle.shares import SecretShares, split
 
 __all__ = ["combine", "divide", "shuffle_with_fakes"]
 
 
-def divide(reports: NDArray[np.uint64], shufflers: int, key: DGKPublic, rng: Random) -> list[Shares]:
+def divide(reports: NDArray[np.uint64], shufflers: int, key: DGKPublic, rng: Random) -> list[SecretShares]:
     """What a device sends to each shuffler, of a batch of its reports: shares, the last ones encrypted to the server.
 
     Example:
@@ -32,12 +32,12 @@ def divide(reports: NDArray[np.uint64], shufflers: int, key: DGKPublic, rng: Ran
         [7]
     """
     *plain, last = split(reports, shufflers, rng)
-    return [*(Shares(part) for part in plain), Shares(encrypted=key.encrypt(last), key=key)]
+    return [*(SecretShares(part) for part in plain), SecretShares(encrypted=key.encrypt(last), key=key)]
 
 
 def shuffle_with_fakes(
-    me: int, shufflers: int, channel: Channel, shares: Shares, *, fakes: int, key: DGKPublic, rng: Random
-) -> Shares:
+    me: int, shufflers: int, channel: Channel, shares: SecretShares, *, fakes: int, key: DGKPublic, rng: Random
+) -> SecretShares:
     """A shuffler's part: add one's shares of the fake reports, then shuffle; returns what goes to the server."""
     if fakes < 0:
         raise InvalidValue("fakes", fakes, "at least 0")
@@ -45,18 +45,18 @@ def shuffle_with_fakes(
         raise ShuffleAborted("shares", shares, "ciphertexts for the last shuffler, and for no other")
     drawn = rng.uint64(fakes)
     if shares.plain is not None:
-        joined = Shares(np.concatenate([shares.plain, drawn]))
+        joined = SecretShares(np.concatenate([shares.plain, drawn]))
     else:
-        joined = Shares(encrypted=[*(shares.encrypted or ()), *key.encrypt(drawn)], key=key)
+        joined = SecretShares(encrypted=[*(shares.encrypted or ()), *key.encrypt(drawn)], key=key)
     return oblivious_shuffle(me, shufflers, channel, joined, key=key, rng=rng)
 
 
-def combine(shares: Sequence[Shares], key: DGKPrivate) -> NDArray[np.uint64]:
+def combine(shares: Sequence[SecretShares], key: DGKPrivate) -> NDArray[np.uint64]:
     """The server's part: the reports, real and fake ones together, in the shuffled order.
 
     Example:
         >>> key = DGKPrivate.generate(2048)
-        >>> combine([Shares(np.uint64([1])), Shares(encrypted=key.public.encrypt([2]), key=key.public)], key).tolist()
+        >>> combine([SecretShares(np.uint64([1])), SecretShares(encrypted=key.public.encrypt([2]), key=key.public)], key).tolist()
         [3]
     """
     if len({len(each) for each in shares}) != 1:

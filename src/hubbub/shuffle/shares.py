@@ -15,7 +15,7 @@ from hubbub.core.random import Random
 if TYPE_CHECKING:
     from hubbub.shuffle.dgk import DGKPublic
 
-__all__ = ["Shares", "split"]
+__all__ = ["SecretShares", "split"]
 
 Numbers = NDArray[np.uint64]
 
@@ -35,11 +35,11 @@ def split(numbers: Numbers, parts: int, rng: Random) -> list[Numbers]:
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
+class SecretShares:
     """What a party holds of a batch: a number for each report, in the clear or encrypted to the server.
 
     Example:
-        >>> held = Shares(np.uint64([1, 2])) + Shares(np.uint64([3, 2**64 - 1]))
+        >>> held = SecretShares(np.uint64([1, 2])) + SecretShares(np.uint64([3, 2**64 - 1]))
         >>> held.plain.tolist(), held.permuted(np.array([1, 0])).plain.tolist()
         ([4, 1], [1, 4])
     """
@@ -56,50 +56,50 @@ class Shares:
         return len(self.plain if self.plain is not None else self.encrypted or ())
 
     def __repr__(self) -> str:
-        return f"Shares({len(self)} {'in the clear' if self.key is None else 'encrypted'})"
+        return f"SecretShares({len(self)} {'in the clear' if self.key is None else 'encrypted'})"
 
-    def __add__(self, other: Shares) -> Shares:
+    def __add__(self, other: SecretShares) -> SecretShares:
         if len(self) != len(other):
             raise DecodeError("shares", f"{len(other)} shares", f"{len(self)}, as many as there are reports")
         if self.plain is not None and other.plain is not None:
-            return Shares(self.plain + other.plain)
+            return SecretShares(self.plain + other.plain)
         some, others = (self, other) if self.key is not None else (other, self)
         assert some.key is not None
         assert some.encrypted is not None
         if others.plain is not None:
-            return Shares(encrypted=some.key.add_plain(some.encrypted, others.plain), key=some.key)
+            return SecretShares(encrypted=some.key.add_plain(some.encrypted, others.plain), key=some.key)
         assert others.encrypted is not None
-        return Shares(encrypted=some.key.add(some.encrypted, others.encrypted), key=some.key)
+        return SecretShares(encrypted=some.key.add(some.encrypted, others.encrypted), key=some.key)
 
-    def permuted(self, order: NDArray[np.int64]) -> Shares:
+    def permuted(self, order: NDArray[np.int64]) -> SecretShares:
         """The shares in another order."""
         if self.plain is not None:
-            return Shares(self.plain[order])
+            return SecretShares(self.plain[order])
         assert self.encrypted is not None
-        return Shares(encrypted=[self.encrypted[place] for place in order.tolist()], key=self.key)
+        return SecretShares(encrypted=[self.encrypted[place] for place in order.tolist()], key=self.key)
 
-    def divided(self, parts: int, rng: Random) -> list[Shares]:
+    def divided(self, parts: int, rng: Random) -> list[SecretShares]:
         """The same as a sum of so many shares; of ciphertexts, one at random is again encrypted, with fresh noise.
 
         Example:
-            >>> [len(part) for part in Shares(np.uint64([1, 2])).divided(3, Random(seed=1))]
+            >>> [len(part) for part in SecretShares(np.uint64([1, 2])).divided(3, Random(seed=1))]
             [2, 2, 2]
         """
         if self.plain is not None:
-            return [Shares(part) for part in split(self.plain, parts, rng)]
+            return [SecretShares(part) for part in split(self.plain, parts, rng)]
         assert self.key is not None
         assert self.encrypted is not None
         drawn = list(rng.uint64(parts - 1, len(self)))
         rest = self.key.rerandomise(self.key.add_plain(self.encrypted, -np.add.reduce(drawn)))
-        divided = [Shares(part) for part in drawn]
-        divided.insert(int(rng.below(parts, 1)[0]), Shares(encrypted=rest, key=self.key))
+        divided = [SecretShares(part) for part in drawn]
+        divided.insert(int(rng.below(parts, 1)[0]), SecretShares(encrypted=rest, key=self.key))
         return divided
 
     def to_bytes(self) -> bytes:
         """A byte that says which, and the numbers.
 
         Example:
-            >>> Shares.from_bytes(Shares(np.uint64([5])).to_bytes(), None).plain.tolist()
+            >>> SecretShares.from_bytes(SecretShares(np.uint64([5])).to_bytes(), None).plain.tolist()
             [5]
         """
         if self.plain is not None:
@@ -109,12 +109,12 @@ class Shares:
         return b"e" + self.key.to_bytes(self.encrypted)
 
     @staticmethod
-    def from_bytes(data: bytes, key: DGKPublic | None) -> Shares:
+    def from_bytes(data: bytes, key: DGKPublic | None) -> SecretShares:
         """Read shares back; ciphertexts only where there is a key."""
         if data[:1] == b"p":
             if (len(data) - 1) % 8:
                 raise DecodeError("shares", f"{len(data) - 1} bytes", "8 bytes each")
-            return Shares(np.frombuffer(data, "<u8", offset=1).astype(np.uint64))
+            return SecretShares(np.frombuffer(data, "<u8", offset=1).astype(np.uint64))
         if data[:1] != b"e" or key is None:
             raise DecodeError("shares", data[:1], "numbers in the clear" + (" or ciphertexts" if key else ""))
-        return Shares(encrypted=key.from_bytes(data[1:]), key=key)
+        return SecretShares(encrypted=key.from_bytes(data[1:]), key=key)
