@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from hubbub.core.errors import InvalidValue, check_integer
 
-__all__ = ["LENGTHS", "HashedBudget", "amplified", "amplified_hashing"]
-
 LENGTHS = (2, 5, 10, 20, 50, 100)
 """The lengths to which sets are padded in the tables of chapter 5."""
 
