@@ -50,7 +50,9 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.numeric.piecewise import Piecewise as Piecewise
     from hubbub.mechanisms.numeric.rounding import StochasticRounding as StochasticRounding
     from hubbub.mechanisms.numeric.square_wave import SquareWave as SquareWave
+    from hubbub.mechanisms.sets.priv_set import PrivSet as PrivSet
     from hubbub.mechanisms.sets.psfo import PSFO as PSFO
+    from hubbub.mechanisms.sets.split_unary import SplitUnary as SplitUnary
     from hubbub.mechanisms.ternary.coco import CoCo as CoCo
     from hubbub.mechanisms.ternary.collision import Collision as Collision
     from hubbub.mechanisms.ternary.exsub import ExSub as ExSub

@@ -99,7 +99,7 @@ def test_expected_reports_of_ten_billion_tell_the_truth() -> None:
 
 def said_of_the_mean(wave: SquareWave, shares: Floats) -> Floats:
     """The number that a report of each cell stands for in the mean, if the weights are those of these shares."""
-    near, far = wave._rates
+    near, far = wave.rates
     counts = np.eye(wave.cells + wave.band, dtype=np.int64)
     given = {"band": wave.band, "near": near, "far": far}
     return np.array([unbiased_shares(row, shares, **given)[0] @ wave.points for row in counts])

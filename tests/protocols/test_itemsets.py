@@ -121,6 +121,7 @@ def test_one_candidate_itemset_is_asked_about_directly() -> None:
     release = study(crowd, domain, k=2)
     assert len(crowd.asks) == 3
     assert crowd.asks[-1].view == SubsetCount(((0, 1),))
+    assert crowd.asks[-1].cohort.share == pytest.approx(0.4)  # of the larger group: how many is no question
     assert dict(zip(release.estimate.labels or (), release.estimate.value.round(1), strict=True))["0"] == 1.0
 
 

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.reproduce import reproduce
 from hubbub.reproduce.dissertation.amplification import amplified, amplified_hashing
 
@@ -38,6 +39,16 @@ def test_table_5_1_is_the_papers_entry_for_entry():
     assert len(printed) == 30
     assert [cell.paper for cell in cells] == printed
     assert [round(cell.ours, 2) for cell in cells] == printed
+
+
+def test_the_deployed_integers_spend_what_table_5_1_says_and_no_more():
+    for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0):
+        for length in (2, 5, 10, 50):
+            psfo = PSFO(epsilon=epsilon, domain=1000, length=length, oracle="GRR")
+            assert psfo.inner.effective_epsilon == pytest.approx(amplified(epsilon, length), abs=1e-9)
+            assert epsilon - 1e-9 < psfo.effective_epsilon <= epsilon
+    notes = {(cell.row, cell.column): cell.note for cell in reproduce("dissertation-table-5.1").cells}
+    assert notes["eps = 1", "l = 10"] == "deployed: 2.900477, and a report spends 1.000000000"
 
 
 def test_amplification_is_undone_by_sampling():

@@ -127,14 +127,14 @@ def test_the_page_shows_what_was_found_and_what_could_not_have_been():
 
 
 def test_real_clients_answer_once_in_a_run_whatever_they_record(tmp_path: Path):
-    collection = top_collection(epsilon=6.0, k=1, every="2h", fields={"word": Strings(longest=2)}, query_limit=1 << 17)
+    collection = top_collection(epsilon=8.0, k=1, every="2h", fields={"word": Strings(longest=2)}, longest=1)
     clock = ManualClock(START + 1.0)
     server = InProcess(collection, clock, tmp_path / "store.db", keys=KEYS, rng=Random(seed=1))
     answered = 0
     for number in range(DEVICES):
         options = {"clock": clock, "monotonic": clock.now, "jitter": 0.0, "collection": "words"}
         device = Client(tmp_path / str(number), server, KEYS.public, **options)  # type: ignore[arg-type]
-        device.record("word", "hi" if number % 10 else "\u00e9")
+        device.record("word", "h" if number % 10 else "\u00e9")
         answered += device.tick()
         device.record("word", "no")
         device.tick()
@@ -145,5 +145,6 @@ def test_real_clients_answer_once_in_a_run_whatever_they_record(tmp_path: Path):
     server.collector.tick()
     (row,) = server.store.releases(collection.collection_id, "words", 0, 99, 99)
     payload = json.loads(row.payload)
-    assert payload["labels"] == ["hi"]
+    # About 10 of 24 reports support it, and any other letter at most 1: otherwise with a probability below 1e-5.
+    assert payload["labels"] == ["h"]
     assert payload["population"] == DEVICES

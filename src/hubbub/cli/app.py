@@ -23,6 +23,7 @@ from hubbub.cli import (
     reproduce,
     restore,
     serve,
+    top,
     watch,
 )
 from hubbub.core.errors import HubbubError
@@ -103,6 +104,7 @@ app.command()(restore.restore)
 app.command()(audit.audit)
 app.command()(amplify.amplify)
 app.command()(estimate.estimate)
+app.command()(top.top)
 app.command()(itemsets.itemsets)
 app.command()(release.release)
 app.command()(watch.watch)

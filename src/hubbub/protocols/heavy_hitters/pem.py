@@ -14,8 +14,8 @@ from hubbub.core.selected import Selected
 from hubbub.protocols.ask import Ask, Counted, Release
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
 from hubbub.protocols.driver import Protocol, ask_all, count, count_out
-from hubbub.protocols.heavy_hitters.consistent import Level, consistent_shares
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan
+from hubbub.protocols.heavy_hitters.pooled import Level, pooled_shares
 from hubbub.protocols.heavy_hitters.search import PrefixSearch, string_words
 from hubbub.protocols.heavy_hitters.sensitivity import expected_false_positives, sensitivity_threshold
 from hubbub.protocols.prefix import Prefix
@@ -142,7 +142,7 @@ def _found(plan: PrefixPlan, strings: tuple[int, ...], shares: Estimate, levels:
     beaten = shares.value[plan.k] if len(shares) > plan.k else -math.inf
     values = [plan.written.value(string) for string in strings]
     real = [at for at, value in enumerate(values) if value is not None]
-    fitted = consistent_shares(levels)[real]
+    fitted = pooled_shares(levels)[real]
     order = np.argsort(-fitted, kind="stable")
     rows = np.array(real, dtype=np.int64)[order]
     return Selected(

@@ -57,12 +57,17 @@ class Groups:
             raise InvalidValue("percents", percents, "whole numbers above 0 that sum to 100")
         pointer, part = Pointer(turn % turns * (CIRCLE // turns)), CIRCLE // turns
         self.arcs: tuple[Arc, ...] = tuple(pointer.take(part * percent // 100) for percent in percents)
-        self.round, self.heard = 0, 0
+        self._left = list(self.arcs)
+        self.round, self.heard, self.asked = 0, 0, 0.0
+
+    def skip(self) -> None:
+        """Leave the next group out: it has nothing to tell."""
+        self._left.pop(0)
 
     def ask(self, mechanism: Reporting, view: View) -> Generator[Said, Heard, tuple[Sketch, int]]:
         """Ask the next group; its sketch, and how many people there are in all by how many answered."""
-        arc = self.arcs[self.round]
-        self.round += 1
+        arc = self._left.pop(0)
+        self.round, self.asked = self.round + 1, self.asked + arc.share
         sketch = yield from ask_once(Ask(mechanism=mechanism, step=0, view=view, cohort=arc))
         self.heard += sketch.n
         if not sketch.n:
@@ -156,6 +161,8 @@ def estimate_candidates(groups: Groups, candidates: Sequence[Itemset], *, units:
     sets, epsilon = tuple(sorted(candidates)), epsilon_of(units)
     count = SubsetCount(sets)
     sizes = adaptive(epsilon=epsilon, domain=count.size, most_bytes=0)  # GRR or OLH
+    if len(sets) == 1:
+        groups.skip()
     sketch, people = yield from groups.ask(sizes, count)
     counted = sizes.estimate(sketch)
     if len(sets) == 1:

@@ -96,9 +96,14 @@ def mine(
                 stopped = "fewer than two items can be told from none: there are no candidate itemsets"
     except Vanished as error:
         stopped = str(error)
-    share = sum(arc.share for arc in groups.arcs[: groups.round])
     return Findings(
-        k=k, items=items, itemsets=found, named=named, heard=groups.heard, people=groups.heard / share, stopped=stopped
+        k=k,
+        items=items,
+        itemsets=found,
+        named=named,
+        heard=groups.heard,
+        people=groups.heard / groups.asked,
+        stopped=stopped,
     )
 
 
