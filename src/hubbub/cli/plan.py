@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from hubbub.privacy.plan import Plan
     from hubbub.privacy.predict import Prediction
 
-__all__ = ["plan"]
-
 
 def plan(
     file: Annotated[
