@@ -209,3 +209,10 @@ def test_parameters_are_the_best_at_what_people_hold(held: float):
     assert next(option for option in options if option.name == "PrivSet").error(held, 40) <= options[0].error(
         held, 40
     ) * (1 + 1e-9)
+
+
+def test_too_many_elements_are_refused_and_planned_without() -> None:
+    large = Sets(Ordinal(1 << 20), most=2)
+    with pytest.raises(InvalidValue, match=r"^domain:.*at most 1,048,574 items"):
+        PrivSet(epsilon=1.0, domain=large)
+    assert set_options(epsilon=1.0, domain=large, held=1)[0].name == "PSFO-OUE"

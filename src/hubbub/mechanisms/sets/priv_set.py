@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["PrivSet"]
 
 MOST_HELD = 1 << 12
+MOST_ELEMENTS = 1 << 20
+"""A device draws a number for every element: 4 MiB for so many."""
 _ENUMERABLE = 5_000
 _CHUNK = 1 << 21  # 32-bit words drawn together
 
@@ -102,6 +104,10 @@ class PrivSet(SetMechanism):
         self._resolve_sets()
         if self.held > MOST_HELD:
             raise InvalidValue("domain", self.held, f"sets of at most {MOST_HELD} items")
+        if self.elements > MOST_ELEMENTS:
+            raise InvalidValue(
+                "domain", self.size, f"at most {MOST_ELEMENTS - self.held:,} items: PSFO needs no more work"
+            )
         if self.m == 0 and self.t == 0:
             m, t, _ = self._best(self.held / 2)
             self._set("m", m)

@@ -232,7 +232,6 @@ class PSFO(SetMechanism):
     def examples(cls) -> Iterator[Self]:
         yield cls(epsilon=1.0, domain=Sets(Ordinal(4), most=2), oracle="GRR")
         yield cls(epsilon=2.0, domain=Sets(Ordinal(5), most=2), oracle="OLH")
-        yield cls(epsilon=1.0, domain=Sets(Ordinal(4), most=2), oracle="OUE")
         yield cls(epsilon=1.0, domain=["a", "b", "c", "d"], length=2)
 
 
