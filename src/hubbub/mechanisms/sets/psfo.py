@@ -125,7 +125,7 @@ class PSFO(SetMechanism):
 
     def ratio(self) -> Fraction:
         whole = self.inner.ratio()
-        return 1 + (whole - 1) / self.length if isinstance(self.inner, GRR) else whole
+        return 1 + (whole - 1) / self.length if type(self.inner) is GRR else whole
 
     def moments(self) -> Moments:
         true, false, true_variance, false_variance = self.inner.moments()
