@@ -19,7 +19,7 @@ from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 from hubbub.reproduce.baselines.heavy_hitters.drawing import generator
 
-__all__ = ["GroupAnswers", "DrawnAnswers"]
+__all__ = ["DrawnAnswers", "GroupAnswers"]
 
 
 class GroupAnswers(ABC):
