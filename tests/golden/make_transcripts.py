@@ -70,6 +70,14 @@ low = -1.0
 high = 1.0
 most = 2
 
+[fields.basket]
+kind = "sets"
+most = 5
+
+[fields.basket.items]
+kind = "ordinal"
+size = 30
+
 [questions.grr]
 kind = "histogram"
 field = "theme"
@@ -126,6 +134,21 @@ field = "theme"
 epsilon = 2.0
 steps = 8
 changes = 3
+
+[questions.itemsets]
+kind = "itemsets"
+field = "basket"
+epsilon = 4.0
+k = 4
+start = "2026-12-01T00:00Z"
+
+[questions.items]
+kind = "itemsets"
+of = "items"
+field = "basket"
+epsilon = 4.0
+k = 4
+start = "2026-12-01T00:00Z"
 
 [questions.top]
 kind = "top"
@@ -211,6 +234,10 @@ class Crowd:
         if isinstance(mechanism, ChangeStream):
             return self.symbols(mechanism, ask.step, [int(person % 10 < dark) for person in range(60)], rng)
         name = type(mechanism).__name__
+        if name == "PSFO" or ask.view.spec()["kind"] == "subsetcount":
+            assert isinstance(mechanism, Mechanism)
+            baskets = [(1, 2, 3 + person % 9) if person % 10 < 4 else (1,) if person % 2 else () for person in people]
+            return mechanism.accumulate(mechanism.randomize(ask.view(baskets), rng))
         if name == "Rappor" or isinstance(ask.view, Prefix):
             values: list[Any] = ["yes" if person % 10 < dark else "no" for person in people]
         elif hasattr(mechanism, "low") or ask.view.spec().get("view") == "Clipped":

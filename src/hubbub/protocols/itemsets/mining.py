@@ -19,9 +19,9 @@ from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.protocols.ask import Ask, Heard, Said
 from hubbub.protocols.cohort import CIRCLE, Arc, Pointer
 from hubbub.protocols.driver import ask_once
+from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold
 from hubbub.protocols.itemsets.guess import Itemset
 from hubbub.protocols.itemsets.lengths import significant_lengths
-from hubbub.protocols.itemsets.selection import sensitivity
 from hubbub.protocols.subsets import SubsetCount, Subsets
 from hubbub.protocols.view import View, Whole
 
@@ -131,15 +131,20 @@ def prune_items(
     sketch, _ = yield from groups.ask(psfo, Whole())
     named = psfo.estimate(sketch)
     best = np.sort(named.top(keep))
-    return [(int(item),) for item in best], sensitivity(psfo.variance(sketch.n) ** 0.5, len(named), keep)
+    least = sensitivity_threshold(psfo.variance(1) ** 0.5, len(named), sketch.n, keep)
+    return [(int(item),) for item in best], least
 
 
-def estimate_candidates(groups: Groups, candidates: Sequence[Itemset], *, units: int) -> Generator[Said, Heard, Mined]:
+def estimate_candidates(
+    groups: Groups, candidates: Sequence[Itemset], *, units: int, longest: int | None = None
+) -> Generator[Said, Heard, Mined]:
     """Steps 2 to 4 of SVIM: of one group how many candidates they hold, of the next which, and the correction.
 
     Shares of numbers below the significance threshold count as 0. Sets are padded to the 90th percentile, and the
-    estimates multiplied by the update factor, whose own variance is in theirs. A single candidate needs neither: then
-    the one question is whether it is held.
+    estimates multiplied by the update factor, whose own variance is in theirs. The factor is right on the whole, and
+    not for each candidate, as those who hold many may hold others: the variance also has the square of what the factor
+    adds. A single candidate needs no factor: then the one question is whether it is held. Where it is known that nobody
+    holds more than `longest` candidates, larger numbers count as noise.
 
     Example:
         >>> from hubbub import Random
@@ -168,12 +173,12 @@ def estimate_candidates(groups: Groups, candidates: Sequence[Itemset], *, units:
     if len(sets) == 1:
         held = Estimate(counted.value[1:], counted.variance[1:], sketch.n).of_population(people)
         return Mined(sets, held, 1, 1.0, sizes.variance(sketch.n) ** 0.5)
-    lengths = significant_lengths(counted, sizes.variance(sketch.n))
+    lengths = significant_lengths(counted, sizes.variance(sketch.n), longest)
     length = lengths.percentile()
     factor, spread = lengths.update_factor(length)
     psfo = PSFO(epsilon=epsilon, domain=len(sets), length=length)
     sketch, people = yield from groups.ask(psfo, Subsets(sets))
     raw = psfo.estimate(sketch)
-    variance = factor**2 * raw.variance + spread * raw.value**2
+    variance = factor**2 * raw.variance + (spread + (factor - 1) ** 2) * raw.value**2
     shares = Estimate(factor * raw.value, variance, sketch.n, bias=raw.bias).of_population(people)
     return Mined(sets, shares, length, factor, factor * psfo.variance(sketch.n) ** 0.5)

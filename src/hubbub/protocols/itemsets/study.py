@@ -86,7 +86,7 @@ def mine(
         candidates: list[Itemset] = [(item,) for item in range(size)]
         if size > 2 * k:
             candidates, named = yield from prune_items(groups, codes, units=units, keep=2 * k)
-        items = yield from estimate_candidates(groups, candidates, units=units)
+        items = yield from estimate_candidates(groups, candidates, units=units, longest=sets.most)
         if itemsets:
             shares = {item: share for (item,), share in items.shares(k).items()}
             guessed = guess_itemsets(shares, most=2 * k, largest=largest_guess(k))

@@ -6,8 +6,6 @@ import math
 
 from hubbub.core.errors import check_integer
 
-__all__ = ["LENGTHS", "amplified"]
-
 LENGTHS = (2, 5, 10, 20, 50, 100)
 """The lengths to which sets are padded in the tables of chapter 5."""
 

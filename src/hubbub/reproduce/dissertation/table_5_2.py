@@ -11,8 +11,6 @@ from hubbub.reproduce.dissertation.amplification import LENGTHS, amplified
 from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
-__all__ = ["PRINTED", "figure_5_5", "table_5_2"]
-
 PRINTED = {
     1e-3: {
         0.1: (0.10, 0.10, 0.11, 0.13, 0.15, 0.15),
