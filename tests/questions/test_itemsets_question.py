@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.questions.settings import setting
 
-from hubbub.authoring import load_collection
+from hubbub.authoring import UnsafeCollection, load_collection
 from hubbub.collection import Collection
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets
 from hubbub.core.errors import InvalidValue
@@ -120,6 +120,13 @@ def test_a_run_must_end_before_the_next() -> None:
 def test_other_fields_are_refused(domain: Domain) -> None:
     with pytest.raises(InvalidValue, match="field of"):
         ask().check(setting(ask(), domain))
+
+
+def test_turns_that_make_groups_too_small_are_refused() -> None:
+    few = TEXT.replace("turns = 3", "turns = 50")
+    load_collection(few)  # a twentieth of a fiftieth: 0.1%, which devices accept
+    with pytest.raises(UnsafeCollection, match=r"asks 0\.0833% of the devices at a time"):
+        load_collection(few.replace("turns = 50", "turns = 60"))
 
 
 def test_more_than_there_are_is_said() -> None:
