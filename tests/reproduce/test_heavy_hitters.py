@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
-from hubbub.reproduce.baselines.heavy_hitters.answers import GroupAnswers, DrawnAnswers
+from hubbub.reproduce.baselines.heavy_hitters.answers import DrawnAnswers, GroupAnswers
 from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 from hubbub.reproduce.baselines.heavy_hitters.channels import channel_blocks, multiple_channels
 from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues

@@ -43,6 +43,17 @@ _LOOKS: dict[str, tuple[str, str]] = {
     "Norm-Cut": (_GREEN, ">"),
     "Power": (_PURPLE, "X"),
     "PowerNS": (_BROWN, "*"),
+    "PEM": (_BLUE, "o"),
+    "PEM1": (_ORANGE, "s"),
+    "PEM1, split": (_YELLOW, "s"),
+    "HASH": (_GREEN, "^"),
+    "HASH, divided": (_SKY, "^"),
+    "SPM": (_RED, "D"),
+    "SPM, divided": (_PURPLE, "D"),
+    "PrivTrie": (_GREY, "P"),
+    "PrivTrie, 4 sd": (_BROWN, "P"),
+    "TreeHist": (_BLACK, "x"),
+    "TreeHist, divided": (_INDIGO, "x"),
 }
 
 

@@ -19,7 +19,7 @@ from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 from hubbub.reproduce.baselines.heavy_hitters.drawing import generator
 
-__all__ = ["GroupAnswers", "DrawnAnswers"]
+__all__ = ["DrawnAnswers", "GroupAnswers"]
 
 
 class GroupAnswers(ABC):
@@ -62,7 +62,7 @@ class GroupAnswers(ABC):
 
 
 class DrawnAnswers(GroupAnswers):
-    """GroupAnswers whose support counts are drawn from their exact distribution.
+    """Answers whose support counts are drawn from their exact distribution.
 
     Example:
         >>> people = np.repeat([0, 1], [6000, 4000])

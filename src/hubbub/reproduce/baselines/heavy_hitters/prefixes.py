@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hubbub.core.random import Random
-from hubbub.reproduce.baselines.heavy_hitters.answers import GroupAnswers, DrawnAnswers
+from hubbub.reproduce.baselines.heavy_hitters.answers import DrawnAnswers, GroupAnswers
 from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues, best_values
 from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
