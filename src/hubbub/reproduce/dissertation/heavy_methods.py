@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -102,14 +102,14 @@ def score(found: FoundValues, population: BitPopulation, k: int, threshold: floa
     ranked = population.ranked(k)
     if threshold is not None:
         ranked = population.ranked(int((population.counts >= threshold * population.n).sum()))
-    counts = dict(zip(map(int, population.values), population.counts.tolist(), strict=True))
+    counts: dict[Hashable, float] = dict(zip(map(int, population.values), population.counts.tolist(), strict=True))
     number = hits(found.values, ranked)
-    estimated = dict(zip(found.values, (found.shares * population.n).tolist(), strict=True))
+    estimated: dict[Hashable, float] = dict(zip(found.values, (found.shares * population.n).tolist(), strict=True))
     return Score(
         number,
         2 * number / (len(found.values) + len(ranked)),
         ncr(found.values, ranked),
-        squared_error(estimated, {value: counts[value] for value in ranked}, ranked),
+        squared_error(estimated, counts, ranked),
     )
 
 
