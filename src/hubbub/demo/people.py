@@ -175,8 +175,8 @@ class Speakers(_Held):
     def codes(self, step: int) -> NDArray[np.int64]:
         uniform = (Random(seed=self.seed).child("words", self.group, step).uint32(self.n) + 0.5) / 2**32
         edges = np.cumsum(self.weights)
-        places: NDArray[np.int64] = np.searchsorted(edges, uniform * edges[-1], side="right")
-        return np.minimum(places, len(edges) - 1)
+        places = np.searchsorted(edges, uniform * edges[-1], side="right")
+        return np.asarray(np.minimum(places, len(edges) - 1))
 
     def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
         return np.array(self.texts, dtype=object)[self.codes(step)[start:stop]]

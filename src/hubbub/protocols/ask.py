@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from hubbub.core.reports import Reports
     from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
-__all__ = ["MAIN", "OWN", "Ask", "Count", "Counted", "Heard", "Lost", "Release", "Said"]
-
 MAIN = "estimate"
 """The name of an estimate that is alone in its release."""
 OWN = "own"

@@ -16,8 +16,6 @@ from hubbub.service.raw_reports import reports_to
 from hubbub.service.store.base import AskRow, CountRow, EraRow
 from hubbub.service.store.sql import Store
 
-__all__ = ["counted_ask", "make_count", "read_count", "same_count"]
-
 
 def make_count(
     store: Store,

@@ -47,8 +47,6 @@ from hubbub.service.studies import Studies
 from hubbub.service.takeover import TakenOver, first_unasked, last_asked, take_over
 from hubbub.service.turn_back import turn_back
 
-__all__ = ["FORGET_PAGES", "LONGEST_GAP", "MARGIN", "SWEEP", "Rounds"]
-
 LONGEST_GAP = 1000
 """After so many missed steps (or w, if that is more) a conversation begins anew instead of catching up."""
 
