@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from hubbub.privacy.amplification.amplify import amplify as amplify
     from hubbub.privacy.audit import audit as audit
     from hubbub.privacy.plan import plan as plan
+    from hubbub.privacy.plan_sets import plan_sets as plan_sets
     from hubbub.protocols.change_stream import ChangeStream as ChangeStream
     from hubbub.reproduce.baselines.ddrm import DDRM as DDRM
     from hubbub.reproduce.baselines.efmrtt import EFMRTT as EFMRTT
@@ -100,6 +101,7 @@ _HOMES = {
     "amplify": "hubbub.privacy.amplification.amplify",
     "audit": "hubbub.privacy.audit",
     "plan": "hubbub.privacy.plan",
+    "plan_sets": "hubbub.privacy.plan_sets",
 }
 
 

@@ -272,7 +272,7 @@ def test_killed_at_points_of_a_release(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("way", "points"), [("file", 40), ("pipe", 60), ("local", 30)])
+@pytest.mark.parametrize(("way", "points"), [("file", 40), ("pipe", 50), ("local", 30)])
 def test_killed_at_every_point_of_a_release(tmp_path: Path, way: str, points: int) -> None:
     assert die(tmp_path, way, 1) >= points
 

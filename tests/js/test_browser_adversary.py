@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 PLANTED = {
     "a version forgets what was promised": (
-        5,
+        22,
         "client.ts",
         "addPromises(book.promises, found.promises)",
         "addPromises([], found.promises)",

@@ -105,13 +105,13 @@ def test_shares_by_ternary_mechanisms_err_as_predicted(number: int):
 @pytest.mark.slow
 @pytest.mark.parametrize(("items", "epsilon"), SETTINGS)
 def test_the_pick_is_within_5_percent_of_the_best_measured(items: int, epsilon: float):
-    # 40 squared errors 1,500 times, or 1,000 of them 60 times: known to 0.6%, and each as predicted within 5 of those.
+    # 40 squared errors 500 times, or 1,000 of them 30 times: known to 1%, and each as predicted within 6 of those.
     people = crowd(items, 1_000, seed=7)
     given: dict[str, Any] = {"epsilon": epsilon, "domain": sets_of(items), "held": people.items.size / people.n}
     errors = {}
     for option in [*set_options(**given), *ternary_options(**given)]:
-        errors[option.name] = measured(option, people, times=1_500 if items == 40 else 60)
-        assert errors[option.name] * people.n == pytest.approx(option.error(given["held"], items), rel=0.04), (
+        errors[option.name] = measured(option, people, times=500 if items == 40 else 30)
+        assert errors[option.name] * people.n == pytest.approx(option.error(given["held"], items), rel=0.06), (
             option.name
         )
     picked = set_options(**given)[0].name

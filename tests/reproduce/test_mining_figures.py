@@ -63,6 +63,7 @@ def test_runs_that_found_nothing_have_no_error_and_spoil_none(context: Context, 
     assert (lost.ours, lost.paper) == (100.0, None)
     assert "1 of them found none" in lost.note
     assert "made up" in lost.note
+    assert "median 200" in told["2,000 people, k = 64, eps = 2", "SVSM: Var"].note
     assert told["2,000 people, k = 64, eps = 2", "SVSM with LDPMiner: found"].ours == 4.0
     assert len(draw([people], runs, (NCR, ERROR)).axes) == 4
 

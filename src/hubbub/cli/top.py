@@ -125,8 +125,9 @@ def _remarks(found: Found) -> str:
         return f"Nothing was found: {found.stopped}."
     more = max(len(found.estimate) - _MOST, 0)
     return (
-        f"\n{f'{more:,} more values are in --json. ' if more else ''}Intervals allow for the largest having been chosen; "
-        f"what cannot be told from none is dim. Of what is listed, {found.false_positives:.1f} are expected to be chance. "
+        f"\n{f'{more:,} more values are in --json. ' if more else ''}"
+        "Intervals allow for the largest having been chosen; what cannot be told from none is dim. "
+        f"Of what is listed, {found.false_positives:.1f} are expected to be chance. "
         f"Not found, as a rule: what fewer than {percent(found.smallest_share)} hold, and texts of over "
         f"{found.plan.written.bits // 8} bytes."
     )

@@ -9,8 +9,6 @@ from typing import Any, Literal, NamedTuple, overload
 
 from hubbub.core.selected import conditional_interval
 
-__all__ = ["LEVEL", "AnswerCard", "Standing", "Value", "Values"]
-
 LEVEL = 0.95
 """How often intervals hold the truth."""
 

@@ -22,8 +22,6 @@ from hubbub.dashboard.together import together
 from hubbub.dashboard.words import count, moment, nearly, part, step_time
 from hubbub.questions import Shape
 
-__all__ = ["HISTORY", "as_possible", "question_page", "results_page"]
-
 HISTORY = 120
 """How many steps a chart goes back, at most."""
 

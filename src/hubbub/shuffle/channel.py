@@ -15,6 +15,9 @@ __all__ = ["Channel", "LocalNetwork", "ShuffleAborted", "everyone_but"]
 class ShuffleAborted(InvalidValue):
     """The run has ended without a result; nothing was released."""
 
+    left = False
+    """Whether somebody only went away, which at the end of a run is no failure."""
+
 
 class Channel(Protocol):
     """One party's end: messages go to a party by number, under a topic that is used once."""

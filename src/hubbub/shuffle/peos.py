@@ -56,7 +56,8 @@ def combine(shares: Sequence[SecretShares], key: DGKPrivate) -> NDArray[np.uint6
 
     Example:
         >>> key = DGKPrivate.generate(2048)
-        >>> combine([SecretShares(np.uint64([1])), SecretShares(encrypted=key.public.encrypt([2]), key=key.public)], key).tolist()
+        >>> encrypted = SecretShares(encrypted=key.public.encrypt([2]), key=key.public)
+        >>> combine([SecretShares(np.uint64([1])), encrypted], key).tolist()
         [3]
     """
     if len({len(each) for each in shares}) != 1:

@@ -29,6 +29,7 @@ __all__ = [
     "SEARCH",
     "TESTED",
     "TOP",
+    "WANTED",
     "group_asks",
     "prefix_extending",
 ]
@@ -37,7 +38,8 @@ ARITHMETIC = 1
 """Goes up with every change of what is asked or released."""
 TOP, ABSENT, REACH, SEARCH = "top", "Without a value", "What could be found", "The search"
 """The estimates of a release: what was found, devices without a value, what could be found at all, and how."""
-PSI, FALSE_POSITIVES, TESTED = "smallest share found reliably", "expected false positives", "candidates tested"
+PSI, WANTED = "smallest share found reliably", "values looked for"
+FALSE_POSITIVES, TESTED = "expected false positives", "candidates tested"
 """The numbers of the last two."""
 
 
@@ -165,7 +167,11 @@ def _of_search(plan: PrefixPlan, shares: Estimate, counted: Counted, group: int,
     return {
         REACH: Estimate(np.array([psi]), np.zeros(1), group, labels=(PSI,)),
         SEARCH: Estimate(
-            np.array([false, tested]), np.zeros(2), group, kind="quantity", labels=(FALSE_POSITIVES, TESTED)
+            np.array([plan.k, false, tested], dtype=np.float64),
+            np.zeros(3),
+            group,
+            kind="quantity",
+            labels=(WANTED, FALSE_POSITIVES, TESTED),
         ),
     }
 

@@ -18,7 +18,7 @@ from hubbub.protocols.itemsets.mining import Groups, estimate_candidates
 from hubbub.protocols.subsets import Subsets
 from hubbub.protocols.view import Whole
 
-__all__ = ["LADDER", "LDP_MINER", "SVIM", "Rung", "Shares", "mine_by", "top_shares"]
+__all__ = ["LADDER", "LDP_MINER", "OLH_MINER", "SVIM", "Rung", "Shares", "mine_by", "top_shares"]
 
 Shares = dict[Itemset, float]
 """Items or itemsets, the most frequent first, and their estimated shares."""
@@ -70,10 +70,12 @@ class Rung:
 
 LDP_MINER = Rung("(BLH, L), (SUE, 2k)", "BLH", "L", "SUE", "2k")
 """LDPMiner as the chapter evaluates it: with its own oracles, and groups in place of a divided budget."""
+OLH_MINER = Rung("(OLH, L), (OLH, 2k)", "OLH", "L", "OLH", "2k")
+"""LDPMiner with the better oracle: section 5.3.1 says that this is what is evaluated, section 5.4.2 the other one."""
 SVIM = Rung("(OLH, 1), (Adap, L)(c)", "OLH", "1", "", "L", updated=True)
 LADDER = (
     LDP_MINER,
-    Rung("(OLH, L), (OLH, 2k)", "OLH", "L", "OLH", "2k"),
+    OLH_MINER,
     Rung("(OLH, 1), (OLH, 2k)", "OLH", "1", "OLH", "2k"),
     Rung("(OLH, 1), (Adap, 2k)", "OLH", "1", "", "2k"),
     Rung("(OLH, 1), (Adap, L)", "OLH", "1", "", "L"),

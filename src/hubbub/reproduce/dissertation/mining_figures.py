@@ -63,6 +63,8 @@ def cells(context: Context, everyone: Sequence[KnownSets], runs: MiningRuns, col
             scores = known(rows[:, column])
             if scores.size:
                 note = f"{context.repeats} runs (the paper: 10), deviation {scores.std():.3g}"
+                if column == ERROR:  # a single length that passes for significant by chance multiplies all of a run
+                    note += f", median {np.median(scores):.3g}"
                 if scores.size < len(rows):
                     note += f"; {len(rows) - scores.size} of them found none"
                 row = f"{setting.people}, k = {setting.k}, eps = {setting.epsilon:g}"
@@ -102,3 +104,6 @@ def _draw(
         drawn += len(seen)
     label, fixed, log = words
     finish(panel, label, WORDS[column], f"{people}, {fixed}", log=log + ("y" if column == ERROR and drawn else ""))
+    if "x" in log:
+        panel.set_xticks([x for x, _ in axis], labels=[f"{x:g}" for x, _ in axis])
+        panel.set_xticks([], minor=True)

@@ -52,6 +52,7 @@ _LOOKS: dict[str, tuple[str, str]] = {
     "(OLH, 1), (Adap, L)(c)": (_BLUE, "v"),
     "SVSM": (_BLUE, "v"),
     "SVSM with LDPMiner": (_BLACK, "o"),
+    "SVSM with LDPMiner by OLH": (_ORANGE, "s"),
 }
 
 

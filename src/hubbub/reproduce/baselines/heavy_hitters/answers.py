@@ -19,10 +19,10 @@ from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 from hubbub.reproduce.baselines.heavy_hitters.drawing import generator
 
-__all__ = ["Answers", "DrawnAnswers"]
+__all__ = ["DrawnAnswers", "GroupAnswers"]
 
 
-class Answers(ABC):
+class GroupAnswers(ABC):
     """The answers of n people, each of whom holds a code.
 
     Parameters
@@ -61,13 +61,13 @@ class Answers(ABC):
         return np.asarray((supports / max(1, self.n) - self.q) / (self.p - self.q))
 
 
-class DrawnAnswers(Answers):
-    """Answers whose support counts are drawn from their exact distribution.
+class DrawnAnswers(GroupAnswers):
+    """GroupAnswers whose support counts are drawn from their exact distribution.
 
     Example:
         >>> people = np.repeat([0, 1], [6000, 4000])
         >>> answers = DrawnAnswers(np.uint64([5, 900]), people, 4.0, Random(seed=1))
-        >>> codes, supports = answers.best(Extensions([0], 32), 2)
+        >>> codes, supports = answers.best(Extensions.everything(32), 2)
         >>> codes.tolist(), answers.shares(supports).round(1).tolist()
         ([5, 900], [0.6, 0.4])
     """

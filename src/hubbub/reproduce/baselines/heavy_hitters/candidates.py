@@ -31,6 +31,16 @@ class Extensions:
     prefixes: NDArray[Any]
     bits: int
 
+    @classmethod
+    def everything(cls, bits: int) -> Extensions:
+        """All strings of so many bits.
+
+        Example:
+            >>> Extensions.everything(2).listed().tolist()
+            [0, 1, 2, 3]
+        """
+        return cls(np.zeros(1, dtype=np.uint64), bits)
+
     def __post_init__(self) -> None:
         given = np.asarray(self.prefixes)
         object.__setattr__(self, "prefixes", given if given.dtype == object else given.astype(np.uint64))
@@ -55,8 +65,8 @@ class Extensions:
     def extended(self, rows: NDArray[np.int64], more: NDArray[Any]) -> NDArray[Any]:
         """The codes of the prefixes at some places, followed by what is given."""
         if self.prefixes.dtype == object:
-            return (self.prefixes[rows] << self.bits) | more.astype(object)
-        return (self.prefixes[rows] << np.uint64(self.bits)) | more.astype(np.uint64)
+            return np.asarray((self.prefixes[rows] << self.bits) | more.astype(object))
+        return np.asarray((self.prefixes[rows] << np.uint64(self.bits)) | more.astype(np.uint64))
 
     def listed(self) -> NDArray[Any]:
         """All codes, prefix by prefix."""

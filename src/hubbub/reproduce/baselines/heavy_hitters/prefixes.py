@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hubbub.core.random import Random
-from hubbub.reproduce.baselines.heavy_hitters.answers import Answers, DrawnAnswers
+from hubbub.reproduce.baselines.heavy_hitters.answers import DrawnAnswers, GroupAnswers
 from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues, best_values
 from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
 
 __all__ = ["Asked", "pem1", "search_prefixes"]
 
-Asked = Callable[..., Answers]
+Asked = Callable[..., GroupAnswers]
 """Makes the answers of people: `DrawnAnswers` or `ReportedAnswers`."""
 
 
@@ -52,7 +52,7 @@ def search_prefixes(
         >>> search_prefixes(crowd, (8, 16), k=2, epsilon=4.0, rng=Random(seed=1)).values
         [77, 5000]
     """
-    prefixes, length = Extensions([0], 0).prefixes, 0
+    prefixes, length = Extensions.everything(0).prefixes, 0
     shares = np.ones(1)
     for group, longer in zip(population.split([1.0] * len(lengths), rng), lengths, strict=True):
         if known and longer == population.bits and length:

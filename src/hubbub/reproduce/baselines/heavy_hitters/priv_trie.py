@@ -115,7 +115,8 @@ def _published(population: BitPopulation, k: int, batch: int, rate: float, bar: 
             above = shares > bar / np.sqrt(reports)
             for more in np.flatnonzero(above.any(axis=0)):
                 first = int(above[:, more].argmax())
-                found.append((float(shares[first, more]), (prefix << bits) | int(more), offset + (first + 1) * batch))
+                told = shares[-1 if stop == population.bits else first, more]  # in the end, by everyone who is left
+                found.append((float(told), (prefix << bits) | int(more), offset + (first + 1) * batch))
         found.sort(reverse=True)
         if not found:
             return FoundValues([], np.zeros(0))

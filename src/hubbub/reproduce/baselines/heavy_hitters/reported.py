@@ -1,4 +1,4 @@
-"""Answers as they are deployed: everyone's OLH report is made, and every candidate's support is counted."""
+"""GroupAnswers as they are deployed: everyone's OLH report is made, and every candidate's support is counted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.hashing import bucket, hash32
 from hubbub.core.random import Random
 from hubbub.mechanisms.frequency.local_hashing import OLH
-from hubbub.reproduce.baselines.heavy_hitters.answers import Answers
+from hubbub.reproduce.baselines.heavy_hitters.answers import GroupAnswers
 from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 
 __all__ = ["ReportedAnswers"]
@@ -20,13 +20,13 @@ __all__ = ["ReportedAnswers"]
 _BLOCK = 1 << 20
 
 
-class ReportedAnswers(Answers):
-    """Answers that are real reports, of codes of at most 64 bits.
+class ReportedAnswers(GroupAnswers):
+    """GroupAnswers that are real reports, of codes of at most 64 bits.
 
     Example:
         >>> people = np.repeat([0, 1], [6000, 4000])
         >>> answers = ReportedAnswers(np.uint64([5, 900]), people, 4.0, Random(seed=1))
-        >>> codes, supports = answers.best(Extensions([0], 10), 2)
+        >>> codes, supports = answers.best(Extensions.everything(10), 2)
         >>> codes.tolist(), answers.shares(supports).round(1).tolist()
         ([5, 900], [0.6, 0.4])
     """

@@ -25,10 +25,10 @@ def cuts_of(bits: int, segments: int) -> list[tuple[int, int]]:
 
 
 def short_codes(values: NDArray[Any]) -> NDArray[np.uint64]:
-    """Values as 64-bit codes for a hash function; those that are longer, modulo a prime.
+    """Values of any length as codes of 61 bits for a hash function: modulo a prime.
 
     Example:
         >>> short_codes(np.array([1 << 70, 3], dtype=object)).tolist()
         [512, 3]
     """
-    return (values % _PRIME).astype(np.uint64) if values.dtype == object else values.astype(np.uint64)
+    return np.asarray(values % (_PRIME if values.dtype == object else np.uint64(_PRIME)), dtype=np.uint64)

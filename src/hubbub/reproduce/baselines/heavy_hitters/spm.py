@@ -93,7 +93,7 @@ def _segments_alone(
 ) -> Segments:
     groups = people.split([1.0] * len(cuts), rng)
     return [
-        asked(people.segment(*cut), group.people, epsilon, rng).best(Extensions([0], cut[1] - cut[0]), k)[0]
+        asked(people.segment(*cut), group.people, epsilon, rng).best(Extensions.everything(cut[1] - cut[0]), k)[0]
         for group, cut in zip(groups, cuts, strict=True)
     ]
 
@@ -129,7 +129,7 @@ def _both(
         mine = [couple for couple in couples if segment in couple]
         held = np.concatenate([groups[couple].people for couple in mine])
         answers = asked(people.segment(*cut), held, epsilon, rng)
-        codes, _ = answers.best(Extensions([0], cut[1] - cut[0]), k)
+        codes, _ = answers.best(Extensions.everything(cut[1] - cut[0]), k)
         candidates.append(codes)
         ends = np.cumsum([groups[couple].n for couple in mine])[:-1]
         for couple, part in zip(mine, np.split(answers.supporters(codes), ends, axis=1), strict=True):
