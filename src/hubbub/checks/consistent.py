@@ -15,8 +15,6 @@ from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["check_consistent", "expected_sketch"]
-
 _MANY = 10**10
 _CLOSE = 0.02
 _PEOPLE, _TIMES = 1_500, 500

@@ -23,6 +23,8 @@ from hubbub.cli import (
     reproduce,
     restore,
     serve,
+    shuffler,
+    top,
     watch,
 )
 from hubbub.core.errors import HubbubError
@@ -103,9 +105,11 @@ app.command()(restore.restore)
 app.command()(audit.audit)
 app.command()(amplify.amplify)
 app.command()(estimate.estimate)
+app.command()(top.top)
 app.command()(itemsets.itemsets)
 app.command()(release.release)
 app.command()(watch.watch)
 app.command()(reproduce.reproduce)
 app.add_typer(client.app, name="client")
 app.add_typer(data.app, name="data")
+app.add_typer(shuffler.app, name="shuffler")

@@ -16,8 +16,6 @@ from hubbub.questions.shapes import Shape
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import rounded_up
 
-__all__ = ["DistributionQuestion"]
-
 _PEOPLE = 100_000  # of whom it is told how far forged reports move a share: with more, shares are less blurred
 
 

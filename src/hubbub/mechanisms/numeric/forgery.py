@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["part_below", "said_at_most"]
-
 Floats = NDArray[np.float64]
 
 

@@ -1,0 +1,133 @@
+"""`hubbub top`: the most common values of a column, as a private study would find them that has no list of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hubbub.cli.options import AsJson, Epsilon
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.table import Table
+
+    from hubbub.core.estimate import Estimate
+    from hubbub.simulate.top import Found
+
+__all__ = ["top"]
+
+_MOST = 32
+_NAME = 40
+
+
+def top(
+    file: Annotated[Path, typer.Argument(help="A CSV, TSV, JSON lines or Parquet file.", show_default=False)],
+    column: Annotated[str, typer.Option("--column", "-c", help="The column to search.", show_default=False)],
+    epsilon: Epsilon,
+    k: Annotated[int, typer.Option("--k", "-k", help="How many values to look for.")] = 32,
+    longest: Annotated[int, typer.Option("--longest", help="How many UTF-8 bytes a value may have.")] = 20,
+    threshold: Annotated[
+        float | None,
+        typer.Option("--threshold", help="Keep only values of at least this share.", show_default="the best k"),
+    ] = None,
+    query_limit: Annotated[
+        int, typer.Option("--query-limit", help="How many candidates may be tested.", show_default="2^20")
+    ] = 1 << 20,
+    truth: Annotated[bool, typer.Option("--truth", help="Show the truth beside: whoever has the file has it.")] = False,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Which values are the most common, if nobody lists them beforehand?
+
+    Each row is a person, who answers once, as in a study on their device: with the beginning of their value, of their
+    group's length. The server extends what begins often, group by group.
+    """
+    from hubbub.cli.output import emit, page, progress
+    from hubbub.core.random import Random
+    from hubbub.simulate.top_file import find_top_in_column
+
+    with progress(str(column)) as follow:
+        seen = find_top_in_column(
+            file,
+            column,
+            k=k,
+            epsilon=epsilon,
+            longest=longest,
+            threshold=threshold,
+            query_limit=query_limit,
+            rng=Random(seed=seed),
+            progress=follow,
+        )
+    shares = seen.truth if truth else None
+    if as_json:
+        return emit({"column": column, "n": seen.n, "missing": seen.missing, **_answer(seen.found, shares)})
+    title = f"{column}: {seen.n:,} people, {len(seen.found.plan.lengths)} groups, epsilon {epsilon:g}"
+    page().print(*([] if seen.found.stopped else [_table(seen.found, shares, title)]), _remarks(seen.found), sep="\n")
+    return None
+
+
+def _rows(estimate: Estimate, truth: Mapping[str, float] | None = None) -> list[dict[str, Any]]:
+    value, low, high = estimate.possible()
+    return [
+        {
+            "value": name,
+            "estimate": float(value[place]),
+            "low": float(low[place]),
+            "high": float(high[place]),
+            **({} if truth is None else {"truth": truth.get(name, 0.0)}),
+        }
+        for place, name in enumerate(estimate.labels or ())
+    ]
+
+
+def _answer(found: Found, truth: Mapping[str, float] | None) -> dict[str, Any]:
+    from hubbub.protocols.heavy_hitters.pem import ABSENT
+
+    plan, absent = found.plan, found.release.estimates.get(ABSENT)
+    return {
+        "k": plan.k,
+        "epsilon": plan.oracle.epsilon,
+        "effective_epsilon": plan.oracle.effective_epsilon,
+        "lengths": list(plan.lengths),
+        "threshold": plan.threshold,
+        "stopped": found.stopped,
+        "smallest_share": found.smallest_share,
+        "expected_false_positives": found.false_positives,
+        "items": [] if found.stopped else _rows(found.estimate, truth),
+        "absent": [] if absent is None else _rows(absent),
+    }
+
+
+def _table(found: Found, truth: Mapping[str, float] | None, title: str) -> Table:
+    from rich.markup import escape
+
+    from hubbub.cli.output import percent, shorten
+    from hubbub.cli.tables import plain_table
+
+    told = ["value"] if truth is None else ["value", "truth"]
+    table = plain_table(*told, "estimate", "95% interval", title=f"{escape(title)}\n")
+    for row in _rows(found.estimate, truth)[:_MOST]:
+        cells = [escape(shorten(row["value"], _NAME))] + ([] if truth is None else [percent(row["truth"])])
+        cells += [percent(row["estimate"]), f"{percent(row['low'])} to {percent(row['high'])}"]
+        table.add_row(*cells, style=None if row["low"] > 0 else "dim")
+    return table
+
+
+def _remarks(found: Found) -> str:
+    from hubbub.cli.output import percent
+
+    if found.stopped:
+        return f"Nothing was found: {found.stopped}."
+    more = max(len(found.estimate) - _MOST, 0)
+    return (
+        f"\n{f'{more:,} more values are in --json. ' if more else ''}"
+        "Intervals allow for the largest having been chosen; what cannot be told from none is dim. "
+        f"Of what is listed, {found.false_positives:.1f} are expected to be chance. "
+        f"Not found, as a rule: what fewer than {percent(found.smallest_share)} hold, and texts of over "
+        f"{found.plan.written.bits // 8} bytes."
+    )

@@ -1,0 +1,96 @@
+"""Candidates that are not written out: every string that extends one of some prefixes by so many bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Extensions"]
+
+
+@dataclass(frozen=True, eq=False)
+class Extensions:
+    """All strings that are one of the prefixes, followed by `bits` more bits.
+
+    Parameters
+    ----------
+    prefixes
+        Different integers.
+    bits
+        How many bits follow.
+
+    Example:
+        >>> two = Extensions([0b1, 0b0], 2)
+        >>> two.size, two.within(np.uint64([0b011, 0b100])).tolist(), two.listed().tolist()
+        (8, [True, True], [4, 5, 6, 7, 0, 1, 2, 3])
+    """
+
+    prefixes: NDArray[Any]
+    bits: int
+
+    @classmethod
+    def everything(cls, bits: int) -> Extensions:
+        """All strings of so many bits.
+
+        Example:
+            >>> Extensions.everything(2).listed().tolist()
+            [0, 1, 2, 3]
+        """
+        return cls(np.zeros(1, dtype=np.uint64), bits)
+
+    def __post_init__(self) -> None:
+        given = np.asarray(self.prefixes)
+        object.__setattr__(self, "prefixes", given if given.dtype == object else given.astype(np.uint64))
+
+    @property
+    def size(self) -> int:
+        """How many strings there are."""
+        return len(self.prefixes) << self.bits
+
+    def rows(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        """The place of the prefix that each code extends, -1 where there is none."""
+        stems = self._stems(codes)
+        order = np.argsort(self.prefixes, kind="stable")
+        places = np.searchsorted(self.prefixes[order], stems)
+        rows = order[np.minimum(places, len(order) - 1)]
+        return np.where(self.prefixes[rows] == stems, rows, -1)
+
+    def within(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which codes are among the candidates."""
+        return np.asarray(self.rows(codes) >= 0)
+
+    def extended(self, rows: NDArray[np.int64], more: NDArray[Any]) -> NDArray[Any]:
+        """The codes of the prefixes at some places, followed by what is given."""
+        if self.prefixes.dtype == object:
+            return np.asarray((self.prefixes[rows] << self.bits) | more.astype(object))
+        return np.asarray((self.prefixes[rows] << np.uint64(self.bits)) | more.astype(np.uint64))
+
+    def listed(self) -> NDArray[Any]:
+        """All codes, prefix by prefix."""
+        rows = np.repeat(np.arange(len(self.prefixes)), 1 << self.bits)
+        return self.extended(rows, np.tile(np.arange(1 << self.bits), len(self.prefixes)))
+
+    def drawn(self, number: int, held: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        """Different candidates that are none of the codes in `held`, at random.
+
+        Example:
+            >>> Extensions([0b1], 1).drawn(1, np.uint64([0b10]), np.random.default_rng(1)).tolist()
+            [3]
+        """
+        taken = set(held.tolist())
+        chosen: list[int] = []
+        while len(chosen) < number:
+            rows = rng.integers(len(self.prefixes), size=2 * number)
+            for code in self.extended(rows, rng.integers(1 << self.bits, size=2 * number, dtype=np.uint64)).tolist():
+                if code not in taken and len(chosen) < number:
+                    chosen.append(code)
+                    taken.add(code)
+        return np.array(chosen, dtype=self.prefixes.dtype)
+
+    def _stems(self, codes: NDArray[Any]) -> NDArray[Any]:
+        if codes.dtype == object:
+            return codes >> self.bits
+        return codes >> np.uint64(self.bits) if self.bits < 64 else np.zeros_like(codes)

@@ -1,0 +1,95 @@
+"""HASH, the multiple channel method: each channel's value is put together from blocks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hubbub.core.hashing import BEST_HASH, bucket, hash32
+from hubbub.core.random import Random
+from hubbub.reproduce.baselines.heavy_hitters.answers import DrawnAnswers
+from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
+from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues, best_values
+from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
+from hubbub.reproduce.baselines.heavy_hitters.prefixes import Asked
+from hubbub.reproduce.baselines.heavy_hitters.segments import cuts_of, short_codes
+
+__all__ = ["channel_blocks", "multiple_channels"]
+
+FINAL_SHARE = 0.1
+"""Of the people, where they are divided, the part that tests the values found (section 4.4.2)."""
+
+
+def channel_blocks(bits: int, k: int, query_limit: int) -> int:
+    """The fewest blocks of values for which k^1.5 channels keep within a number of queries.
+
+    Example:
+        >>> channel_blocks(64, 16, 1 << 20), channel_blocks(64, 32, 1 << 20)
+        (6, 7)
+    """
+    channels = math.ceil(k**1.5)
+    for blocks in range(1, bits + 1):
+        if sum(channels << (stop - start) for start, stop in cuts_of(bits, blocks)) <= query_limit:
+            return blocks
+    return bits
+
+
+def multiple_channels(
+    population: BitPopulation,
+    *,
+    k: int,
+    epsilon: float,
+    query_limit: int,
+    rng: Random,
+    asked: Asked = DrawnAnswers,
+    divided: bool = False,
+    threshold: float | None = None,
+) -> FoundValues:
+    """The k most common values by HASH: k^1.5 channels, OLH, blocks as long as the queries allow (section 4.4.1).
+
+    A person reports their channel and one block of their value. In each channel the server takes the likeliest value of
+    every block; the strings so put together are then tested.
+
+    Parameters
+    ----------
+    population, k, epsilon, rng, asked
+        As of `search_prefixes`.
+    query_limit
+        How many frequencies may be asked for.
+    divided
+        Whether a tenth of the people tests the strings with the whole epsilon, and the others spend it on their block
+        (section 4.4.2); else everyone spends half on each.
+    threshold
+        Where it is given, only values whose share is estimated above it are told.
+
+    Example:
+        >>> crowd = BitPopulation.counted([77, 5000], np.array([30_000, 20_000]), 16)
+        >>> multiple_channels(crowd, k=2, epsilon=4.0, query_limit=1 << 12, rng=Random(seed=2)).values
+        [77, 5000]
+
+    References
+    ----------
+    Dissertation, section 4.1.2; Bassily and Smith, 2015.
+    """
+    channels = math.ceil(k**1.5)
+    seed = rng.uint64(1)
+    own = bucket(hash32(seed, short_codes(population.values), BEST_HASH), channels).astype(np.uint64)
+    spent = epsilon if divided else epsilon / 2
+    final, reporting = population.split([FINAL_SHARE, 1 - FINAL_SHARE], rng) if divided else (population, population)
+    cuts = cuts_of(population.bits, channel_blocks(population.bits, k, query_limit))
+    strings = np.zeros(channels, dtype=population.values.dtype)
+    for group, (start, stop) in zip(reporting.split([1.0] * len(cuts), rng), cuts, strict=True):
+        width = np.uint64(stop - start)
+        codes = (own << width) | population.segment(start, stop)
+        answers = asked(codes, group.people, spent, rng)
+        best = answers.best_of_each(Extensions(np.arange(channels), stop - start))
+        block = best & np.uint64((1 << (stop - start)) - 1)
+        if strings.dtype == object:
+            strings = (strings << (stop - start)) | block.astype(object)
+        else:
+            strings = (strings << width) | block
+    values = np.unique(strings)
+    tested = asked(final.values, final.people, spent, rng)
+    found = best_values(values, tested.shares(tested.support(values)), k)
+    return found.above(threshold)

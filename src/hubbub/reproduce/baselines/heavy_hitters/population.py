@@ -1,0 +1,93 @@
+"""People who hold a string of bits each: what the methods of chapter 4 look for heavy hitters among."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.random import Random
+from hubbub.reproduce.baselines.heavy_hitters.drawing import generator
+
+__all__ = ["BitPopulation"]
+
+
+@dataclass(frozen=True, eq=False)
+class BitPopulation:
+    """Strings of `bits` bits as integers, and which of them each person holds.
+
+    Parameters
+    ----------
+    values
+        Different integers below 2^bits, rising: 64-bit ones, or Python's where 64 bits are too few.
+    people
+        For each person, the place in `values` of what they hold.
+    bits
+        How long the strings are.
+
+    Example:
+        >>> three = BitPopulation.of([0b1100, 0b0001, 0b1100], 4)
+        >>> three.values.tolist(), three.people.tolist(), three.ranked(1)
+        ([1, 12], [1, 0, 1], [12])
+        >>> three.segment(0, 2).tolist()  # the first two bits of each value
+        [0, 3]
+    """
+
+    values: NDArray[Any]
+    people: NDArray[np.int64]
+    bits: int
+
+    @classmethod
+    def of(cls, held: Sequence[int] | NDArray[Any], bits: int) -> BitPopulation:
+        """The population in which each person holds the integer at their place."""
+        values, people = np.unique(np.asarray(held, dtype=np.uint64 if bits <= 64 else object), return_inverse=True)
+        return cls(values, people, bits)
+
+    @classmethod
+    def counted(cls, strings: Sequence[int], counts: NDArray[np.int64], bits: int) -> BitPopulation:
+        """The population in which so many people hold each of some different integers.
+
+        Example:
+            >>> BitPopulation.counted([9, 4], np.array([1, 2]), 4).people.tolist()
+            [1, 0, 0]
+        """
+        values, places = np.unique(np.array(strings, dtype=np.uint64 if bits <= 64 else object), return_inverse=True)
+        return cls(values, np.repeat(places, counts), bits)
+
+    @property
+    def n(self) -> int:
+        """How many people there are."""
+        return self.people.size
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """How many people hold each value."""
+        return np.bincount(self.people, minlength=self.values.size)
+
+    def ranked(self, k: int) -> list[int]:
+        """The k most common values, the most common first."""
+        order = np.argsort(-self.counts, kind="stable")[:k]
+        return [int(self.values[place]) for place in order if self.counts[place]]
+
+    def segment(self, start: int, stop: int) -> NDArray[Any]:
+        """Bits `start` to `stop` of every value, as integers; `segment(0, s)` are the prefixes of length s."""
+        shift, mask = self.bits - stop, (1 << (stop - start)) - 1
+        if self.values.dtype == object:
+            found = (self.values >> shift) & mask
+            return found.astype(np.uint64) if stop - start <= 64 else found
+        return (self.values >> np.uint64(shift)) & np.uint64(mask) if stop > start else np.zeros_like(self.values)
+
+    def split(self, sizes: Sequence[float], rng: Random) -> list[BitPopulation]:
+        """The people dealt out at random, in parts that are as large as `sizes` say in proportion.
+
+        Example:
+            >>> crowd = BitPopulation.counted([1], np.array([100]), 4)
+            >>> [part.n for part in crowd.split([1, 3], Random(seed=1))]
+            [25, 75]
+        """
+        cuts = np.rint(np.cumsum(sizes) / np.sum(sizes) * self.n).astype(np.int64)[:-1]
+        return [replace(self, people=part) for part in np.split(generator(rng).permutation(self.people), cuts)]

@@ -1,0 +1,109 @@
+"""Searches by longer and longer prefixes: PEM (for sweeps of chapter 4), and PEM1, which adds one bit at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from hubbub.core.random import Random
+from hubbub.reproduce.baselines.heavy_hitters.answers import DrawnAnswers, GroupAnswers
+from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
+from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues, best_values
+from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
+
+__all__ = ["Asked", "pem1", "search_prefixes"]
+
+Asked = Callable[..., GroupAnswers]
+"""Makes the answers of people: `DrawnAnswers` or `ReportedAnswers`."""
+
+
+def search_prefixes(
+    population: BitPopulation,
+    lengths: Sequence[int],
+    *,
+    k: int,
+    epsilon: float,
+    rng: Random,
+    asked: Asked = DrawnAnswers,
+    threshold: float | None = None,
+    known: bool = False,
+) -> FoundValues:
+    """The k most common values by Algorithm 1: a group of people for each length of prefix.
+
+    Parameters
+    ----------
+    population
+        Who is asked.
+    lengths
+        The length of the prefixes that each group reports; the last is that of the whole values.
+    k, epsilon, rng
+        As of `hubbub.simulate.find_top`.
+    asked
+        How answers are made.
+    threshold
+        Where it is given, only prefixes whose share is estimated above it are kept.
+    known
+        Whether the prefixes that the last group extends are the true ones, as Table 4.3 has it.
+
+    Example:
+        >>> crowd = BitPopulation.counted([77, 5000], np.array([30_000, 20_000]), 16)
+        >>> search_prefixes(crowd, (8, 16), k=2, epsilon=4.0, rng=Random(seed=1)).values
+        [77, 5000]
+    """
+    prefixes, length = Extensions.everything(0).prefixes, 0
+    shares = np.ones(1)
+    for group, longer in zip(population.split([1.0] * len(lengths), rng), lengths, strict=True):
+        if known and longer == population.bits and length:
+            truth = [value >> (population.bits - length) for value in population.ranked(k)]
+            prefixes = np.unique(np.array(truth, dtype=prefixes.dtype))
+        answers = asked(group.segment(0, longer), group.people, epsilon, rng)
+        wide = longer > 64 and prefixes.dtype != object
+        candidates = Extensions(prefixes.astype(object) if wide else prefixes, longer - length)
+        prefixes, supports = answers.best(candidates, k)
+        shares, length = answers.shares(supports), longer
+        if threshold is not None:
+            prefixes, shares = prefixes[shares >= threshold], shares[shares >= threshold]
+            if not len(prefixes):
+                return FoundValues([], shares)
+    return best_values(prefixes, shares, k)
+
+
+def pem1(
+    population: BitPopulation,
+    *,
+    k: int,
+    epsilon: float,
+    rng: Random,
+    asked: Asked = DrawnAnswers,
+    divided: bool = True,
+    threshold: float | None = None,
+) -> FoundValues:
+    """The k most common values, found one bit at a time: as many groups as there are bits after the first log2(k).
+
+    Parameters
+    ----------
+    population, k, epsilon, rng, asked, threshold
+        As of `search_prefixes`.
+    divided
+        Whether every report spends the whole epsilon, and the last group estimates, as chapter 4 runs it. Else everyone
+        spends half on a prefix and half on the whole value, from which the shares are estimated, as it was published.
+
+    Example:
+        >>> crowd = BitPopulation.counted([77, 5000], np.array([300_000, 200_000]), 16)
+        >>> [pem1(crowd, k=2, epsilon=4.0, rng=Random(seed=1), divided=way).values for way in (True, False)]
+        [[77, 5000], [77, 5000]]
+
+    References
+    ----------
+    Dissertation, section 4.2.3; Bassily, Nissim, Stemmer and Thakurta, 2017.
+    """
+    lengths = range(min(math.ceil(math.log2(k)) + 1, population.bits), population.bits + 1)
+    spent = epsilon if divided else epsilon / 2
+    found = search_prefixes(population, lengths, k=k, epsilon=spent, rng=rng, asked=asked, threshold=threshold)
+    if divided or not found.values:
+        return found
+    values = np.array(found.values, dtype=population.values.dtype)
+    final = asked(population.values, population.people, epsilon / 2, rng)
+    return best_values(values, final.shares(final.support(values)), k)

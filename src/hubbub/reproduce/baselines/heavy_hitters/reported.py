@@ -1,0 +1,60 @@
+"""GroupAnswers as they are deployed: everyone's OLH report is made, and every candidate's support is counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.bit_strings import BitStrings
+from hubbub.core.errors import InvalidValue
+from hubbub.core.hashing import bucket, hash32
+from hubbub.core.random import Random
+from hubbub.mechanisms.frequency.local_hashing import OLH
+from hubbub.reproduce.baselines.heavy_hitters.answers import GroupAnswers
+from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
+
+__all__ = ["ReportedAnswers"]
+
+_BLOCK = 1 << 20
+
+
+class ReportedAnswers(GroupAnswers):
+    """GroupAnswers that are real reports, of codes of at most 64 bits.
+
+    Example:
+        >>> people = np.repeat([0, 1], [6000, 4000])
+        >>> answers = ReportedAnswers(np.uint64([5, 900]), people, 4.0, Random(seed=1))
+        >>> codes, supports = answers.best(Extensions.everything(10), 2)
+        >>> codes.tolist(), answers.shares(supports).round(1).tolist()
+        ([5, 900], [0.6, 0.4])
+    """
+
+    def __init__(self, codes: NDArray[Any], people: NDArray[np.int64], epsilon: float, rng: Random) -> None:
+        super().__init__(codes, people, epsilon, rng)
+        if codes.dtype == object:
+            raise InvalidValue("codes", codes.dtype, "codes of 64 bits: longer ones are drawn")
+        self._olh = OLH(epsilon=epsilon, domain=BitStrings(64))
+        self._reports = self._olh.randomize(codes[people], rng)
+
+    def support(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        return self._olh.supports(self._reports, codes)
+
+    def best(self, candidates: Extensions, most: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        codes = candidates.listed()
+        supports = self._listed(codes)
+        order = np.argsort(-supports, kind="stable")[:most]
+        return codes[order], supports[order]
+
+    def best_of_each(self, candidates: Extensions) -> NDArray[Any]:
+        codes = candidates.listed().reshape(len(candidates.prefixes), -1)
+        supports = self._listed(codes.ravel()).reshape(codes.shape)
+        return np.asarray(codes[np.arange(len(codes)), supports.argmax(axis=1)])
+
+    def supporters(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        seeds, told = self._reports.public["seed"], self._reports.private["bucket"]
+        return np.array([bucket(hash32(seeds, code, self._olh.hash), self._olh.buckets) == told for code in codes])
+
+    def _listed(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        return np.concatenate([self.support(codes[at : at + _BLOCK]) for at in range(0, len(codes), _BLOCK)])

@@ -1,0 +1,130 @@
+"""TreeHist: a binary tree of prefixes, pruned by a threshold, over a count sketch whose cells are told in one bit."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.hashing import BEST_HASH, bucket, hash32
+from hubbub.core.random import Random
+from hubbub.kernels.hadamard import walsh_hadamard
+from hubbub.reproduce.baselines.heavy_hitters.channels import FINAL_SHARE
+from hubbub.reproduce.baselines.heavy_hitters.drawing import generator
+from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues, best_values
+from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
+from hubbub.reproduce.baselines.heavy_hitters.segments import short_codes
+
+__all__ = ["CountSketchAnswers", "tree_hist"]
+
+ROWS = 8
+
+
+class CountSketchAnswers:
+    """One bit a person: an entry of the Hadamard transform of their row of a count sketch, told with probability p.
+
+    A person has one of the rows, whose hash puts their code in a cell with a sign. The server transforms each row's
+    bits back; a code's share is the median over the rows of its cell's. Variance of one row of n reports: 1/(n (2p -
+    1)^2).
+
+    Parameters
+    ----------
+    codes
+        The code of each person.
+    epsilon
+        What each bit spends.
+    rng
+        The people's randomness, and that of the hashes.
+
+    Example:
+        >>> held = np.repeat(np.uint64([5, 900]), [60_000, 40_000])
+        >>> sketch = CountSketchAnswers(held, 4.0, Random(seed=1))
+        >>> sketch.shares(np.uint64([5, 900])).round(1).tolist()
+        [0.6, 0.4]
+
+    References
+    ----------
+    Bassily, Nissim, Stemmer and Thakurta, 2017.
+    """
+
+    def __init__(self, codes: NDArray[np.uint64], epsilon: float, rng: Random) -> None:
+        self.n = codes.size
+        self.width = 1 << max(4, math.ceil(math.log2(math.sqrt(max(1, self.n))) + 1))
+        rate = math.exp(epsilon) / (math.exp(epsilon) + 1)
+        self.sigma = 1 / (2 * rate - 1)
+        self._seeds = rng.uint64(2, ROWS)
+        self._sums = np.zeros((ROWS, self.width))
+        for row, people in enumerate(np.array_split(generator(rng).permutation(self.n), ROWS)):
+            cells, signs = self._place(row, codes[people])
+            entries = rng.below(self.width, people.size)
+            parity = np.bitwise_count(cells & entries) & 1
+            told = signs * np.where(parity, -1, 1) * np.where(rng.uint64(people.size) < rate * 2.0**64, 1, -1)
+            sums = np.bincount(entries, weights=told, minlength=self.width)
+            self._sums[row] = walsh_hadamard(sums) * self.sigma / max(1, people.size)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of an estimated share that is near 0: that of the median of the rows."""
+        return self.sigma * math.sqrt(math.pi / 2 / max(1, self.n))
+
+    def shares(self, codes: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """The estimated share of each code."""
+        rows = []
+        for row in range(ROWS):
+            cells, signs = self._place(row, codes)
+            rows.append(signs * self._sums[row, cells])
+        return np.asarray(np.median(rows, axis=0))
+
+    def _place(self, row: int, codes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        cells, signs = (hash32(seed, codes, BEST_HASH) for seed in self._seeds[:, row])
+        return bucket(cells, self.width), 2 * bucket(signs, 2) - 1
+
+
+def tree_hist(
+    population: BitPopulation,
+    *,
+    k: int,
+    epsilon: float,
+    rng: Random,
+    divided: bool = False,
+    threshold: float | None = None,
+) -> FoundValues:
+    """Common values by TreeHist; the k largest of those that it finds.
+
+    A group of people for each length of prefix, one bit longer than the last. A prefix is kept where its estimated
+    share is so large that among those tested one is expected to pass by chance (the sensitivity threshold of section
+    4.3.2: the text has no constants of the published threshold), and at most sqrt(n) are. What is left at full length
+    is then tested.
+
+    Parameters
+    ----------
+    population, k, epsilon, rng, threshold
+        As of `search_prefixes`.
+    divided
+        Whether a tenth of the people tests with the whole epsilon, and the others spend it on their prefix; else
+        everyone spends half on each, as published.
+
+    Example:
+        >>> crowd = BitPopulation.counted([77, 50000], np.array([600_000, 400_000]), 16)
+        >>> tree_hist(crowd, k=2, epsilon=4.0, rng=Random(seed=1)).values
+        [77, 50000]
+    """
+    from statistics import NormalDist
+
+    spent = epsilon if divided else epsilon / 2
+    final, others = population.split([FINAL_SHARE, 1 - FINAL_SHARE], rng) if divided else (population, population)
+    prefixes: NDArray[Any] = np.zeros(1, dtype=population.values.dtype)
+    one = 1 if prefixes.dtype == object else np.uint64(1)
+    for length, group in enumerate(others.split([1.0] * population.bits, rng), start=1):
+        sketch = CountSketchAnswers(short_codes(population.segment(0, length))[group.people], spent, rng)
+        children = np.concatenate([prefixes << one, (prefixes << one) | one])
+        shares = sketch.shares(short_codes(children))
+        passed = sketch.deviation * -NormalDist().inv_cdf(min(0.5, 1 / len(children)))
+        kept = np.flatnonzero(shares >= passed)
+        prefixes = children[kept[np.argsort(-shares[kept])][: math.isqrt(population.n)]]
+        if not len(prefixes):
+            return FoundValues([], np.zeros(0))
+    tested = CountSketchAnswers(short_codes(final.values)[final.people], spent, rng)
+    return best_values(prefixes, tested.shares(short_codes(prefixes)), k).above(threshold)

@@ -1,0 +1,94 @@
+"""A rehearsal: which values of a column of a file a private study would have found, beside what is in the file."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hubbub.core.random import Random
+from hubbub.simulate.columns import MISSING, read_column
+from hubbub.simulate.top import Found, find_top
+
+__all__ = ["FoundInColumn", "find_top_in_column"]
+
+
+@dataclass(frozen=True, eq=False)
+class FoundInColumn:
+    """What was found in a column, and the truth it can be held against.
+
+    Parameters
+    ----------
+    found
+        What the study found.
+    truth
+        The true share of every value, in its NFC form.
+    n
+        How many rows there are.
+    missing
+        How many of them have no value: they answer all the same.
+    """
+
+    found: Found
+    truth: dict[str, float]
+    n: int
+    missing: int
+
+
+def find_top_in_column(
+    path: str | os.PathLike[str],
+    column: str,
+    *,
+    k: int,
+    epsilon: float,
+    longest: int,
+    rng: Random,
+    threshold: float | None = None,
+    query_limit: int = 1 << 20,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> FoundInColumn:
+    """The k most common values of a column by the prefix extending method; each row is a person who answers once.
+
+    Parameters
+    ----------
+    path, column
+        As of `collect_column`.
+    k, epsilon, longest, rng, threshold, query_limit
+        As of `find_top`.
+    progress
+        Called with (done, total, label).
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "words.csv"
+        ...     _ = path.write_text("word\\n" + "hub\\n" * 7000 + "and\\n" * 3000)
+        ...     seen = find_top_in_column(
+        ...         path, "word", k=2, epsilon=4.0, longest=6, query_limit=1 << 14, rng=Random(seed=1)
+        ...     )
+        >>> seen.found.values, seen.truth
+        (['hub', 'and'], {'and': 0.3, 'hub': 0.7})
+    """
+
+    def tell(done: int, label: str) -> None:
+        if progress is not None:
+            progress(done, 2, label)
+
+    tell(0, f"reading {column}")
+    labels, codes, missing = read_column(Path(path), column)
+    tell(1, f"asking {codes.size:,} people")
+    names = np.array(["" if label == MISSING and missing else label for label in labels], dtype=object)
+    found = find_top(
+        names[codes], k=k, epsilon=epsilon, longest=longest, threshold=threshold, query_limit=query_limit, rng=rng
+    )
+    tell(2, "done")
+    truth: dict[str, float] = {}
+    for name, count in zip(names, np.bincount(codes, minlength=len(names)).tolist(), strict=True):
+        if name:
+            normal = unicodedata.normalize("NFC", name)
+            truth[normal] = truth.get(normal, 0.0) + count / codes.size
+    return FoundInColumn(found, truth, codes.size, missing)

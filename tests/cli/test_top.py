@@ -1,0 +1,74 @@
+"""`hubbub top`: what a study finds in a column of a file, and what it says of what it cannot find."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+SMALL = ("--longest", 4, "--query-limit", 1 << 13, "--seed", 1)
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> str:
+    twin = unicodedata.normalize("NFD", "né")
+    lines = ["hub"] * 6000 + ["né"] * 1500 + [twin] * 1500 + ["[b]"] * 500 + [""] * 250 + ["much too long"] * 250
+    (tmp_path / "words.csv").write_text("word,id\n" + "\n".join(f"{line},1" for line in lines) + "\n", encoding="utf-8")
+    return "words.csv"
+
+
+def test_json(answer: Callable[..., Any], words: str) -> None:
+    told = answer("top", words, "--column", "word", "--k", 2, "--epsilon", 5, "--truth", *SMALL)
+    assert (told["column"], told["n"], told["missing"], told["k"]) == ("word", 10_000, 250, 2)
+    assert told["effective_epsilon"] <= told["epsilon"] == 5
+    assert set(told["items"][0]) == {"value", "estimate", "low", "high", "truth"}
+    assert {row["value"]: row["truth"] for row in told["items"]} == {"hub": 0.6, "né": pytest.approx(0.3)}
+    for row in told["items"]:  # a standard error of 0.004 in the least of five groups: 0.03 is over six
+        assert abs(row["estimate"] - row["truth"]) < 0.03
+        assert row["low"] <= row["estimate"] <= row["high"]
+    assert {row["value"] for row in told["absent"]} == {"(none)", "(too long, or no text)"}
+    assert 0 < told["smallest_share"] < 0.1
+    assert told["expected_false_positives"] < 0.1
+
+
+def test_without_truth(answer: Callable[..., Any], words: str) -> None:
+    command = ("top", words, "-c", "word", "-k", 1, "-e", 5, *SMALL)
+    told = answer(*command)
+    assert [set(row) for row in told["items"]] == [{"value", "estimate", "low", "high"}]
+    assert told == answer(*command)
+
+
+def test_table(hubbub: Callable[..., Result], words: str) -> None:
+    result = hubbub("top", words, "-c", "word", "-k", 3, "-e", 6, "--truth", *SMALL)
+    assert result.exit_code == 0, result.output
+    for text in ("hub", "60.00%", "[b]", "10,000 people", "expected to be chance", "over 4 bytes"):
+        assert text in result.output
+
+
+def test_a_threshold_that_nothing_reaches(
+    hubbub: Callable[..., Result], answer: Callable[..., Any], words: str
+) -> None:
+    command = ("top", words, "-c", "word", "-k", 2, "-e", 5, "--threshold", 0.9, *SMALL)
+    assert "no prefix of" in answer(*command)["stopped"]
+    assert answer(*command)["items"] == []
+    assert "Nothing was found" in hubbub(*command).output
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (("-k", 0), "k:"),
+        (("-e", 0), "epsilon"),
+        (("--longest", 0), "longest"),
+        (("--threshold", 2), "threshold"),
+        (("--query-limit", 3), "query_limit"),
+        (("-c", "nothing"), "column"),
+    ],
+)
+def test_what_is_refused(refused: Callable[..., str], words: str, options: tuple[object, ...], field: str) -> None:
+    given = {"-c": "word", "-k": 2, "-e": 1, **dict(zip(options[::2], options[1::2], strict=True))}
+    assert field in refused("top", words, *(part for pair in given.items() for part in pair))
