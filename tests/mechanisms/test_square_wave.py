@@ -183,7 +183,8 @@ def test_intervals_hold() -> None:
     """In 120 repetitions, 95% intervals hold in 86% at least: one that holds in 95% fails once in 100,000 seeds.
 
     Of the spiky crowd quantiles hold by themselves, as of the rounded one; shares, one of which ends near the atom,
-    only if they allow for atoms. Without what the likeliest distribution adds, the median of the spiky crowd is held in 60%.
+    only if they allow for atoms. Without what the likeliest distribution adds, the median of the spiky crowd is held in
+    60%.
     """
     for crowd in (smooth_crowd, spiky_crowd, rounded_crowd):
         mean, quantiles, shares = coverage(crowd(4_000), 120, atoms=False)
