@@ -25,8 +25,6 @@ from hubbub.protocols.itemsets.lengths import significant_lengths
 from hubbub.protocols.subsets import SubsetCount, Subsets
 from hubbub.protocols.view import View, Whole
 
-__all__ = ["Groups", "Mined", "Vanished", "estimate_candidates", "prune_items"]
-
 
 class Vanished(Exception):
     """Nobody answered in a round: what depends on it is not known."""
