@@ -95,7 +95,7 @@ def test_svim_as_deployed_is_the_protocol_that_is_deployed(itemsets: bool, peopl
 
 
 def test_svim_is_as_printed_and_a_length_of_chance_multiplies_its_shares():
-    assert replace(SVIM, name=DEPLOYED.name, gaps=True) == DEPLOYED
+    assert replace(SVIM, name=DEPLOYED.name, published=False) == DEPLOYED
     # Everyone holds one of four items. Of sixty seeds this is one of the six where chance made another length
     # significant: by the text all shares are then multiplied.
     people = ItemSets(np.arange(2001), np.arange(2000) % 4, domain=300)
