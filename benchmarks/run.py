@@ -18,6 +18,7 @@ from pathlib import Path
 
 from clients import clients
 from growth import growth
+from heavy_hitters import heavy_hitters
 from ingest import ingest
 from measure import Failure, Result
 from native import compiler
@@ -34,7 +35,10 @@ from ternary import ternary
 
 PARTS: dict[str, Callable[[bool], Iterator[Result]]] = {
     part.__name__: part
-    for part in (randomness, startup, olh, hadamard, clients, growth, streams, ingest, ternary, release, square_wave)
+    for part in (
+        *(randomness, startup, olh, hadamard, clients, growth, streams, ingest, ternary, release, square_wave),
+        heavy_hitters,
+    )
 }
 
 

@@ -25,7 +25,7 @@ def square_wave(quick: bool) -> Iterator[Result]:
     wave = SquareWave(epsilon=1.0, low=0.0, high=100.0, cells=POINTS - 1)
     crowd = np.random.default_rng(1).gamma(2.0, 8.0, REPORTS).clip(0, 100)
     counts = wave.accumulate(wave.randomize(crowd, Random(seed=1))).counts
-    near, far = wave._rates
+    near, far = wave.rates
     library = _library()
     for name, smoothing, stop in (("EMS", 0.25, STOP), ("EM", 0.0, STOP * np.e)):
 
@@ -56,7 +56,7 @@ def _against_numpy(wave: SquareWave, counts: np.ndarray) -> Result:
     if every is None:
         raise Failure("A square wave does not list its reports.")
     matrix = np.exp(wave.log_prob(every, wave.points))
-    near, far = wave._rates
+    near, far = wave.rates
     given, rounds = counts / counts.sum(), 100
 
     def plain() -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import re
 import subprocess
 import sys
 import threading
@@ -13,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from hubbub import Random
 from hubbub.collection import open_sealed
@@ -63,16 +63,18 @@ class ServedCollector:
         self.folder = folder
         self.said = ""
         assert self.process.stderr is not None
-        while "token in" not in self.said:
+        began: dict[str, Any] = {}
+        while began.get("event") != "serving":
             line = self.process.stderr.readline()
             assert line, self.said
             self.said += line
+            began = json.loads(line)
         self.log: list[str] = []
         threading.Thread(target=self._read, daemon=True).start()
-        self.port, self.metrics = (int(port) for port in re.findall(r"http://127\.0\.0\.1:(\d+)", self.said))
+        self.port, self.metrics = (urlsplit(began[address]).port or 0 for address in ("at", "metrics"))
         self.token_file = folder / "hubbub-keys" / "admin.token"
         self.token = self.token_file.read_text().strip()
-        self.key = bytes.fromhex(re.search(r"public key ([0-9a-f]{64})", self.said)[1])  # type: ignore[index]
+        self.key = bytes.fromhex(began["public_key"])
         self.url = f"http://127.0.0.1:{self.port}"
 
     def _read(self) -> None:

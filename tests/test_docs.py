@@ -44,7 +44,7 @@ def undocumented(module: str) -> list[str]:
     """The public functions and classes of a module without an example; records, which only hold, need none."""
     home = importlib.import_module(module)
     found = []
-    for name in getattr(home, "__all__", []):
+    for name in getattr(home, "__all__", [name for name in vars(home) if not name.startswith("_")]):
         thing = getattr(home, name)
         if getattr(thing, "__module__", None) != module or not (inspect.isclass(thing) or inspect.isfunction(thing)):
             continue

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.frequency.questions import Questions as Questions
     from hubbub.mechanisms.frequency.rappor import Rappor as Rappor
     from hubbub.mechanisms.frequency.she import SHE as SHE
+    from hubbub.mechanisms.frequency.solh import SOLH as SOLH
     from hubbub.mechanisms.frequency.subset import SubsetSelection as SubsetSelection
     from hubbub.mechanisms.frequency.the import THE as THE
     from hubbub.mechanisms.frequency.unary import OUE as OUE
@@ -50,7 +51,9 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.numeric.piecewise import Piecewise as Piecewise
     from hubbub.mechanisms.numeric.rounding import StochasticRounding as StochasticRounding
     from hubbub.mechanisms.numeric.square_wave import SquareWave as SquareWave
+    from hubbub.mechanisms.sets.priv_set import PrivSet as PrivSet
     from hubbub.mechanisms.sets.psfo import PSFO as PSFO
+    from hubbub.mechanisms.sets.split_unary import SplitUnary as SplitUnary
     from hubbub.mechanisms.ternary.coco import CoCo as CoCo
     from hubbub.mechanisms.ternary.collision import Collision as Collision
     from hubbub.mechanisms.ternary.exsub import ExSub as ExSub
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
     from hubbub.privacy.amplification.amplify import amplify as amplify
     from hubbub.privacy.audit import audit as audit
     from hubbub.privacy.plan import plan as plan
+    from hubbub.privacy.plan_sets import plan_sets as plan_sets
     from hubbub.protocols.change_stream import ChangeStream as ChangeStream
     from hubbub.reproduce.baselines.ddrm import DDRM as DDRM
     from hubbub.reproduce.baselines.efmrtt import EFMRTT as EFMRTT
@@ -98,6 +102,7 @@ _HOMES = {
     "amplify": "hubbub.privacy.amplification.amplify",
     "audit": "hubbub.privacy.audit",
     "plan": "hubbub.privacy.plan",
+    "plan_sets": "hubbub.privacy.plan_sets",
 }
 
 

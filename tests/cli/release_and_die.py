@@ -20,9 +20,12 @@ import numpy as np
 
 from hubbub.cli import main as hubbub
 from hubbub.cli import release as command
+from hubbub.core.random import Random
 from hubbub.curator.release_file import ReleaseFile
 from hubbub.curator.tops import ToPS
 from hubbub.privacy.ledger_file import LedgerFile
+from hubbub.protocols.topl.server import ToPL, ToPLServer
+from hubbub.simulate.local_release import tell
 from hubbub.simulate.local_release_file import LocalReleaseFile  # noqa: F401 - before the children need it
 
 VALUES = np.random.default_rng(5).gamma(2, 5, 3000).clip(0, 100).round(2)
@@ -107,11 +110,20 @@ def position(here: Path) -> int:
         return release.stream.position
 
 
+def warm_up() -> None:
+    """Import and compile what the children need, once."""
+    import hubbub.cli.app
+    import hubbub.cli.output
+    import hubbub.cli.release_view
+    import hubbub.simulate.columns  # noqa: F401
+
+    TOPS.start(Random()).push_many(VALUES)
+    tell(ToPLServer(ToPL(epsilon=4.0, bound=100.0, holdout=500, every=256)), VALUES, Random())
+
+
 def main() -> None:
     folder, way, stride = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    warm = folder / "warm"
-    warm.mkdir()
-    assert lived(warm, way, VALUES, None)[0] == 0  # compiled once, on disk
+    warm_up()
     killed = 0
     for number in range(10_000):
         here = folder / str(number)

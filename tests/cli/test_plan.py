@@ -116,3 +116,19 @@ def test_sums_are_shown_with_their_guarantees(hubbub: Callable[..., Result]) -> 
     assert "Under pure epsilon: hierarchy. Under rho: factorisation." in shown.output
     for wrong in (("--n", 1), ("--n", 4096, "--stderr", 0.1), ("--n", 4096, "--domain", 3)):
         assert hubbub("plan", "--of", "sums", "--epsilon", 1, *wrong).exit_code != 0
+
+
+def test_sets(hubbub: Callable[..., Result], answer: Callable[..., Any], refused: Callable[..., str]) -> None:
+    setting = ("plan", "--domain", 40, "--sets", 12, "--n", 10_000, "--epsilon", 4)
+    rows = answer(*setting, "--held", 6.5)
+    assert [row["mechanism"] for row in rows if row["picked"]] == ["PrivSet"]
+    assert {"PSFO-GRR", "PSFO-OLH", "SplitUnary", "ExSub", "NetSeed"} < {row["mechanism"] for row in rows}
+    assert [row["stderr"] for row in rows] == sorted(row["stderr"] for row in rows)
+    assert {row["held"] for row in rows} == {6.5}
+    result = hubbub(*setting)
+    assert "Sets of at most 12 of 40 items, 6 on average" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert "--n" in refused("plan", "--domain", 40, "--sets", 12, "--epsilon", 4)
+    assert "--held" in refused("plan", "--domain", 40, "--held", 2, "--n", 9, "--epsilon", 4)
+    assert "most" in refused("plan", "--domain", 40, "--sets", 41, "--n", 9, "--epsilon", 4)
+    assert "held" in refused(*setting, "--held", 13)

@@ -14,7 +14,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from hubbub.cli import release_ways
 from hubbub.cli.app import app
+from hubbub.core.random import Random
+from hubbub.curator import stream_file
+from hubbub.curator.tops import ToPS
+from hubbub.protocols.topl.server import ToPL
 
 ENTRY = "from hubbub.cli import main; main()"
 VALUES = np.random.default_rng(5).gamma(2, 5, 3000).clip(0, 100).round(2)
@@ -231,6 +236,45 @@ def test_rows_and_values_are_counted_from_1_and_named_with_their_line(
     assert "fare, row 2 (line 3): got -1.0" in said('{"fare": 1}\n\n{"fare": -1}\n', "jsonl")
     assert "fare, row 2 (line 3): got None" in said('{"fare": 1}\n\n{"fare": null}\n', "jsonl")
     assert "value 2 (line 2): got 101.0; allowed: a number from 0 to 100" in pipe("1\n101\n").stderr
+
+
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("state", [None, Path("state")])
+def test_a_file_is_followed_in_every_way(
+    local: bool, state: Path | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a state file nothing was shown."""
+    monkeypatch.chdir(tmp_path)
+    for module in (release_ways, stream_file):
+        monkeypatch.setattr(module, "_PART", 1000)
+    settings: dict[str, Any] = {"epsilon": 4.0, "bound": 100.0, "holdout": 500, "max_range": 4096}
+    way: release_ways.Way
+    if local:
+        way = release_ways.ByDevices(ToPL(**settings, every=256), Random(seed=1), state, "fares")
+    else:
+        way = release_ways.ByCurator(ToPS(**settings), 256, Random(seed=1), state, "fares")
+    done: list[tuple[int, int]] = []
+    with way:
+        assert len(way.whole(VALUES, lambda *part: done.append(part))) == 9
+    assert done == [(0, 3000), (1000, 3000), (2000, 3000)]
+
+
+def die(folder: Path, way: str, stride: int) -> int:
+    command = [sys.executable, str(Path(__file__).parent / "release_and_die.py"), str(folder), way, str(stride)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def test_killed_at_points_of_a_release(tmp_path: Path) -> None:
+    """Among them the first commit, after which a file without its counter was refused for ever."""
+    assert die(tmp_path, "file", 30) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("way", "points"), [("file", 40), ("pipe", 50), ("local", 30)])
+def test_killed_at_every_point_of_a_release(tmp_path: Path, way: str, points: int) -> None:
+    assert die(tmp_path, way, 1) >= points
 
 
 def test_a_pipe_has_no_column(refused: Callable[..., str]) -> None:

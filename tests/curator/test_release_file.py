@@ -166,6 +166,16 @@ def test_a_file_is_answered_again_with_the_same_numbers_until_it_is_settled(path
     assert rest.size == 300
 
 
+def test_what_was_interrupted_is_not_settled_unseen(path: Path) -> None:
+    """Its key would be gone, and the same values would be answered again with other noise."""
+    with opened(path) as release:
+        first = release.replay(VALUES[:500])
+    with opened(path, seed=12) as release:
+        with pytest.raises(InvalidValue, match="replayed first"):
+            release.settle()
+        assert same(release.replay(VALUES[:500]), first)
+
+
 def unsettled(path: Path) -> list[object]:
     with closing(sqlite3.connect(path)) as database:
         return database.execute("SELECT until, key FROM unsettled").fetchall()

@@ -19,12 +19,14 @@ from hubbub.authoring.toml import read_collection
 from hubbub.collection.document import Collection
 from hubbub.core.hashing import FIRST_HASH
 from hubbub.core.random import Random
+from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import Ask, Count, Counted, Release
 from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.prefix import Prefix
 from hubbub.protocols.window import METHODS
 from hubbub.service.releases import row_of
 
@@ -67,6 +69,14 @@ keys = ["a", "b", "c", "d"]
 low = -1.0
 high = 1.0
 most = 2
+
+[fields.basket]
+kind = "sets"
+most = 5
+
+[fields.basket.items]
+kind = "ordinal"
+size = 30
 
 [questions.grr]
 kind = "histogram"
@@ -124,6 +134,31 @@ field = "theme"
 epsilon = 2.0
 steps = 8
 changes = 3
+
+[questions.itemsets]
+kind = "itemsets"
+field = "basket"
+epsilon = 4.0
+k = 4
+start = "2026-12-01T00:00Z"
+
+[questions.items]
+kind = "itemsets"
+of = "items"
+field = "basket"
+epsilon = 4.0
+k = 4
+start = "2026-12-01T00:00Z"
+
+[questions.top]
+kind = "top"
+field = "word"
+epsilon = 4.0
+start = "2026-12-01T00:00Z"
+every = "1d"
+k = 2
+longest = 4
+query_limit = 4096
 """
 STREAM = """
 [questions.{name}]
@@ -145,25 +180,35 @@ def golden_collection() -> Collection:
 
 
 def transcript(
-    collection: Collection, question: str, hear: Callable[[Ask], Sketch], steps: int = STEPS
+    collection: Collection,
+    question: str,
+    hear: Callable[[Ask], Sketch],
+    count: Callable[[Count], Counted],
+    steps: int = STEPS,
 ) -> dict[str, Any]:
-    """What a protocol says to what it hears."""
+    """What a protocol says to what it hears, for some steps or to its end."""
     memory = Memory()
     talk = Conversation(collection.protocol(question, memory, first=FIRST))
     said: list[dict[str, Any]] = []
     state: dict[str, Any] = {}
     told = 0
-    while told < steps:
+    while told < steps and talk.said is not None:
         if isinstance(talk.said, Release) and told + 1 == SNAPSHOT:
             state = json.loads(json.dumps(memory.state()))
-        heard = talk.listen()
-        if isinstance(heard, Ask):
-            sketch = hear(heard)
-            said.append({"ask": heard.ask_id, "n": sketch.n, "counts": sketch.counts.tolist()})
-            talk.reply(heard.ask_id, sketch)
-        else:
+        heard, asks = talk.listen(), talk.asks
+        if isinstance(heard, Release):
             told += 1
             said.append(released(heard))
+        elif isinstance(heard, Count):
+            counted = count(heard)
+            named = {"count": heard.named(), "n": counted.n, "support": counted.support.tolist()}
+            said.append({**named, "places": list(counted.places), "tested": counted.tested})
+            talk.tell(counted)
+        else:
+            sketches = [hear(ask) for ask in asks]
+            for ask, sketch in zip(asks, sketches, strict=True):
+                said.append({"ask": ask.ask_id, "n": sketch.n, "counts": sketch.counts.tolist()})
+            talk.reply_all(sketches)
     return {"said": said, "snapshot": state}
 
 
@@ -178,6 +223,7 @@ class Crowd:
 
     def __init__(self) -> None:
         self.states: dict[int, Any] = {}
+        self.kept: dict[str, Reports] = {}
 
     def __call__(self, ask: Ask) -> Sketch:
         """The sketch of everyone who is asked."""
@@ -188,7 +234,11 @@ class Crowd:
         if isinstance(mechanism, ChangeStream):
             return self.symbols(mechanism, ask.step, [int(person % 10 < dark) for person in range(60)], rng)
         name = type(mechanism).__name__
-        if name == "Rappor":
+        if name == "PSFO" or ask.view.spec()["kind"] == "subsetcount":
+            assert isinstance(mechanism, Mechanism)
+            baskets = [(1, 2, 3 + person % 9) if person % 10 < 4 else (1,) if person % 2 else () for person in people]
+            return mechanism.accumulate(mechanism.randomize(ask.view(baskets), rng))
+        if name == "Rappor" or isinstance(ask.view, Prefix):
             values: list[Any] = ["yes" if person % 10 < dark else "no" for person in people]
         elif hasattr(mechanism, "low") or ask.view.spec().get("view") == "Clipped":
             values = [10.0 * dark + person % 10 for person in people]
@@ -197,7 +247,14 @@ class Crowd:
         else:
             values = [int(person % 10 < dark) for person in people]
         assert isinstance(mechanism, Mechanism)
-        return mechanism.accumulate(mechanism.randomize(ask.view(values), rng))
+        reports = mechanism.randomize(ask.view(values), rng)
+        if ask.kept:
+            self.kept[ask.ask_id] = reports
+        return mechanism.accumulate(reports)
+
+    def count(self, count: Count) -> Counted:
+        """Among the reports that were kept."""
+        return count.among(lambda: [self.kept[count.of.ask_id]])
 
     def symbols(self, symbols: ChangeStream, step: int, values: list[int], rng: Random) -> Sketch:
         """Sixty devices, of which ten are away in every fourth step."""
@@ -214,8 +271,13 @@ class Crowd:
 def replayed(collection: Collection, question: str, kept: dict[str, Any]) -> dict[str, Any]:
     """What a protocol says to the sketches of a transcript."""
     heard = iter([one for one in kept["said"] if "ask" in one])
+    counts = iter([one for one in kept["said"] if "count" in one])
 
-    return transcript(collection, question, lambda ask: sketch_of(ask, next(heard)))
+    def counted(_count: Count) -> Counted:
+        told = next(counts)
+        return Counted(told["n"], np.array(told["support"], dtype=np.int64), tuple(told["places"]), told["tested"])
+
+    return transcript(collection, question, lambda ask: sketch_of(ask, next(heard)), counted)
 
 
 def sketch_of(ask: Ask, kept: dict[str, Any]) -> Sketch:
@@ -235,4 +297,6 @@ if __name__ == "__main__":
     for question in collection.questions:
         path = path_of(collection, question)
         if not path.exists():
-            path.write_text(json.dumps(transcript(collection, question, Crowd()), separators=(",", ":")) + "\n")
+            crowd = Crowd()
+            made = transcript(collection, question, crowd, crowd.count)
+            path.write_text(json.dumps(made, separators=(",", ":")) + "\n")

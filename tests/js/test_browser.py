@@ -562,6 +562,7 @@ EVERY_KIND = {
     "awake": Question.make(kind="changes", field="on", epsilon=1.0, steps=8, changes=3),
     "owned": Question.make(kind="changes", field="pets", epsilon=1.0, steps=8, changes=3),
     "pets": Question.make(kind="histogram", field="pets", of="size", epsilon=1.0),
+    "which": Question.make(kind="histogram", field="pets", epsilon=1.0),
     "popular": THEMES.questions["popular"],
     "seconds": Question.make(kind="histogram", field="seconds", epsilon=1.0),
     "trend": Question.make(kind="stream", field="seconds", epsilon=1.0, method="LBU", w=5),
@@ -595,7 +596,7 @@ def test_a_question_of_every_kind_is_answered(context: BrowserContext, site: Cal
     heard = {name: [entry for entry in collector.entries.values() if entry.question == name] for name in EVERY_KIND}
     mechanisms = {name: ask.mechanism for name, ask in collector.current()}
     names = {type(mechanism).__name__ for mechanism in mechanisms.values()}
-    assert names >= {"Hybrid", "ExSub", "NetSeed", "BasicRappor", "Loloha", "GRR", "Rappor"}
+    assert names >= {"Hybrid", "ExSub", "NetSeed", "BasicRappor", "Loloha", "GRR", "Rappor", "PSFO"}
     for name, entries in heard.items():
         if EVERY_KIND[name].kind != "changes":  # whose devices speak when they have something to say
             assert len(entries) == 3, name

@@ -105,7 +105,7 @@ def serve(tmp_path: Path, start: Callable[..., re.Match[str]]) -> Callable[..., 
         file, keys = tmp_path / "themes.toml", tmp_path / "keys"
         file.write_text(toml.replace("STEP", what) if isinstance(what, str) else what.read_text(encoding="utf-8"))
         options = ["--port", "0", "--keys", str(keys), "--store", f"sqlite:///{tmp_path}/store.db"]
-        said = start(["-c", script, str(file), *options], r"at (http://\S+)\s+public key (\S+)\s+token")
+        said = start(["-c", script, str(file), *options], r'"at": "([^"]+)".*"public_key": "([^"]+)"')
         return Running(said[1], said[2], (keys / "admin.token").read_text(encoding="utf-8").strip())
 
     return serve_file

@@ -82,7 +82,7 @@ class Served:
         with said.open("w") as output:
             command = [sys.executable, "-u", "-c", SERVE, str(self.file), *options]
             self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-        while not (found := re.search(r"public key (\S+)", said.read_text(encoding="utf-8"))):
+        while not (found := re.search(r'"public_key": "([^"]+)"', said.read_text(encoding="utf-8"))):
             assert self.process.poll() is None, said.read_text(encoding="utf-8")
             time.sleep(0.05)
         self.key = found[1]

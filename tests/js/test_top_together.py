@@ -1,4 +1,4 @@
-"""The most common words of Python's clients and of browsers, in one study: both are found, and nobody pays twice."""
+"""The most common word of Python's clients and of browsers, in one study: it is one word, and nobody pays twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hubbub.collection import ManualClock
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
 
-EACH = 12
+EACH = 16
 """Devices of either sort: together more than a release needs."""
 BROWSERS = """async ([options]) => {
   for (let n = 0; n < options.devices; n++) {
@@ -30,11 +30,11 @@ BROWSERS = """async ([options]) => {
 }"""
 
 
-def test_browsers_and_python_find_each_others_words(
+def test_what_browsers_have_in_nfd_and_python_in_nfc_is_one_word(
     context: BrowserContext, site: Callable[..., Any], tmp_path: Path
 ) -> None:
-    words = {"word": Strings(longest=3)}
-    collection = top_collection(epsilon=8.0, k=2, fields=words, query_limit=1 << 24, every="2h")
+    words = {"word": Strings(longest=3)}  # in NFD, as browsers have it
+    collection = top_collection(epsilon=8.0, k=1, fields=words, longest=2, query_limit=1 << 17, every="2h")
     assert collection.terms["words"].parts == 1
     clock = ManualClock(START + 1.0)
     server = InProcess(collection, clock, tmp_path / "store.db", rng=Random(seed=1))
@@ -44,7 +44,7 @@ def test_browsers_and_python_find_each_others_words(
     for number in range(EACH):
         given: Any = {"clock": clock, "monotonic": clock.now, "jitter": 0.0, "collection": "words"}
         with Client(tmp_path / str(number), server, keys.public, **given) as device:
-            device.record("word", "\u00e9" if number % 3 else "bub")  # in NFC what browsers have in NFD
+            device.record("word", "\u00e9")
             device.tick()
             device.upload()
     page = context.new_page()
@@ -58,6 +58,7 @@ def test_browsers_and_python_find_each_others_words(
     server.collector.tick()
     (row,) = server.store.releases(collection.collection_id, "words", 0, 99, 99)
     told = json.loads(row.payload)
-    assert told["labels"] == ["\u00e9", "bub"]
-    assert told["value"][0] > 0.6
+    # About 16 of 32 reports support it, and any other text at most 2: otherwise with a probability below 1e-6.
+    assert told["labels"] == ["\u00e9"]
+    assert told["value"][0] > 0.2
     server.store.close()

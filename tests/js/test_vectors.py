@@ -42,7 +42,9 @@ from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.first_hash import with_first_hash
 from hubbub.mechanisms.memo.memo import Memoised
 from hubbub.mechanisms.numeric.ranged import Ranged
+from hubbub.mechanisms.sets.priv_set import PrivSet
 from hubbub.mechanisms.sets.psfo import PSFO
+from hubbub.mechanisms.sets.split_unary import SplitUnary
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.mechanisms.ternary.signed_sets import SignedSets
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
@@ -107,6 +109,13 @@ MECHANISMS: list[Mechanism] = [
     PSFO(epsilon=2.0, domain=300, length=7),
     PSFO(epsilon=0.5, domain=70_000, length=1, oracle="OLH"),
     PSFO(epsilon=1.0, domain=EMOJI, length=2, oracle="OUE"),
+    SplitUnary(epsilon=1.0, domain=Sets(Ordinal(4), most=2)),
+    SplitUnary(epsilon=3.0, domain=Sets(EMOJI, most=4)),
+    SplitUnary(epsilon=9.0, domain=Sets(Ordinal(21), most=3)),
+    PrivSet(epsilon=1.0, domain=Sets(Ordinal(4), most=2)),
+    PrivSet(epsilon=3.0, domain=Sets(EMOJI, most=3), m=5, t=2),
+    PrivSet(epsilon=0.5, domain=Sets(Ordinal(300), most=6)),
+    PrivSet(epsilon=0.1, domain=Sets(Ordinal(40), most=2), m=41, t=2),
 ]
 MEMOS = [
     BasicRappor(epsilon=2.0, domain=8),
@@ -152,10 +161,11 @@ def blocks(mechanism: Mechanism, value: Any) -> Iterator[bytes]:
         yield rng.bytes(size)
     yield bytes(size)
     yield b"\xff" * size
-    if isinstance(mechanism, TernaryMechanism):
+    if isinstance(mechanism, TernaryMechanism | PrivSet):
+        before = 8 if isinstance(mechanism, TernaryMechanism) else 0
         for border in borders(mechanism):
-            rest = b"".join(near(random.Random(f"{value} {border}")) for _ in range(size // 4 - 4))
-            yield rng.bytes(8) + border.to_bytes(8, "little") + rest
+            rest = b"".join(near(random.Random(f"{value} {border}")) for _ in range((size - before) // 4 - 2))
+            yield rng.bytes(before) + border.to_bytes(8, "little") + rest
     elif isinstance(mechanism, Ranged):
         for draw in (getattr(mechanism, name) for name in ("coin", "other", "flip") if hasattr(mechanism, name)):
             for edge in (draw - 1, draw, 2**64 - draw - 1, 2**64 - draw):
@@ -176,7 +186,8 @@ def blocks(mechanism: Mechanism, value: Any) -> Iterator[bytes]:
 
 def borders(mechanism: Any) -> list[int]:
     """64 bits that cannot decide among groups, and those beside them."""
-    choice = mechanism._groups[1] if isinstance(mechanism, SignedSets) else mechanism._trues
+    own = mechanism._meets if isinstance(mechanism, PrivSet) else None
+    choice = own or (mechanism._groups[1] if isinstance(mechanism, SignedSets) else mechanism._trues)
     first: list[int] = choice._first_bits.tolist()
     return [bits + more for bits in first[:: max(1, len(first) // 4)] for more in (0, 1) if bits + more < 1 << 64]
 
@@ -284,6 +295,16 @@ def refused() -> Iterator[dict[str, Any]]:
             yield {**spec, "oracle": spec}
             yield {**spec, "length": mechanism.length + 1}
             yield {**spec, "domain": {**spec["domain"], "most": mechanism.size + 1}}
+        elif isinstance(mechanism, PrivSet):
+            yield {**spec, "least": json.loads(canonical(mechanism.least - 1))}
+            yield {**spec, "m": mechanism.elements}
+            yield {**spec, "t": mechanism.t + mechanism.m}
+            yield {**spec, "domain": {**spec["domain"], "most": mechanism.size + 1}}
+        elif isinstance(mechanism, SplitUnary):
+            yield {**spec, "zero": mechanism.zero - 1}
+            yield {**spec, "one": mechanism.one + (1 << 20)}
+            yield {**spec, "one": mechanism.zero}
+            yield {**spec, "domain": {**spec["domain"], "most": mechanism.sets.most + 1}}
         elif hasattr(mechanism, "least"):
             yield {**spec, "least": json.loads(canonical(mechanism.least - 1))}
             yield {**spec, "sparsity": mechanism.dimension + 1}
@@ -417,6 +438,7 @@ def collections() -> list[Collection]:
         "hist": _question("histogram", "b", epsilon=1.5),
         "numbers": _question("histogram", "n", epsilon=0.7),
         "sizes": _question("histogram", "s", of="size"),
+        "items": _question("histogram", "s", epsilon=3.0),
         "words": _question("histogram", "w", candidates=("yes", "no")),
         "mean": _question("mean", "n"),
         "flow": _question("stream", "n", method="LBA", w=5),

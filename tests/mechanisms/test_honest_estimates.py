@@ -7,6 +7,7 @@ below 90%, or outside of 93% to 97%, with a probability below 1e-6.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,11 @@ FREQUENT = [kind for kind in TERNARY if "frequency" in kind.answers]
 
 def named(kind: type) -> str:
     return kind.__name__
+
+
+def each_of(kinds: list[type]) -> list[Any]:
+    """Some classes; baselines, which only papers use, in the long form."""
+    return [pytest.param(kind, marks=pytest.mark.slow if "baselines" in kind.__module__ else ()) for kind in kinds]
 
 
 def repeated(
@@ -48,7 +54,7 @@ def covered(estimates: list[Estimate], truth: float | np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5])
-@pytest.mark.parametrize("kind", TERNARY, ids=named)
+@pytest.mark.parametrize("kind", each_of(TERNARY), ids=named)
 def test_intervals_know_of_the_rounding_of_real_values(kind: Callable[..., TernaryMechanism], value: float) -> None:
     mechanism = kind(epsilon=8.0, dimension=2, sparsity=1)
     estimates = repeated(mechanism, {0: value}, 150, 500, 1, mechanism.estimate)
@@ -82,7 +88,7 @@ def test_a_mean_of_real_values_gains_nothing_more_from_a_larger_population() -> 
 # -- sums of frequencies of keys that are held together -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", FREQUENT, ids=named)
+@pytest.mark.parametrize("kind", each_of(FREQUENT), ids=named)
 def test_sums_of_frequencies_hold_where_everyone_holds_the_same_keys(kind: Callable[..., TernaryMechanism]) -> None:
     mechanism = kind(epsilon=2.0, dimension=4, sparsity=2)
     if "frequency" not in mechanism.answers:

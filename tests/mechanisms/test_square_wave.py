@@ -99,7 +99,7 @@ def test_expected_reports_of_ten_billion_tell_the_truth() -> None:
 
 def said_of_the_mean(wave: SquareWave, shares: Floats) -> Floats:
     """The number that a report of each cell stands for in the mean, if the weights are those of these shares."""
-    near, far = wave._rates
+    near, far = wave.rates
     counts = np.eye(wave.cells + wave.band, dtype=np.int64)
     given = {"band": wave.band, "near": near, "far": far}
     return np.array([unbiased_shares(row, shares, **given)[0] @ wave.points for row in counts])
@@ -172,22 +172,37 @@ def coverage(values: Floats, times: int, *, atoms: bool) -> tuple[float, Floats,
     return float(rates[0]), rates[1:4], rates[4:]
 
 
+def rounded_crowd(n: int) -> Floats:
+    """Most are near 0 and few far off; six in ten round to twentieths."""
+    even = Random(seed=3).uint64(n, 2) / 2.0**64
+    exact = np.minimum(-0.15 * np.log(even[:, 0] + 2.0**-64), 1.0)
+    return np.where(even[:, 1] < 0.6, np.round(20 * exact) / 20, exact)
+
+
 def test_intervals_hold() -> None:
-    """In 120 repetitions, 95% intervals hold in 86% at least: one that holds in 95% fails once in 100,000 seeds."""
-    mean, quantiles, shares = coverage(smooth_crowd(4_000), 120, atoms=False)
-    assert mean >= 0.86
-    assert min(*quantiles, *shares) >= 0.86
+    """In 120 repetitions, 95% intervals hold in 86% at least: one that holds in 95% fails once in 100,000 seeds.
+
+    Of the spiky crowd quantiles hold by themselves, as of the rounded one; shares, one of which ends near the atom,
+    only if they allow for atoms. Without what the likeliest distribution adds, the median of the spiky crowd is held in
+    60%.
+    """
+    for crowd in (smooth_crowd, spiky_crowd, rounded_crowd):
+        mean, quantiles, shares = coverage(crowd(4_000), 120, atoms=False)
+        assert mean >= 0.86
+        assert min(quantiles) >= 0.86
+        assert crowd is not smooth_crowd or min(shares) >= 0.86
     mean, quantiles, shares = coverage(spiky_crowd(4_000), 120, atoms=True)
-    assert mean >= 0.86
     assert min(*quantiles, *shares) >= 0.86
 
 
 @pytest.mark.slow
 def test_intervals_hold_as_often_as_they_say() -> None:
     """1,500 repetitions: a coverage of 95% is known to 0.6%, so that 2 points are more than three of those."""
-    mean, quantiles, shares = coverage(smooth_crowd(20_000), 1_500, atoms=False)
-    assert 0.93 <= mean <= 0.97
-    assert min(*quantiles, *shares) >= 0.93
+    for crowd in (smooth_crowd, spiky_crowd, rounded_crowd):
+        mean, quantiles, shares = coverage(crowd(20_000), 1_500, atoms=False)
+        assert 0.93 <= mean <= 0.97
+        assert min(quantiles) >= 0.93
+        assert crowd is not smooth_crowd or min(shares) >= 0.93
     mean, quantiles, shares = coverage(spiky_crowd(20_000), 1_500, atoms=True)
     assert 0.93 <= mean <= 0.97
     assert min(*quantiles, *shares) >= 0.93
@@ -198,7 +213,7 @@ def test_an_end_of_the_range_that_many_have_is_in_the_interval() -> None:
     wave, rng = SquareWave(epsilon=0.5), Random(seed=1)
     values = np.concatenate([np.full(400, -1.0), np.linspace(-1.0, 0.0, 1100)])
     for _ in range(10):
-        low, _ = wave.estimate(wave.accumulate(wave.randomize(values, rng))).quantile(0.1, atoms=True).interval()
+        low, _ = wave.estimate(wave.accumulate(wave.randomize(values, rng))).quantile(0.1).interval()
         assert low[0] <= -1.0
 
 

@@ -121,6 +121,7 @@ def test_one_candidate_itemset_is_asked_about_directly() -> None:
     release = study(crowd, domain, k=2)
     assert len(crowd.asks) == 3
     assert crowd.asks[-1].view == SubsetCount(((0, 1),))
+    assert crowd.asks[-1].cohort.share == pytest.approx(0.4)  # of the larger group: how many is no question
     assert dict(zip(release.estimate.labels or (), release.estimate.value.round(1), strict=True))["0"] == 1.0
 
 
@@ -175,6 +176,32 @@ def test_lengths_that_chance_explains_count_as_none() -> None:
         significant_lengths(replace(estimate, value=np.array([0, 0, 0, threshold * 0.99, 0.0])), 1e-4).percentile() == 1
     )
     assert significant_lengths(estimate, 1e-4 * 1.3**2).shares.tolist() == [0.2, 0.5, 0.3, 0.0, 0.0]
+
+
+def test_longer_sets_than_there_can_be_are_noise() -> None:
+    estimate = Estimate(np.array([0.2, 0.5, 0.3, 0.1, 0.4]), np.full(5, 1e-4), 500)
+    assert significant_lengths(estimate, 1e-4, longest=2).shares.tolist() == [0.2, 0.5, 0.3, 0.0, 0.0]
+    assert significant_lengths(estimate, 1e-4, longest=9).shares.tolist() == estimate.value.tolist()
+
+
+def test_a_length_that_chance_raised_does_not_multiply_every_share() -> None:
+    """Of 128 lengths chance raises one above the plain threshold in 5% of studies, and then the factor is 2 or more."""
+    rng, factors = np.random.default_rng(2), {True: [], False: []}
+    truth = np.concatenate([[0.3, 0.4, 0.2, 0.1], np.zeros(125)])
+    for _ in range(400):
+        estimate = Estimate(rng.normal(truth, 0.01), np.full(129, 1e-4), 1000)
+        for gaps, found in factors.items():
+            lengths = significant_lengths(estimate, 1e-4, gaps=gaps)
+            found.append(lengths.update_factor(lengths.percentile())[0])
+    assert max(factors[True]) < 1.1
+    assert np.mean(np.array(factors[False]) > 1.5) > 0.01  # as published: the test sees it
+
+
+def test_a_second_mode_is_found_beyond_a_gap() -> None:
+    estimate = Estimate(np.array([0.3, 0.4, 0.2, 0.0, 0.0, 0.0, 0.0, 0.1]), np.full(8, 1e-4), 1000)
+    assert significant_lengths(estimate, 1e-4).shares[7] == 0.1
+    many = Estimate(np.array([0.0, 0.0, 0.0, 0.0, 0.3, 0.4, 0.3]), np.full(7, 1e-4), 1000)
+    assert significant_lengths(many, 1e-4).percentile() == 6
 
 
 def _coverage(reach: Callable[[Estimate, np.ndarray[Any, Any]], Estimate]) -> tuple[float, float]:

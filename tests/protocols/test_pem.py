@@ -13,7 +13,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import Ask, Count, Release
 from hubbub.protocols.driver import converse
 from hubbub.protocols.heavy_hitters import search as search_module
-from hubbub.protocols.heavy_hitters.pem import ABSENT, group_asks, prefix_extending
+from hubbub.protocols.heavy_hitters.pem import ABSENT, SEARCH, WANTED, group_asks, prefix_extending
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan
 from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold
 from hubbub.protocols.heavy_hitters.written import Integers
@@ -80,6 +80,8 @@ def test_more_values_wanted_than_there_are():
     plan = PrefixPlan(written=Integers(2, size=3), k=10, epsilon=5.0)
     found = run_plan(plan, np.repeat([0, 1, 2, 3], [400, 300, 200, 100]), Random(seed=1))
     assert found.values == [0, 1, 2]
+    search = found.release.estimates[SEARCH]
+    assert dict(zip(search.names(), search.value.tolist(), strict=True))[WANTED] == 10  # of which there are three
     assert found.release.estimates[ABSENT].value.round(1).tolist() == [0.1]
     assert found.false_positives <= 10
 

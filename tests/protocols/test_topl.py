@@ -1,4 +1,4 @@
-"""ToPL: Eq 8 as corrected, what SW-W cuts away, and the stream in a collection."""
+"""ToPL: Eq 8 as corrected, the threshold's search, what SW-W cuts away, and the stream in a collection."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.special import erfinv
 
-from hubbub import Hybrid, Random, SquareWave
+from hubbub import Hybrid, Random
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.cohort import CIRCLE, disjoint
 from hubbub.protocols.driver import Conversation, converse
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.topl.publish import publish
+from hubbub.protocols.topl.publish import find_theta, publish
 from hubbub.protocols.topl.stream import topl
-from hubbub.protocols.topl.threshold import best_theta, pruned, range_errors
+from hubbub.protocols.topl.tail import magnitudes
+from hubbub.protocols.topl.threshold import pruned, range_errors
+
+Floats = NDArray[np.float64]
 
 
-def skewed(n: int, seed: int) -> NDArray[np.float64]:
+def skewed(n: int, seed: int) -> Floats:
     """Numbers of which half are below 14, and few above 60."""
     even = (Random(seed=seed).uint64(n) + 0.5) / 2.0**64
     return np.minimum(-20.0 * np.log(even), 1000.0)
@@ -40,33 +44,55 @@ def test_what_is_behind_five_rare_points_is_cut_away() -> None:
     shares = np.array([0.0, 0.5, 1e-5, 0.3, *[5e-5] * 4, 0.1, *[0.0] * 5, 0.1])
     assert np.flatnonzero(pruned(shares)).tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
     assert pruned(np.full(10, 0.1)).tolist() == [0.1] * 10
-    assert np.flatnonzero(pruned(shares, 0.05)).tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 14]  # a tenth is no noise
 
 
-def test_few_reports_do_not_end_the_distribution_in_its_middle() -> None:
-    """Five rare points in a row are no end where half of the people are behind them: medians of eight runs.
+def to_the_best(values: Floats, bound: float, finder: str, seed: int, m: int = 65_536, search: float = 1.0) -> float:
+    """Eq 8 of a threshold that m of these values find, to that of the best one; epsilon 1, ranges of up to 2^20."""
+    given = {"bound": bound, "epsilon": 1.0, "search_epsilon": search, "r": 1 << 20}
+    theta = find_theta(values[seed * m : (seed + 1) * m], finder=finder, rng=Random(seed=seed), **given)  # type: ignore[arg-type]
+    thetas = np.append(np.geomspace(bound / 1e4, bound, 400), theta)
+    some = np.sort(values)[:: 1 + len(values) // 4_000]
+    errors = range_errors(np.full(len(some), 1 / len(some)), some, thetas, epsilon=1.0, r=1 << 20)
+    return float(errors[-1] / errors.min())
 
-    Without `most` the median threshold is below the mean of the values, which makes every release a fraction of it.
+
+CROWDS = {
+    "exponential": lambda even: -20.0 * np.log(even),
+    "log-normal": lambda even: 20.0 * np.exp(1.2 * np.sqrt(2) * erfinv(2 * even - 1)),
+    "Pareto": lambda even: 20.0 * (even**-0.4 - 1),
+    "even": lambda even: 1000.0 * even,
+}
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+@pytest.mark.parametrize("bound", [1_000.0, 30_000.0])
+def test_the_threshold_is_near_the_best_wherever_in_the_range(crowd: str, bound: float) -> None:
+    """The median of three runs of 65,536 people each. Of twelve others medians are 1.01 to 2.7 and no run is above 4.6.
+
+    SW-W, as printed, has medians of 1.4 to 58,000 there: one range suits some of the crowds, the other one others.
+    """
+    even = (Random(seed=crowd).uint64(3 * 65_536) + 0.5) / 2.0**64
+    values = np.minimum(CROWDS[crowd](even), bound)
+    assert np.median([to_the_best(values, bound, "tail", seed) for seed in range(3)]) < 4
+
+
+def test_few_reports_find_a_threshold_of_the_right_magnitude() -> None:
+    """From 500 reports each, of epsilon 4: the median of eight runs.
+
+    Of 40 others the median is 1.03, that of SW-W as printed 13,000: it ends in a gap in the middle of the crowd.
     """
     values = np.minimum(skewed(4_000, 5), 100.0)
-    wave = SquareWave(epsilon=4.0, low=0.0, high=100.0, cells=1023)
-    found = []
-    for seed in range(8):
-        sketch = wave.accumulate(wave.randomize(values[500 * seed : 500 * (seed + 1)], Random(seed=seed)))
-        found.append(best_theta(wave, sketch, epsilon=4.0, r=4096))
-    assert np.median(found) > np.percentile(values, 75)
+    assert np.median([to_the_best(values, 100.0, "tail", seed, 500, 4.0) for seed in range(8)]) < 3
 
 
-def test_the_threshold_is_near_the_best() -> None:
-    """Seeded. Of 30 other seeds the median is 1.13 times the least error, and one in ten is above 3 times."""
-    values, r = skewed(65_536, 1), 1 << 20
-    wave = SquareWave(epsilon=1.0, low=0.0, high=1000.0, cells=1023)
-    theta = best_theta(wave, wave.accumulate(wave.randomize(values, Random(seed=2))), epsilon=1.0, r=r)
-    everyone = np.full(len(values), 1 / len(values))
-    grid = np.append(np.linspace(20.0, 400.0, 39), theta)
-    errors = range_errors(everyone, values, grid, epsilon=1.0, r=r)
-    assert errors[-1] < 3 * errors.min()
-    assert errors[-1] < (r + 1) * (r + 2) / 6 * values.mean() ** 2  # always 0
+def test_everyone_at_an_end_has_a_threshold_that_devices_admit() -> None:
+    """All zeros, or all at the bound: rounding leads neither below the least threshold that is signed nor above."""
+    for bound in (0.1, 1.0, 3.7, 1000.0, 41_270.0):
+        for held in (0.0, bound):
+            given = {"epsilon": 1.0, "search_epsilon": 1.0, "r": 1000, "rng": Random(seed=1)}
+            theta = find_theta(np.full(2_000, held), bound=bound, **given)  # type: ignore[arg-type]
+            assert magnitudes(bound).first <= theta <= bound
+            assert theta > 0.9 * bound if held else theta < 1e-5 * bound
 
 
 def test_a_range_sum_holds_the_clipped_truth() -> None:
@@ -117,8 +143,9 @@ def test_it_searches_clips_and_goes_on_searching() -> None:
         assert disjoint(ask.cohort for ask in asks)
         assert sum(ask.cohort.length for ask in asks) == CIRCLE
         asked.append([(type(ask.mechanism).__name__, ask.view.high) for ask in asks])  # type: ignore[attr-defined]
+        assert [type(ask.view).__name__ for ask in asks] == ["Binned", "Clipped"][: len(asks)]
         talk.reply_all([_answer(ask) for ask in asks])
-    assert asked[0] == [("SquareWave", 1000.0)]
+    assert asked[0] == [("SquareWave", 1023.0)]
     assert all([name for name, _ in parts] == ["SquareWave", "Hybrid"] for parts in asked[1:])
     thetas = [parts[1][1] for parts in asked[1:]]
     assert (thetas[0], thetas[2]) == (thetas[1], thetas[3])  # found in step 1, and anew in 3 and 5
@@ -129,7 +156,7 @@ def test_it_searches_clips_and_goes_on_searching() -> None:
     low, high = last["Means"].interval()
     assert (low <= 20.0).all()
     assert (high >= 20.0).all()
-    assert (high - low < 4.0).all()
+    assert (high - low < 8.0).all()
     assert last["Sums"].value[1] == pytest.approx(last["Means"].value[1] * 60_000, rel=1e-3)
 
 

@@ -20,6 +20,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.driver import Conversation
+from hubbub.protocols.view import Clipped
 from hubbub.questions import Question
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
@@ -64,7 +65,7 @@ def test_devices_admit_all_that_is_asked() -> None:
         assert admits_parts(terms, talk.asks, minimum_arc=collection.minimum_arc) is None
         for part, ask in enumerate(talk.asks):
             assert admits(terms, ask, part=part, minimum_arc=collection.minimum_arc) is None
-            asked.add(ask.view.high)  # type: ignore[attr-defined]
+            asked |= {ask.view.high} if isinstance(ask.view, Clipped) else set()
         answers = []
         for ask in talk.asks:
             mechanism: Any = ask.mechanism

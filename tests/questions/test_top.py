@@ -46,6 +46,7 @@ def test_it_is_read_back_and_its_terms_name_every_prefix_that_is_asked():
     assert terms.parts == len(asks)
     assert terms.limit == units_of(2.0)
     assert not [finding for finding in check(whole) if finding.level == "error"]
+    assert any("smallest share" in finding.text for finding in check(whole))
     text = promise_text(whole)
     assert "Reports of words are kept one by one" in text
 

@@ -10,7 +10,9 @@ import pytest
 import hubbub as hb
 from hubbub.reproduce import REPRODUCTIONS, reproduce
 from hubbub.reproduce.dissertation.clicks import METHODS as CLICK_METHODS
+from hubbub.reproduce.dissertation.figure_5_3 import ITEM_METHODS, PUBLISHED
 from hubbub.reproduce.dissertation.figure_8_5 import people_without
+from hubbub.reproduce.dissertation.figures_5_4_and_5_8 import METHODS as SET_METHODS
 from hubbub.reproduce.dissertation.figures_8_6_and_8_7 import random_sets
 from hubbub.reproduce.dissertation.oracles import ORACLES
 from hubbub.reproduce.dissertation.postprocessing import KEYS, LEFT, RIGHT, answers, full_domain
@@ -148,7 +150,9 @@ def test_every_method_of_the_chapter_is_applied():
     assert np.allclose(got["Norm-Sub"], sets @ full_domain(estimate)["Norm-Sub"])
 
 
-@pytest.mark.parametrize("methods", [tuple(ORACLES), CLICK_METHODS, tuple(KEYS)])
+@pytest.mark.parametrize(
+    "methods", [tuple(ORACLES), CLICK_METHODS, tuple(KEYS), (PUBLISHED, *ITEM_METHODS), tuple(SET_METHODS)]
+)
 def test_methods_of_one_legend_look_different(methods: tuple[str, ...]):
     looks = [(look(method)["color"], look(method)["marker"]) for method in methods]
     assert len({colour for colour, _ in looks}) == len({marker for _, marker in looks}) == len(methods)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,18 +27,23 @@ START, ROUND, LATENESS = 86_400, 100, 10
 ITEMS = 60
 
 
-def itemsets_collection(**keys: Any) -> Collection:
+def itemsets_collection(
+    domain: Sets = Sets(Ordinal(ITEMS), most=12),
+    overrides: Mapping[str, str] = MappingProxyType({}),
+    **keys: Any,
+) -> Collection:
     given = {"field": "basket", "epsilon": 4.0, "k": 8, "start": "1970-01-02T00:00Z", "round": f"{ROUND}s", **keys}
     return Collection(
         name="baskets",
         version=1,
         title="For tests",
-        fields={"basket": Sets(Ordinal(ITEMS), most=12)},
+        fields={"basket": domain},
         questions={"together": Question.make("itemsets", **given)},
-        budget=Budget.of(event=9.0),
+        budget=Budget.of(event=20.0),
         step_seconds=3600,
         lateness_seconds=LATENESS,
         minimum_batch=20,
+        overrides=overrides,
     )
 
 
@@ -54,9 +61,9 @@ def baskets(n: int) -> ItemSets:
 class Shoppers:
     """People with places on the circle and a basket each."""
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, held: ItemSets | None = None) -> None:
         self.places = np.random.default_rng(7).integers(0, 1 << 32, n, dtype=np.uint64)
-        self.baskets = baskets(n)
+        self.baskets = baskets(n) if held is None else held
 
     def reports(self, ask: Ask) -> tuple[Reports, Random]:
         rng = Random(seed=int(ask.ask_id[:12], 16))

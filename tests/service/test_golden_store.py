@@ -273,13 +273,13 @@ def test_hubbub_serve_opens_a_store_of_the_first_commit_and_says_what_began_anew
     said: list[str] = []
     try:
         assert process.stderr is not None
-        while not said or "token in" not in said[-1]:
+        while not said or '"event": "serving"' not in said[-1]:
             said.append(process.stderr.readline())
             assert said[-1], said
     finally:
         process.terminate()
         process.communicate(timeout=60)
-    lines = [json.loads(line) for line in said if line.startswith("{")]
+    lines = [json.loads(line) for line in said]
     whys = {
         line["question"]: line["why"] for line in lines if line["event"] == "new era" and "older one" in line["why"]
     }

@@ -10,15 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 from itemsets_world import KEYS, LATENESS, ROUND, START, Shoppers, baskets, itemsets_collection, simulated
+from loopback import running
+from web import AUTHORIZED, TOKEN
 
 from hubbub import Random
 from hubbub.collection import Collection, ManualClock
 from hubbub.core.domain import Sets
+from hubbub.dashboard.app import dashboard
 from hubbub.protocols.ask import Release
 from hubbub.protocols.cohort import disjoint
 from hubbub.protocols.driver import converse
+from hubbub.service.app import create_app
+from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
 from hubbub.service.releases import row_of, same
+from hubbub.service.service import Service
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
@@ -122,3 +128,26 @@ def test_everyone_answers_once_and_pays_once() -> None:
     (release,) = run_question(STUDY, "together", SetStream(people), Random(seed=4))
     assert release.n == pytest.approx(3_000, rel=1e-6)
     assert release.stopped is None
+
+
+@pytest.mark.parametrize("silent", [0, 5])
+def test_the_page_shows_what_was_found_the_rules_and_what_could_not_be_found(silent: int) -> None:
+    clock = ManualClock(float(START))
+    one = collector(SqliteStore(":memory:"), clock)
+    run_whole(lambda: one, clock, FEW, silent=silent)
+    service = Service(one)
+    with running(create_app(service, Tokens([TOKEN]), routes=dashboard(None)(service))) as client:
+        page = client.get("/results/baskets/together").text
+        (release,) = client.get("/v1/collections/baskets/questions/together/releases", headers=AUTHORIZED).json()[
+            "releases"
+        ]
+    for text in ("expected false positives", "smallest share found reliably", "95% interval"):
+        assert text in page
+    rules = silent == 0
+    assert (">20 + 21<" in page) == rules
+    assert ("20 \N{RIGHTWARDS ARROW} 21" in page) == rules
+    assert ("Confidence" in release["estimates"]) == rules
+    assert (release["stopped"] is None) == rules
+    assert ("nobody answered in round 5" in page) != rules
+    low, high, value = (np.array(release[name]) for name in ("low", "high", "value"))
+    assert ((low <= value) & (value <= high)).all()

@@ -28,7 +28,7 @@ from hubbub.service.store.base import StoreFailed
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 
-QUICK = 75
+QUICK = 40
 ALL = 10_000
 
 

@@ -273,18 +273,21 @@ class Serve:
         return self.ended()[0]
 
 
+SERVING = '"event": "serving"'
+
+
 def logged(lines: list[str]) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in lines if line.startswith("{")]
+    return [json.loads(line) for line in lines]
 
 
 def test_secrets_that_others_may_read_and_plain_http_in_public_are_warned_of(tmp_path: Path):
     first = Serve(tmp_path)
-    quiet = logged(first.lines("token in"))
+    quiet = logged(first.lines(SERVING))
     assert first.end() == 0
     assert not [line for line in quiet if line["level"] == "warning"]
     (tmp_path / "hubbub-keys" / "signing.key").chmod(0o644)
     second = Serve(tmp_path, "--host", "0.0.0.0")
-    warned = {line["event"]: line["detail"] for line in logged(second.lines("token in")) if line["level"] == "warning"}
+    warned = {line["event"]: line["detail"] for line in logged(second.lines(SERVING)) if line["level"] == "warning"}
     assert second.end() == 0
     assert set(warned) == {"secret exposed", "not encrypted"}
     assert "signing.key: others than its owner may read it (mode 644)" in warned["secret exposed"]
@@ -292,7 +295,7 @@ def test_secrets_that_others_may_read_and_plain_http_in_public_are_warned_of(tmp
 
 def test_the_last_line_of_the_log_says_why_a_commit_failed(tmp_path: Path):
     served = Serve(tmp_path)
-    port = int(re.search(r"127\.0\.0\.1:(\d+)", "".join(served.lines("token in")))[1])  # type: ignore[index]
+    port = int(re.search(r"127\.0\.0\.1:(\d+)", "".join(served.lines(SERVING)))[1])  # type: ignore[index]
     other = SqliteStore(tmp_path / "hubbub.db")  # takes over
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("POST", "/v1/reports", b"hostile", {"Content-Type": UPLOAD_TYPE})  # to be counted
@@ -308,7 +311,7 @@ def test_the_last_line_of_the_log_says_why_a_commit_failed(tmp_path: Path):
 
 def test_the_last_line_of_the_log_says_what_is_not_reproduced(tmp_path: Path):
     first = Serve(tmp_path)
-    first.lines("token in")
+    first.lines(SERVING)
     assert first.end() == 0
     with closing(sqlite3.connect(tmp_path / "hubbub.db")) as store, store:
         store.execute("UPDATE asks SET spec = '{}'")

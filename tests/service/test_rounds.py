@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from exact_world import SIZE, batch_frame, exact_collection
+from stream_methods import STREAM_METHODS
 
 from hubbub import Random, Sketch
 from hubbub.authoring import load_collection
@@ -324,7 +325,7 @@ def crowd(ask: Ask) -> Sketch:
 @pytest.mark.parametrize(
     ("snapshots", "restarts"), [(3, 3), pytest.param(3, 1, marks=SLOW), pytest.param(64, 1, marks=SLOW)]
 )
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", STREAM_METHODS)
 def test_every_stream_says_in_real_time_what_it_says_in_a_simulation(
     method: str, snapshots: int, restarts: int, monkeypatch: pytest.MonkeyPatch
 ):

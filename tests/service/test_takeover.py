@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stream_methods import STREAM_METHODS
 
 from hubbub import Random, Sketch
 from hubbub.authoring import load_collection
@@ -24,7 +25,6 @@ from hubbub.protocols.ask import Ask
 from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import converse
-from hubbub.protocols.window import METHODS
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
 from hubbub.service.open_asks import OpenAsk
@@ -127,7 +127,7 @@ def all_releases(store: SqliteStore, question: str = "trend") -> list[dict[str, 
     return [shown(row) for row in sorted(rows, key=lambda row: row.step)]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", STREAM_METHODS)
 def test_a_stream_says_with_many_versions_what_it_says_with_one(method: str):
     """A new version every third step, put in force at the end of one: asks and releases are those of the protocol."""
     store, clock, steps = SqliteStore(":memory:"), ManualClock(1000.0), 11

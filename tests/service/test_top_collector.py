@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,20 +19,25 @@ from web import AUTHORIZED, TOKEN
 from hubbub import Random, Strings
 from hubbub.client import Client
 from hubbub.collection import Collection, ManualClock
+from hubbub.core.event import units_of
 from hubbub.dashboard.app import dashboard
 from hubbub.protocols.ask import Release
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import converse
+from hubbub.protocols.heavy_hitters.search import PrefixSearch
+from hubbub.service import rounds
 from hubbub.service.app import create_app
-from hubbub.service.archive import Archive
+from hubbub.service.archive import Archive, ReportsMissing
 from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
+from hubbub.service.long_counts import LOOK
 from hubbub.service.releases import row_of, same, shown
 from hubbub.service.service import Service
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sqlite import SqliteStore
 
 ROUND, LATENESS, DEVICES = 3600, 10, 24
+HANGS = 90.0  # seconds after which a test gives up, not a measure of anything
 WORDS = ("hub", "bub", "caf\u00e9", "and", "of", "")
 
 
@@ -70,7 +78,10 @@ def collected(collection: Collection, crowd: Crowd, archive: Archive | None = No
     made.tick()
     made = Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1), archive=archive)
     clock.set(float(START + ROUND + LATENESS))
-    made.tick()
+    end = time.monotonic() + HANGS
+    while not made.store.releases(collection.collection_id, "words", 0, 99, 99) and time.monotonic() < end:
+        made.tick()  # a long search is made beside
+        time.sleep(0.001)
     return made
 
 
@@ -96,6 +107,45 @@ def test_stored_reports_give_the_answer_of_a_simulation_to_the_last_digit(n: int
         low, high = release.estimate.interval()
         assert page["low"] == low.tolist()
         assert page["high"] == high.tolist()
+
+
+def test_a_long_search_holds_up_nobody_and_gives_the_same(monkeypatch: pytest.MonkeyPatch):
+    collection, crowd = top_collection(epsilon=3.0, k=4), Speakers(3000)
+    release = simulated(collection, crowd)
+    ready, began, real = threading.Event(), threading.Event(), PrefixSearch.among
+
+    def slowly(self: PrefixSearch, batches: Any) -> Any:
+        began.set()
+        assert ready.wait(HANGS)
+        return real(self, batches)
+
+    monkeypatch.setattr(rounds, "AT_ONCE", 1)
+    clock, store = ManualClock(float(START)), SqliteStore(":memory:")
+    made = Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1))
+    assert crowd.send_all(made) == len(crowd.values)
+    monkeypatch.setattr(PrefixSearch, "among", slowly)
+    clock.set(float(START + ROUND + LATENESS))
+    now = clock.now()
+    assert made.tick() == now + LOOK
+    assert began.wait(HANGS)
+    assert made.tick() == now + LOOK, "it is under way, and nothing else waits for it"
+    assert not store.releases(collection.collection_id, "words", 0, 99, 99)
+    ready.set()
+    end = time.monotonic() + HANGS
+    while not (rows := store.releases(collection.collection_id, "words", 0, 99, 99)) and time.monotonic() < end:
+        made.tick()
+        time.sleep(0.001)
+    assert rows[0].payload == stored(collection, release).payload
+
+
+def test_what_is_wrong_with_a_long_search_stops_the_run(monkeypatch: pytest.MonkeyPatch):
+    def broken(self: PrefixSearch, batches: Any) -> Any:
+        raise ReportsMissing("reports are gone")
+
+    monkeypatch.setattr(rounds, "AT_ONCE", 1)
+    monkeypatch.setattr(PrefixSearch, "among", broken)
+    collection = top_collection()
+    assert json.loads(told(collected(collection, Speakers(300)), collection).payload)["stopped"] == "reports are gone"
 
 
 def test_nobody_and_a_group_without_anyone_are_said():
@@ -127,14 +177,14 @@ def test_the_page_shows_what_was_found_and_what_could_not_have_been():
 
 
 def test_real_clients_answer_once_in_a_run_whatever_they_record(tmp_path: Path):
-    collection = top_collection(epsilon=6.0, k=1, every="2h", fields={"word": Strings(longest=2)}, query_limit=1 << 17)
+    collection = top_collection(epsilon=8.0, k=1, every="2h", fields={"word": Strings(longest=2)}, longest=1)
     clock = ManualClock(START + 1.0)
     server = InProcess(collection, clock, tmp_path / "store.db", keys=KEYS, rng=Random(seed=1))
     answered = 0
     for number in range(DEVICES):
         options = {"clock": clock, "monotonic": clock.now, "jitter": 0.0, "collection": "words"}
         device = Client(tmp_path / str(number), server, KEYS.public, **options)  # type: ignore[arg-type]
-        device.record("word", "hi" if number % 10 else "\u00e9")
+        device.record("word", "h" if number % 10 else "\u00e9")
         answered += device.tick()
         device.record("word", "no")
         device.tick()
@@ -145,5 +195,26 @@ def test_real_clients_answer_once_in_a_run_whatever_they_record(tmp_path: Path):
     server.collector.tick()
     (row,) = server.store.releases(collection.collection_id, "words", 0, 99, 99)
     payload = json.loads(row.payload)
-    assert payload["labels"] == ["hi"]
+    # About 10 of 24 reports support it, and any other letter at most 1: otherwise with a probability below 1e-5.
+    assert payload["labels"] == ["h"]
     assert payload["population"] == DEVICES
+
+
+def test_in_runs_that_take_turns_every_device_answers_one_and_pays_once(tmp_path: Path):
+    collection = top_collection(epsilon=3.0, every="2h", turns=3)
+    clock = ManualClock(START + 1.0)
+    server = InProcess(collection, clock, tmp_path / "store.db", keys=KEYS, rng=Random(seed=1))
+    answered = np.zeros(8, dtype=int)
+    for run in range(3):
+        clock.set(START + 7200 * run + 1.0)
+        server.collector.tick()
+        for number in range(len(answered)):
+            options = {"clock": clock, "monotonic": clock.now, "jitter": 0.0, "collection": "words"}
+            device = Client(tmp_path / str(number), server, KEYS.public, **options)  # type: ignore[arg-type]
+            device.record("word", "hub")
+            answered[number] += device.tick()
+            device.upload()
+            assert device.status().spent <= units_of(3.0)
+            device.close()
+    assert answered.tolist() == [1] * len(answered)
+    assert server.collector.counts()[collection.collection_id, "accepted"] == len(answered)

@@ -26,7 +26,7 @@ from hubbub.privacy.promise import Promise, of_question
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
 from hubbub.protocols.subsets import SubsetCount, Subsets
-from hubbub.protocols.view import Among, Clipped, Whole
+from hubbub.protocols.view import Among, Binned, Clipped, Whole
 
 PLACE = Path(__file__).with_name("admits.json")
 LEAST = CIRCLE // 1000
@@ -66,6 +66,12 @@ CLIPPED = replace(
     families=(Family("Hybrid", (EPSILON,)),),
     rounds=2,
     report_bytes=64,
+)
+CELLS = Binned(first=0.5, factor=2.0, cells=16)
+SEARCHED = replace(
+    CLIPPED,
+    views=(CELLS.spec(), *CLIPPED.views),
+    families=(Family("GRR", (EPSILON,)), Family("Hybrid", (EPSILON,)), Family("SquareWave", (EPSILON,))),
 )
 MEMO = hb.BasicRappor(epsilon=2.0, domain=4)
 KEPT = replace(
@@ -135,6 +141,14 @@ def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
     yield "a mechanism for another range", CLIPPED, other, 1
     low = Ask(mechanism=hb.Hybrid(epsilon=1.0, low=-1.0, high=4.0), step=3, view=Clipped(-1.0, 4.0))
     yield "another lower end", CLIPPED, low, 1
+    wave = hb.SquareWave(epsilon=1.0, low=0.0, high=15.0)
+    for high in (15.0, 16.0, 14.0):
+        asked = Ask(mechanism=hb.SquareWave(epsilon=1.0, low=0.0, high=high), step=3, view=CELLS)
+        yield f"numbers up to {high:g} of 16 cells", SEARCHED, asked, 1
+    yield "codes of 16 cells", SEARCHED, Ask(mechanism=hb.GRR(epsilon=1.0, domain=16), step=3, view=CELLS), 1
+    yield "codes of 15 cells", SEARCHED, Ask(mechanism=hb.GRR(epsilon=1.0, domain=15), step=3, view=CELLS), 1
+    yield "a mechanism for cells beside another view", SEARCHED, Ask(mechanism=wave, step=3, view=Clipped(0.0, 20.0)), 1
+    yield "other cells", SEARCHED, Ask(mechanism=wave, step=3, view=replace(CELLS, first=1.0)), 1
     yield "a memo", KEPT, Ask(mechanism=MEMO, step=7), 1
     yield "another state", replace(KEPT, state="Loloha"), Ask(mechanism=MEMO, step=7), 1
 

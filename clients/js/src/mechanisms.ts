@@ -8,6 +8,7 @@ import { longitudinal, rappor } from "./memo";
 import { netSeed } from "./netseed";
 import { banded, hybrid } from "./numeric";
 import type { Random } from "./random";
+import { privSet, splitUnary } from "./set_reports";
 import { psfo } from "./sets";
 import { type Spec, exactly, specId } from "./spec";
 import { signedSets } from "./ternary";
@@ -79,6 +80,8 @@ const KNOWN: Record<string, [fields: string, build: Builder, hashes?: string[]]>
   BasicRappor: ["domain epsilon keep lift mechanism one width zero", rappor],
   Loloha: ["buckets domain epsilon mechanism other report_epsilon swap", longitudinal, ["toeplitz"]],
   PSFO: ["domain epsilon length mechanism oracle", psfo],
+  SplitUnary: ["domain epsilon mechanism one zero", splitUnary],
+  PrivSet: ["bits domain epsilon least m mechanism t", privSet],
   Symbols: ["changes dimension epsilon fanout lengths mechanism one sizes steps", changeStream],
 };
 

@@ -8,12 +8,22 @@ import { type Json, type Spec, exactly, integer } from "./spec";
 /** The mechanisms that a report about one element of a set can be made by: those over a domain with a size. */
 const ORACLES = ["GRR", "BLH", "OLH", "SUE", "OUE"];
 
+/** A domain of sets: how many items there are and may be held, and the codes of those that are; what is no item is left out. */
+export function readSets(spec: Json | undefined) {
+  check(kindOf(spec) === "sets", "domain", "sets");
+  const sets = exactly("domain", spec, "items kind most");
+  const { size, encode } = readDomain(sets.items);
+  const codes = (seen: unknown[]) => [...new Set(seen)].map(encode).filter((code) => code !== null);
+  return {
+    size,
+    most: Number(integer("most", sets.most, 1, size)),
+    held: (seen: unknown): number[] => codes(Array.isArray(seen) ? seen : []).map(Number),
+  };
+}
+
 /** Padding and sampling (`psfo.py`): a set is filled up with dummies, one of its elements is drawn, and an oracle reports it. */
 export function psfo(spec: Spec, _name: string, build: (spec: unknown) => Built & { name: string }): Built {
-  check(kindOf(spec.domain) === "sets", "domain", "sets");
-  const sets = exactly("domain", spec.domain, "items kind most");
-  const { size, encode } = readDomain(sets.items);
-  const most = Number(integer("most", sets.most, 1, size));
+  const { size, most, held } = readSets(spec.domain);
   const length = Number(integer("length", spec.length, 1, 2 ** 20));
   const oracle = build(spec.oracle);
   check(ORACLES.includes(oracle.name) && "randomize" in oracle, "oracle", `one of ${ORACLES}`);
@@ -27,9 +37,9 @@ export function psfo(spec: Spec, _name: string, build: (spec: unknown) => Built 
     reads: most === size ? `sets of ${size}` : "",
     bytes: oracle.bytes,
     randomize(seen, random) {
-      const items = [...new Set(Array.isArray(seen) ? seen : [])].map(encode).filter((code) => code !== null);
+      const items = held(seen);
       const place = bounded(view(random(8)).getBigUint64(0, true), Math.max(items.length, length), random);
-      return (oracle as Fresh).randomize(place < items.length ? Number(items[place]) : size + place, random);
+      return (oracle as Fresh).randomize(place < items.length ? items[place] : size + place, random);
     },
   };
 }

@@ -113,7 +113,7 @@ export function groups(
 }
 
 /** n (n-1) ... (n-k+1). */
-function falling(n: number, k: number): bigint {
+export function falling(n: number, k: number): bigint {
   let product = 1n;
   for (let i = 0; i < k; i++) product *= BigInt(n - i);
   return product;

@@ -9,6 +9,8 @@ import type { Pairs } from "./ternary";
 export interface View {
   /** What a mechanism of a family must read to fit it: so many codes, sets of them, numbers of a range; empty where none can. */
   gives: string;
+  /** What a mechanism that takes the same as something else may read: cells are numbers too. */
+  also?: string;
   see(code: Code | Record<string, Code>): unknown;
 }
 
@@ -78,6 +80,7 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
       check(first > 0 && factor > 1, "view", "borders that grow");
       return {
         gives: `${cells}`,
+        also: `0 to ${cells - 1}`,
         see: (code) => {
           const seen = number(code, 0);
           let cell = 0;

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.estimate import Estimate
 
-__all__ = ["stderr_at"]
-
 
 def stderr_at(estimate: Estimate, weights: NDArray[np.float64], level: float) -> float:
     """The standard error of a weighted sum if the truth were at a level; 0 where the estimate does not tell.

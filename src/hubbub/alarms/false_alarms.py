@@ -7,7 +7,7 @@ import re
 from hubbub.collection.duration import seconds_of
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["DEFAULT_FALSE_ALARMS", "FEWEST_STEPS", "false_alarms_a_step"]
+__all__ = ["DEFAULT_FALSE_ALARMS", "FEWEST_STEPS", "false_alarms_a_step", "written_rate"]
 
 DEFAULT_FALSE_ALARMS = "1 in 30d"
 FEWEST_STEPS = 10
@@ -27,10 +27,21 @@ def false_alarms_a_step(text: object, step_seconds: int) -> float:
             ...
         hubbub.core.errors.InvalidValue: false_alarms: got 'often'; allowed: so many in a time, such as "1 in 30d"
     """
-    found = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
-    if found is None or not int(found[1]):
-        raise InvalidValue("false_alarms", text, 'so many in a time, such as "1 in 30d"')
-    seconds = seconds_of("false_alarms", found[2])
-    if seconds < FEWEST_STEPS * step_seconds * int(found[1]):
+    number, seconds = written_rate(text)
+    if seconds < FEWEST_STEPS * step_seconds * number:
         raise InvalidValue("false_alarms", text, f"at most one in {FEWEST_STEPS} steps of {step_seconds:,} seconds")
-    return int(found[1]) * step_seconds / seconds
+    return number * step_seconds / seconds
+
+
+def written_rate(text: object) -> tuple[int, int]:
+    """How many false alarms are allowed in how many seconds.
+
+    Example:
+        >>> written_rate("2 in 1d")
+        (2, 86400)
+    """
+    found = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
+    number, seconds = (int(found[1]), seconds_of("false_alarms", found[2])) if found else (0, 0)
+    if not number or not seconds:
+        raise InvalidValue("false_alarms", text, 'so many in a time, such as "1 in 30d"')
+    return number, seconds

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from hubbub.alarms.definition import AlarmDefinition
-from hubbub.alarms.false_alarms import DEFAULT_FALSE_ALARMS, false_alarms_a_step
+from hubbub.alarms.false_alarms import DEFAULT_FALSE_ALARMS, false_alarms_a_step, written_rate
 from hubbub.alarms.limits import limits_for
 from hubbub.alarms.sequential import SequentialTest
 from hubbub.alarms.watch import WatchedQuantity
@@ -42,6 +42,10 @@ class AlarmPlan:
 
     alarms: Mapping[str, AlarmDefinition] = field(default_factory=dict)
     false_alarms: str = DEFAULT_FALSE_ALARMS
+
+    def __post_init__(self) -> None:
+        with at("alarms"):  # without alarms nothing else would look at it
+            written_rate(self.false_alarms)
 
     def spec(self) -> dict[str, Json]:
         """The alarms as JSON, with the keys that a collection file has."""

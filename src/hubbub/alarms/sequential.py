@@ -9,8 +9,6 @@ from typing import Any, Literal, NamedTuple
 from hubbub.alarms.limits import AlarmLimits
 from hubbub.core.spec import Json
 
-__all__ = ["Direction", "Evidence", "SequentialTest", "Verdict", "WatchState"]
-
 Direction = Literal["above", "below"]
 
 

@@ -10,8 +10,6 @@ from hubbub.alarms.limits import median_delay
 from hubbub.alarms.sequential import SequentialTest
 from hubbub.core.spec import Json, spec_id
 
-__all__ = ["WatchedQuantity"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class WatchedQuantity:

@@ -14,8 +14,6 @@ from hubbub.authoring.forecast import DEVICES
 from hubbub.collection.document import Collection
 from hubbub.collection.finding import Finding
 
-__all__ = ["AlarmForecast", "alarm_findings", "alarm_forecasts", "alarms_promise"]
-
 
 @dataclass(frozen=True)
 class AlarmForecast:

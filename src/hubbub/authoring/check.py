@@ -14,8 +14,6 @@ from hubbub.collection.safety import unsafe_terms
 from hubbub.collection.sealing import open_sealed
 from hubbub.questions import read_collection
 
-__all__ = ["check", "open_collection", "refuse_unsafe"]
-
 _ORDER = ("error", "warning", "note")
 
 

@@ -16,8 +16,6 @@ from hubbub.privacy.promise import Promise
 from hubbub.questions.base import Question
 from hubbub.questions.words import epsilon_text, listed
 
-__all__ = ["changes", "wider"]
-
 
 def changes(new: Collection, old: Collection) -> Iterator[Finding]:
     """What becomes of devices and results when `new` takes the place of `old`.

@@ -9,8 +9,6 @@ from hubbub.collection.document import Collection
 from hubbub.collection.spending import cost_of, steps_a_year
 from hubbub.core.event import UNITS_PER_EPSILON
 
-__all__ = ["DEVICES", "Forecast", "forecast"]
-
 DEVICES = (1_000, 10_000, 100_000, 1_000_000)
 
 

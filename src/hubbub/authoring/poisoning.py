@@ -14,8 +14,6 @@ from hubbub.privacy.poisoning import FORGED, part_text, warns
 from hubbub.questions.base import Question
 from hubbub.questions.words import rounded_up
 
-__all__ = ["Poisoning", "moved_far", "poisoning"]
-
 
 @dataclass(frozen=True)
 class Poisoning:

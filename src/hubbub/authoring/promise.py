@@ -11,8 +11,6 @@ from hubbub.collection.wire import json_size
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.questions.words import epsilon_text, listed, sure_text
 
-__all__ = ["promise"]
-
 
 def promise(collection: Collection, *, width: int | None = None) -> str:
     """What is sent and how often, what it can reveal at most, and what is not covered.

@@ -14,8 +14,6 @@ from typing import TypeAlias
 from hubbub.core.errors import InvalidValue
 from hubbub.core.migrations import Versions
 
-__all__ = ["TOML", "OutdatedFile", "Rewrite", "TomlFormat"]
-
 Rewrite: TypeAlias = Callable[[str], str]
 """Makes the text of a file of one format one of the next, comments and all; its `format` is changed for it."""
 _TABLE = re.compile(r"^\s*\[", re.MULTILINE)

@@ -9,8 +9,6 @@ from typing import Any
 from hubbub.core.errors import InvalidValue
 from hubbub.questions.keys import NOTHING
 
-__all__ = ["TomlTable"]
-
 _MISSING: Any = object()
 _WORDS = {bool: "true or false", str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list"}
 

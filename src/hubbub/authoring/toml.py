@@ -21,8 +21,6 @@ from hubbub.privacy.budget import Budget
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.questions import Question
 
-__all__ = ["EXAMPLE", "load_alarms", "load_collection", "read_collection"]
-
 EXAMPLE = """
 name = "themes"
 version = 1

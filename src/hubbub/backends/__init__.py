@@ -11,7 +11,7 @@ from hubbub.backends.local import LocalBackend
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Reporting
-from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.mechanisms.frequency.support import SupportMechanism
 
 __all__ = ["LOCAL", "Backend", "LocalBackend"]
 
@@ -26,11 +26,11 @@ class Backend(Protocol):
     def support(
         self,
         batches: Iterable[Reports],
-        mechanism: FrequencyOracle,
+        mechanism: SupportMechanism,
         candidates: Any,
         weights: Iterable[ArrayLike] | None = None,
     ) -> Sketch:
-        """How many reports there are and how many support each candidate; with weights, as `FrequencyOracle.support`.
+        """How many reports there are and how many support each candidate; with weights, as `SupportMechanism.support`.
 
         There is one array of weights a batch, with an integer a report.
         """

@@ -13,7 +13,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Reporting
-from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.mechanisms.frequency.support import SupportMechanism
 
 __all__ = ["LocalBackend"]
 
@@ -50,7 +50,7 @@ class LocalBackend:
     def support(
         self,
         batches: Iterable[Reports],
-        mechanism: FrequencyOracle,
+        mechanism: SupportMechanism,
         candidates: Any,
         weights: Iterable[ArrayLike] | None = None,
     ) -> Sketch:

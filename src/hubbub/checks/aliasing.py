@@ -11,8 +11,6 @@ from hubbub.checks.values import candidates_for, some_values
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["check_no_aliasing"]
-
 
 def check_no_aliasing(mechanism: Mechanism, rng_seed: int = 1) -> None:
     """Values are left as they were, results do not follow later changes of them, and no result can be written to.

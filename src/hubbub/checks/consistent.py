@@ -15,8 +15,6 @@ from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["check_consistent", "expected_sketch"]
-
 _MANY = 10**10
 _CLOSE = 0.02
 _PEOPLE, _TIMES = 1_500, 500
@@ -29,7 +27,7 @@ def check_consistent(mechanism: Mechanism, rng_seed: int = 1) -> None:
     - It is a `Distribution`: shares that are not negative and sum to 1.
     - From the reports that 10^10 people are expected to give, no share of people below a number is off by 2% or more.
     - The mean is unbiased (false alarm: 1e-6), and its 95% intervals hold the truth in 91% to 98.5% of cases.
-    - The 95% intervals of quantiles that allow for atoms hold the truth in at least 91% (false alarms: below 1e-4).
+    - The 95% intervals of quantiles hold the truth in at least 91% (false alarms: below 1e-4).
 
     Example:
         >>> from hubbub import SquareWave
@@ -54,7 +52,7 @@ def check_consistent(mechanism: Mechanism, rng_seed: int = 1) -> None:
         mean = estimate.mean()
         errors[k] = mean.value[0] - values.mean()
         covered[k] = _holds(mean.interval(), values.mean())[0]
-        within[k] = _holds(estimate.quantile(_ASKED, atoms=True).interval(), quantiles)
+        within[k] = _holds(estimate.quantile(_ASKED).interval(), quantiles)
     p_value = float(mean_is(errors[:, None], 0.0)[0])
     require(p_value > FALSE_ALARM, f"the mean is biased by {errors.mean():.3g} (p = {p_value:.1e})")
     share = float(covered.mean())

@@ -9,8 +9,6 @@ from hubbub.checks.failure import CheckFailed
 from hubbub.checks.suite import LONG, Check, checks_for
 from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["contract_tests"]
-
 
 def contract_tests(*kinds: type[Mechanism], slow: Any = None, unmarked: int = 1) -> Callable[..., None]:
     """A pytest test of some classes: every check that applies to every one of their examples is a case of it.

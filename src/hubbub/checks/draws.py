@@ -16,8 +16,6 @@ from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["CountingRandom", "check_batch_is_singles", "check_draws", "check_public_part"]
-
 _SINGLES = 40
 _SAMPLES = 1_000
 

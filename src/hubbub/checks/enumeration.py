@@ -17,16 +17,6 @@ from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.probes import count_of
 
-__all__ = [
-    "OutputTable",
-    "covers_every_value",
-    "enumerate_outputs",
-    "exact_sum",
-    "public_rows",
-    "row_keys",
-    "worst_ratio",
-]
-
 _ROWS = 32  # public parts tried: two values that ought to differ under one of them surely do under one of so many
 _VALUES = 512
 _ENTRIES = 60_000  # exact probabilities computed, at most about so many

@@ -7,8 +7,6 @@ from typing import Any
 
 from hubbub.core.errors import HubbubError
 
-__all__ = ["CheckFailed", "require", "require_refusal"]
-
 
 class CheckFailed(AssertionError):
     """A mechanism broke its contract."""

@@ -18,8 +18,6 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ColumnSpec, Mechanism
 
-__all__ = ["accepted_reports", "check_influence", "influences"]
-
 _PUBLIC_ROWS = 8
 _LISTED = 12_000  # reports looked at, at most about so many
 _RANDOM = 200

@@ -10,8 +10,6 @@ from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism, Reporting
 
-__all__ = ["check_empty", "check_merge_laws", "check_round_trip"]
-
 
 def check_merge_laws(mechanism: Reporting, rng_seed: int = 1) -> None:
     """Sketches merge in any order to the same bytes, those of the sketch of all reports; `empty()` adds nothing.

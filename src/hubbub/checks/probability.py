@@ -13,14 +13,6 @@ from hubbub.core.exact import log_fraction, log_upper
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism, Reporting
 
-__all__ = [
-    "check_effective_epsilon",
-    "check_exact_epsilon",
-    "check_log_prob",
-    "check_normalised",
-    "check_tight_epsilon",
-]
-
 _RELATIVE = 1e-12
 
 

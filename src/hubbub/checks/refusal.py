@@ -16,8 +16,6 @@ from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism, Reporting
 
-__all__ = ["check_bad_values", "check_foreign", "check_hostile_columns"]
-
 _FOREIGN = "f" * 32
 
 

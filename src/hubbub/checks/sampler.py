@@ -14,8 +14,6 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["check_sampler"]
-
 _MANY = 120_000  # reports: enough to see a rate of 1/200 that is 30% off
 _SOME = 20_000
 _FEW = 1_500  # where every report has its own public part, so that each brings outputs of its own

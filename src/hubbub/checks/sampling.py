@@ -16,8 +16,6 @@ from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
-__all__ = ["check_of_population", "check_support", "check_weights"]
-
 _REPORTS = 60
 _PEOPLE = 400  # noise and sampling have the same part in an error, however many there are
 _COHORTS = 5

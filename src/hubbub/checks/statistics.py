@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FALSE_ALARM", "fit", "mean_is", "same_counts", "smallest"]
-
 FALSE_ALARM = 1e-6
 _LEAST_EXPECTED = 20.0  # where chi-square's own tail is right to within a factor
 

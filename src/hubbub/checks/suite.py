@@ -47,8 +47,6 @@ from hubbub.mechanisms.base import Mechanism, Reporting
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.stateful import Stateful
 
-__all__ = ["CHECKS", "LONG", "STATISTICAL", "Check", "checks_for", "run_checks"]
-
 
 class Check(Protocol):
     """A function that raises where a mechanism breaks its contract."""

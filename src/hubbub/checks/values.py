@@ -22,19 +22,6 @@ from hubbub.mechanisms.stateful import Stateful
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.privacy.probes import domain_of
 
-__all__ = [
-    "bad_batches",
-    "candidates_for",
-    "estimated",
-    "population",
-    "range_of",
-    "rows_of",
-    "some_reports",
-    "some_values",
-    "take",
-    "truth_of",
-]
-
 
 def range_of(mechanism: Mechanism) -> tuple[float, float] | None:
     """The lowest and the highest value of a mechanism for numbers.

@@ -8,8 +8,6 @@ import typer
 
 from hubbub.cli.options import AsJson
 
-__all__ = ["amplify"]
-
 _DOMAIN = 1024
 
 

@@ -23,6 +23,7 @@ from hubbub.cli import (
     reproduce,
     restore,
     serve,
+    shuffler,
     top,
     watch,
 )
@@ -111,3 +112,4 @@ app.command()(watch.watch)
 app.command()(reproduce.reproduce)
 app.add_typer(client.app, name="client")
 app.add_typer(data.app, name="data")
+app.add_typer(shuffler.app, name="shuffler")

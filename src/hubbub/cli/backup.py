@@ -9,8 +9,6 @@ import typer
 
 from hubbub.cli.options import ReportsFolder, StoreUrl
 
-__all__ = ["backup"]
-
 
 def backup(
     folder: Annotated[Path, typer.Argument(help="The new folder of the backup.", show_default=False)],

@@ -13,8 +13,6 @@ from hubbub.core.estimate import Estimate
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ShareRow", "figure", "rows"]
-
 _LONGEST = 40
 _BLUE, _PALE, _INK, _ORANGE, _GREY = "#4c78a8", "#c3cedb", "#26303a", "#f58518", "#888888"
 

@@ -17,7 +17,7 @@ HEADLESS_SECONDS = 20.0
 
 
 def demo(
-    devices: Annotated[int, typer.Option("--devices", help="How many answer each of the four collections.")] = 8000,
+    devices: Annotated[int, typer.Option("--devices", help="How many answer each of the five collections.")] = 8000,
     seconds: Annotated[
         float | None, typer.Option("--seconds", help="How long.", min=1.0, show_default="until Ctrl-C")
     ] = None,

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from hubbub.demo.alarm_receiver import DeliveredAlarm
     from hubbub.demo.live import Live, Look, Seen
 
-__all__ = ["answer", "result", "screen"]
-
 _TOP, _FEW = 8, 3
 _BAR = 20
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from hubbub.core.random import Random
     from hubbub.demo.crowd import Crowd
 
-__all__ = ["demo_once"]
-
 
 def demo_once(n: int | None, epsilon: float, seed: int, out: Path, as_json: bool) -> None:
     """Which emoji does a crowd use? Ask everyone, privately, and compare with the truth."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from hubbub.demo.crowd import Demo, Other
     from hubbub.privacy.audit import Audit
 
-__all__ = ["devices", "next_steps", "others", "people", "privacy", "server", "top"]
-
 _BYTES = 8
 _BAR = 10
 _NAME = 26

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from hubbub.core.estimate import Estimate
     from hubbub.simulate import ColumnResult
 
-__all__ = ["estimate"]
-
 _MOST = 20
 _BAR, _NAME = 14, 20
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from hubbub.protocols.itemsets.findings import Findings
     from hubbub.protocols.itemsets.rules import Rule, RuleNumber
 
-__all__ = ["itemsets"]
-
 _MOST, _RULES = 20, 12
 _NAME = 34
 

@@ -12,8 +12,6 @@ from hubbub.core.errors import InvalidValue
 if TYPE_CHECKING:
     from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["ADAPTIVE", "mechanism_of", "named"]
-
 ADAPTIVE = "adaptive"
 
 

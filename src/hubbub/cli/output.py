@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from rich.console import Console
 
-__all__ = ["check_plot", "emit", "page", "percent", "progress", "save_plot", "say", "shorten"]
-
 _PLOTS = (".png", ".svg", ".pdf")
 _WIDEST = 110
 

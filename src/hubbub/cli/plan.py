@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from hubbub.privacy.plan import Plan
     from hubbub.privacy.predict import Prediction
 
-__all__ = ["plan"]
-
 
 def plan(
     file: Annotated[
@@ -30,6 +28,10 @@ def plan(
     sparsity: Annotated[
         int | None, typer.Option("--sparsity", "-s", help="Sparse vectors of --domain entries: how many are not 0.")
     ] = None,
+    sets: Annotated[
+        int | None, typer.Option("--sets", help="Sets of --domain items: how many of them one may hold.")
+    ] = None,
+    held: Annotated[float | None, typer.Option("--held", help="Sets: how many items people hold on average.")] = None,
     of: Annotated[
         str | None,
         typer.Option(
@@ -49,8 +51,9 @@ def plan(
     """Compare every mechanism before anything is collected, or read a collection's file.
 
     Without a file, give --domain and two of --n, --epsilon and --stderr: the third is solved. With --sparsity, give --n
-    and --epsilon: vectors of -1, 0 and 1, and key-value data. With --of distribution, median or tail, give --n and
-    --epsilon alone: how to ask for a number. With --of sums or ranges too: how a curator adds up a stream of n values.
+    and --epsilon: vectors of -1, 0 and 1, and key-value data. With --sets likewise: what share of people holds each of
+    the items. With --of distribution, median or tail, give --n and --epsilon alone: how to ask for a number. With --of
+    sums or ranges too: how a curator adds up a stream of n values.
     """
     from hubbub.cli.output import check_plot, emit, page, save_plot
     from hubbub.privacy.plan import plan as make
@@ -61,7 +64,8 @@ def plan(
         from hubbub.cli.plan_file import plan_file
 
         if any(
-            option is not None for option in (domain, n, epsilon, stderr, sparsity, of, most_bytes, most_shift, plot)
+            option is not None
+            for option in (domain, n, epsilon, stderr, sparsity, sets, held, of, most_bytes, most_shift, plot)
         ):
             raise InvalidValue(
                 "file", str(file), "a collection's file, --forged and --json, or the other options without a file"
@@ -74,7 +78,9 @@ def plan(
         if (
             n is None
             or epsilon is None
-            or any(option is not None for option in (stderr, sparsity, most_bytes, forged, most_shift, plot))
+            or any(
+                option is not None for option in (stderr, sparsity, sets, held, most_bytes, forged, most_shift, plot)
+            )
         ):
             raise InvalidValue("--of", of, "of a number, with --n and --epsilon, and --json only")
         if of in QUERIES:
@@ -82,6 +88,16 @@ def plan(
         return plan_numbers(goal=of, n=n, epsilon=epsilon, as_json=as_json)
     if domain is None:
         raise InvalidValue("--domain", None, "how many values there are, or a collection's file")
+    if sets is not None:
+        if any(option is not None for option in (stderr, sparsity, of, most_bytes, most_shift, plot)):
+            raise InvalidValue("--sets", sets, "with --domain, --n, --epsilon, --held, --forged and --json only")
+        if n is None or epsilon is None:
+            raise InvalidValue("--sets", sets, "with both --n and --epsilon")
+        from hubbub.cli.plan_sets import print_set_plan
+
+        return print_set_plan(domain=domain, most=sets, held=held, n=n, epsilon=epsilon, forged=part, as_json=as_json)
+    if held is not None:
+        raise InvalidValue("--held", held, "nothing without --sets")
     if sparsity is not None:
         if any(option is not None for option in (stderr, most_bytes, forged, most_shift, plot)):
             raise InvalidValue("--sparsity", sparsity, "with --domain, --n, --epsilon, --of and --json only")

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from hubbub.authoring.poisoning import Poisoning
     from hubbub.collection.document import Collection
 
-__all__ = ["plan_file"]
-
 
 def plan_file(path: Path, *, forged: float, as_json: bool) -> None:
     """Print the expected errors of a collection's questions."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hubbub.cli.output import emit, page
 
-__all__ = ["plan_numbers"]
-
 
 def plan_numbers(*, goal: str, n: int, epsilon: float, as_json: bool) -> None:
     """Print the measured error of every way, and which to use."""

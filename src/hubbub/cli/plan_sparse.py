@@ -11,8 +11,6 @@ from hubbub.core.errors import InvalidValue
 if TYPE_CHECKING:
     from hubbub.privacy.compare_ternary import TernaryRow
 
-__all__ = ["plan_sparse"]
-
 
 def plan_sparse(*, domain: int, sparsity: int, n: int, epsilon: float, of: str, as_json: bool) -> None:
     """Print the exact error of every ternary mechanism at one setting, and which to use."""

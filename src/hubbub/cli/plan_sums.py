@@ -6,8 +6,6 @@ from typing import Literal
 
 from hubbub.cli.output import emit, page
 
-__all__ = ["QUERIES", "plan_sums"]
-
 QUERIES: dict[str, Literal["prefixes", "ranges"]] = {"sums": "prefixes", "ranges": "ranges"}
 """What is asked for, and its name in `choose_counter`."""
 _WORDS = {"sums": "Running sums", "ranges": "Sums between two random positions"}

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from hubbub.cli.release_ways import Way
     from hubbub.curator.steps import Step
 
-__all__ = ["release"]
-
 _PIPE = "-"
 _SMOOTHER = "recent"
 _PIECE = 1 << 16  # bytes of a pipe that are answered at once

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from hubbub.curator.steps import Step
 
-__all__ = ["answer", "live", "save", "table"]
-
 _ROWS = 24
 _BAR = 24
 _BLUE, _PALE, _ORANGE = "#4c78a8", "#c3d5e8", "#f58518"

@@ -13,8 +13,6 @@ from hubbub.cli.options import AsJson, Seed
 if TYPE_CHECKING:
     from hubbub.reproduce import Result
 
-__all__ = ["reproduce"]
-
 _LIST = "list"
 
 

@@ -9,8 +9,6 @@ import typer
 
 from hubbub.cli.options import ReportsFolder, StoreUrl
 
-__all__ = ["restore"]
-
 
 def restore(
     folder: Annotated[Path, typer.Argument(help="The folder of the backup.", show_default=False)],

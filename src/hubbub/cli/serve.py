@@ -56,7 +56,6 @@ def serve(
     The first run makes a signing key, whose public half devices are built with, and a token for reading results.
     """
     from hubbub.authoring.toml import load_alarms, load_collection
-    from hubbub.cli.output import say
     from hubbub.core.errors import MissingDependency
 
     try:
@@ -122,11 +121,14 @@ def serve(
 
     def ready() -> None:
         shown = f"[{host}]" if ":" in host else host
-        say(f"serving {', '.join(collector.collections)} at http://{shown}:{port_of[0]}")
-        if len(port_of) > 1:
-            say(f"metrics at http://{shown}:{port_of[1]}/metrics")
-        say(f"public key {signing.public.hex()}")
-        say(f"token in {folder.token_path}")
+        log(
+            "serving",
+            collections=list(collector.collections),
+            at=f"http://{shown}:{port_of[0]}",
+            metrics=f"http://{shown}:{port_of[1]}/metrics" if len(port_of) > 1 else None,
+            public_key=signing.public.hex(),
+            token_file=str(folder.token_path),
+        )
 
     port_of = [listening.getsockname()[1] for listening in sockets]
     tokens = Tokens([token])

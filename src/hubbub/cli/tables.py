@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["plain_table"]
-
 
 def plain_table(*headings: str, left: Collection[str] = (), title: str | None = None) -> Table:
     """A table whose first column and those in `left` are words; the others are numbers.

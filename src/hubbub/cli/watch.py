@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from hubbub.demo.watch import Watch
     from hubbub.demo.watch_scenes import WatchScene
 
-__all__ = ["watch"]
-
 _SPEED = 10.0  # steps a second in the live view
 _STEPS = 200  # of the demo
 

@@ -13,8 +13,6 @@ from hubbub.cli.output import percent
 if TYPE_CHECKING:
     from hubbub.demo.moment import Moment, Watched
 
-__all__ = ["BAND", "FAINT", "GUTTER", "WHITE", "YELLOW", "chart", "scale", "written"]
-
 GUTTER = 9  # characters right of the chart
 # Of the band: (alarm, published). Fresh reports are bright, a stand-in is dark; red while the alarm is on.
 # A terminal of 16 colours takes the nearest, and still tells them apart.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from hubbub.demo.moment import Watched
 
-__all__ = ["figure"]
-
 
 def figure(run: Watched, name: str, head: str) -> Figure:
     """The whole run: the estimate in its band, what was published, when the alarm was on; thresholds, and any truth."""

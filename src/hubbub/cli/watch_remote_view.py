@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from hubbub.demo.remote_watch import RemoteWatch
 
-__all__ = ["remote_frame", "remote_summary"]
-
 
 def remote_frame(run: RemoteWatch, width: int, height: int, *, over: bool = False) -> RenderableType:
     """The view after the last moment, in a terminal of this size; without the facts once it is over."""

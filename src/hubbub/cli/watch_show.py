@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from hubbub.demo.moment import Moment, Watched
 
-__all__ = ["FrameDrawing", "WatchView", "show_moments"]
-
 
 class FrameDrawing(Protocol):
     """Draws the view after the last moment, in a terminal of a size; without the facts once it is over."""

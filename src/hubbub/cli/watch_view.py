@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from hubbub.demo.moment import Moment, Watched
     from hubbub.demo.watch import Watch
 
-__all__ = ["fact", "frame", "layout", "legend", "state_of", "summary", "title", "turns"]
-
 _WIDEST, _LONGEST = 110, 80  # characters of the view, steps of the chart
 _LABEL, _BAR = 12, 12  # left of the facts, of what was spent
 _AROUND = 5  # lines of the view that are neither chart nor facts

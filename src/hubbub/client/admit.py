@@ -10,8 +10,6 @@ from hubbub.client.documents import Published, Refused
 from hubbub.collection import Collection
 from hubbub.collection.admits import admits, admits_parts
 
-__all__ = ["admit", "admit_round", "open_studies", "part_of", "run_ends"]
-
 
 def admit(collection: Collection, published: Published, step: int) -> None:
     """Refuse an ask that the signed terms of its question do not allow, or not in this step.

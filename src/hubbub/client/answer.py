@@ -24,8 +24,6 @@ from hubbub.privacy.budget import BudgetExceeded
 from hubbub.privacy.clock import StepRefused
 from hubbub.privacy.device_clock import TICKS
 
-__all__ = ["Answerer", "stream_of"]
-
 
 class Answerer:
     """Makes the answers of one device to one version of a collection. Called inside a transaction of its store.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hubbub.core.random import Random
 
-__all__ = ["Backoff", "Delay", "uniform"]
-
 
 def uniform(rng: Random) -> float:
     """A number from 0, below 1; for delays, which no privacy depends on.

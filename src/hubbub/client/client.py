@@ -22,8 +22,6 @@ from hubbub.core.errors import HubbubError
 from hubbub.core.random import Random
 from hubbub.privacy.device_clock import since_boot
 
-__all__ = ["Client", "NotReady"]
-
 
 class NotReady(HubbubError):
     """There is no collection yet: the server was never reached, or nothing it said could be believed."""

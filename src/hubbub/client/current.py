@@ -13,8 +13,6 @@ from hubbub.client.transport import Unreachable
 from hubbub.collection import Collection
 from hubbub.core.random import Random
 
-__all__ = ["Current"]
-
 _POLLS = 20  # times a step to look for an ask that is not there yet
 
 

@@ -19,8 +19,6 @@ from hubbub.core.migrations import UnknownFormat
 from hubbub.core.spec import integer
 from hubbub.protocols.ask import Ask
 
-__all__ = ["Asks", "Documents", "Published", "Refused", "trusted_keys"]
-
 
 class Refused(HubbubError):
     """Something the server said that the client does not go along with: a short reason, and what it was about."""

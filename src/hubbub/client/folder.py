@@ -11,8 +11,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.private_file import make_private_file, name_private_file
 from hubbub.privacy.ledger_file import LedgerUnavailable
 
-__all__ = ["FILE", "MARKER", "claim", "collection_in", "mark", "old_ledgers", "remove_old_ledgers", "set_aside"]
-
 FILE = "client.sqlite"
 MARKER = "client.json"
 """Says that there was a database here, should that be lost."""

@@ -8,8 +8,6 @@ from typing import Any
 from hubbub.client.transport import Transport, Unreachable
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["only_collection"]
-
 _PATH = "/v1/collections"
 
 

@@ -7,8 +7,6 @@ from typing import NamedTuple
 from hubbub.collection.wire import AnswerName
 from hubbub.privacy.ledger_file import LedgerFile
 
-__all__ = ["Answer", "Outbox"]
-
 
 class Answer(NamedTuple):
     """The answer of a name: when it closes, its random id, and the bytes to send; None when there is no more to do."""

@@ -12,8 +12,6 @@ from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.random import Random
 from hubbub.privacy.device_clock import since_boot
 
-__all__ = ["recover"]
-
 
 def recover(
     folder: Path, clock: Clock, monotonic: Callable[[], float] = since_boot, collection: str | None = None

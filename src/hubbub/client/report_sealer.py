@@ -6,8 +6,6 @@ from typing import Protocol
 
 from hubbub.collection.wire import AnswerName
 
-__all__ = ["PlainReports", "ReportSealer"]
-
 
 class ReportSealer(Protocol):
     """Seals each report once, before it is queued: what is sent again is the same bytes."""

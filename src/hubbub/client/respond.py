@@ -14,8 +14,6 @@ from hubbub.collection.wire import AnswerName
 from hubbub.core.random import Random
 from hubbub.protocols.cohort import place_on_circle
 
-__all__ = ["Responder"]
-
 _MOST_NOTED = 1 << 12
 
 

@@ -14,8 +14,6 @@ from hubbub.core.errors import DecodeError
 from hubbub.core.migrations import Run
 from hubbub.mechanisms.stateful import States
 
-__all__ = ["TABLES_4", "from_4"]
-
 TABLES_4 = (
     "CREATE TABLE enrolled (account TEXT PRIMARY KEY, public INTEGER NOT NULL, current INTEGER)",
     "CREATE TABLE memos (account TEXT NOT NULL, key INTEGER NOT NULL, memo BLOB NOT NULL, PRIMARY KEY (account, key))",

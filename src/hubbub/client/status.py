@@ -19,8 +19,6 @@ from hubbub.privacy.device_clock import TICKS, since_boot
 from hubbub.privacy.promise import WHOLE
 from hubbub.privacy.spending import Spending
 
-__all__ = ["ClientStatus", "Promised", "read_status", "status_of"]
-
 
 @dataclass(frozen=True)
 class Promised:

@@ -15,8 +15,6 @@ from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE, AnswerName, Entry, en
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.random import Random
 
-__all__ = ["Uploader"]
-
 _AGAIN = frozenset({"too_early", "over_quota"})
 """Rejections that time may mend."""
 

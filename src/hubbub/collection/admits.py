@@ -15,8 +15,6 @@ from hubbub.mechanisms.stateful import Stateful
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import disjoint
 
-__all__ = ["admits", "admits_parts", "matches"]
-
 
 def admits(terms: Terms, ask: Ask, *, run: int = 0, round: int = 1, part: int = 0, minimum_arc: int = 0) -> str | None:
     """Why an ask is refused, in one word; None where it is admitted.

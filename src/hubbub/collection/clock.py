@@ -7,8 +7,6 @@ from typing import Protocol
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["Clock", "ManualClock", "SystemClock"]
-
 
 class Clock(Protocol):
     """Something that knows the time."""

@@ -6,8 +6,6 @@ import re
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["every", "seconds_of", "shown", "span"]
-
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _NAMES = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
 _WRITTEN = re.compile(r"([0-9]{1,9})([dhms])")

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["at"]
-
 
 @contextmanager
 def at(place: str, **renamed: str) -> Iterator[None]:

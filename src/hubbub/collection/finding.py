@@ -6,8 +6,6 @@ from typing import Literal, NamedTuple
 
 from hubbub.core.errors import HubbubError
 
-__all__ = ["Finding", "Level", "UnsafeCollection"]
-
 Level = Literal["error", "warning", "note"]
 
 

@@ -13,8 +13,6 @@ from typing import Any, TypeAlias
 from hubbub.core.errors import InvalidValue
 from hubbub.core.migrations import Versions
 
-__all__ = ["ASKS", "COLLECTION", "DocumentFormat", "Upgrade"]
-
 Upgrade: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 """Makes a document of one format one of the next; the number is changed for it."""
 

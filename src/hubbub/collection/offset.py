@@ -13,8 +13,6 @@ from hubbub.protocols.cohort import CIRCLE, Arc
 if TYPE_CHECKING:
     from hubbub.protocols.driver import Protocol
 
-__all__ = ["offset_of", "shifted"]
-
 
 def offset_of(name: str) -> int:
     """Where on the circle a question begins.

@@ -11,8 +11,6 @@ from hubbub.collection.sealing import open_sealed
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.privacy.promise import Promise
 
-__all__ = ["LARGEST_EPSILON", "SMALLEST_BATCH", "open_collection", "privacy_key", "unsafe_terms"]
-
 LARGEST_EPSILON = 8
 SMALLEST_BATCH = 20
 _NAMES = {0: "user", 1: "event"}

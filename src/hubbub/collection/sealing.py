@@ -16,8 +16,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.spec import SAFE, Json, canonical
 
-__all__ = ["Keys", "open_sealed", "seal", "sign", "tag_of", "verify"]
-
 _HEX = frozenset("0123456789abcdef")
 
 

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from hubbub.core.domain import Domain
 from hubbub.core.hashing import BEST_HASH
 
-__all__ = ["Setting"]
-
 
 class Setting(NamedTuple):
     """Where a question stands.

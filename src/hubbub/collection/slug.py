@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["LONGEST_NAME", "is_slug"]
-
 LONGEST_NAME = 64
 _SLUG = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 

@@ -11,8 +11,6 @@ from hubbub.privacy.promise import Promise
 if TYPE_CHECKING:
     from hubbub.collection.document import Collection
 
-__all__ = ["YEAR", "Cost", "cost_of", "promises_of", "steps_a_year", "total_of", "worst_of"]
-
 YEAR = 365 * 86400
 
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.view import View
 
-__all__ = ["Held", "Members", "On", "Size"]
-
 
 @dataclass(frozen=True)
 class Size(View):

@@ -16,8 +16,6 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
-__all__ = ["Choice", "choose_method", "round_shares"]
-
 _BATCH = 1 << 16  # people whose reports are held at a time
 
 

@@ -6,8 +6,6 @@ from hubbub.consistency.shares import adjusted, shares_of
 from hubbub.consistency.simplex import project_simplex
 from hubbub.core.estimate import Estimate
 
-__all__ = ["norm_sub"]
-
 
 def norm_sub(estimate: Estimate) -> Estimate:
     """Subtract the same number from each estimate, those that fall below 0 becoming 0, so that they sum to 1.

@@ -9,8 +9,6 @@ import numpy as np
 from hubbub.consistency.shares import adjusted, shares_of
 from hubbub.core.estimate import Estimate
 
-__all__ = ["norm", "norm_cut", "norm_mul"]
-
 _ROUNDING = 1e-9  # a sum this near to 1 is 1
 
 

@@ -11,8 +11,6 @@ from hubbub.consistency.shares import adjusted, noise_of, shares_of
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 
-__all__ = ["base_cut", "base_pos", "post_pos"]
-
 
 def base_pos(estimate: Estimate) -> Estimate:
     """Negative estimates become 0.

@@ -9,8 +9,6 @@ from hubbub.consistency.power_law import PowerLaw
 from hubbub.consistency.shares import adjusted, noise_of, shares_of
 from hubbub.core.estimate import Estimate
 
-__all__ = ["power", "power_ns"]
-
 
 def power(estimate: Estimate) -> Estimate:
     """The posterior mean of each share, its prior a power law fitted to all of them.

@@ -12,8 +12,6 @@ from hubbub.consistency.simplex import project_capped_simplex
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 
-__all__ = ["capped", "capped_signs", "clip_means", "conditional_means"]
-
 
 def clip_means(means: Estimate) -> Estimate:
     """Means below -1 become -1, and those above 1 become 1. Each comes nearer to the truth or stays.

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue, check_integer
 
-__all__ = ["MOST_BITS", "BitStrings", "integer_words", "prefix_codes", "text_bytes", "text_words"]
-
 MOST_BITS = 1 << 12
 _WORD = 64
 _ALL = np.uint64((1 << 64) - 1)

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["pack", "unpack"]
-
 
 def pack(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
     """Pack each row.

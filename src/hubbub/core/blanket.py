@@ -5,8 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = ["Blanket"]
-
 
 class Blanket(NamedTuple):
     """What all values have in common, in three numbers.

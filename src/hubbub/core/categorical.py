@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 
-__all__ = ["ExactChoice"]
-
 
 class ExactChoice:
     """A categorical distribution with big integer weights, sampled without any rounding.

@@ -30,9 +30,11 @@ class Distribution(Estimate):
     from the same reports, and its covariance. Shares of single points are too noisy to be told, so that intervals are
     of the distribution blurred over `resolution`, half of it to each side.
 
-    An interval of the mean holds the truth in 95% of cases, whatever the truth. One of a quantile or of a share does
-    where the density changes little within the resolution of its ends. Near an atom (many people with one value) it may
-    not; `atoms=True` widens it so that it does there too, and then more often than 95% elsewhere.
+    An interval of the mean holds the truth in 95% of cases, whatever the truth. One of a share does where the density
+    changes little within the resolution of its ends; near an atom (many people with one value) it may not. One of a
+    quantile has beside it what `value`, which is not blurred, says: it holds the truth at most atoms too. `atoms=True`
+    widens either by all that blurring can hide, so that it holds the truth near any atom, and elsewhere more often than
+    95%.
 
     Parameters
     ----------
@@ -145,7 +147,9 @@ class Distribution(Estimate):
     def quantile(self, p: float | ArrayLike, *, level: float = 0.95, atoms: bool = False) -> Estimate:
         """The numbers below which shares p of the people lie: 0.5 is the median.
 
-        The interval is all numbers at which the interval of the share below them holds p.
+        The interval is all numbers at which the interval of the share below them holds p; and as far as the likeliest
+        distribution has its quantiles of p less or more the error of that share. Blurring moves the former away from an
+        atom, and not the latter. A cell on either side is for the rounding of values.
 
         Parameters
         ----------
@@ -154,7 +158,7 @@ class Distribution(Estimate):
         level
             How often the interval holds the truth.
         atoms
-            Whether it should hold where many people have one value.
+            Whether it should hold near any atom, also near one of a few percent.
 
         Example:
             >>> made = Distribution.made([0.6, 0.4], [0.6, 0.4], np.eye(2) / 99, 9, points=[1, 5], borders=[0, 2, 6])
@@ -170,12 +174,14 @@ class Distribution(Estimate):
         every = np.arange(len(self) + 1)
         error = reach * np.sqrt(np.maximum(self._blurred(every, every), 0.0))
         ends = np.array([self._ends(share, self._below - error, self._below + error) for share in asked])
+        outward = np.array([-1.0, 1.0])
         if atoms:
-            blurred = (
-                np.interp(ends, self.borders, self.resolution) / 2 + self._cell
-            )  # a value may be rounded by a cell
-            ends += np.array([-1.0, 1.0]) * blurred
-            ends = np.clip(ends, self.borders[0], self.borders[-1])
+            ends += outward * np.interp(ends, self.borders, self.resolution) / 2
+        else:
+            errors = np.interp(ends, self.borders, error).max(axis=1, keepdims=True)
+            likeliest = np.interp(asked[:, None] + outward * errors, self._cumulated, self.borders)
+            ends = outward * np.maximum(outward * ends, outward * likeliest)
+        ends = np.clip(ends + outward * self._cell, self.borders[0], self.borders[-1])  # values are rounded by a cell
         value = np.interp(asked, self._cumulated, self.borders)
         ends = np.stack([np.minimum(ends[:, 0], value), np.maximum(ends[:, 1], value)], axis=1)
         # A little wider: an end may be a value that many people have, and rounding must not leave it out.

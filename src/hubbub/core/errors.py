@@ -9,16 +9,6 @@ Example:
 
 from __future__ import annotations
 
-__all__ = [
-    "DecodeError",
-    "HubbubError",
-    "InvalidValue",
-    "MissingDependency",
-    "RandomnessError",
-    "SpecMismatch",
-    "check_integer",
-]
-
 
 class HubbubError(Exception):
     """Anything hubbub refuses to do."""

@@ -8,8 +8,6 @@ from fractions import Fraction
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["UNITS_PER_EPSILON", "Event", "epsilon_of", "units_of"]
-
 UNITS_PER_EPSILON = 10**12
 """Budgets are counted in units of 1e-12 epsilon: sums of floats would refuse or overspend."""
 

@@ -6,8 +6,6 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
-__all__ = ["ceil_div", "exp_floor", "log_fraction", "log_upper"]
-
 _DIGITS = 60
 _DOWN = Context(prec=_DIGITS, rounding=ROUND_FLOOR, Emin=-999999, Emax=999999)
 _UP = Context(prec=_DIGITS, rounding=ROUND_CEILING, Emin=-999999, Emax=999999)

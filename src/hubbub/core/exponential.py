@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.random import Random
 
-__all__ = ["MOST_SCALE", "geometric_cells", "laplace_cells", "laplace_variance", "surpasses"]
-
 MOST_SCALE = 1 << 28
 """Up to this scale nearly every draw is decided by its first 64 bits and a logarithm."""
 

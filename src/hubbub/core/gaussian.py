@@ -12,8 +12,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.exponential import MOST_SCALE, laplace_cells, surpasses
 from hubbub.core.random import Random
 
-__all__ = ["gaussian_cells"]
-
 
 def gaussian_cells(count: int, sigma: int, rng: Random) -> NDArray[np.int64]:
     """Noise in cells, by rejection from the discrete Laplace law (Canonne, Kamath and Steinke 2020).

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["GRAIN", "to_grid", "to_units"]
-
 GRAIN = 1 << 32
 """A number between two grid points is first fixed to a 2^-32 part of a cell."""
 

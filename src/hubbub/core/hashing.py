@@ -25,20 +25,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "BEST_HASH",
-    "FIRST_HASH",
-    "GOLDEN",
-    "HASHES",
-    "MIX_1",
-    "MIX_2",
-    "bucket",
-    "fingerprint",
-    "hash32",
-    "spread_seeds",
-    "value_words",
-]
-
 FIRST_HASH, BEST_HASH = "mix32", "product32"
 HASHES = (FIRST_HASH, BEST_HASH)
 """The names of the functions that `hash32` computes."""

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from hubbub.core.errors import InvalidValue, check_integer
 
-__all__ = ["Influence", "Shift", "forged_part"]
-
 
 class Shift(NamedTuple):
     """How far forged reports can move an answer: up, and down; both are distances, of at least 0."""

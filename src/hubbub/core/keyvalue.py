@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from hubbub.core.domain import Categorical, Domain
 from hubbub.core.errors import InvalidValue, check_integer
 
-__all__ = ["MOST_KEYS", "KeyValue"]
-
 MOST_KEYS = 1 << 16
 _MOST_NUMBER = 1e300  # the width of a range must be a float too
 _PAIRS = "a mapping of keys to numbers, or pairs of them"

@@ -13,8 +13,6 @@ from hubbub.core.categorical import ExactChoice
 from hubbub.core.exact import log_fraction
 from hubbub.core.random import Random
 
-__all__ = ["at_least", "discrete_laplace", "geometric"]
-
 
 def discrete_laplace(words: NDArray[np.uint64], decay: int, unit: int, most: int, rng: Random) -> NDArray[np.int64]:
     """Noise from two random words each, cut at -most and most.

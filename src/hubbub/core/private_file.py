@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import os
 
-__all__ = ["make_private_file", "name_private_file"]
-
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
@@ -71,6 +69,29 @@ def name_private_file(fresh: str, path: str | os.PathLike[str]) -> bool:
         return True
     os.unlink(fresh)
     return True
+
+
+def write_private_file(path: str | os.PathLike[str], content: bytes) -> bool:
+    """Write a file that only its owner may read, whole or not at all, unless there is one. Whether it was written.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "key")
+        ...     write_private_file(path, b"secret"), write_private_file(path, b"other")
+        (True, False)
+    """
+    fresh = f"{os.path.realpath(path)}.{os.urandom(8).hex()}.new"
+    make_private_file(fresh)
+    try:
+        with open(fresh, "r+b") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        os.unlink(fresh)
+        raise
+    return name_private_file(fresh, path)
 
 
 def _make_without_links(target: str) -> bool:

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, RandomnessError
 
-__all__ = ["Random"]
-
 _POOL = 1 << 12  # bytes drawn ahead, so that one report does not cost a cipher call
 _ZEROS = memoryview(bytes(1 << 18))  # what is encrypted: 256 KiB stays in the cache, and a view is cut without a copy
 _LIVE: weakref.WeakSet[Random] = weakref.WeakSet()

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
 from hubbub.core.wire import Column, pack_columns, unpack_columns
 
-__all__ = ["Reports"]
-
 
 class Reports:
     """A batch of reports made under one spec: what leaves the devices.

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 
-__all__ = ["Selected", "conditional_interval"]
-
 _FAR = 30.0
 _HALVINGS = 60
 

@@ -10,8 +10,6 @@ from hubbub.core.grid import GRAIN
 from hubbub.core.hashing import hash32
 from hubbub.core.ternary import INDEX_SHIFT
 
-__all__ = ["settle", "settled"]
-
 _CHANCE = 2 * GRAIN - 1
 _CLIP = np.uint64(1 << 32)  # sets the hashes that choose entries apart from those that choose signs
 

@@ -7,7 +7,6 @@ browser's numbers cannot hold, are written as decimal strings.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import Field, field
@@ -30,10 +29,12 @@ def canonical(value: Json) -> str:
         >>> canonical({"b": 1.0, "a": [2**60, 1e21, 1e-7, "\u20ac"]})
         '{"a":["1152921504606846976",1e+21,1e-7,"€"],"b":1}'
     """
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
     if isinstance(value, str):
         return _string(value)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, int):
         return str(value) if abs(value) < SAFE else f'"{value}"'
     if isinstance(value, float):

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from hubbub.core.random import Random
 from hubbub.core.uniform import bounded
 
-__all__ = ["subsets"]
-
 
 def subsets(words: NDArray[np.uint64], counts: NDArray[np.int64], rng: Random) -> NDArray[np.bool_]:
     """Mark in every row as many columns as `counts` says, each set of them equally likely, from a word a column.

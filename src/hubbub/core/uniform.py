@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.random import Random
 
-__all__ = ["bounded"]
-
 
 def bounded(words: NDArray[np.uint64], bounds: NDArray[np.int64], rng: Random) -> NDArray[np.int64]:
     """Turn each 64-bit word into an integer below its bound, without bias.

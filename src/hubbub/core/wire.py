@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import DecodeError
 
-__all__ = ["Column", "pack_columns", "unpack_columns"]
-
 _TYPES = frozenset({"u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8"})
 _MOST_COLUMNS = 16
 _WIDEST = 1 << 32

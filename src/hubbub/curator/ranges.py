@@ -16,8 +16,6 @@ from hubbub.core.estimate import Bias, Estimate
 if TYPE_CHECKING:
     from hubbub.curator.tops import ToPS
 
-__all__ = ["Segment", "range_error", "range_of"]
-
 
 class Segment(NamedTuple):
     """A stretch of a stream with one threshold, whose trees follow one another without a break."""

@@ -13,8 +13,6 @@ from hubbub.curator.ranges import Segment
 from hubbub.curator.stream import StreamState
 from hubbub.curator.tops import ToPS
 
-__all__ = ["fields_from_bytes", "fields_to_bytes", "state_from_bytes", "state_to_bytes"]
-
 _DIGEST = 32
 
 

@@ -13,8 +13,6 @@ from hubbub.core.estimate import Estimate
 from hubbub.curator.ranges import Segment, range_error
 from hubbub.curator.tops import ToPS
 
-__all__ = ["Step", "StepMaker", "step_length"]
-
 _EVERY = 1024
 
 

@@ -18,8 +18,6 @@ from hubbub.kernels.published import publish_values
 if TYPE_CHECKING:
     from hubbub.curator.tops import ToPS
 
-__all__ = ["StreamState", "ToPSStream", "checked_values"]
-
 _DRIFT = 2.0  # a threshold that is off by more than this factor begins a new search
 
 

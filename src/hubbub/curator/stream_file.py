@@ -159,6 +159,8 @@ class StreamFile(ABC, Generic[S]):
 
     def settle(self, *, carry: Floats | None = None) -> None:
         """What `replay` returned is written: the next release begins after it. `carry` as of `push_many`."""
+        if self._answered > self.stream.position:
+            raise InvalidValue("values", "none", "those whose release was interrupted: they are replayed first")
         replayed = bool(self._unsettled)
         self._store(np.empty(0), self.stream.position, self._digest, carry)
         if replayed:  # a copy has the key of this stream's noise: go on with another

@@ -15,8 +15,6 @@ from hubbub.core.exact import ceil_div
 from hubbub.core.exponential import MOST_SCALE, geometric_cells, laplace_cells
 from hubbub.core.random import Random
 
-__all__ = ["NOISES", "ThresholdSearch"]
-
 NOISES = ("exponential", "laplace")
 """The noise on each candidate's score: one-sided, or two-sided as the paper has it."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from hubbub.core.random import Random
     from hubbub.curator.stream import ToPSStream
 
-__all__ = ["FOLLOWS", "ToPS", "best_pruned"]
-
 FOLLOWS = ("drift", "update")
 """What is done with a threshold found while publishing: search anew if it is far off, or take it at once."""
 

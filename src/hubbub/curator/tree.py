@@ -16,8 +16,6 @@ from hubbub.core.random import Random
 from hubbub.kernels.noise_tree import make_consistent
 from hubbub.kernels.published import FINE
 
-__all__ = ["NoiseTree"]
-
 _MOST_CELLS = 1 << 20  # a threshold is divided into at most so many cells
 
 

@@ -7,8 +7,6 @@ from typing import NoReturn, SupportsIndex
 
 from hubbub.core.errors import HubbubError
 
-__all__ = ["StreamCopied", "UncopiedStream"]
-
 
 class StreamCopied(HubbubError):
     """A stream was used in a process that was forked from its own: both would add the same noise."""

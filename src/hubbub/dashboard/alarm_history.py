@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["AlarmHistory"]
-
 
 class AlarmHistory:
     """What is raised, and when it was, as far as the events that are told go back.

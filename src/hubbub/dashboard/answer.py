@@ -9,8 +9,6 @@ from typing import Any, Literal, NamedTuple, overload
 
 from hubbub.core.selected import conditional_interval
 
-__all__ = ["LEVEL", "AnswerCard", "Standing", "Value", "Values"]
-
 LEVEL = 0.95
 """How often intervals hold the truth."""
 
@@ -136,6 +134,8 @@ class AnswerCard:
         Whether the values are smoothed over time; the intervals are still those of the step's own reports.
     others
         What else the release says, by name: the quantiles of a distribution.
+    stopped
+        Why a study ended before its last round, where it has something to tell all the same.
     """
 
     question: str
@@ -152,6 +152,7 @@ class AnswerCard:
     lost: Mapping[str, Any] | None = None
     smoothed: bool = False
     others: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    stopped: str | None = None
 
     @staticmethod
     def of(stored: Mapping[str, Any], *, question: str, step: int, time: float, withheld: str | None) -> AnswerCard:
@@ -181,6 +182,7 @@ class AnswerCard:
             lost=stored.get("lost"),
             smoothed="centre" in stored and stored["bias"] != "consistent",
             others=others,
+            stopped=stored.get("stopped"),
             **plain,
         )
 

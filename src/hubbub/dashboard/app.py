@@ -19,8 +19,6 @@ from hubbub.service.auth import Tokens
 from hubbub.service.service import Service
 from hubbub.service.store.base import RateRow
 
-__all__ = ["ServiceReader", "dashboard"]
-
 _FARTHEST = 1 << 62
 
 

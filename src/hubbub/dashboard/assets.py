@@ -10,8 +10,6 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-__all__ = ["NAMES", "address", "asset_route"]
-
 NAMES = {
     "style.css": "text/css",
     "live.js": "text/javascript",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["ticks"]
-
 
 def ticks(low: float, high: float, *, about: int = 4) -> list[float]:
     """Round numbers, evenly apart, the first at most `low` and the last at least `high`.

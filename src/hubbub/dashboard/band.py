@@ -13,8 +13,6 @@ from hubbub.dashboard.bars import fold
 from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.words import Scale
 
-__all__ = ["Point", "band", "curve", "span_of"]
-
 _WIDTH, _HEIGHT = 1000, 240
 
 

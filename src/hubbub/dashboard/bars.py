@@ -10,8 +10,6 @@ from hubbub.dashboard.answer import LEVEL, AnswerCard, Value
 from hubbub.dashboard.markup import Child, Html, el
 from hubbub.dashboard.words import Scale, count
 
-__all__ = ["MOST_ROWS", "BarTable", "fold", "ranked_bars"]
-
 MOST_ROWS = 200
 """A domain may have millions of values; the others are in the JSON."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hubbub.service.trusted_clock import ClockStatus, moment
 
-__all__ = ["clock_notice"]
-
 
 def clock_notice(status: ClockStatus) -> str | None:
     """What to say of the collector's clock; nothing while there is no doubt about it.

@@ -20,8 +20,6 @@ from hubbub.dashboard.results import as_possible
 from hubbub.dashboard.words import Scale, count, moment, part
 from hubbub.protocols.cohort import CIRCLE
 
-__all__ = ["collection_page", "overview_page"]
-
 _DEVICES = (10_000, 100_000, 1_000_000)
 
 

@@ -8,8 +8,6 @@ from hubbub.dashboard.bars import MOST_ROWS, BarTable, fold
 from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.words import Scale, count
 
-__all__ = ["ordered_bars"]
-
 _FEW = 12
 """So many fit below each other; more stand side by side."""
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from hubbub.dashboard.markup import Child, Html, el, join
 
-__all__ = ["facts", "numbered", "table"]
-
 
 def facts(pairs: Iterable[tuple[str, Child]], *, class_: str = "facts") -> Html:
     """Names and what they are; None leaves one out.

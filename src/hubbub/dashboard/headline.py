@@ -6,8 +6,6 @@ from hubbub.dashboard.answer import AnswerCard, Value
 from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.words import Scale, count
 
-__all__ = ["bias_text", "headline"]
-
 _MOST_NAMED = 3
 _BIAS = {
     "none": "none: right on average",

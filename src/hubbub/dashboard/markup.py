@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from html import escape
 from typing import TypeAlias
 
-__all__ = ["Child", "Html", "el", "join"]
-
 _VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 _SHAPES = frozenset({"circle", "line", "path", "rect"})
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")

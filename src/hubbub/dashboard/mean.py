@@ -6,8 +6,6 @@ from hubbub.dashboard.answer import AnswerCard
 from hubbub.dashboard.markup import Child, Html, el
 from hubbub.dashboard.words import Scale
 
-__all__ = ["mean_figure"]
-
 
 def mean_figure(answer: AnswerCard, low: float, high: float) -> Html:
     """The number, and where it lies.

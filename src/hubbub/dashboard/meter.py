@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from hubbub.collection import Clock
 from hubbub.dashboard.reader import Interval
 
-__all__ = ["Meter"]
-
 _MINUTE = 60.0
 _ACCEPTED, _ASIDE = "accepted", ("duplicate", "cover")
 

@@ -9,8 +9,6 @@ from hubbub.dashboard.facts import table
 from hubbub.dashboard.markup import Html, join
 from hubbub.dashboard.words import Scale
 
-__all__ = ["other_numbers"]
-
 
 def other_numbers(others: Mapping[str, Sequence[Value]]) -> Html | None:
     """A table for each of the named estimates.

@@ -21,8 +21,6 @@ from hubbub.dashboard.privacy import privacy_page
 from hubbub.dashboard.reader import Reader
 from hubbub.dashboard.results import question_page, results_page
 
-__all__ = ["routes"]
-
 _MOST_DIGITS = 12
 _Handler: TypeAlias = Callable[[Request], Response]
 _About: TypeAlias = Callable[[Request, Collection], Page | None]

@@ -13,8 +13,6 @@ from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.reader import Reader
 from hubbub.questions.words import epsilon_text, sure_text
 
-__all__ = ["privacy_page"]
-
 
 def privacy_page(reader: Reader, collection: Collection) -> Html:
     """The promise, the account, and what the promise does not cover: forged reports."""

@@ -9,8 +9,6 @@ from typing import Any, Protocol
 from hubbub.collection import Collection
 from hubbub.dashboard.answer import AnswerCard
 
-__all__ = ["Ingest", "Interval", "OpenAskCount", "Reader"]
-
 
 @dataclass(frozen=True)
 class Interval:

@@ -22,8 +22,6 @@ from hubbub.dashboard.together import together
 from hubbub.dashboard.words import count, moment, nearly, part, step_time
 from hubbub.questions import Shape
 
-__all__ = ["HISTORY", "as_possible", "question_page", "results_page"]
-
 HISTORY = 120
 """How many steps a chart goes back, at most."""
 
@@ -188,6 +186,7 @@ def _facts(collection: Collection, answers: Sequence[AnswerCard]) -> Html | None
             ("Reports" if answer.lost is None else "Devices enrolled", count(answer.n)),
             ("Came in time", None if answer.lost is None else _came(answer)),
             ("Devices", f"{count(answer.population)} or so" if answer.population and not everyone else None),
+            ("Stopped early", answer.stopped),
             ("Made from", None if answer.published else "what was known before, carried on"),
             ("Bias", bias_text(answer.bias, smoothed=answer.smoothed)),
         ]

@@ -8,8 +8,6 @@ from dataclasses import replace
 
 from hubbub.dashboard.answer import AnswerCard, Value
 
-__all__ = ["together"]
-
 
 def together(answers: Sequence[AnswerCard]) -> AnswerCard | None:
     """The mean of the shares in the steps that are not withheld, as an answer of the last; None with fewer than two.

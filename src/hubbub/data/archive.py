@@ -15,8 +15,6 @@ from typing import IO
 from hubbub.data.catalog import is_plain, stored_names
 from hubbub.data.errors import DataError
 
-__all__ = ["digest", "extract"]
-
 _BLOCK = 1 << 20
 
 

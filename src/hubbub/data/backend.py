@@ -12,8 +12,6 @@ import email
 import sys
 from pathlib import Path
 
-__all__ = ["build_wheel", "get_requires_for_build_wheel", "prepare_metadata_for_build_wheel"]
-
 
 def get_requires_for_build_wheel(config_settings: object = None) -> list[str]:
     """What a build needs: nothing.

@@ -15,8 +15,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.item_sets import ItemSets
 from hubbub.data.fetch import fetch
 
-__all__ = ["Baskets", "online_retail", "retail"]
-
 
 @dataclass(frozen=True, eq=False)
 class Baskets(ItemSets):

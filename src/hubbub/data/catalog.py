@@ -29,8 +29,6 @@ from typing import Literal
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["CATALOG", "Dataset", "find", "is_plain", "stored_names"]
-
 _REGISTRY = {"wheel": "pypi", "sdist": "pypi", "npm": "npm"}
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.random import Random
 
-__all__ = ["Counts"]
-
 
 @dataclass(frozen=True, eq=False)
 class Counts:

@@ -15,8 +15,6 @@ from hubbub.data.counts import Counts
 from hubbub.data.fetch import fetch
 from hubbub.data.synthetic import zipf_weights
 
-__all__ = ["domains"]
-
 
 def domains(n: int = 1_200_000, *, exponent: float = 1.0, cache: str | os.PathLike[str] | None = None) -> Counts:
     """Visits to 16,616 real domain names, most visited first; the order and the visits are synthetic.

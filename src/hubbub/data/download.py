@@ -14,8 +14,6 @@ from pathlib import Path
 from hubbub.data.catalog import Dataset
 from hubbub.data.errors import DataError
 
-__all__ = ["download", "npm", "run"]
-
 _SHOWN = 8  # lines of a failed command's output
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hubbub.core.errors import HubbubError
 
-__all__ = ["DataError"]
-
 
 class DataError(HubbubError):
     """A data set could not be fetched, or its files are not the ones recorded.

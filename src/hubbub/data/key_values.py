@@ -13,8 +13,6 @@ from hubbub.core.random import Random
 from hubbub.core.ternary import Ternary
 from hubbub.data.fetch import fetch
 
-__all__ = ["KeyValues", "movies"]
-
 _STARS = 5
 
 

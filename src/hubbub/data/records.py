@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from hubbub.data.fetch import fetch
 from hubbub.data.table import Table
 
-__all__ = ["ADULT_COLUMNS", "adult", "flights"]
-
 ADULT_COLUMNS = (
     "age",
     "workclass",

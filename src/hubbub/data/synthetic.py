@@ -15,8 +15,6 @@ from hubbub.core.grid import GRAIN
 from hubbub.core.random import Random
 from hubbub.core.ternary import INDEX_SHIFT, Ternary
 
-__all__ = ["categorical", "gaussian_bins", "geometric", "sparse_vectors", "uniform", "zipf", "zipf_weights"]
-
 
 def categorical(n: int, weights: ArrayLike, rng: Random) -> NDArray[np.int64]:
     """Codes with probabilities proportional to `weights`, up to the rounding of their running sum.

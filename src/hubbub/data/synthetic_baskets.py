@@ -12,8 +12,6 @@ from hubbub.core.random import Random
 from hubbub.data.baskets import Baskets
 from hubbub.data.synthetic import categorical
 
-__all__ = ["independent_baskets"]
-
 _MOST_MEAN = 50.0
 
 

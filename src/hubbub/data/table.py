@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.data.counts import Counts
 
-__all__ = ["Table"]
-
 
 class Table(Mapping[str, NDArray[Any]]):
     """A read-only dictionary of columns of equal length.

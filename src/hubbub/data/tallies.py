@@ -12,8 +12,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.data.counts import Counts
 from hubbub.data.fetch import fetch
 
-__all__ = ["YEARS", "emoji", "names"]
-
 YEARS = range(1880, 2017)
 
 

@@ -11,8 +11,6 @@ from hubbub.core.errors import MissingDependency
 from hubbub.data.fetch import fetch
 from hubbub.data.table import Table
 
-__all__ = ["flights3m", "taxi"]
-
 _TAXI_TYPES = {
     **dict.fromkeys(("row", "VendorID", "passenger_count", "RateCodeID", "payment_type"), "i8"),
     **dict.fromkeys(("tpep_pickup_datetime", "tpep_dropoff_datetime"), "datetime64[s]"),

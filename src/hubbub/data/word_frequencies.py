@@ -12,8 +12,6 @@ from hubbub.data.counts import Counts
 from hubbub.data.errors import DataError
 from hubbub.data.fetch import fetch
 
-__all__ = ["words"]
-
 _BILLION = 9  # as a power of ten
 
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-__all__ = ["AlarmReceiver", "DeliveredAlarm", "signed_right"]
-
 _TOLERANCE = 300
 _MOST_BYTES = 1 << 16
 

@@ -9,8 +9,6 @@ import sys
 import threading
 from pathlib import Path
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Read one line of settings, serve, and write one line once requests are answered."""

@@ -21,7 +21,7 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.data import fetch
-from hubbub.mechanisms import MECHANISMS, frequency
+from hubbub.mechanisms import FAMILIES, MECHANISMS
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
@@ -242,7 +242,9 @@ def compare(
     crowd = run.crowd
     everyone = crowd.values(0, crowd.n)
     compared = [_other(run.mechanism, crowd, run.estimate, most)]
-    kinds: list[type[Any]] = [MECHANISMS[name] for name in frequency.MECHANISMS if name != type(run.mechanism).__name__]
+    kinds: list[type[Any]] = [
+        MECHANISMS[name] for name in FAMILIES["frequency"] if name != type(run.mechanism).__name__
+    ]
     for done, kind in enumerate(kinds):
         if progress is not None:
             progress(done, len(kinds), kind.__name__)

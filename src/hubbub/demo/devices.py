@@ -7,7 +7,8 @@ import os
 import sys
 import threading
 import time
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,14 @@ from hubbub.collection import Collection, open_sealed
 from hubbub.collection.wire import BATCH_TYPE, encode_batch
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.demo.people import Owners, People, Riders
+from hubbub.demo.people import Owners, People, Riders, Speakers
 from hubbub.protocols.ask import Ask
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
 
 __all__ = ["Devices", "main"]
+
+_Somebody: TypeAlias = People | Owners | Riders | Speakers
 
 PAUSE = 0.2
 """Seconds between one look at the asks and the next."""
@@ -45,7 +48,7 @@ class Devices:
         Whose devices they are.
     """
 
-    def __init__(self, transport: Transport, public_key: bytes, name: str, people: People | Owners | Riders) -> None:
+    def __init__(self, transport: Transport, public_key: bytes, name: str, people: _Somebody) -> None:
         self._transport, self._keys = transport, (public_key,)
         self._root = f"/v1/collections/{name}"
         self.collection: Collection = open_collection(self._fetch(self._root), self._keys)
@@ -57,7 +60,7 @@ class Devices:
         self._fleet = Fleet(people, self._rng, ledgers=Ledgers(people.n, promises), first=1)
         self._offsets = (self._rng.uint32(people.n) + 0.5) / 2**32
         self._latest = 0
-        self._done: dict[tuple[str, str], NDArray[np.bool_]] = {}
+        self._done: dict[tuple[str, int, str], NDArray[np.bool_]] = {}
         self._waiting: list[bytes] = []
 
     def run(self, stop: threading.Event) -> None:
@@ -78,7 +81,7 @@ class Devices:
             return
         for ask in asks["asks"]:
             published = Published(ask["question"], Ask.from_spec(ask["ask"]), ask["round"], ask["run"], ask["part"])
-            if published.ask.step == step:
+            if published.ask.step == step or self.collection.terms[published.question].study is not None:
                 self._answer(published, step, now)
 
     def send(self) -> None:
@@ -92,17 +95,21 @@ class Devices:
     def _answer(self, published: Published, step: int, now: float) -> None:
         ask, question = published.ask, published.question
         opens, closes = self.collection.round_times(question, published.run, step, published.round)
-        done = self._done.get((question, ask.ask_id))
+        key = (question, published.run, ask.ask_id)
+        done = self._done.get(key)
         if done is None:
             admit(self.collection, published, step)
             done = ~ask.cohort.holds(self._fleet.places)
-            self._done = dict([*self._done.items(), ((question, ask.ask_id), done)][-8:])
+            self._done = dict([*self._done.items(), (key, done)][-8:])
         due = ~done & (opens + SPREAD * self._offsets * (closes - opens) <= now)
         done |= due
         self._latest = max(self._latest, int(now))  # a wall clock may be set back; the ledgers' is not
-        account = self.collection.terms[question].account
+        terms = self.collection.terms[question]
+        account, asked = terms.account, ask
+        if terms.study is not None:
+            asked = replace(ask, step=published.run)  # in every run their owners hold something else
         for reports in self._fleet.reports(
-            ask, np.flatnonzero(due), now=self._latest, account=account, question=question
+            asked, np.flatnonzero(due), now=self._latest, account=account, question=question
         ):
             if len(reports):
                 self._wait(published, reports)
@@ -130,9 +137,8 @@ def main() -> int:
 
     threading.Thread(target=stop_with_input, daemon=True).start()
     given = settings["people"]
-    people: People | Owners | Riders = (
-        Owners(**given) if "histories" in given else Riders(**given) if "amounts" in given else People(**given)
-    )
+    kinds: dict[str, type[_Somebody]] = {"histories": Owners, "amounts": Riders, "texts": Speakers}
+    people = next((kind for key, kind in kinds.items() if key in given), People)(**given)
     transport = HttpTransport(settings["address"])
     Devices(transport, bytes.fromhex(settings["public_key"]), settings["name"], people).run(stop)
     return 0

@@ -7,6 +7,7 @@ them in order, and none outlives this one, however this one ends.
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from hubbub.client.transport import HttpTransport, Unreachable
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.core.selected import Selected
 from hubbub.demo.alarm_receiver import AlarmReceiver, DeliveredAlarm
 from hubbub.demo.scenes import Scene, scenes
 
@@ -203,7 +205,7 @@ class Live:
         root = f"/v1/collections/{scene.name}"
         outcomes = self._get(f"{root}/counts")["outcomes"]
         releases = self._get(f"{root}/questions/{scene.question}/releases")["releases"]
-        known = [row for row in releases if row["withheld"] is None and None not in row["variance"]]
+        known = [row for row in releases if row["withheld"] is None and row["value"] and None not in row["variance"]]
         taken = known if scene.pooled else known[-1:]
         truths = [self._truth(scene, row["step"]) for row in taken]
         return Seen(
@@ -211,7 +213,7 @@ class Live:
             outcomes=outcomes,
             steps=len(known),
             estimate=_mean(taken) if taken else None,
-            truth=np.mean(truths, axis=0)[: len(taken[0]["labels"])] if taken else np.zeros(0),
+            truth=_named(np.mean(truths, axis=0), taken[0]["labels"], scene.texts) if taken else np.zeros(0),
             when=scene.when(taken[-1]["step"]) if taken else "",
         )
 
@@ -287,6 +289,14 @@ class Live:
                 process.stdout.close()
 
 
+def _named(truth: NDArray[np.float64], labels: Sequence[str], texts: Sequence[str]) -> NDArray[np.float64]:
+    """The truth of what an estimate names: in the order of the codes, or of texts that were found."""
+    if not texts:
+        return truth[: len(labels)]
+    places = {text: place for place, text in enumerate(texts)}
+    return np.array([truth[places[label]] if label in places else 0.0 for label in labels])
+
+
 def _mean(releases: Sequence[dict[str, Any]]) -> Estimate:
     """The mean of releases, each of which has randomness of its own."""
     value = np.mean([row["value"] for row in releases], axis=0)
@@ -294,4 +304,8 @@ def _mean(releases: Sequence[dict[str, Any]]) -> Estimate:
     around = [row["centre"] for row in releases if row.get("centre") is not None]
     centre = np.mean(around, axis=0) if len(around) == len(releases) else None
     n = sum(row["n"] for row in releases)
-    return Estimate(value, variance, n, labels=tuple(releases[0]["labels"]), centre=centre)
+    labels = tuple(releases[0]["labels"])
+    if len(releases) == 1 and "cut" in releases[0]:
+        cut = releases[0]["cut"]
+        return Selected(value, variance, n, labels=labels, centre=centre, cut=-math.inf if cut is None else cut)
+    return Estimate(value, variance, n, labels=labels, centre=centre)

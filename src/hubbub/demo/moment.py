@@ -9,8 +9,6 @@ from typing import Any, Protocol
 
 from hubbub.demo.step_times import StepTimes
 
-__all__ = ["Moment", "Watched"]
-
 
 @dataclass(frozen=True)
 class Moment:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hubbub.core.random import Random
 from hubbub.simulate.devices import Stream
 
-__all__ = ["Owners", "People", "Riders"]
+__all__ = ["Owners", "People", "Riders", "Speakers"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,3 +148,35 @@ class Riders(_Held):
 
     def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
         return self._paid(step)[start:stop]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speakers(_Held):
+    """People who say a word in every step, drawn anew; the code of a word is its place in the list.
+
+    Parameters
+    ----------
+    texts, weights
+        What is said, and how common each word is.
+
+    Example:
+        >>> speakers = Speakers(texts=["the", "of"], weights=[0.0, 1.0], n=3, seed=1, group=0)
+        >>> speakers.values(0, 0, 2).tolist(), speakers.truth(0).tolist()
+        (['of', 'of'], [0.0, 1.0, 0.0])
+    """
+
+    texts: Sequence[str]
+    weights: Sequence[float]
+
+    @property
+    def symbols(self) -> int:
+        return len(self.texts) + 1
+
+    def codes(self, step: int) -> NDArray[np.int64]:
+        uniform = (Random(seed=self.seed).child("words", self.group, step).uint32(self.n) + 0.5) / 2**32
+        edges = np.cumsum(self.weights)
+        places = np.searchsorted(edges, uniform * edges[-1], side="right")
+        return np.asarray(np.minimum(places, len(edges) - 1))
+
+    def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
+        return np.array(self.texts, dtype=object)[self.codes(step)[start:stop]]

@@ -1,8 +1,9 @@
-"""What the devices of a live demonstration are asked, and what their owners do: emoji, flights, aircraft, fares.
+"""What the devices of a live demonstration are asked, and what their owners do: emoji, flights, aircraft, fares, words.
 
 All are real data: how often the commonest emoji occurred in tweets, and the flights that were to leave New York in the
 week of the blizzard of February 2013, hour by hour: who is on them is drawn anew in every step, and the aircraft that
-fly them are followed through the day. The fares are of taxis in New York, in January 2015.
+fly them are followed through the day. The fares are of taxis in New York, in January 2015, the words of English texts:
+nobody lists them beforehand, and the commonest are found.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +20,12 @@ from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring.toml import load_alarms, load_collection
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
-from hubbub.data import DataError, emoji, fetch, flights, taxi
+from hubbub.data import DataError, emoji, fetch, flights, taxi, words
 from hubbub.data.catalog import CATALOG
-from hubbub.demo.people import Owners, People, Riders
+from hubbub.demo.people import Owners, People, Riders, Speakers
 from hubbub.simulate.stream_cache import Made, kept
 
-__all__ = ["Scene", "aircraft_scene", "emoji_scene", "fares_scene", "flights_scene", "scenes"]
+__all__ = ["Scene", "aircraft_scene", "emoji_scene", "fares_scene", "flights_scene", "scenes", "words_scene"]
 
 Table = Sequence[Sequence[float]]
 Say = Callable[[str], None] | None
@@ -132,6 +134,31 @@ epsilon = 2.0
 quantiles = [0.5, 0.95]
 """
 """Fares are whole or half dollars: no border of a cell is one of them."""
+_WORDS = """
+name = "words"
+version = 1
+title = "Which words people say, of words that nobody listed"
+{schedule}
+[privacy]
+event = 4.0
+window = {{ epsilon = 4.0, steps = 3 }}
+minimum_batch = 20
+[fields.word]
+kind = "strings"
+longest = 24
+[questions.common]
+title = "Which words are the most common?"
+kind = "top"
+field = "word"
+epsilon = 4.0
+k = 6
+longest = 4
+start = "1970-01-01T00:00Z"
+round = "{step}s"
+every = "{thrice}s"
+"""
+_SPOKEN = 4000
+"""How many words people choose from."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +183,8 @@ class Scene:
         Of values that are followed from step to step, instead of weights: as of `Owners`.
     amounts
         Of a number: what the weights, in one row, are of.
+    texts
+        Of texts that nobody lists: what the weights, in one row, are of.
     alarms
         What is watched.
     """
@@ -169,6 +198,7 @@ class Scene:
     times: tuple[str, ...] = ()
     histories: Sequence[Sequence[int]] = ()
     amounts: tuple[float, ...] = ()
+    texts: tuple[str, ...] = ()
     alarms: AlarmPlan = field(default_factory=AlarmPlan)
 
     @property
@@ -177,11 +207,17 @@ class Scene:
         return self.collection.name
 
     def starting(self, origin: int) -> Scene:
-        """The same with its first step at a Unix time."""
-        return replace(self, collection=replace(self.collection, origin=origin))
+        """The same with its first step, and its first run, at a Unix time."""
+        questions = self.collection.questions
+        if self.texts:
+            begins = datetime.fromtimestamp(origin, UTC).isoformat()
+            questions = {name: replace(question, start=begins) for name, question in questions.items()}
+        return replace(self, collection=replace(self.collection, origin=origin, questions=questions))
 
-    def people(self, n: int, seed: int, group: int) -> People | Owners | Riders:
+    def people(self, n: int, seed: int, group: int) -> People | Owners | Riders | Speakers:
         """Some of those who answer."""
+        if self.texts:
+            return Speakers(texts=self.texts, weights=self.weights[0], n=n, seed=seed, group=group)
         if not self.histories and not self.amounts:
             return People(weights=self.weights, silent=self.silent, n=n, seed=seed, group=group)
         shape = self.collection.questions[self.question].shape(self.collection.setting(self.question))
@@ -197,8 +233,8 @@ class Scene:
 
 
 def scenes(step_seconds: int, say: Say = None) -> tuple[Scene, ...]:
-    """All four; `say` is told when data is fetched."""
-    made = (emoji_scene, flights_scene, aircraft_scene, fares_scene)
+    """All five; `say` is told when data is fetched."""
+    made = (emoji_scene, flights_scene, aircraft_scene, fares_scene, words_scene)
     return tuple(scene(step_seconds, say) for scene in made)
 
 
@@ -285,6 +321,27 @@ def fares_scene(step_seconds: int, say: Say = None) -> Scene:
     return Scene(collection, "paid", source, told, 0.0, pooled=False, times=times, amounts=tuple(amounts.tolist()))
 
 
+def words_scene(step_seconds: int, say: Say = None) -> Scene:
+    """In every third step each person says a word, and the commonest are found: nobody listed them beforehand.
+
+    Example:
+        >>> scene = words_scene(4)
+        >>> list(scene.collection.questions), len(scene.texts) == len(scene.weights[0])
+        (['common'], True)
+    """
+    try:
+        fetch("words", progress=say)
+        spoken = words()
+        texts, weights = spoken.labels[:_SPOKEN].tolist(), spoken.counts[:_SPOKEN].astype(float).tolist()
+        source = f"the {_SPOKEN:,} commonest words of English (wordfreq)"
+    except DataError:
+        texts, weights = [f"w{k}" for k in range(1, 100)], [1 / k for k in range(1, 100)]
+        source = "invented: the k-th word in proportion to 1/k"
+    collection = _collection(_WORDS, (), step_seconds)
+    when = ("the latest run",)
+    return Scene(collection, "common", source, [weights], 0.0, pooled=False, times=when, texts=tuple(texts))
+
+
 def _times() -> tuple[str, ...]:
     return tuple(f"{FIRST_DAY[1] + day} February 2013, {hour}:00" for day in range(DAYS) for hour in HOURS)
 
@@ -335,5 +392,5 @@ def _text(text: str, names: Sequence[str], step_seconds: int) -> str:
         raise InvalidValue("step", step_seconds, f"from 1 to {_LONGEST_STEP} seconds")
     lateness = 1 if step_seconds >= 3 else 0  # a stream asks twice a step: the late must be in before its half is over
     schedule = _SCHEDULE.format(step=step_seconds, lateness=lateness)
-    given = {"schedule": schedule, "names": json.dumps(list(names), ensure_ascii=False), "hours": len(HOURS)}
-    return text.format(**given)
+    lasts = {"step": step_seconds, "thrice": 3 * step_seconds, "hours": len(HOURS)}
+    return text.format(schedule=schedule, names=json.dumps(list(names), ensure_ascii=False), **lasts)

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.simulate.columns import CodedColumn, first_rows, number_of
 
-__all__ = ["MOST_STEPS", "StepTimes", "read_times", "time_column", "time_of"]
-
 MOST_STEPS = 100_000
 _SECONDS, _MILLISECONDS = (1e8, 1e11), (1e11, 1e14)  # Unix times of the years 1973 to 5138, in either unit
 

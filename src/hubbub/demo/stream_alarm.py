@@ -13,8 +13,6 @@ from hubbub.alarms.sequential import SequentialTest, WatchState
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import Release
 
-__all__ = ["STEPS_A_FALSE_ALARM", "StreamAlarm"]
-
 STEPS_A_FALSE_ALARM = 1000
 """How many steps there are to a false alarm, on average, if the truth is always at the threshold."""
 

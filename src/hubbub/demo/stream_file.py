@@ -19,8 +19,6 @@ from hubbub.protocols.window import Frequencies, Means, Statistic
 from hubbub.simulate.columns import MISSING, CodedColumn, number_of, one_of, read_column
 from hubbub.simulate.event_stream import NONE
 
-__all__ = ["file_scene"]
-
 
 def file_scene(
     path: Path,

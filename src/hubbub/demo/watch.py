@@ -18,8 +18,6 @@ from hubbub.protocols.window import window_stream
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
 
-__all__ = ["Watch"]
-
 
 class Watch:
     """Runs a protocol over a scene; iterate for a Moment a step.

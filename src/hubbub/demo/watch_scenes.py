@@ -16,8 +16,6 @@ from hubbub.protocols.window import Frequencies, Statistic
 from hubbub.simulate.devices import ArrayStream, Stream
 from hubbub.simulate.streams import binary_stream
 
-__all__ = ["Stepwise", "WatchScene", "demo_scene"]
-
 
 class Stepwise(Stream):
     """A stream whose steps are made as they are asked for: it takes the memory of one.

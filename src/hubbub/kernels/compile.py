@@ -12,8 +12,6 @@ try:
 except ImportError:
     raise MissingDependency("numba", "analytics") from None
 
-__all__ = ["inline", "kernel"]
-
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a loop: without the GIL, cached on disk where a folder can be written.

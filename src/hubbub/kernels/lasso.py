@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from hubbub.kernels.compile import kernel
 
-__all__ = ["nonnegative_lasso"]
-
 
 def nonnegative_lasso(
     rows: NDArray[Any],

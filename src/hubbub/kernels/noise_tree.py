@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from hubbub.kernels.compile import kernel
 
-__all__ = ["make_consistent"]
-
 
 def make_consistent(nodes: NDArray[np.int64], fan_out: int, layers: int) -> NDArray[np.int64]:
     """Make the nodes consistent in place, and return the leaves: each node is then the sum of its children.

@@ -16,8 +16,6 @@ from hubbub.kernels.compile import inline, kernel
 from hubbub.kernels.support import BLOCK, SLICE, _mix, _multiplied, bucket_intervals, candidate_words
 from hubbub.kernels.threads import in_threads, readonly
 
-__all__ = ["pair_support"]
-
 _ONE, _WORD = np.uint32(1), np.uint64(32)
 _HALF = np.int64(1 << 31)  # widths are less by this much, so that signed comparisons serve
 

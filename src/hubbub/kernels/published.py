@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from hubbub.kernels.compile import kernel
 
-__all__ = ["FINE", "SMOOTHERS", "publish_values"]
-
 FINE = 1 << 12
 """Noise is consistent to this part of a cell."""
 

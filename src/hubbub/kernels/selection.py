@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from hubbub.kernels.compile import kernel
 from hubbub.kernels.threads import readonly
 
-__all__ = ["select"]
-
 _WORD = np.uint64(32)
 
 

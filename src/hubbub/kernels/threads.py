@@ -10,8 +10,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["in_threads", "readonly"]
-
 
 def in_threads(count: Callable[[int, int], NDArray[np.int64]], rows: int, least: int) -> NDArray[np.int64]:
     """Sum `count(start, stop)` over slices of the rows, each of at least `least` of them.

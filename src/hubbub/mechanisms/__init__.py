@@ -1,19 +1,66 @@
 """Every mechanism, by name."""
 
 from hubbub.core.registry import Registry
-from hubbub.mechanisms import frequency, memo, numeric, sets, ternary
 from hubbub.mechanisms.base import Mechanism, Reporting
+
+FAMILIES = {
+    "frequency": {
+        "GRR": "grr",
+        "SHE": "she",
+        "THE": "the",
+        "SUE": "unary",
+        "OUE": "unary",
+        "BLH": "local_hashing",
+        "OLH": "local_hashing",
+        "SOLH": "solh",
+        "BasicRappor": "basic_rappor",
+        "Rappor": "rappor",
+        "Hadamard": "hadamard",
+        "SubsetSelection": "subset",
+        "FLH": "flh",
+    },
+    "memo": {"Loloha": "loloha"},
+    "numeric": {
+        "StochasticRounding": "rounding",
+        "Piecewise": "piecewise",
+        "Hybrid": "hybrid",
+        "SquareWave": "square_wave",
+    },
+    "ternary": {
+        "Collision": "collision",
+        "CoCo": "coco",
+        "ExSub": "exsub",
+        "NetSub": "net_sub",
+        "NetSeed": "net_seed",
+    },
+    "sets": {"PSFO": "psfo", "SplitUnary": "split_unary", "PrivSet": "priv_set"},
+}
+"""The mechanisms of each folder, and the files that they are in: here, so that a device loads no folder by the way."""
+
+TERNARY_BASELINES = {
+    "PrivKV": "priv_kv",
+    "KVUE": "kvue",
+    "PCKVGRR": "pckv_grr",
+    "PCKVAGRR": "pckv_agrr",
+    "PCKVUE": "pckv_ue",
+    "DDRM": "ddrm",
+    "EFMRTT": "efmrtt",
+    "ToPLClipped": "topl",
+    "FutureRand": "future_rand",
+    "Succinct": "succinct",
+}
+"""Those that only papers compare with, and the files of `hubbub.reproduce.baselines` that they are in."""
 
 MECHANISMS: Registry[Reporting] = Registry(
     "hubbub.mechanisms",
     "hubbub.mechanisms.base:Reporting",
     {
-        name: f"{folder.__name__}.{module}"
-        for folder in (frequency, memo, numeric, ternary, sets)
-        for name, module in folder.MECHANISMS.items()
+        name: f"hubbub.mechanisms.{folder}.{module}"
+        for folder, modules in FAMILIES.items()
+        for name, module in modules.items()
     }
     # Of layers above, and loaded when they are named: what only papers compare with; and what tells of a view.
-    | {name: f"hubbub.reproduce.baselines.{module}" for name, module in ternary.BASELINES.items()}
+    | {name: f"hubbub.reproduce.baselines.{module}" for name, module in TERNARY_BASELINES.items()}
     | {"ChangeStream": "hubbub.protocols.change_stream"},
 )
 """The registry: what `from_spec` can build and `hubbub.checks` is applied to."""

@@ -13,8 +13,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
 from hubbub.privacy.poisoning import FORGED
 
-__all__ = ["Asked"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:

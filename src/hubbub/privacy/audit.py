@@ -16,8 +16,6 @@ from hubbub.privacy.montecarlo import MonteCarlo, sample_epsilon
 from hubbub.privacy.probes import domain_of
 from hubbub.privacy.statement import statement
 
-__all__ = ["Audit", "audit"]
-
 
 @dataclass(frozen=True)
 class Audit:

@@ -12,8 +12,6 @@ from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.audit import Audit, audit
 from hubbub.privacy.probes import domain_of
 
-__all__ = ["Audits", "RefusedSetting", "audit_all"]
-
 
 @dataclass(frozen=True)
 class RefusedSetting:

@@ -12,8 +12,6 @@ from hubbub.privacy.ledger_store import Debit, LedgerStore, Times
 from hubbub.privacy.promise import MOST_PROMISES, WHOLE, Promise, Since, of_question
 from hubbub.privacy.spending import Spending
 
-__all__ = ["Book", "TooManyPromises"]
-
 
 class TooManyPromises(HubbubError):
     """More promises than a device keeps."""

@@ -6,8 +6,6 @@ from typing import NamedTuple, Protocol
 
 from hubbub.core.errors import HubbubError
 
-__all__ = ["LedgerClock", "Observation", "StepRefused"]
-
 
 class Observation(NamedTuple):
     """What a clock showed, and the trusted time up to then; whole ticks of the clock, kept by the ledger."""

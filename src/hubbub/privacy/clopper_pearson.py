@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import MissingDependency
 
-__all__ = ["lower_bound", "upper_bound"]
-
 
 def lower_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.float64]:
     """What the probability exceeds, but for a chance of at most alpha.

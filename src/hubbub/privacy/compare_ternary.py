@@ -11,8 +11,6 @@ from hubbub.core.spec import Json
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 
-__all__ = ["TernaryRow", "compare_ternary"]
-
 
 @dataclass(frozen=True)
 class TernaryRow:

@@ -12,9 +12,6 @@ from hubbub.core.private_file import make_private_file
 from hubbub.core.spec import Json
 from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
 
-__all__ = ["CountedFile", "StateInUse"]
-
-
 _KINDS = {
     "release_format": "the state of a curator's release (without --local)",
     "local_release_format": "the state of a release by devices (with --local)",

@@ -10,8 +10,6 @@ from hubbub.privacy.asked import Asked
 from hubbub.privacy.poisoning import part_text, warns
 from hubbub.privacy.predict import TIE, Prediction, pick
 
-__all__ = ["explained", "moved_far", "reason"]
-
 
 def reason(rows: Sequence[Prediction], picked: Prediction, asked: Asked, epsilon: float) -> str:
     """Why the picked oracle, and what the chapter's rule says of the domain's size.

@@ -16,8 +16,6 @@ from hubbub.core.migrations import Format, UnknownFormat
 from hubbub.core.private_file import make_private_file, name_private_file
 from hubbub.core.spec import Json, canonical
 
-__all__ = ["LedgerFile", "LedgerUnavailable"]
-
 _PATIENCE = 30.0  # seconds that one process waits for another to finish its transaction
 _PRAGMAS = (
     "journal_mode = DELETE",  # one file, and no other to lose

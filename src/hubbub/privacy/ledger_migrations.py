@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["Grid", "grid_of", "last_tick"]
-
 
 class Grid(NamedTuple):
     """The steps of a ledger of format 1: step t begins at origin + t interval."""

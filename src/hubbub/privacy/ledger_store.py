@@ -12,8 +12,6 @@ from hubbub.privacy.clock import Observation
 from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.promise import Promise, Since
 
-__all__ = ["ANY", "TABLES", "Debit", "LedgerStore", "Times", "all_spent"]
-
 ANY = ""
 """The account, or question, of a debit that nobody can attribute any more: it counts toward all of them."""
 

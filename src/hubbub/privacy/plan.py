@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.table import Table
 
-__all__ = ["Plan", "plan"]
-
 
 @dataclass(frozen=True)
 class Plan:

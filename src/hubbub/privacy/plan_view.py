@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from hubbub.privacy.plan import Plan
 
-__all__ = ["plot", "table"]
-
 _POINTS = 25
 _LEAST_EPSILON_SHOWN = 0.1
 

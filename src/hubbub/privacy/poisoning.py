@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["FORGED", "part_text", "warns"]
-
 FORGED = 0.01
 """The part of all reports that is taken for forged unless another is given."""
 

@@ -14,8 +14,6 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.frequency.support import SupportMechanism
 from hubbub.privacy.asked import Asked
 
-__all__ = ["TIE", "Prediction", "oracles", "pick", "predict"]
-
 TIE = 0.01
 
 

@@ -8,8 +8,6 @@ from hubbub.core.domain import Domain, Sets, as_domain
 from hubbub.mechanisms.base import Reporting
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
-__all__ = ["count_of", "domain_of"]
-
 
 def domain_of(mechanism: Reporting) -> Domain | None:
     """The domain of a mechanism's values, where it has one.

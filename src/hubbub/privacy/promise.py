@@ -11,8 +11,6 @@ from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.spec import Json, integer
 from hubbub.privacy.budget import MOST_STEPS, MOST_UNITS
 
-__all__ = ["MOST_PROMISES", "WHOLE", "Promise", "Since", "of_question"]
-
 WHOLE = ""
 """The scope of a promise about all that a device spends; what each account may spend of it is in `parts`."""
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["report_table", "shuffled_delta"]
-
 
 def report_table(
     mechanism: Mechanism, *, publics: Mapping[str, NDArray[Any]] | None = None, values: int = 4

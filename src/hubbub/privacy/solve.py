@@ -8,8 +8,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.privacy.asked import Asked
 
-__all__ = ["LEAST_EPSILON", "MOST_EPSILON", "needed_epsilon", "needed_n", "standard_error"]
-
 MOST_EPSILON = 20.0
 """Past this a report all but gives its value away, and no plan proposes it."""
 

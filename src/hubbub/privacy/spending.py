@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Spending"]
-
 
 class Spending(NamedTuple):
     """One promise: spent, remaining and limit, in units of 1e-12 epsilon."""

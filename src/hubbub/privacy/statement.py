@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hubbub.privacy.audit import Audit
 
-__all__ = ["statement"]
-
 _WEAK = math.log(99)  # from even odds, beyond this one report can make an observer 99% sure
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from hubbub.core.reports import Reports
     from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
-__all__ = ["MAIN", "OWN", "Ask", "Count", "Counted", "Heard", "Lost", "Release", "Said"]
-
 MAIN = "estimate"
 """The name of an estimate that is alone in its release."""
 OWN = "own"
@@ -177,6 +175,16 @@ class Count:
 
         sketch = LOCAL.support(batches(), self.oracle, self.candidates)
         return Counted(sketch.n, sketch.counts)
+
+    def work(self, n: int) -> int:
+        """How many tests of a report against a candidate it takes, of n reports.
+
+        Example:
+            >>> from hubbub import OLH
+            >>> Count(Ask(mechanism=OLH(epsilon=3.0, domain=1000), step=1, kept=True), (7, 8)).work(10)
+            20
+        """
+        return n * len(self.candidates)
 
     def named(self) -> Json:
         """What is counted, as JSON: with the ask, all that the answer depends on."""

@@ -19,8 +19,6 @@ from hubbub.protocols.sao2.plan import Sao2
 from hubbub.protocols.sao2.portions import arc_lengths, level_portions, squares
 from hubbub.protocols.sao2.reading import Pooled
 
-__all__ = ["chosen", "plan_of"]
-
 _ROUNDS = 6  # the parts are then within 0.4% of the least error
 
 

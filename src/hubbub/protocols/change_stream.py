@@ -28,8 +28,6 @@ from hubbub.protocols.cohort import CIRCLE
 if TYPE_CHECKING:
     from hubbub.protocols.sao2.plan import Sao2
 
-__all__ = ["MOST_STEPS", "ChangeStream"]
-
 MOST_STEPS = 1 << 10
 """The longest horizon: the parts of the levels are worked out when a collection is checked."""
 

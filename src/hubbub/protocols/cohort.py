@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.spec import Json
 
-__all__ = ["CIRCLE", "EVERYONE", "Arc", "Pointer", "disjoint", "place_on_circle"]
-
 CIRCLE = 1 << 32
 
 

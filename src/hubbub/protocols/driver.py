@@ -10,8 +10,6 @@ from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask, Count, Counted, Heard, Release, Said
 from hubbub.protocols.cohort import disjoint
 
-__all__ = ["Conversation", "Hears", "OutOfOrder", "Protocol", "ask_all", "ask_once", "converse", "count", "count_out"]
-
 Protocol: TypeAlias = Generator[Said, Heard, None]
 """A protocol yields asks, is sent a sketch for each, counts, and yields a Release to end each step; it may return."""
 

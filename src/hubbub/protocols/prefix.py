@@ -12,8 +12,6 @@ from hubbub.core.bit_strings import MOST_BITS, integer_words, prefix_codes, text
 from hubbub.core.errors import check_integer
 from hubbub.protocols.view import View
 
-__all__ = ["Prefix"]
-
 _WORD = 64
 
 

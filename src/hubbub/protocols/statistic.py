@@ -25,8 +25,6 @@ from hubbub.mechanisms.numeric.hybrid import Hybrid
 from hubbub.protocols.ask import MAIN
 from hubbub.protocols.view import Clipped, View, Whole
 
-__all__ = ["Frequencies", "Means", "Statistic"]
-
 
 class Statistic(ABC):
     """A question that can be asked at any epsilon."""

@@ -14,8 +14,6 @@ from hubbub.protocols.driver import Protocol, ask_once
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 
-__all__ = ["ARITHMETIC", "steady"]
-
 ARITHMETIC = 1
 """Goes up with every change of what is asked or released: a collector then begins a new era."""
 

@@ -171,6 +171,16 @@ class Binned(View):
         """How many cells there are."""
         return self.cells
 
+    @property
+    def low(self) -> float:
+        """The first cell, for a mechanism that reads numbers."""
+        return 0.0
+
+    @property
+    def high(self) -> float:
+        """The last cell, for a mechanism that reads numbers."""
+        return self.cells - 1.0
+
     def __call__(self, values: Any) -> NDArray[np.int64]:
         numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
         return np.searchsorted(self.borders, np.where(np.isnan(numbers), 0.0, numbers), side="right")

@@ -26,8 +26,6 @@ from hubbub.protocols.memory import Memory
 from hubbub.questions.keys import check_epsilon, check_keys, keys_spec, read_keys
 from hubbub.questions.shapes import Shape
 
-__all__ = ["QUESTIONS", "Question"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Question(ABC):

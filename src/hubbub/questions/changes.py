@@ -32,8 +32,6 @@ from hubbub.questions.shapes import Shape, shares_shape
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import odds_text
 
-__all__ = ["MOST_ENTRIES", "ChangesQuestion", "Moves"]
-
 MOST_ENTRIES = 1 << 10
 """How many shares a stream of changes may follow: a report has as many bytes."""
 

@@ -14,8 +14,6 @@ from hubbub.protocols.spread import Spread
 from hubbub.questions.shapes import Shape
 from hubbub.questions.statistic import StatisticQuestion
 
-__all__ = ["DistributionQuestion"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DistributionQuestion(StatisticQuestion):

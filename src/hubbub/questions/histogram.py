@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.collection.finding import Finding
 from hubbub.collection.setting import Setting
-from hubbub.core.domain import Strings
+from hubbub.core.domain import Domain, Sets, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.core.hashing import BEST_HASH
@@ -22,6 +22,7 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import View, Whole
+from hubbub.questions.item_shares import ItemShares
 from hubbub.questions.shapes import Shape, shares_shape
 from hubbub.questions.shares import Shares, shares_labels, shares_read, shares_title
 from hubbub.questions.statistic import StatisticQuestion
@@ -60,12 +61,13 @@ class Words(Statistic):
 
 @dataclass(frozen=True, kw_only=True)
 class HistogramQuestion(StatisticQuestion):
-    """How common each value of a field is: every step costs epsilon.
+    """How common each value of a field is, or each item of a field of sets: every step costs epsilon.
 
     Parameters
     ----------
     of
-        What of the field: "size" asks for the size of a set; "cells", for a numeric field, is what is asked anyway.
+        What of the field: "size" asks for the size of a set instead of its items; "cells", for a numeric field, is what
+        is asked anyway.
     candidates
         Of a field of strings: the texts whose shares are estimated.
     keep_reports
@@ -100,8 +102,14 @@ class HistogramQuestion(StatisticQuestion):
             raise InvalidValue("candidates", self.candidates, "at least one for a field of strings, none for any other")
         if isinstance(domain, Strings):
             return self._words(domain, setting.hash)
+        if self._of_items(domain):
+            return ItemShares(domain, named=self.mechanism, hash=setting.hash)
         codes, view = shares_read(domain, self.kind, self.of)
         return Shares(codes, oracle=self.mechanism, view=view, hash=setting.hash)
+
+    def _of_items(self, domain: Domain) -> TypeGuard[Sets]:
+        """Whether it asks which items of a set people hold."""
+        return isinstance(domain, Sets) and self.of is None
 
     def _words(self, domain: Strings, hash: str) -> Words:
         if self.of is not None:
@@ -123,9 +131,16 @@ class HistogramQuestion(StatisticQuestion):
         return steady(self.statistic(setting), epsilon=self.epsilon, candidates=candidates, memory=memory)
 
     def labels(self, setting: Setting) -> tuple[str, ...] | None:
-        return self.candidates or shares_labels(setting.domain)
+        domain = setting.domain
+        if self._of_items(domain):
+            labels = domain.items.symbol_labels()
+            return None if labels is None else labels[:-1]  # who recorded nothing holds no item
+        return self.candidates or shares_labels(domain)
 
     def shape(self, setting: Setting) -> Shape:
+        domain = setting.domain
+        if self._of_items(domain):
+            return shares_shape(domain.items, self.statistic(setting).size, adds_up=True)
         return shares_shape(setting.domain, self.statistic(setting).size, adds_up=True)
 
     def forecast(self, setting: Setting, n: int) -> float | None:
@@ -134,7 +149,15 @@ class HistogramQuestion(StatisticQuestion):
     def assumes(self, setting: Setting) -> str:
         if self.candidates:
             return "no formula: candidates share bits, and are told apart by regression"
+        if self._of_items(setting.domain):
+            return "every step, if people hold half as many items as they may"
         return super().assumes(setting)
+
+    def typical(self, setting: Setting) -> NDArray[np.float64]:
+        asked = self.statistic(setting)
+        if isinstance(asked, ItemShares):
+            return np.full(asked.size, asked.held / asked.size)
+        return super().typical(setting)
 
     def influence(self, setting: Setting) -> Influence | str:
         if self.candidates:
@@ -144,7 +167,15 @@ class HistogramQuestion(StatisticQuestion):
     def default_title(self, setting: Setting) -> str:
         if self.candidates:
             return f"Of {self.field}: which texts are common?"
+        if self._of_items(setting.domain):
+            return f"Of {self.field}: how many people have each item?"
         return shares_title(self.field, setting.domain)
+
+    def sentence(self, setting: Setting) -> str:
+        told = super().sentence(setting)
+        if self._of_items(setting.domain):
+            return told.replace(". It is", ". It covers all items together: which are held. It is", 1)
+        return told
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
         if self.keep_reports:

@@ -24,8 +24,6 @@ from hubbub.protocols.memory import Memory
 from hubbub.questions.shapes import Shape
 from hubbub.questions.study import StudyQuestion
 
-__all__ = ["ItemsetsQuestion"]
-
 _CODE_BYTES = 4
 """The largest report of one of few candidates by GRR."""
 

@@ -30,8 +30,6 @@ from hubbub.protocols.view import View
 from hubbub.questions.shapes import Shape
 from hubbub.questions.statistic import StatisticQuestion
 
-__all__ = ["ARITHMETIC", "KeyValueQuestion", "Keyed", "ternary_mechanisms"]
-
 ARITHMETIC = 2
 """The version of what is asked and released: 2 asks by the net rule where that errs least."""
 

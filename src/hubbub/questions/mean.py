@@ -18,8 +18,6 @@ from hubbub.questions.shapes import Shape
 from hubbub.questions.shares import named_mechanism
 from hubbub.questions.statistic import StatisticQuestion
 
-__all__ = ["Averages", "MeanQuestion", "averages", "mean_shape"]
-
 
 @dataclass(frozen=True)
 class Averages(Means):

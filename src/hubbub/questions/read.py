@@ -11,8 +11,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import canonical
 from hubbub.questions.base import Question
 
-__all__ = ["read_collection"]
-
 
 def read_collection(spec: Mapping[str, Any]) -> Collection:
     """Read a collection back, of this format or an older one; every field must be there, and no other.

@@ -31,7 +31,8 @@ __all__ = ["ReleaseQuestion"]
 class ReleaseQuestion(StatisticQuestion):
     """Means and sums of a numeric field from 0 on, step by step and over the last r steps: every step costs epsilon.
 
-    In the first steps devices answer with square waves, from which the server finds where to clip. Then numbers are
+    In the first step devices answer with square waves of the number's magnitude, from which the server finds where to
+    clip. Then numbers are
     clipped there, on the device, and reported by the hybrid mechanism.
 
     Parameters
@@ -45,7 +46,7 @@ class ReleaseQuestion(StatisticQuestion):
         >>> setting = Setting("fares", {"fare": Numeric(0, 1000, cells=20)}, 3600)
         >>> question = ReleaseQuestion(field="fare", epsilon=1.0, r=24)
         >>> question.terms(setting).views[1]["high"], question.summary
-        ({'from': 0.9775171065493646, 'to': 1000.0}, 'release, 24 steps')
+        ({'from': 0.00095367431640625, 'to': 1000.0}, 'release, 24 steps')
     """
 
     kind: ClassVar[str] = "release"
@@ -67,19 +68,24 @@ class ReleaseQuestion(StatisticQuestion):
         return Means(0.0, domain.high)
 
     def mechanisms(self, setting: Setting) -> tuple[SquareWave, ...]:
-        from hubbub.protocols.topl.stream import search_wave
+        from hubbub.protocols.topl.tail import search_wave
 
-        return (search_wave(units_of(self.epsilon), self.statistic(setting).high),)
+        self.statistic(setting)  # refuse what it refuses
+        return (search_wave(units_of(self.epsilon)),)
 
     def terms(self, setting: Setting) -> Terms:
+        from hubbub.protocols.topl.tail import magnitudes
+
         (wave,), means, units = self.mechanisms(setting), self.statistic(setting), units_of(self.epsilon)
-        least = float(wave.points[1])
-        hybrid = means.mechanism(units)
-        clipped: dict[str, Json] = {"kind": "clipped", "low": 0.0, "high": {"from": least, "to": means.high}}
+        hybrid, searched = means.mechanism(units), magnitudes(means.high)
+        clipped: dict[str, Json] = {"kind": "clipped", "low": 0.0, "high": {"from": searched.first, "to": means.high}}
+        # Families, because each mechanism fits one of the views alone: no value may be answered by an error.
+        spends = (units_of(epsilon_of(units)),)
         return replace(
             super().terms(setting),
-            views=(means.view.spec(), clipped),
-            families=(Family(type(hybrid).__name__, (units_of(epsilon_of(units)),)),),
+            views=(searched.spec(), clipped),
+            mechanisms=(),
+            families=tuple(Family(type(each).__name__, spends) for each in (hybrid, wave)),
             parts=2 if self.every else 1,
             report_bytes=max(wave.report_bytes, hybrid.report_bytes),
         )

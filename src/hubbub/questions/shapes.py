@@ -8,8 +8,6 @@ from typing import Any, Literal
 from hubbub.core.domain import Domain
 from hubbub.core.spec import Json
 
-__all__ = ["Form", "Shape", "shares_shape"]
-
 Form = Literal["shares", "distribution", "mean", "means", "ranking", "table"]
 """Shares of names; of values in an order; one mean; a mean for each name; the most common; a table of estimates."""
 

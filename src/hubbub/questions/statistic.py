@@ -27,8 +27,6 @@ from hubbub.questions.base import Question
 from hubbub.questions.shapes import Shape, shares_shape
 from hubbub.questions.words import odds_text
 
-__all__ = ["StatisticQuestion"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class StatisticQuestion(Question):

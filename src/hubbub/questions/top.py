@@ -30,6 +30,7 @@ __all__ = ["TopQuestion"]
 
 MANY_GROUPS = 10
 """More groups than this leave each of them few people."""
+_FORECASTS = (10_000, 1_000_000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +179,8 @@ class TopQuestion(StudyQuestion):
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
         groups = len(self.plan(setting).lengths)
+        found = " and ".join(f"{100 * self.smallest_share(setting, n):.2g}% with {n:,}" for n in _FORECASTS)
+        yield Finding("note", "k", f"the smallest share that is found reliably is about {found} devices")
         yield Finding(
             "note",
             "",

@@ -7,8 +7,6 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 from hubbub.core.event import UNITS_PER_EPSILON
 
-__all__ = ["epsilon_text", "listed", "odds_text", "rounded_up", "sure_text", "times_text"]
-
 _LARGEST = 700.0
 _NO_LIMIT = 20.0
 """Beyond this an observer can be all but certain: a number would only look like a promise."""

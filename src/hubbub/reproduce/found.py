@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from hubbub.core.errors import InvalidValue
 
 __all__ = ["hits", "ncr", "squared_error"]
+
+Found = TypeVar("Found", bound=Hashable)
 
 
 def hits(found: Collection[Hashable], ranked: Sequence[Hashable]) -> int:
@@ -48,9 +51,7 @@ def ncr(found: Collection[Hashable], ranked: Sequence[Hashable]) -> float:
     return sum(k - place for place, value in enumerate(ranked) if value in named) / (k * (k + 1) / 2)
 
 
-def squared_error(
-    estimated: Mapping[Hashable, float], true: Mapping[Hashable, float], ranked: Sequence[Hashable]
-) -> float:
+def squared_error(estimated: Mapping[Found, float], true: Mapping[Found, float], ranked: Sequence[Found]) -> float:
     """The mean squared error of the estimates of those top values that were found; not a number where none was.
 
     Parameters

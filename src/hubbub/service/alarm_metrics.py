@@ -9,8 +9,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from hubbub.service.service import Service
 from hubbub.service.webhooks.sender import OUTCOMES
 
-__all__ = ["MOST_WATCHED", "AlarmMetrics"]
-
 MOST_WATCHED = 256
 """Watched quantities of a collection that have series of their own: an alarm may watch each category of a question."""
 

@@ -17,8 +17,6 @@ from hubbub.service.reports import PATH, ReportsRoute
 from hubbub.service.sender_limit import LimitedBySender
 from hubbub.service.service import Service
 
-__all__ = ["create_app"]
-
 
 def create_app(service: Service, tokens: Tokens, *, routes: Sequence[BaseRoute] = ()) -> ASGIApp:
     """The ASGI application of a service.

@@ -22,8 +22,6 @@ from hubbub.core.reports import Reports
 from hubbub.service.quarantine import Swept, set_aside, sweep
 from hubbub.service.store.base import Expiry
 
-__all__ = ["Archive", "ReportsMissing", "beside"]
-
 _KEY = b"hubbub"
 _ROWS = 1 << 16
 

@@ -15,8 +15,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.service.problems import Problem
 
-__all__ = ["Tokens", "token_file"]
-
 _SHORTEST = 16
 
 

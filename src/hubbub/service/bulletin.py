@@ -11,8 +11,6 @@ from hubbub.collection.sealing import tag_of
 from hubbub.core.spec import Json
 from hubbub.service.open_asks import OpenAsk
 
-__all__ = ["Bulletin", "asks_bulletin", "collection_bulletin"]
-
 
 @dataclass(frozen=True)
 class Bulletin:

@@ -14,8 +14,6 @@ from hubbub.service.raw_reports import estimate_candidates, kept_reports
 from hubbub.service.releases import row_of, shown
 from hubbub.service.store.sql import Store
 
-__all__ = ["MOST_CANDIDATES", "ask_kept"]
-
 MOST_CANDIDATES = 1000
 _SHOWN = ("n", "bias", "labels", "value", "variance", "low", "high", "level", "withheld")
 

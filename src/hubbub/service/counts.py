@@ -16,8 +16,6 @@ from hubbub.service.raw_reports import reports_to
 from hubbub.service.store.base import AskRow, CountRow, EraRow
 from hubbub.service.store.sql import Store
 
-__all__ = ["make_count", "read_count", "same_count"]
-
 
 def make_count(
     store: Store,
@@ -34,11 +32,7 @@ def make_count(
     Nothing is counted if any of the reports is gone (`ReportsMissing`). `missed` are asks that nobody was asked, and
     which may not be in the store yet.
     """
-    asked, spec = count.of.step or step, canonical(count.of.spec())
-    fresh = [ask for ask in missed if (*ask.era, ask.step, ask.spec) == (*era.key, asked, spec)]
-    ask = fresh[-1] if fresh else store.find_ask(era, asked, spec)
-    if ask is None:
-        raise OutOfOrder(f"{era.question} counts reports of an ask that was never asked, or is deleted")
+    ask = counted_ask(store, count, era, step=step, missed=missed)
     key = ask.key
     counted = count.among(lambda: reports_to(store, archive, key))
     n = Sketch.from_bytes(ask.sketch).n
@@ -48,6 +42,16 @@ def make_count(
     if counted.tested:
         told = {"support": told, "places": list(counted.places), "tested": counted.tested}
     return CountRow(*era.key, step, number, ask.ask, json.dumps(count.named()), n, json.dumps(told))
+
+
+def counted_ask(store: Store, count: Count, era: EraRow, *, step: int, missed: Sequence[AskRow] = ()) -> AskRow:
+    """The ask among whose reports is counted, as of `make_count`."""
+    asked, spec = count.of.step or step, canonical(count.of.spec())
+    fresh = [ask for ask in missed if (*ask.era, ask.step, ask.spec) == (*era.key, asked, spec)]
+    ask = fresh[-1] if fresh else store.find_ask(era, asked, spec)
+    if ask is None:
+        raise OutOfOrder(f"{era.question} counts reports of an ask that was never asked, or is deleted")
+    return ask
 
 
 def read_count(row: CountRow) -> Counted:

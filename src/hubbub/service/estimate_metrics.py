@@ -10,8 +10,6 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from hubbub.service.collector import Collector
 from hubbub.service.releases import shown
 
-__all__ = ["MOST_CATEGORIES", "EstimateMetrics"]
-
 MOST_CATEGORIES = 64
 """Categories of a question that have series of their own: Prometheus keeps each series for good."""
 

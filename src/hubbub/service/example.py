@@ -8,8 +8,6 @@ from hubbub.collection import Keys, ManualClock
 from hubbub.service.collector import Collector
 from hubbub.service.store.sqlite import SqliteStore
 
-__all__ = ["example_collector"]
-
 
 def example_collector(now: float = 7200.0) -> Collector:
     """The collector of the smallest collection there is.

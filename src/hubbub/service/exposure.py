@@ -8,8 +8,6 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["open_secrets", "public_address"]
-
 
 def open_secrets(paths: Iterable[Path]) -> list[str]:
     """Those of some files, and of their folders, that others may read or change, in words.

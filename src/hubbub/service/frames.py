@@ -21,8 +21,6 @@ from hubbub.collection.wire import (
 from hubbub.core.errors import DecodeError, HubbubError
 from hubbub.service.reasons import Reason
 
-__all__ = ["TYPES", "Frame", "RefusedRequest", "Served", "read_frame"]
-
 TYPES = (UPLOAD_TYPE, BATCH_TYPE, JSON_TYPE)
 """What may be posted."""
 

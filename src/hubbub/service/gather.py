@@ -18,8 +18,6 @@ from hubbub.service.reasons import Reason
 from hubbub.service.receipt import Receipt
 from hubbub.service.store.base import AskKey
 
-__all__ = ["ReportGroup", "gather"]
-
 
 class ReportGroup(NamedTuple):
     """Well-formed reports to one ask; `owner` is the number of the request that each came with."""

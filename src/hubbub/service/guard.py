@@ -11,8 +11,6 @@ from typing import Protocol
 from hubbub.service.limits import ConnectionLimits
 from hubbub.service.senders import PROXIES, network_of
 
-__all__ = ["Connection", "Guard"]
-
 _SWEEP = 0.5
 
 

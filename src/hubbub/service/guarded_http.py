@@ -17,8 +17,6 @@ from hubbub.service.guard import Guard
 from hubbub.service.problems import CONTENT_TYPE, Problem
 from hubbub.service.senders import network_of
 
-__all__ = ["guarded"]
-
 _LINGER = 2.0  # seconds that a refusal has to be read
 _quiet = logging.getLogger("hubbub.service.http")
 _quiet.setLevel(logging.ERROR)  # a line for each bad request would fill the disk

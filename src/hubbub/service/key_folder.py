@@ -8,8 +8,6 @@ from typing import NamedTuple
 from hubbub.collection import Keys
 from hubbub.service.auth import token_file
 
-__all__ = ["KeyFolder"]
-
 
 class KeyFolder(NamedTuple):
     """The folder with what must stay secret: the signing key and the token. Both are made on first use.

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["Ceilings", "ConnectionLimits", "Limits", "SenderLimits"]
-
 _SPARE_FILES = 128  # for the store, its files, and the sockets that listen
 
 

@@ -15,8 +15,6 @@ from hubbub.service.report_ids import ReportIds
 from hubbub.service.report_opener import ReportOpener
 from hubbub.service.store.base import AskKey
 
-__all__ = ["AnswerPlace", "Board", "OpenAsk"]
-
 
 class AnswerPlace(NamedTuple):
     """An answer of a collection: what a report says that it is."""

@@ -10,8 +10,6 @@ from hubbub.service.candidates import MOST_CANDIDATES
 from hubbub.service.problems import CONTENT_TYPE
 from hubbub.service.schemas import SCHEMAS
 
-__all__ = ["openapi"]
-
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
 _NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 _QUESTION = {**_NAME, "name": "question"}

@@ -18,8 +18,6 @@ from hubbub.service.reasons import Reason
 from hubbub.service.store.base import StoreFailed
 from hubbub.service.writer import Busy, Stopped
 
-__all__ = ["CONTENT_TYPE", "PREFIX", "Problem", "handlers", "problem_of"]
-
 CONTENT_TYPE = "application/problem+json"
 PREFIX = "urn:hubbub:problem:"
 

@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 from hubbub.service.store.base import Expiry
 
-__all__ = ["SET_ASIDE", "Swept", "set_aside", "sweep"]
-
 SET_ASIDE = "set-aside"
 """The folder within the folder of reports."""
 

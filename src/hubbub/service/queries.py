@@ -23,8 +23,6 @@ from hubbub.service.releases import shown
 from hubbub.service.service import Service
 from hubbub.service.trusted_clock import clock_json
 
-__all__ = ["MOST_RELEASES", "Queries"]
-
 MOST_RELEASES = 1000
 """How many releases one answer holds, unless fewer are asked for."""
 

@@ -22,8 +22,6 @@ from hubbub.service.schedule import Schedule
 from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, SnapshotRow, StoreFailed
 from hubbub.service.store.sql import Store
 
-__all__ = ["QuestionRun", "ReplayMismatch"]
-
 
 class ReplayMismatch(HubbubError, RuntimeError):
     """What is stored is not what the protocol says: nothing goes on until a person has looked."""

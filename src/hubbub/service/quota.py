@@ -5,8 +5,6 @@ from __future__ import annotations
 from hubbub.collection import Clock
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["Quota"]
-
 
 class Quota:
     """So many reports a second, and so many at once.

@@ -11,7 +11,7 @@ from hubbub.core.errors import DecodeError
 from hubbub.core.estimate import Estimate
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Reporting
-from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.mechanisms.frequency.support import SupportMechanism
 from hubbub.service.archive import Archive, ReportsMissing
 from hubbub.service.store.base import ArchiveRow, AskKey
 from hubbub.service.store.sql import Store
@@ -108,7 +108,7 @@ def estimate_candidates(mechanism: Reporting, batches: Iterable[Reports], candid
         >>> [round(float(share), 1) for share in estimate_candidates(olh, batches, [7, 8]).value]
         [0.6, 0.4]
     """
-    if isinstance(mechanism, FrequencyOracle):
+    if isinstance(mechanism, SupportMechanism):
         sketch = LOCAL.support(batches, mechanism, candidates)
     else:
         sketch = LOCAL.fold(batches, mechanism)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-__all__ = ["REASONS", "Reason"]
-
 Reason = Literal[
     "unknown_collection",
     "unknown_ask",

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from hubbub.service.reasons import Reason
 
-__all__ = ["Receipt"]
-
 
 @dataclass
 class Receipt:

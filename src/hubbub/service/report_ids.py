@@ -12,8 +12,6 @@ from hubbub.service.id_filter import IdFilter
 from hubbub.service.ids import ENTRY_BYTES, Ids
 from hubbub.service.store.base import StoreFailed
 
-__all__ = ["DUPLICATE", "FRESH", "PAGE", "REPLAY", "ReadPages", "ReportIds"]
-
 FRESH, DUPLICATE, REPLAY = 0, 1, 2
 
 PAGE = 512

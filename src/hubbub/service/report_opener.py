@@ -17,8 +17,6 @@ from hubbub.core.errors import HubbubError
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Reporting
 
-__all__ = ["ReportOpener"]
-
 
 class ReportOpener:
     """Opens the reports to asks of one mechanism.

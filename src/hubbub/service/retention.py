@@ -17,8 +17,6 @@ from hubbub.service.schedule import Schedule
 from hubbub.service.store.base import CollectionRow, EraRow, Expiry
 from hubbub.service.store.sql import Store
 
-__all__ = ["expired_of_others", "expired_of_run", "expired_step", "snapshot_steps"]
-
 _DAY = 86400
 _SNAPSHOT_STEPS = 64
 

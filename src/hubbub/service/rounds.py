@@ -21,10 +21,11 @@ from hubbub.core.sketch import Sketch
 from hubbub.core.spec import canonical
 from hubbub.protocols.ask import Ask, Count, Release
 from hubbub.service.archive import Archive
-from hubbub.service.counts import make_count, read_count
+from hubbub.service.counts import counted_ask, make_count, read_count
 from hubbub.service.ids import Ids
 from hubbub.service.limits import Ceilings
 from hubbub.service.logs import log
+from hubbub.service.long_counts import AT_ONCE, LOOK, LongCounts
 from hubbub.service.open_asks import Board, OpenAsk
 from hubbub.service.question_run import QuestionRun, ReplayMismatch
 from hubbub.service.report_ids import ReportIds
@@ -33,6 +34,7 @@ from hubbub.service.schedule import Schedule
 from hubbub.service.store.base import (
     AskKey,
     AskRow,
+    CountRow,
     EraRow,
     Expiry,
     IdPage,
@@ -44,8 +46,6 @@ from hubbub.service.store.sql import Store
 from hubbub.service.studies import Studies
 from hubbub.service.takeover import TakenOver, first_unasked, last_asked, take_over
 from hubbub.service.turn_back import turn_back
-
-__all__ = ["FORGET_PAGES", "LONGEST_GAP", "MARGIN", "SWEEP", "Rounds"]
 
 LONGEST_GAP = 1000
 """After so many missed steps (or w, if that is more) a conversation begins anew instead of catching up."""
@@ -94,6 +94,7 @@ class Rounds:
         self._repacked = StoreChanges()
         self._forgetting: dict[AskKey, int] = {}
         """The asks whose ids are being deleted, and how many pages of them are left."""
+        self._long_counts = LongCounts()
         self._studies = Studies(collections, store, outdated)
         for collection in collections:
             for question in collection.questions:
@@ -187,6 +188,7 @@ class Rounds:
     def next_event(self, now: float) -> float:
         """When something will next be due."""
         times = [*self.board.expected.values(), self._studies.next_event(now)]
+        times += [now + LOOK] if self._long_counts.waits else []
         for opened in self.board.asks.values():
             times += [opened.until + MARGIN] if opened.final else [opened.closes, opened.until]
         for run in self._runs:
@@ -296,8 +298,7 @@ class Rounds:
                 changes.snapshots.append((snapshot, run.kept[0]))
             return run
         if isinstance(message, Count):
-            self._count(run, message, changes)
-            return run
+            return run if self._count(run, message, changes) else None
         if not opened and run.is_untold and not run.is_study and self._was_asked(run, run.number):
             why = f"step {run.number} was asked while the clock was wrong"
             return self._begin(run.collection, run.era.question, why, now, changes)
@@ -320,12 +321,20 @@ class Rounds:
                 changes.finals.append(opened.key)
         changes.releases.append(run.stop(why, time=now))
 
-    def _count(self, run: QuestionRun, count: Count, changes: StoreChanges) -> None:
-        """Count among the reports to an ask of this conversation."""
-        place = {"step": run.number, "number": run.counted}
-        row = make_count(self._store, self._archive, count, run.era, **place, missed=changes.asks)
+    def _count(self, run: QuestionRun, count: Count, changes: StoreChanges) -> bool:
+        """Count among the reports to an ask of this conversation; whether that is done, as some counts take long."""
+        place: dict[str, Any] = {"step": run.number, "missed": tuple(changes.asks)}
+        n = Sketch.from_bytes(counted_ask(self._store, count, run.era, **place).sketch).n
+        make = partial(make_count, self._store, self._archive, count, run.era, number=run.counted, **place)
+        if count.work(n) <= AT_ONCE:
+            row: CountRow | None = make()
+        else:
+            row = self._long_counts.take((run.era.key, run.number, run.counted, canonical(count.named())), make)
+        if row is None:
+            return False
         changes.counted.append(row)
         run.tell(read_count(row))
+        return True
 
     def _look_ahead(self, run: QuestionRun, now: float, changes: StoreChanges) -> None:
         """Asks that are known ahead open with their step, while those before them still wait for the late."""

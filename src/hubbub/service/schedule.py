@@ -10,8 +10,6 @@ from hubbub.collection.terms import Terms
 from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["Schedule"]
-
 
 @dataclass(frozen=True)
 class Schedule:

@@ -7,8 +7,6 @@ from typing import Any, get_args
 from hubbub.questions.shapes import Form
 from hubbub.service.reasons import REASONS
 
-__all__ = ["SCHEMAS"]
-
 _HEX = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 _SLUG = {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,63}$"}
 _NUMBERS = {"type": ["array", "null"], "items": {"type": ["number", "null"]}}

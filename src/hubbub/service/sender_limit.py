@@ -8,8 +8,6 @@ from hubbub.service.frames import RefusedRequest
 from hubbub.service.problems import problem_of
 from hubbub.service.senders import PRICE, Senders
 
-__all__ = ["LimitedBySender"]
-
 
 class LimitedBySender:
     """An application that answers no sender who has asked too much.

@@ -15,8 +15,6 @@ from hubbub.service.frames import RefusedRequest
 from hubbub.service.limits import SenderLimits
 from hubbub.service.quota import Quota
 
-__all__ = ["HEADER", "PRICE", "PROXIES", "Senders", "network_of", "read_secret", "signed_sender"]
-
 HEADER = b"x-hubbub-sender"
 """What a proxy says of a request: the sender's address, a space, and its signature."""
 

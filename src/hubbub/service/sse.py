@@ -9,8 +9,6 @@ import msgspec
 
 from hubbub.core.spec import Json
 
-__all__ = ["Hub"]
-
 _ROOM = 256
 _SILENCE = 15.0
 

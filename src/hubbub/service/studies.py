@@ -19,8 +19,6 @@ from hubbub.service.schedule import Schedule
 from hubbub.service.store.base import EraRow, StoreChanges
 from hubbub.service.store.sql import Store
 
-__all__ = ["Studies"]
-
 _NOT_THERE = "nobody was asked: the collector was not there in the first round"
 _NEWER = "a newer version of the collection is served"
 

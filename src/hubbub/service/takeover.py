@@ -23,8 +23,6 @@ from hubbub.service.question_run import QuestionRun
 from hubbub.service.store.base import CollectionRow, EraRow, ReleaseRow, SnapshotRow
 from hubbub.service.store.sql import Store
 
-__all__ = ["TakenOver", "first_unasked", "last_asked", "take_over"]
-
 _SILENT = ("title", "keep_reports")
 """What may change of a question that is still the same one: neither devices nor the protocol look at it."""
 

@@ -13,8 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-__all__ = ["MEMORY", "Belief", "ClockReading", "Doubt", "Jump", "believe", "settled"]
-
 MEMORY = 86400.0
 """Seconds, by the clock since boot, for which an accepted jump may be taken back at once, and for which nothing is
 deleted because of it."""

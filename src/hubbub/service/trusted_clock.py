@@ -21,8 +21,6 @@ from hubbub.privacy.device_clock import since_boot
 from hubbub.service.logs import log
 from hubbub.service.time_belief import Belief, ClockReading, believe, settled
 
-__all__ = ["HOLD", "ClockStatus", "TrustedClock", "clock_json", "hold_for", "moment", "read_clocks"]
-
 HOLD = 300.0
 """Seconds for which a jump of wall time is held in doubt, where steps are ten minutes or longer."""
 

@@ -17,8 +17,6 @@ from hubbub.service.question_run import QuestionRun
 from hubbub.service.store.base import PassedOver, StoreChanges
 from hubbub.service.store.sql import Store
 
-__all__ = ["turn_back"]
-
 
 def turn_back(
     runs: Sequence[QuestionRun], board: Board, store: Store, now: float

@@ -14,8 +14,6 @@ from hubbub.questions import read_collection
 from hubbub.service.store.base import CollectionRow
 from hubbub.service.store.sql import Store
 
-__all__ = ["as_served", "register"]
-
 
 def as_served(collections: Sequence[Collection], store: Store) -> list[Collection]:
     """The collections; one that was served in an older format or with another hash stays as it was signed.

@@ -16,8 +16,6 @@ from hubbub.protocols.ask import Ask, Count, Counted
 from hubbub.protocols.driver import converse
 from hubbub.service.logs import log
 
-__all__ = ["warm_up"]
-
 
 def warm_up(collections: Iterable[Collection]) -> None:
     """Go through one step of every question with two invented reports: counting and estimating are compiled then.

@@ -9,8 +9,6 @@ from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["collect"]
-
 _MOST_BYTES = 1 << 26  # of reports held at a time: a histogram of noisy counts is kilobytes a person
 
 

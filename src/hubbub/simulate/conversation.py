@@ -19,8 +19,6 @@ from hubbub.simulate.fleet import Fleet, Traffic
 from hubbub.simulate.ledgers import Ledgers
 from hubbub.simulate.runs import Run
 
-__all__ = ["StreamRun", "run_stream", "run_window"]
-
 
 @dataclass(frozen=True)
 class StreamRun(Run):

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["ArrayStream", "Stream"]
-
 
 class Stream(ABC):
     """n devices and their values over time, in whatever order; which is which does not matter, so it stays fixed."""

@@ -20,8 +20,6 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.simulate.collect import collect
 from hubbub.simulate.columns import read_column
 
-__all__ = ["ColumnResult", "collect_column"]
-
 
 @dataclass(frozen=True, eq=False)
 class ColumnResult:

@@ -18,8 +18,6 @@ from hubbub.protocols.subsets import Subsets
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.set_stream import SetStream
 
-__all__ = ["find_itemsets", "true_shares"]
-
 
 def find_itemsets(
     sets: Any, *, k: int, epsilon: float, rng: Random, itemsets: bool = True, domain: Sets | None = None

@@ -12,8 +12,6 @@ from hubbub.curator.steps import Step
 from hubbub.curator.stream import checked_values
 from hubbub.protocols.topl.server import ToPLServer
 
-__all__ = ["tell"]
-
 
 def tell(server: ToPLServer, values: NDArray[np.float64], rng: Random) -> list[Step]:
     """Let the devices that hold these values report, one after another, and return the steps that they complete.

@@ -14,8 +14,6 @@ from hubbub.simulate.devices import Stream
 from hubbub.simulate.fleet import Fleet, Present
 from hubbub.simulate.ledgers import Ledgers, StudyPayments
 
-__all__ = ["run_question"]
-
 
 def run_question(
     collection: Collection,

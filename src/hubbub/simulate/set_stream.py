@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from hubbub.core.item_sets import ItemSets
 from hubbub.simulate.devices import Stream
 
-__all__ = ["SetStream"]
-
 
 class SetStream(Stream):
     """People and the set that each holds, the same at every step.

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from hubbub.data.archive import digest
 from hubbub.data.fetch import cache_folder
 
-__all__ = ["Facts", "Made", "kept"]
-
 Facts = dict[str, Any]
 """What is known of a table, as JSON."""
 

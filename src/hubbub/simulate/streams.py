@@ -9,8 +9,6 @@ from hubbub.core.random import Random
 from hubbub.data.processes import normals
 from hubbub.simulate.devices import ArrayStream
 
-__all__ = ["binary_stream", "normal_stream"]
-
 
 def binary_stream(process: NDArray[np.float64], n: int, rng: Random) -> ArrayStream:
     """At step t exactly round(p_t n) of n devices, drawn at random, hold 1 and the others 0.

@@ -20,8 +20,6 @@ from hubbub.protocols.heavy_hitters.pem import FALSE_POSITIVES, PSI, REACH, SEAR
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan
 from hubbub.protocols.heavy_hitters.written import Integers, Texts
 
-__all__ = ["Found", "find_top", "run_plan"]
-
 
 @dataclass(frozen=True)
 class Found:

@@ -11,8 +11,6 @@ from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
 from hubbub.mechanisms.frequency.unary import OUE
 
-__all__ = ["adaptive"]
-
 
 def adaptive(*, epsilon: float, domain: DomainLike, most_bytes: int = 128) -> FrequencyOracle:
     """The oracle of smallest variance among GRR, OUE and OLH whose reports are small enough.

@@ -18,8 +18,6 @@ from hubbub.core.random import Random
 from hubbub.mechanisms.frequency.unary import SUE, flip_bits, odds
 from hubbub.mechanisms.memo.memo import Memoised
 
-__all__ = ["BasicRappor"]
-
 _CHUNK = 1 << 18  # bytes drawn at a time
 
 

@@ -22,8 +22,6 @@ from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.frequency.table_noise import TableNoise
 
-__all__ = ["FLH"]
-
 _CHUNK = 1 << 20  # hashes at once
 
 

@@ -21,8 +21,6 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
 
-__all__ = ["GRR"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GRR(FrequencyOracle):

@@ -23,8 +23,6 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
 
-__all__ = ["Hadamard"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Hadamard(FrequencyOracle):

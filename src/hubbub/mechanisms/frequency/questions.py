@@ -16,8 +16,6 @@ from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
-__all__ = ["Questions"]
-
 
 @dataclass(frozen=True)
 class Questions:

@@ -25,8 +25,6 @@ from hubbub.mechanisms.base import Cases, ColumnSpec, Mechanism
 from hubbub.mechanisms.frequency.oracle import DomainLike, unsigned
 from hubbub.mechanisms.frequency.unary import flip_bits
 
-__all__ = ["Rappor"]
-
 _ANY_TEXT = Strings(longest=256)
 _WIDTH = 32
 _ENUMERABLE = 12

@@ -25,8 +25,6 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
 
-__all__ = ["SubsetSelection"]
-
 _ENUMERABLE = 5_000
 
 

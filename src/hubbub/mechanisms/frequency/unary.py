@@ -23,8 +23,6 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
 
-__all__ = ["OUE", "SUE", "Unary", "flip_bits", "odds"]
-
 _ENUMERABLE = 12  # bits: 4,096 outputs
 _CHUNK = 1 << 20  # bytes drawn at a time: the cost of the calls is spread, and they stay in the cache
 _LOSS = 1e-3  # of epsilon, the most that 16-bit probabilities may waste before 32 bits are used

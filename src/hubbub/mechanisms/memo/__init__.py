@@ -1,4 +1,1 @@
 """Memoised mechanisms: a permanent answer, made once a value, and reports that are made from it."""
-
-MECHANISMS = {"Loloha": "loloha"}
-"""Each, and the file that it is in."""

@@ -26,8 +26,6 @@ from hubbub.mechanisms.frequency.table_noise import TableNoise
 from hubbub.mechanisms.memo.memo import Memoised
 from hubbub.mechanisms.memo.toeplitz import cell_weights, supports, toeplitz, toeplitz_functions
 
-__all__ = ["Loloha"]
-
 _MOST_FUNCTIONS = 1 << 16
 _MOST_BUCKETS = 1 << 8
 

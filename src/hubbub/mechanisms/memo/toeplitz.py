@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cell_weights", "supports", "toeplitz", "toeplitz_functions"]
-
 
 def toeplitz_functions(size: int, buckets: int) -> int:
     """How many functions the list holds: with 2^m >= size values and 2^r buckets, 2^(m+r-1).

@@ -23,8 +23,6 @@ from hubbub.mechanisms.numeric.ranged import Ranged
 if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
 
-__all__ = ["TWO_64", "Banded", "even_share"]
-
 TWO_64 = 1 << 64
 
 

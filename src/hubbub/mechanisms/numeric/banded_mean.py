@@ -15,8 +15,6 @@ from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.numeric.banded import TWO_64, Banded
 from hubbub.mechanisms.numeric.mean import Curve, MeanMechanism
 
-__all__ = ["BandedMean"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class BandedMean(Banded, MeanMechanism):

@@ -14,8 +14,6 @@ from hubbub.core.influence import Influence
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.numeric.ranged import Ranged
 
-__all__ = ["Curve", "MeanMechanism"]
-
 
 class Curve(NamedTuple):
     """The variance of one report's unbiased number y, as constant + square u^2 for a value u on the scale -1 to 1."""

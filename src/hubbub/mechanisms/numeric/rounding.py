@@ -8,8 +8,6 @@ from typing import Self
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.numeric.banded_mean import BandedMean
 
-__all__ = ["StochasticRounding"]
-
 
 class StochasticRounding(BandedMean):
     """The mean of a bounded number, in one bit (SR).

@@ -150,7 +150,7 @@ class SquareWave(Banded):
         from hubbub.kernels.square_wave import most_likely
 
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)
-        near, far = self._rates
+        near, far = self.rates
         shares, _ = most_likely(
             sketch.counts,
             band=self.band,
@@ -174,13 +174,19 @@ class SquareWave(Banded):
         from hubbub.mechanisms.numeric.information import unbiased_shares
 
         shares = self.likeliest(sketch, smooth=smooth)
-        near, far = self._rates
+        near, far = self.rates
         whole, covariance = unbiased_shares(sketch.counts, shares, band=self.band, near=near, far=far)
         return _distribution(self, sketch.n, shares, whole, covariance)
 
     @property
-    def _rates(self) -> tuple[float, float]:
-        """The probability of a cell of the band, and of any other."""
+    def rates(self) -> tuple[float, float]:
+        """The probability of a cell of the band, and of any other.
+
+        Example:
+            >>> near, far = SquareWave(epsilon=1.0, cells=15).rates
+            >>> round(near / far, 3)
+            2.718
+        """
         return float(Fraction(self._high, TWO_64)), float(Fraction(self.other, TWO_64))
 
     def mean_influence(self) -> Influence:

@@ -48,7 +48,7 @@ class PSFO(SetMechanism):
 
     Of a set of k > l items each is drawn with probability 1/k, which spends no more; it counts l/k for each of them.
     Where the domain has such sets, estimates are therefore too small, by a part of at most 1 - l/most, and declare it
-    (`bias`); `update_factor` corrects for it on the whole.
+    (`bias`); `LengthShares.update_factor` makes up for it on the whole.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class SetMechanism(SupportMechanism):
     def encode(self, values: Any) -> ItemSets:  # type: ignore[override]
         return as_item_sets(values, self.sets)
 
-    def pair_covariance(self) -> None:
+    def pair_covariance(self) -> tuple[float, float] | None:
         return None
 
     def truth(self, values: Any) -> NDArray[np.float64]:

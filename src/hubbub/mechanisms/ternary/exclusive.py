@@ -13,8 +13,6 @@ import numpy as np
 
 from hubbub.mechanisms.ternary.ternary import Quantity, search_power
 
-__all__ = ["best_size", "miss_chance"]
-
 
 def miss_chance(positions: int, entries: int, size: int) -> Fraction:
     """The exact chance that a random signed set of `size` positions holds none of the entries.

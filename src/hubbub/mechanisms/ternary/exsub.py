@@ -12,8 +12,6 @@ from hubbub.mechanisms.ternary.exclusive import best_size, miss_chance
 from hubbub.mechanisms.ternary.signed_sets import SignedSets
 from hubbub.mechanisms.ternary.ternary import Quantity
 
-__all__ = ["ExSub"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ExSub(SignedSets):

@@ -16,8 +16,6 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 
-__all__ = ["MeanOnly"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class MeanOnly(TernaryMechanism):

@@ -29,8 +29,6 @@ from hubbub.mechanisms.ternary.ternary import Rates
 if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
 
-__all__ = ["NetSeed"]
-
 _ENUMERABLE = 12  # bits of a seed
 _MOST_TABLE = 1 << 28
 _CHUNK = 1 << 24  # signs, or bits of equations, looked at together

@@ -14,8 +14,6 @@ from hubbub.mechanisms.ternary.set_forms import SetForm, shortest_form
 from hubbub.mechanisms.ternary.signed_sets import SignedSets
 from hubbub.mechanisms.ternary.ternary import Quantity
 
-__all__ = ["NetSub"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class NetSub(SignedSets):

@@ -16,8 +16,6 @@ from hubbub.core.ternary import check_ternary
 from hubbub.mechanisms.ternary.selection import COUNTERS
 from hubbub.mechanisms.ternary.signed_sets import SignedSets
 
-__all__ = ["Online", "OnlineExSub"]
-
 _KIND = "online exsub"
 _CHUNK = 1 << 22  # entries looked at together
 

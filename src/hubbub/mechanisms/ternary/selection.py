@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import MissingDependency
 from hubbub.core.random import Random
 
-__all__ = ["COUNTERS", "advance", "decide", "odds", "select"]
-
 COUNTERS = ("trues", "reverses", "falses", "entries", "zeros")
 """The state: signs still to be said of each kind, entries and zeros still to come."""
 _LARGE = 1 << 10  # entries of several devices: what compiled code is worth waking up for

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["columns_of", "seed_bits", "solve"]
-
 
 def seed_bits(positions: int, strength: int) -> int:
     """How long the seed is of a row of positions, of which any `strength` are independent.

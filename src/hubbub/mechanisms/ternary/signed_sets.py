@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
     from hubbub.mechanisms.ternary.set_forms import SetForm
 
-__all__ = ["SignedSets", "group_weights"]
-
 _ENUMERABLE = 5_000
 _MOST_WEIGHTS = 1 << 30  # bits of all group weights together: 128 MiB
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from hubbub.core.exact import ceil_div, exp_floor
 from hubbub.mechanisms.frequency.choice import TWO_64
 
-__all__ = ["BucketWeights", "among_the_rest", "chance", "every_pair", "in_blocks", "low_and_high", "skipping"]
-
 _BLOCK = 1 << 18  # pairs of a report and a value looked at together
 
 

@@ -12,8 +12,6 @@ from hubbub.privacy.amplification.binomial import Floats, at_least, blocks, poin
 if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
 
-__all__ = ["COARSE", "FINE", "ahead", "blanket_delta"]
-
 COARSE, FINE = 1 << 9, 1 << 14
 """How many blocks of counts there are in all, for a first look and for an answer."""
 _SLACK = 1 + 1e-5  # more than all rounding of the tails

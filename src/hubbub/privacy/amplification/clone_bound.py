@@ -8,8 +8,6 @@ import numpy as np
 
 from hubbub.privacy.amplification.binomial import at_least, blocks, point
 
-__all__ = ["clone_chance", "clone_delta", "stronger_clone_chance"]
-
 _BLOCKS = 400
 _SLACK = 1 + 1e-5
 

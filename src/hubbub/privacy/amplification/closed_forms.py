@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["binomial_epsilon", "efmrtt19", "fmt21", "theorem_9_3_1"]
-
 
 def efmrtt19(epsilon: float, n: int, delta: float) -> float | None:
     """12 epsilon sqrt(ln(1/delta)/n), for epsilon below 1/2, n of at least 1,000 and delta below 1/100.

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from hubbub.core.errors import InvalidValue
 from hubbub.privacy.amplification.amplify import Amplified
 
-__all__ = ["compose"]
-
 
 def compose(batches: Sequence[Amplified], *, slack: float = 0.0) -> Amplified:
     """The guarantee of all batches that one person's reports are in.

@@ -8,8 +8,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.amplification.amplify import amplified_delta
 
-__all__ = ["local_epsilon"]
-
 _CLOSE = 1e-3
 
 

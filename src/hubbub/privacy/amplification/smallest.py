@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["smallest_epsilon"]
-
 _CLOSE = 1e-4
 
 

@@ -14,8 +14,8 @@ from hubbub.core.selected import Selected
 from hubbub.protocols.ask import Ask, Counted, Release
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
 from hubbub.protocols.driver import Protocol, ask_all, count, count_out
-from hubbub.protocols.heavy_hitters.consistent import Level, consistent_shares
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan
+from hubbub.protocols.heavy_hitters.pooled import Level, pooled_shares
 from hubbub.protocols.heavy_hitters.search import PrefixSearch, string_words
 from hubbub.protocols.heavy_hitters.sensitivity import expected_false_positives, sensitivity_threshold
 from hubbub.protocols.prefix import Prefix
@@ -29,6 +29,7 @@ __all__ = [
     "SEARCH",
     "TESTED",
     "TOP",
+    "WANTED",
     "group_asks",
     "prefix_extending",
 ]
@@ -37,7 +38,8 @@ ARITHMETIC = 1
 """Goes up with every change of what is asked or released."""
 TOP, ABSENT, REACH, SEARCH = "top", "Without a value", "What could be found", "The search"
 """The estimates of a release: what was found, devices without a value, what could be found at all, and how."""
-PSI, FALSE_POSITIVES, TESTED = "smallest share found reliably", "expected false positives", "candidates tested"
+PSI, WANTED = "smallest share found reliably", "values looked for"
+FALSE_POSITIVES, TESTED = "expected false positives", "candidates tested"
 """The numbers of the last two."""
 
 
@@ -142,7 +144,7 @@ def _found(plan: PrefixPlan, strings: tuple[int, ...], shares: Estimate, levels:
     beaten = shares.value[plan.k] if len(shares) > plan.k else -math.inf
     values = [plan.written.value(string) for string in strings]
     real = [at for at, value in enumerate(values) if value is not None]
-    fitted = consistent_shares(levels)[real]
+    fitted = pooled_shares(levels)[real]
     order = np.argsort(-fitted, kind="stable")
     rows = np.array(real, dtype=np.int64)[order]
     return Selected(
@@ -165,7 +167,11 @@ def _of_search(plan: PrefixPlan, shares: Estimate, counted: Counted, group: int,
     return {
         REACH: Estimate(np.array([psi]), np.zeros(1), group, labels=(PSI,)),
         SEARCH: Estimate(
-            np.array([false, tested]), np.zeros(2), group, kind="quantity", labels=(FALSE_POSITIVES, TESTED)
+            np.array([plan.k, false, tested], dtype=np.float64),
+            np.zeros(3),
+            group,
+            kind="quantity",
+            labels=(WANTED, FALSE_POSITIVES, TESTED),
         ),
     }
 

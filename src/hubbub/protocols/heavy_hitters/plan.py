@@ -13,8 +13,6 @@ from hubbub.core.event import epsilon_of, units_of
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.protocols.heavy_hitters.written import Written
 
-__all__ = ["MOST_FOUND", "QUERY_LIMIT", "PrefixPlan", "prefix_lengths", "queries"]
-
 QUERY_LIMIT = 1 << 20
 """How many candidates are tested in all, unless given: the chapter's bound (section 4.4.1)."""
 MOST_FOUND = 1 << 12

@@ -112,6 +112,9 @@ class PrefixSearch(Count):
         prefixes = ((self.candidates[place >> self.extra], place & rest) for place in counted.places)
         return tuple(int(prefix) << self.extra | more for prefix, more in prefixes)
 
+    def work(self, n: int) -> int:
+        return n * (len(self.candidates) << self.extra)
+
     def named(self) -> Json:
         return {"prefixes": [hex(int(prefix)) for prefix in self.candidates], "known": self.known, "most": self.most}
 

@@ -7,8 +7,6 @@ from statistics import NormalDist
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["expected_false_positives", "sensitivity_threshold"]
-
 
 def sensitivity_threshold(sigma: float, candidates: float, n: int, false_positives: float = 1.0) -> float:
     """The share Psi that so many candidates whom nobody holds are expected to pass by chance (Definition 4.3.1).

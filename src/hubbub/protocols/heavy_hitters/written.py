@@ -13,8 +13,6 @@ from hubbub.core.bit_strings import MOST_BITS
 from hubbub.core.domain import NONE
 from hubbub.core.errors import InvalidValue, check_integer
 
-__all__ = ["OTHER", "Integers", "Texts", "Written"]
-
 OTHER = "(too long, or no text)"
 """What devices say whose value cannot be written."""
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from hubbub.core.estimate import Estimate
 from hubbub.protocols.ask import Release
+from hubbub.protocols.heavy_hitters.sensitivity import expected_false_positives
 from hubbub.protocols.itemsets.guess import Itemset
 from hubbub.protocols.itemsets.mining import Mined
 from hubbub.protocols.itemsets.rules import Known, Rule, RuleNumber, association_rules
-from hubbub.protocols.itemsets.selection import after_selection, expected_false
+from hubbub.protocols.itemsets.selection import after_selection
 
 __all__ = ["ITEMS", "SETS", "Findings"]
 
@@ -87,14 +88,18 @@ class Findings:
         if not len(self.estimate):
             return 0.0
         least = float(self.estimate.value[-1])
-        return min(sum(expected_false(mined.deviation, len(mined.sets), least) for mined in self._mined), float(self.k))
+        chance = (expected_false_positives(mined.deviation, len(mined.sets), 1, least) for mined in self._mined)
+        return min(sum(chance), float(self.k))
 
     @cached_property
     def rules(self) -> list[Rule]:
         """The rules that the itemsets make which are shown, by the variances that are shown."""
-        wider = float(np.max(self.estimate.variance / self._joined.variance[self._order])) if self.sets else 1.0
+        if not self.sets:
+            return []
+        known = self._joined.variance[self._order] > 0
+        wider = (self.estimate.variance[known] / self._joined.variance[self._order][known]).max(initial=1.0)
         shares = {
-            items: Known(float(value), float(variance) * wider, str(group))
+            items: Known(float(value), float(variance * wider), str(group))
             for group, mined in enumerate(self._mined)
             for items, value, variance in zip(mined.sets, mined.estimate.value, mined.estimate.variance, strict=True)
         }

@@ -15,7 +15,8 @@ from hubbub.core.estimate import Estimate
 __all__ = ["LengthShares", "significant_lengths"]
 
 PERCENTILE = 0.9
-ALPHA = 0.05
+ALPHA, RARELY = 0.05, 1e-6
+"""How often chance passes the threshold in a study, and that of lengths beyond a gap."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +76,14 @@ class LengthShares:
         return factor, float(self.estimate.linear(weights).variance[0])
 
 
-def significant_lengths(estimate: Estimate, variance: float) -> LengthShares:
+def significant_lengths(
+    estimate: Estimate, variance: float, longest: int | None = None, *, gaps: bool = True
+) -> LengthShares:
     """The estimated shares of lengths, 0 where they do not pass the significance threshold.
 
     With m lengths above 0 it is T = Phi^-1(1 - 0.05/m) sqrt(variance): chance alone passes it once in twenty studies.
+    Being long, a length that did would multiply every share. So lengths beyond a gap, of two in a row that do not pass
+    it, must pass a higher one, which chance passes in one study of a million. `gaps=False` is as the text has it.
 
     Parameters
     ----------
@@ -86,13 +91,25 @@ def significant_lengths(estimate: Estimate, variance: float) -> LengthShares:
         The share of each length, from 0 on.
     variance
         Of the estimate of a share that is 0.
+    longest
+        The longest that a set can be, where that is known: what is longer counts as 0.
+    gaps
+        Whether lengths beyond a gap must pass the higher threshold.
 
     Example:
         >>> estimate = Estimate([0.3, 0.5, 0.02, 0.18], [1e-4] * 4, 1000)
         >>> significant_lengths(estimate, 1e-4).shares.tolist()
         [0.3, 0.5, 0.0, 0.18]
+        >>> chance = Estimate([0.3, 0.7, 0.01, 0.0, 0.02, -0.01, 0.035], [1e-4] * 7, 1000)
+        >>> [significant_lengths(chance, 1e-4, gaps=gaps).shares.tolist()[6] for gaps in (True, False)]
+        [0.0, 0.035]
     """
     if len(estimate) < 2:
         raise InvalidValue("estimate", len(estimate), "the shares of at least two lengths")
-    threshold = NormalDist().inv_cdf(1 - ALPHA / (len(estimate) - 1)) * math.sqrt(variance)
-    return LengthShares(np.where(estimate.value > threshold, estimate.value, 0.0), estimate)
+    lengths = len(estimate) - 1 if longest is None else min(longest, len(estimate) - 1)
+    low, high = (-NormalDist().inv_cdf(chance / lengths) * math.sqrt(variance) for chance in (ALPHA, RARELY))
+    known = (estimate.value > low) & (np.arange(len(estimate)) <= lengths)
+    gap = np.flatnonzero(~known[1:-1] & ~known[2:])
+    if gaps and gap.size:
+        known[gap[0] + 1 :] &= estimate.value[gap[0] + 1 :] > high
+    return LengthShares(np.where(known, estimate.value, 0.0), estimate)

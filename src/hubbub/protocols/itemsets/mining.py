@@ -19,9 +19,9 @@ from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.protocols.ask import Ask, Heard, Said
 from hubbub.protocols.cohort import CIRCLE, Arc, Pointer
 from hubbub.protocols.driver import ask_once
+from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold
 from hubbub.protocols.itemsets.guess import Itemset
 from hubbub.protocols.itemsets.lengths import significant_lengths
-from hubbub.protocols.itemsets.selection import sensitivity
 from hubbub.protocols.subsets import SubsetCount, Subsets
 from hubbub.protocols.view import View, Whole
 
@@ -57,12 +57,17 @@ class Groups:
             raise InvalidValue("percents", percents, "whole numbers above 0 that sum to 100")
         pointer, part = Pointer(turn % turns * (CIRCLE // turns)), CIRCLE // turns
         self.arcs: tuple[Arc, ...] = tuple(pointer.take(part * percent // 100) for percent in percents)
-        self.round, self.heard = 0, 0
+        self._left = list(self.arcs)
+        self.round, self.heard, self.asked = 0, 0, 0.0
+
+    def skip(self) -> None:
+        """Leave the next group out: it has nothing to tell."""
+        self._left.pop(0)
 
     def ask(self, mechanism: Reporting, view: View) -> Generator[Said, Heard, tuple[Sketch, int]]:
         """Ask the next group; its sketch, and how many people there are in all by how many answered."""
-        arc = self.arcs[self.round]
-        self.round += 1
+        arc = self._left.pop(0)
+        self.round, self.asked = self.round + 1, self.asked + arc.share
         sketch = yield from ask_once(Ask(mechanism=mechanism, step=0, view=view, cohort=arc))
         self.heard += sketch.n
         if not sketch.n:
@@ -126,15 +131,20 @@ def prune_items(
     sketch, _ = yield from groups.ask(psfo, Whole())
     named = psfo.estimate(sketch)
     best = np.sort(named.top(keep))
-    return [(int(item),) for item in best], sensitivity(psfo.variance(sketch.n) ** 0.5, len(named), keep)
+    least = sensitivity_threshold(psfo.variance(1) ** 0.5, len(named), sketch.n, keep)
+    return [(int(item),) for item in best], least
 
 
-def estimate_candidates(groups: Groups, candidates: Sequence[Itemset], *, units: int) -> Generator[Said, Heard, Mined]:
+def estimate_candidates(
+    groups: Groups, candidates: Sequence[Itemset], *, units: int, longest: int | None = None
+) -> Generator[Said, Heard, Mined]:
     """Steps 2 to 4 of SVIM: of one group how many candidates they hold, of the next which, and the correction.
 
     Shares of numbers below the significance threshold count as 0. Sets are padded to the 90th percentile, and the
-    estimates multiplied by the update factor, whose own variance is in theirs. A single candidate needs neither: then
-    the one question is whether it is held.
+    estimates multiplied by the update factor, whose own variance is in theirs. The factor is right on the whole, and
+    not for each candidate, as those who hold many may hold others: the variance also has the square of what the factor
+    adds. A single candidate needs no factor: then the one question is whether it is held. Where it is known that nobody
+    holds more than `longest` candidates, larger numbers count as noise.
 
     Example:
         >>> from hubbub import Random
@@ -156,17 +166,19 @@ def estimate_candidates(groups: Groups, candidates: Sequence[Itemset], *, units:
     sets, epsilon = tuple(sorted(candidates)), epsilon_of(units)
     count = SubsetCount(sets)
     sizes = adaptive(epsilon=epsilon, domain=count.size, most_bytes=0)  # GRR or OLH
+    if len(sets) == 1:
+        groups.skip()
     sketch, people = yield from groups.ask(sizes, count)
     counted = sizes.estimate(sketch)
     if len(sets) == 1:
         held = Estimate(counted.value[1:], counted.variance[1:], sketch.n).of_population(people)
         return Mined(sets, held, 1, 1.0, sizes.variance(sketch.n) ** 0.5)
-    lengths = significant_lengths(counted, sizes.variance(sketch.n))
+    lengths = significant_lengths(counted, sizes.variance(sketch.n), longest)
     length = lengths.percentile()
     factor, spread = lengths.update_factor(length)
     psfo = PSFO(epsilon=epsilon, domain=len(sets), length=length)
     sketch, people = yield from groups.ask(psfo, Subsets(sets))
     raw = psfo.estimate(sketch)
-    variance = factor**2 * raw.variance + spread * raw.value**2
+    variance = factor**2 * raw.variance + (spread + (factor - 1) ** 2) * raw.value**2
     shares = Estimate(factor * raw.value, variance, sketch.n, bias=raw.bias).of_population(people)
     return Mined(sets, shares, length, factor, factor * psfo.variance(sketch.n) ** 0.5)

@@ -11,8 +11,6 @@ from typing import NamedTuple
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.itemsets.guess import Itemset
 
-__all__ = ["Known", "Rule", "RuleNumber", "association_rules"]
-
 
 class Known(NamedTuple):
     """An estimated share and its variance; errors of shares of different groups of people are independent."""

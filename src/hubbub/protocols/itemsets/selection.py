@@ -1,4 +1,4 @@
-"""What was chosen for being large: intervals that say so, and how much of it may be noise."""
+"""What was chosen for being large: intervals that allow for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.estimate import Estimate
 
-__all__ = ["after_selection", "expected_false", "sensitivity"]
+__all__ = ["after_selection"]
 
 LEVEL = 0.95
 
@@ -47,28 +47,6 @@ def after_selection(estimate: Estimate, chosen: NDArray[np.int64]) -> Estimate:
     labels = None if estimate.labels is None else tuple(estimate.labels[place] for place in chosen)
     wider = (float(reach) / _reach(LEVEL)) ** 2
     return Estimate(value, variance * wider, estimate.n, bias=estimate.bias, labels=labels)
-
-
-def sensitivity(deviation: float, values: int, kept: int) -> float:
-    """The share that tells a value from noise, if the best `kept` of so many are kept: Psi of Definition 4.3.1.
-
-    Of as many values that nobody has, `kept` are expected to be estimated above it. Shares below are lost among them.
-
-    Example:
-        >>> round(sensitivity(0.01, values=1000, kept=10), 4), sensitivity(0.01, values=10, kept=20)
-        (0.0233, 0.0)
-    """
-    return max(NormalDist().inv_cdf(1 - kept / values) * deviation, 0.0) if kept < values else 0.0
-
-
-def expected_false(deviation: float, candidates: int, least: float) -> float:
-    """How many of the candidates would be estimated at `least` or more if nobody had any of them.
-
-    Example:
-        >>> round(expected_false(0.01, candidates=100, least=0.02), 2)
-        2.28
-    """
-    return candidates * (1 - NormalDist().cdf(least / deviation)) if deviation > 0 else 0.0
 
 
 def _reach(level: float) -> float:

@@ -86,7 +86,7 @@ def mine(
         candidates: list[Itemset] = [(item,) for item in range(size)]
         if size > 2 * k:
             candidates, named = yield from prune_items(groups, codes, units=units, keep=2 * k)
-        items = yield from estimate_candidates(groups, candidates, units=units)
+        items = yield from estimate_candidates(groups, candidates, units=units, longest=sets.most)
         if itemsets:
             shares = {item: share for (item,), share in items.shares(k).items()}
             guessed = guess_itemsets(shares, most=2 * k, largest=largest_guess(k))
@@ -96,9 +96,14 @@ def mine(
                 stopped = "fewer than two items can be told from none: there are no candidate itemsets"
     except Vanished as error:
         stopped = str(error)
-    share = sum(arc.share for arc in groups.arcs[: groups.round])
     return Findings(
-        k=k, items=items, itemsets=found, named=named, heard=groups.heard, people=groups.heard / share, stopped=stopped
+        k=k,
+        items=items,
+        itemsets=found,
+        named=named,
+        heard=groups.heard,
+        people=groups.heard / groups.asked,
+        stopped=stopped,
     )
 
 

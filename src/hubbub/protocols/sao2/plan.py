@@ -19,8 +19,6 @@ from hubbub.protocols.sao2.portions import Choice, Queries, level_portions
 from hubbub.protocols.sao2.reading import Digits, Pooled, Reading
 from hubbub.protocols.sao2.tree import Tree
 
-__all__ = ["Sao2"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Sao2:

@@ -9,14 +9,18 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.core.event import units_of
 from hubbub.core.random import Random
 from hubbub.mechanisms.numeric.hybrid import Hybrid
 from hubbub.mechanisms.numeric.square_wave import SquareWave
+from hubbub.protocols.topl.tail import magnitudes, search_wave, tail_theta
 from hubbub.protocols.topl.threshold import best_theta
 from hubbub.protocols.view import Clipped
 
-__all__ = ["PublishedStream", "find_theta", "publish"]
+__all__ = ["FINDER", "PublishedStream", "find_theta", "publish"]
 
+FINDER = "tail"
+"""The search of `tail`, which collections have. "SW-W" and "SW" are the paper's, as printed."""
 POINTS = 1024
 
 
@@ -61,7 +65,7 @@ def find_theta(
     search_epsilon: float,
     r: int,
     rng: Random,
-    finder: str = "SW-W",
+    finder: str = FINDER,
 ) -> float:
     """The threshold from values that are reported as square waves, and not otherwise; parameters as of `publish`.
 
@@ -70,6 +74,10 @@ def find_theta(
         >>> 15 < find_theta(values, bound=1000.0, epsilon=1.0, search_epsilon=2.0, r=1 << 16, rng=Random(seed=1)) < 60
         True
     """
+    if finder == FINDER:
+        wave, view = search_wave(units_of(search_epsilon)), magnitudes(bound)
+        heard = wave.accumulate(wave.randomize(view(values), rng))
+        return tail_theta(wave, view, heard, most=bound, epsilon=epsilon, r=r)[0]
     wave = SquareWave(epsilon=search_epsilon, low=0.0, high=bound, cells=POINTS - 1)
     heard = wave.accumulate(wave.randomize(values, rng))
     return best_theta(wave, heard, epsilon=epsilon, r=r, finder=finder)
@@ -84,7 +92,7 @@ def publish(
     r: int,
     rng: Random,
     search_epsilon: float | None = None,
-    finder: str = "SW-W",
+    finder: str = FINDER,
 ) -> PublishedStream:
     """Find the threshold from the first m values, and publish the others clipped to it.
 
@@ -101,7 +109,7 @@ def publish(
     m, r
         How many values are held out, and the longest range that will be asked for.
     finder
-        "SW-W", or "SW".
+        "tail"; or the paper's "SW-W" or "SW".
 
     Example:
         >>> stream = np.tile([3.0, 5.0, 9.0], 20_000)

@@ -16,7 +16,8 @@ from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Means
-from hubbub.protocols.topl.stream import search_wave, topl
+from hubbub.protocols.topl.stream import topl
+from hubbub.protocols.topl.tail import search_wave
 
 __all__ = ["ToPL", "ToPLServer"]
 
@@ -73,7 +74,7 @@ class ToPL:
         """What a report of either mechanism spends at most, from their integers."""
         units = units_of(self.epsilon)
         hybrid = Means(0.0, self.bound).mechanism(units)
-        return max(search_wave(units, self.bound).effective_epsilon, hybrid.effective_epsilon)
+        return max(search_wave(units).effective_epsilon, hybrid.effective_epsilon)
 
     def spec(self) -> dict[str, Json]:
         """Its fields: what a state belongs to.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,24 +12,23 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.event import epsilon_of, units_of
+from hubbub.core.event import units_of
 from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import Reporting
 from hubbub.mechanisms.numeric.square_wave import SquareWave
 from hubbub.protocols.ask import MAIN, Ask, Heard, Release, Said
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc, Pointer
 from hubbub.protocols.driver import Protocol, ask_all, ask_once
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Means
-from hubbub.protocols.topl.threshold import best_theta, distribution_of
-from hubbub.protocols.view import Clipped
+from hubbub.protocols.topl.tail import magnitudes, numbers_of, search_wave, tail_theta
+from hubbub.protocols.view import Binned, View
 
-__all__ = ["ARITHMETIC", "MEANS", "SUMS", "search_wave", "topl"]
+__all__ = ["ARITHMETIC", "MEANS", "SUMS", "topl"]
 
-ARITHMETIC = 1
+ARITHMETIC = 2
 """The version of what this protocol computes: a collector does not go on with what another one stored."""
-POINTS = 1024
 SUMS, MEANS = "Sums", "Means"
-FINDER = "SW-W"
 
 
 @dataclass
@@ -52,16 +51,6 @@ class _Recent:
     variances: deque[float] = field(default_factory=deque)
 
 
-def search_wave(units: int, most: float) -> SquareWave:
-    """What is asked to find the threshold.
-
-    Example:
-        >>> search_wave(10**12, 500.0).cells
-        1023
-    """
-    return SquareWave(epsilon=epsilon_of(units), low=0.0, high=most, cells=POINTS - 1)
-
-
 def topl(
     *,
     epsilon: float,
@@ -75,10 +64,11 @@ def topl(
 ) -> Protocol:
     """Means and sums of numbers from 0 to `most`, of which few are large: each step's, and of the last r steps.
 
-    In the first steps everyone is asked for a square wave, from which the threshold comes (SW-W). From then on values
-    are clipped to it on the device and reported by the hybrid mechanism. Every report spends epsilon, and a device
-    sends one a step: epsilon for each event. The threshold is found anew from an arc of the devices that answers with
-    square waves instead, which moves on at every step (parallel composition: nobody answers both).
+    In the first steps everyone is asked for a square wave of the magnitude, from which the threshold comes (`tail`).
+    From then on values are clipped to it on the device and reported by the hybrid mechanism. Every report spends
+    epsilon, and a device sends one a step: epsilon for each event. The threshold is found anew from an arc of the
+    devices that answers with square waves instead, which moves on at every step (parallel composition: nobody answers
+    both).
 
     Parameters
     ----------
@@ -115,7 +105,7 @@ def topl(
     if not 0 < aside < 1:
         raise InvalidValue("aside", aside, "a share between 0 and 1")
     units = units_of(epsilon)
-    wave = search_wave(units, most)
+    wave, view = search_wave(units), magnitudes(most)
     memory = memory or Memory()
     known = memory.keep("known", _Known(np.zeros(wave.sketch_shape, dtype=np.int64), most))
     recent = memory.keep("recent", _Recent(*(deque(maxlen=r) for _ in range(3))))
@@ -123,13 +113,20 @@ def topl(
     while True:
         step, searches = known.step, known.step <= first
         arcs = _arcs(pointer, searches, aside if every else 0.0)
-        heard, mean = yield from _asked(step, arcs, wave, Means(0.0, known.theta), units)
+        means = Means(0.0, known.theta)
+        parts = ((wave, view), (means.mechanism(units), means.view))
+        heard, clipped = yield from _asked(step, arcs, parts)
         if heard is not None:
             known.counts, known.heard = known.counts + heard.counts, known.heard + 1
+        lost = known.lost
         if _is_due(step, first, every) and known.heard:
             gathered = int(known.counts.sum())
-            _learn(known, wave, epsilon, reach or max(1, r * gathered // known.heard))
-        told = _widened(mean, known.lost if not searches else 0.0)
+            _learn(known, wave, view, most, epsilon, reach or max(1, r * gathered // known.heard))
+        if searches:
+            mean, lost = _searched_mean(heard, wave, view, known.theta), known.lost
+        else:
+            mean = _clipped_mean(heard, clipped, parts[1][0])
+        told = _widened(mean, lost)
         _remember(recent, told)
         known.step += 1
         published = told.n > 0
@@ -150,36 +147,46 @@ def _arcs(pointer: Pointer, searches: bool, aside: float) -> tuple[Arc | None, A
 
 
 def _asked(
-    step: int, arcs: tuple[Arc | None, Arc | None], wave: SquareWave, means: Means, units: int
-) -> Generator[Said, Heard, tuple[Sketch | None, Estimate]]:
-    """Ask the step's parts. What is heard of the distribution, and the mean of everyone who answered."""
-    hybrid = means.mechanism(units)
-    asked: list[tuple[Arc, Any]] = [
-        (arc, mechanism) for arc, mechanism in zip(arcs, (wave, hybrid), strict=True) if arc is not None
-    ]
+    step: int, arcs: Sequence[Arc | None], parts: Sequence[tuple[Reporting, View]]
+) -> Generator[Said, Heard, list[Sketch | None]]:
+    """Ask the step's parts, each of its arc. What is heard from each; None where nobody was asked."""
     asks = [
-        Ask(mechanism=mechanism, step=step, view=Clipped(0.0, mechanism.high), cohort=arc) for arc, mechanism in asked
+        Ask(mechanism=mechanism, step=step, view=view, cohort=arc)
+        for arc, (mechanism, view) in zip(arcs, parts, strict=True)
+        if arc is not None
     ]
     sketches = [(yield from ask_once(asks[0]))] if len(asks) == 1 else (yield from ask_all(asks))
-    heard = dict(zip((type(mechanism) for _, mechanism in asked), sketches, strict=True))
-    searched = heard.get(SquareWave)
-    everyone = sum(sketch.n for sketch in sketches)
-    clipped = heard.get(type(hybrid))
-    if clipped is not None and clipped.n:
-        return searched, replace(hybrid.estimate(clipped).of_population(everyone), n=everyone)
-    if clipped is None and searched is not None and searched.n:
-        return searched, wave.distribution(searched).mean()
-    return searched, Estimate(np.zeros(1), np.full(1, np.inf), 0, "heuristic", "quantity")
+    heard = iter(sketches)
+    return [None if arc is None else next(heard) for arc in arcs]
 
 
-def _learn(known: _Known, wave: SquareWave, epsilon: float, longest: int) -> None:
+def _searched_mean(heard: Sketch | None, wave: SquareWave, view: Binned, theta: float) -> Estimate:
+    """The mean of the numbers clipped to theta, from their magnitudes; the interval is of the unbiased estimate."""
+    if heard is None or not heard.n:
+        return _unknown()
+    return wave.distribution(heard).linear(np.minimum(numbers_of(view), theta))
+
+
+def _clipped_mean(searched: Sketch | None, clipped: Sketch | None, hybrid: Any) -> Estimate:
+    """The mean of everyone who answered, from those who reported a clipped number."""
+    if clipped is None or not clipped.n:
+        return _unknown()
+    everyone = clipped.n + (searched.n if searched is not None else 0)
+    mean: Estimate = hybrid.estimate(clipped)
+    return replace(mean.of_population(everyone), n=everyone)
+
+
+def _unknown() -> Estimate:
+    return Estimate(np.zeros(1), np.full(1, np.inf), 0, "heuristic", "quantity")
+
+
+def _learn(known: _Known, wave: SquareWave, view: Binned, most: float, epsilon: float, longest: int) -> None:
     """Find the threshold for ranges of at most so many values, from all that was heard since the last search."""
     gathered = int(known.counts.sum())
     if not gathered:
         return
     sketch = Sketch(wave.spec_id, gathered, known.counts)
-    known.theta = best_theta(wave, sketch, epsilon=epsilon, r=longest, finder=FINDER)
-    known.lost = float(distribution_of(wave, sketch, FINDER) @ np.maximum(wave.points - known.theta, 0.0))
+    known.theta, known.lost = tail_theta(wave, view, sketch, most=most, epsilon=epsilon, r=longest)
     known.counts, known.heard = np.zeros_like(known.counts), 0
 
 

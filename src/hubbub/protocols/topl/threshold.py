@@ -1,8 +1,6 @@
-"""The threshold at which clipping costs as much as it saves (Eq 8 of tops-topl, corrected)."""
+"""The threshold at which clipping costs as much as it saves (Eq 8 of tops-topl, corrected), as the paper finds it."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +14,8 @@ __all__ = ["FINDERS", "best_theta", "distribution_of", "pruned", "range_errors"]
 
 Floats = NDArray[np.float64]
 FINDERS = ("SW", "SW-W")
-"""How the distribution is read: with smoothing, or without it and pruned."""
+"""How the paper reads the distribution: with smoothing, or without it and pruned."""
 LEAST, CONSECUTIVE = 1e-4, 5
-NOISE = 4.0
-"""Over the root of the number of reports: the largest share that is taken for noise. Where five rare points in a row do
-mark the end, what is behind them is 0.5 to 2 over that root (measured, epsilon 0.5 to 4, 1,000 to 65,536 reports)."""
 
 
 def range_errors(shares: Floats, points: Floats, thetas: Floats, *, epsilon: float, r: int) -> Floats:
@@ -41,11 +36,8 @@ def range_errors(shares: Floats, points: Floats, thetas: Floats, *, epsilon: flo
     return np.asarray(noise + (r + 1) * (r + 2) / 6 * above**2)
 
 
-def pruned(shares: Floats, most: float = 1.0) -> Floats:
-    """The shares up to the first point whose next five are all below 0.01% (section 4.1), and at most `most` behind.
-
-    From few reports EM makes a few single points of a whole density: then five rare points in a row are a gap in the
-    middle of it, and `most` keeps what is behind.
+def pruned(shares: Floats) -> Floats:
+    """The shares up to the first point whose next five are all below 0.01% (section 4.1).
 
     Example:
         >>> pruned(np.array([0.5, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1])).tolist()
@@ -56,7 +48,7 @@ def pruned(shares: Floats, most: float = 1.0) -> Floats:
     runs = np.asarray(np.all(windows, axis=1))[1:]
     # The first points may be rare themselves: at least one that is not must be kept.
     begun = np.cumsum(shares >= LEAST) > 0
-    ends = np.flatnonzero(runs & begun & (shares.sum() - np.cumsum(shares) <= most))
+    ends = np.flatnonzero(runs & begun)
     kept = shares.copy()
     if len(ends):
         kept[ends[0] + 1 :] = 0.0
@@ -76,7 +68,7 @@ def distribution_of(wave: SquareWave, sketch: Sketch, finder: str = "SW-W") -> F
     if finder not in FINDERS:
         raise InvalidValue("finder", finder, f"one of {', '.join(FINDERS)}")
     shares = wave.likeliest(sketch, smooth=finder == "SW")
-    return shares if finder == "SW" else pruned(shares, NOISE / math.sqrt(max(sketch.n, 1)))
+    return shares if finder == "SW" else pruned(shares)
 
 
 def best_theta(wave: SquareWave, sketch: Sketch, *, epsilon: float, r: int, finder: str = "SW-W") -> float:

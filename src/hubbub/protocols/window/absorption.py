@@ -10,8 +10,6 @@ from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.finite import finite_counts
 from hubbub.protocols.window.last import Last, dissimilarity
 
-__all__ = ["absorption", "absorption_parts"]
-
 
 @dataclass
 class _Paid:

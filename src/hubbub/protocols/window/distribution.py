@@ -11,8 +11,6 @@ from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.finite import finite_parts
 from hubbub.protocols.window.last import Last, dissimilarity
 
-__all__ = ["distribution", "distribution_parts"]
-
 
 @dataclass
 class _Taken:

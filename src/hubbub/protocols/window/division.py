@@ -25,8 +25,6 @@ from hubbub.protocols.driver import ask_once
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.window.finite import round_count, round_parts
 
-__all__ = ["Answer", "BudgetDivision", "Division", "PopulationDivision"]
-
 Answer: TypeAlias = Generator[Said, Heard, Estimate | None]
 
 

@@ -11,8 +11,6 @@ from hubbub.protocols.window.control import Pid
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last, dissimilarity
 
-__all__ = ["dsat", "dsat_parts"]
-
 
 @dataclass
 class _Bar:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from functools import lru_cache
 
-__all__ = ["finite_counts", "finite_parts", "round_count", "round_parts"]
-
 _DIGITS = 5
 _HALVINGS = 8
 """A publication with less than 1/256 of the budget would be nearly all noise, and is not asked."""

@@ -14,8 +14,6 @@ from hubbub.protocols.ask import Release
 from hubbub.protocols.window.control import TINY, Kalman
 from hubbub.protocols.window.division import Division
 
-__all__ = ["Last", "dissimilarity", "pooled"]
-
 
 class Last:
     """What was last published, and what is released in a step: from it alone, or from all that was heard.

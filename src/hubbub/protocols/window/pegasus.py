@@ -15,8 +15,6 @@ from hubbub.protocols.window.control import TINY
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last, dissimilarity, pooled
 
-__all__ = ["pegasus", "pegasus_parts"]
-
 
 @dataclass
 class _Group:

@@ -15,8 +15,6 @@ from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.finite import finite_parts
 from hubbub.protocols.window.last import Last
 
-__all__ = ["fast", "fast_parts", "rescue", "rescue_parts"]
-
 
 @dataclass
 class _Rhythm:

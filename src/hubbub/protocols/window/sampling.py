@@ -7,8 +7,6 @@ from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.last import Last
 
-__all__ = ["sampling", "sampling_parts"]
-
 
 def sampling_parts(division: Division) -> tuple[int, ...]:
     """What its asks take: everything.

@@ -10,8 +10,6 @@ import numpy as np
 
 from hubbub.reproduce.baselines.three_way import ThreeWay
 
-__all__ = ["DDRM", "best_selection"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DDRM(ThreeWay):

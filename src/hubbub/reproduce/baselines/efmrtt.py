@@ -7,8 +7,6 @@ from functools import cached_property
 
 from hubbub.reproduce.baselines.signs import SignVector
 
-__all__ = ["EFMRTT"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EFMRTT(SignVector):

@@ -9,8 +9,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.frequency.choice import TWO_64, other_weight, truth_weight
 from hubbub.reproduce.baselines.one_key import OneKey, SignWeights
 
-__all__ = ["KVUE"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class KVUE(OneKey):

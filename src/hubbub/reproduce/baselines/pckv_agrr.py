@@ -8,8 +8,6 @@ from hubbub.core.exact import ceil_div, exp_floor
 from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.reproduce.baselines.pckv_grr import PCKVGRR
 
-__all__ = ["PCKVAGRR"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PCKVAGRR(PCKVGRR):

@@ -20,8 +20,6 @@ from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, oth
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.ternary import Rates, TernaryMechanism
 
-__all__ = ["PCKVGRR"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PCKVGRR(TernaryMechanism):

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from hubbub.reproduce.baselines.three_way import ThreeWay
 
-__all__ = ["PCKVUE"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PCKVUE(ThreeWay):

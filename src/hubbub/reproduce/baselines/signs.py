@@ -28,8 +28,6 @@ from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.ternary.mean_only import MeanOnly
 from hubbub.mechanisms.ternary.ternary import Rates
 
-__all__ = ["SignVector"]
-
 _ENUMERABLE = 12  # positions: 4,096 reports
 _MOST_WEIGHTS = 1 << 27  # bits of all weights together: 16 MiB, and some seconds
 

@@ -8,8 +8,6 @@ from functools import cached_property
 
 from hubbub.reproduce.baselines.signs import SignVector
 
-__all__ = ["ToPLClipped"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ToPLClipped(SignVector):

@@ -14,8 +14,6 @@ from hubbub.reproduce.harness import Cell, Context, Reproduced
 from hubbub.reproduce.sparse.methods import METHODS
 from hubbub.reproduce.sparse.sweep import Place, Runs, average, draw, logs, sweep
 
-__all__ = ["EPSILONS", "LARGE", "SPARSITIES", "CocoStudy", "compare"]
-
 SPARSITIES = (4, 8, 16, 32)
 EPSILONS = (0.001, 0.01, 0.1, 0.2, 0.4, 0.8, 1.0, 1.5, 2.0)
 LARGE = (0.8, 1.0, 1.5, 2.0)

@@ -13,8 +13,6 @@ from hubbub.mechanisms.frequency.she import SHE
 from hubbub.mechanisms.frequency.the import THE, pass_rates
 from hubbub.mechanisms.frequency.unary import OUE, SUE, Unary
 
-__all__ = ["ORACLES", "Oracle", "describe", "pure_variance"]
-
 
 def pure_variance(p: float, q: float) -> float:
     """Var[c(i)]/n of a pure protocol, at share 0 (Eq 3.3).

@@ -54,11 +54,21 @@ _LOOKS: dict[str, tuple[str, str]] = {
     "PrivTrie, 4 sd": (_BROWN, "P"),
     "TreeHist": (_BLACK, "x"),
     "TreeHist, divided": (_INDIGO, "x"),
+    "LDPMiner as published": (_GREY, "<"),
+    "(BLH, L), (SUE, 2k)": (_BLACK, "o"),
+    "(OLH, L), (OLH, 2k)": (_ORANGE, "s"),
+    "(OLH, 1), (OLH, 2k)": (_SKY, "^"),
+    "(OLH, 1), (Adap, 2k)": (_GREEN, "D"),
+    "(OLH, 1), (Adap, L)": (_PURPLE, "P"),
+    "(OLH, 1), (Adap, L)(c)": (_BLUE, "v"),
+    "SVSM": (_BLUE, "v"),
+    "SVSM with LDPMiner": (_BLACK, "o"),
+    "SVSM with LDPMiner by OLH": (_ORANGE, "s"),
 }
 
 
 # Drawn first and nearly on the line of another: a larger, hollow marker is seen around the other's.
-_BENEATH = {"OUE", "Base", "Base-Pos", "Norm-Sub", "Power"}
+_BENEATH = {"OUE", "Base", "Base-Pos", "Norm-Sub", "Power", "(OLH, 1), (Adap, L)"}
 
 
 def look(method: str) -> dict[str, Any]:

@@ -16,24 +16,6 @@ from hubbub.simulate.event_stream import RESAMPLED, EventStream
 from hubbub.simulate.real_streams import flights3m_stream, flights_stream, taxi_stream
 from hubbub.simulate.streams import binary_stream, normal_stream
 
-__all__ = [
-    "FLOOR",
-    "NEEDS",
-    "OTHER",
-    "STEPS",
-    "N",
-    "Process",
-    "Source",
-    "binary",
-    "length",
-    "linear",
-    "logistic",
-    "normal",
-    "real",
-    "replay",
-    "sine",
-]
-
 N = 200_000
 """The paper's population."""
 STEPS = 800

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "finished", "look", "panels_of"]
-
 # Okabe and Ito's colours.
 _COLOURS = {
     "U": ("#000000", "o"),

@@ -10,8 +10,6 @@ from hubbub.protocols.sao2 import Sao2
 from hubbub.protocols.sao2.portions import Queries, squares
 from hubbub.protocols.sao2.reading import Digits
 
-__all__ = ["exact_gain", "expected_tve"]
-
 
 def expected_tve(plan: Sao2, queries: Queries, n: int, last: int) -> float:
     """The mean TVE of answers of a kind up to a step, where errors of residues are normal: sqrt(2 variance/pi) each.

@@ -22,23 +22,6 @@ from hubbub.simulate.devices import Stream
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "MECHANISMS",
-    "NET",
-    "OURS",
-    "Key",
-    "Runs",
-    "Scores",
-    "Toggling",
-    "as_printed",
-    "average",
-    "look",
-    "mark_epsilons",
-    "scores",
-    "sweep",
-    "toggling",
-]
-
 OURS = "SaO2, ours"
 """ExSub with the portions of levels and the reading of the tree that are best."""
 NET = "SaO2, net rule"

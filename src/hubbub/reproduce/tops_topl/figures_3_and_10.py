@@ -85,7 +85,7 @@ def tops_figure_10(context: Context) -> tuple[list[Cell], Figure]:
                 "MMAE of ToPS can be as small as", least, paper=1.0, below=3, note="the smallest over streams and eps"
             ),
             Claim(
-                "MMAE of PAK",
+                "MMAE of PAK is 10^3 or more",
                 float(np.exp(np.mean(np.log(pak)))),
                 paper="10^3 to 10^4",
                 above=1e3,

@@ -34,8 +34,6 @@ from hubbub.reproduce.tops_topl.streams import ValueStream
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["tops_figure_4", "tops_figure_5"]
-
 
 def _base(values: np.ndarray, theta: float, epsilon: float, reach: int, queries: np.ndarray, rng: Random) -> np.ndarray:
     return -cut_off(np.minimum(values, theta), 0.0, queries)

@@ -36,8 +36,6 @@ from hubbub.reproduce.tops_topl.streams import HOW, ValueStream, made
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PERCENTILES", "SIZES", "tops_figure_6", "tops_figure_7"]
-
 PERCENTILES = (85.0, 90.0, 95.0, 99.5, 99.9)
 SIZES = (1 << 14, 1 << 16, 1 << 18, 1 << 20)
 _SAME = 1e-6  # orders of magnitude by which an error may differ from Base's and be the same

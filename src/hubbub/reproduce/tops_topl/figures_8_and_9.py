@@ -1,4 +1,4 @@
-"""Figures 8 and 9: ToPL. Two readings of the square waves as a threshold, and the DNS stream as devices tell it."""
+"""Figures 8 and 9: ToPL. The paper's two searches of a threshold and ours, and the DNS stream as devices tell it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from hubbub.core.random import Random
 from hubbub.mechanisms.numeric.hybrid import Hybrid
+from hubbub.protocols.topl.publish import FINDER as OURS
 from hubbub.protocols.topl.publish import find_theta, publish
 from hubbub.protocols.topl.threshold import range_errors
 from hubbub.protocols.view import Clipped
@@ -26,7 +27,7 @@ __all__ = ["best_fixed_theta", "tops_figure_8", "tops_figure_9"]
 EPSILONS = (0.2, 0.6, 1.0, 1.6, 2.0)
 PUBLISHED = 1.0  # what a clipped report spends, whatever the search does
 PERCENTILES = (85.0, 95.0, 99.5)
-FINDERS, FIXED = ("SW-W", "SW"), tuple(f"p = {p:g}" for p in PERCENTILES)
+FINDERS, FIXED = ("SW-W", "SW", OURS), tuple(f"p = {p:g}" for p in PERCENTILES)
 METHODS = (*FINDERS, "best theta", *FIXED, "Base")
 POINTS = 120
 _TRIED = 512
@@ -83,9 +84,9 @@ def _run(stream: ValueStream, epsilon: float, method: str, rng: Random) -> tuple
     return measured, theta, float(expected)
 
 
-@reproduction("tops-figure-8", title="ToPL: MSE with two private thresholds, eps = 1 for the stream", repeats=5)
+@reproduction("tops-figure-8", title="ToPL: MSE with private thresholds, eps = 1 for the stream", repeats=5)
 def tops_figure_8(context: Context) -> tuple[list[Cell], Figure]:
-    """Epsilon is what a report of the search spends; that of a clipped value spends 1."""
+    """Epsilon is what a report of the search spends; that of a clipped value spends 1. "tail" is ours."""
     streams = paper_streams(context)
     runs = sweep(context, streams, FINDERS, _run, EPSILONS)
     # What knows the values does not depend on the epsilon of the search.
@@ -114,20 +115,21 @@ def _mse(runs: Runs, name: str, epsilon: float, method: str, place: int = 0) -> 
 
 def _claims(name: str, runs: Runs) -> list[Claim]:
     note = "in a run all thresholds have the same ranges and the same draws"
+    expected = "Eq 8, corrected, with the values that are published"
     worst = max(float(_mse(runs, name, e, "SW-W").mean() / _mse(runs, name, e, "SW").mean()) for e in EPSILONS)
     to_base = max(float(_mse(runs, name, e, "SW-W").mean() / _mse(runs, name, e, "Base").mean()) for e in EPSILONS)
     return [
-        _to_the_best(name, runs, "MSE", 0, note),
-        _to_the_best(name, runs, "MSE to be expected", 2, "Eq 8, corrected, with the values that are published"),
+        *(_to_the_best(name, runs, finder, "MSE", 0, note) for finder in ("SW-W", OURS)),
+        *(_to_the_best(name, runs, finder, "MSE to be expected", 2, expected) for finder in ("SW-W", OURS)),
         Claim(f"{name}: SW-W outperforms SW, MSE, at worst", worst, below=1),
         Claim(f"{name}: SW-W outperforms the baseline, MSE, at worst", to_base, below=1),
     ]
 
 
-def _to_the_best(name: str, runs: Runs, what: str, place: int, note: str) -> Claim:
-    ratios = _mse(runs, name, 1.0, "SW-W", place) / _mse(runs, name, 1.0, "best theta", place)
+def _to_the_best(name: str, runs: Runs, finder: str, what: str, place: int, note: str) -> Claim:
+    ratios = _mse(runs, name, 1.0, finder, place) / _mse(runs, name, 1.0, "best theta", place)
     spread = f"smallest {ratios.min():.3g}, largest {ratios.max():.3g} of {ratios.size} runs; the bound is ours"
-    statement = f"{name}, eps = 1: SW-W to the best theta, {what}, median"
+    statement = f"{name}, eps = 1: {finder} to the best theta, {what}, median"
     return Claim(statement, float(np.median(ratios)), below=2, note=f"{spread}; {note}")
 
 
@@ -137,7 +139,7 @@ def tops_figure_9(context: Context) -> tuple[list[Cell], Figure]:
     stream = next(one for one in paper_streams(context) if one.name == "DNS")
     m = holdout(stream)
     rng = context.rng.child("tops-figure-9")
-    told = publish(stream.values, epsilon=1.0, bound=stream.bound, m=m, r=reach_of(stream, m), rng=rng)
+    told = publish(stream.values, epsilon=1.0, bound=stream.bound, m=m, r=reach_of(stream, m), rng=rng, finder="SW-W")
     cuts = np.linspace(0, told.values.size, POINTS + 1).astype(np.int64)
     truth, private = (np.add.reduceat(part, cuts[:-1]) / np.diff(cuts) for part in (stream.values[m:], told.values))
     figure, (panel,) = canvas(1, 1, width=7.0)

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.random import Random
 
-__all__ = ["PERCENTILE", "smooth_sensitivity", "threshold_s_p", "threshold_s_pak"]
-
 PERCENTILE = 99.5
 _RAISED = 99.575
 _BETA = 0.3 * 0.02

@@ -18,21 +18,6 @@ from hubbub.reproduce.tops_topl.streams import HOW, PAPER, ValueStream, made
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "EPSILONS",
-    "HOLDOUT",
-    "Key",
-    "Runs",
-    "cells_of",
-    "holdout",
-    "look",
-    "orders",
-    "panels_of",
-    "paper_streams",
-    "reach_of",
-    "sweep",
-]
-
 EPSILONS = (0.01, 0.02, 0.05, 0.1)
 HOLDOUT = 1 << 16
 Key = tuple[str, float, str]  # stream, epsilon, method

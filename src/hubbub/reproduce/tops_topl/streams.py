@@ -12,8 +12,6 @@ from scipy.optimize import brentq
 from hubbub.data.baskets import retail
 from hubbub.data.trips import flights3m, taxi
 
-__all__ = ["HOW", "PAPER", "REAL", "PaperShape", "ValueStream", "made", "real"]
-
 HOW = (
     "a stream made from Table 1: its 85th, 95th, 99.5th percentiles and maximum joined by Pareto pieces, below "
     "the 85th a power law that gives the average; whole numbers in random order, DNS with a daily wave of 14 days"

@@ -13,8 +13,6 @@ from hubbub.reproduce.tops_topl.streams import HOW, PAPER, REAL, real
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["tops_table_1"]
-
 _SHORT = "no figure reads more of the stream than this"
 
 

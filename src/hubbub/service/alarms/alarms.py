@@ -25,8 +25,6 @@ from hubbub.service.schedule import Schedule
 from hubbub.service.store.base import AlarmEventRow, StoreChanges
 from hubbub.service.store.sql import Store
 
-__all__ = ["Alarms"]
-
 _REACH = NormalDist().inv_cdf(0.975)
 
 

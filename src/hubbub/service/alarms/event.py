@@ -7,8 +7,6 @@ from typing import Any, Literal
 
 from hubbub.core.spec import Json
 
-__all__ = ["AlarmEvent"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class AlarmEvent:

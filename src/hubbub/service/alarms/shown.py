@@ -7,8 +7,6 @@ from hubbub.collection import Collection
 from hubbub.core.spec import Json
 from hubbub.service.alarms.alarms import Alarms
 
-__all__ = ["alarms_json"]
-
 
 def alarms_json(alarms: Alarms, collection: Collection) -> dict[str, Json]:
     """What each alarm watches and promises, its state now, and the latest events, oldest first.

@@ -9,8 +9,6 @@ from pathlib import Path
 from hubbub.service.backup.manifest import DATABASE, BackupRefused, Manifest, sha256_of
 from hubbub.service.store.migrations import VERSION
 
-__all__ = ["check_backup"]
-
 _MOST_NAMED = 3
 
 

@@ -18,8 +18,6 @@ from hubbub.service.store.sqlite import SqliteStore
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["copy_postgres", "fill_postgres", "postgres_in_use"]
-
 _ROWS = 500
 _IN_USE = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from hubbub.core.private_file import make_private_file
 from hubbub.service.backup.manifest import BackupRefused
 
-__all__ = ["alone", "copy_sqlite", "sqlite_files"]
-
 _PATIENCE = 30.0
 
 

@@ -17,8 +17,6 @@ from hubbub.service.backup.copy_sqlite import copy_sqlite
 from hubbub.service.backup.manifest import DATABASE, REPORTS, BackupFile, BackupRefused, Manifest, copy_file, sha256_of
 from hubbub.service.store import sqlite_path
 
-__all__ = ["make_backup"]
-
 _TIMES = 3
 
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from hubbub.core.errors import HubbubError
 
-__all__ = ["DATABASE", "MANIFEST", "REPORTS", "BackupFile", "BackupRefused", "Manifest", "copy_file", "sha256_of"]
-
 MANIFEST = "manifest.json"
 DATABASE = "store.db"
 REPORTS = "reports"

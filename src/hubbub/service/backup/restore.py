@@ -14,8 +14,6 @@ from hubbub.service.backup.copy_sqlite import sqlite_files
 from hubbub.service.backup.manifest import DATABASE, REPORTS, BackupRefused, Manifest, copy_file
 from hubbub.service.store import sqlite_path
 
-__all__ = ["restore_backup"]
-
 
 def restore_backup(backup: Path, store: str, reports: Path) -> Manifest:
     """Check a backup, then make a store of it and a folder of its files of reports. Nothing is written over.

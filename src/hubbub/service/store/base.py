@@ -8,24 +8,6 @@ from typing import NamedTuple
 
 from hubbub.core.errors import HubbubError
 
-__all__ = [
-    "AlarmEventRow",
-    "ArchiveRow",
-    "AskKey",
-    "AskRow",
-    "CollectionRow",
-    "CountRow",
-    "EraRow",
-    "Expiry",
-    "IdPage",
-    "PassedOver",
-    "RateRow",
-    "ReleaseRow",
-    "SnapshotRow",
-    "StoreChanges",
-    "StoreFailed",
-]
-
 
 class StoreFailed(HubbubError, RuntimeError):
     """A change was not made, or nobody can tell: the collector stops, and begins again from what is stored."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from hubbub.core.migrations import Format, Migration
 
-__all__ = ["VERSION", "store_format"]
-
 VERSION = 4
 
 _TO_2 = (

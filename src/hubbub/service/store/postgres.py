@@ -14,8 +14,6 @@ from hubbub.service.store.sql import OWNER, Store
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["PostgresStore", "connect"]
-
 _CONNECTION = {
     "connect_timeout": 10,  # seconds
     "tcp_user_timeout": 30_000,  # milliseconds without an answer from the network

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["META", "tables"]
-
 META = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
 """The one table that is there before it is known which version a store has."""
 

@@ -16,8 +16,6 @@ from hubbub.service.store.migrations import store_format
 from hubbub.service.store.schema import META, tables
 from hubbub.service.store.sql_reader import SqlReader
 
-__all__ = ["OWNER", "Store"]
-
 OWNER = "SELECT value FROM meta WHERE key = 'owner'"
 _DAY = 1440
 

@@ -21,8 +21,6 @@ from hubbub.service.store.base import (
     SnapshotRow,
 )
 
-__all__ = ["SqlReader"]
-
 _ASK = "asks.collection, asks.ask, question, first, step, round, part, spec, opens, closes, final, forgotten, data"
 _RELEASE = "collection, question, step, time, payload, withheld, number"
 _CHUNK = 256

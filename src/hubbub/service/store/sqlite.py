@@ -15,8 +15,6 @@ from hubbub.core.random import Random
 from hubbub.service.store.base import StoreChanges, StoreFailed
 from hubbub.service.store.sql import OWNER, Store
 
-__all__ = ["SqliteStore"]
-
 _PATIENCE = 10.0  # seconds that one process waits for another's transaction
 _PRAGMAS = (
     "journal_mode = WAL",

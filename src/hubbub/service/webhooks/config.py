@@ -15,8 +15,6 @@ from hubbub.collection.duration import seconds_of
 from hubbub.core.errors import InvalidValue
 from hubbub.service.webhooks.signing import read_secrets
 
-__all__ = ["Webhook", "load_webhooks"]
-
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
 _LONGEST = 60
 

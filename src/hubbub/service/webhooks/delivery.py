@@ -14,8 +14,6 @@ from hubbub.service.alarms.event import AlarmEvent
 from hubbub.service.webhooks.config import Webhook
 from hubbub.service.webhooks.signing import signature
 
-__all__ = ["NotDelivered", "body_of", "deliver", "id_of"]
-
 
 class NotDelivered(HubbubError):
     """The receiver did not take it: why, in words that tell nothing of its address."""

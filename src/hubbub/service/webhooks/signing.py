@@ -9,8 +9,6 @@ from collections.abc import Sequence
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["PREFIX", "read_secrets", "signature"]
-
 PREFIX = "whsec_"
 _SHORTEST, _LONGEST = 24, 64
 _MOST = 2

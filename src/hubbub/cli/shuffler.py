@@ -1,0 +1,50 @@
+"""`hubbub shuffler`: one party of an oblivious shuffle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Shuffle reports with others, so that nobody knows whose is whose.")
+
+
+@app.callback(invoke_without_command=True)
+def shuffler(
+    context: typer.Context,
+    config: Annotated[Path | None, typer.Option("--config", help="Who takes part, and which of them this is.")] = None,
+) -> None:
+    """Take part in one run: a shuffler, or, if its number is the last, the server that hears the result."""
+    if context.invoked_subcommand is not None:
+        return
+    if config is None:
+        typer.echo(context.get_help())
+        return
+    from hubbub.shuffle.program import ShuffleConfig, receive_batch, run_shuffler
+
+    read = ShuffleConfig.load(config)
+
+    def say(line: str) -> None:
+        typer.echo(line, err=True)
+
+    if read.reports is None:
+        typer.echo(f"{run_shuffler(read, say=say):,} shares handed to the server")
+    else:
+        typer.echo(f"{len(receive_batch(read, say=say)):,} reports in {read.reports}")
+
+
+@app.command()
+def keys(
+    private: Annotated[Path, typer.Argument(help="The server's private key, to be made.")],
+    public: Annotated[Path, typer.Argument(help="What devices and shufflers encrypt to.")],
+    bits: Annotated[int, typer.Option("--bits", help="The size of the modulus.")] = 3072,
+) -> None:
+    """Make the server's encryption key."""
+    from hubbub.shuffle.dgk import DGKPrivate
+    from hubbub.shuffle.keys import write_keys
+
+    write_keys(DGKPrivate.generate(bits), private, public)
+    typer.echo(f"{private} is for the server alone; {public} is for everyone")

@@ -1,0 +1,161 @@
+"""Every way to ask what share holds each item of a set, by its exact error at the lengths people have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hubbub.core.domain import Sets
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.influence import Influence
+from hubbub.core.item_sets import ItemSets
+from hubbub.core.noise import Noise
+from hubbub.core.sketch import Sketch
+from hubbub.core.ternary import Ternary
+from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.sets.priv_set import PrivSet
+from hubbub.mechanisms.sets.psfo import PSFO
+from hubbub.mechanisms.sets.set_mechanism import SetMechanism
+from hubbub.mechanisms.sets.split_unary import SplitUnary
+from hubbub.mechanisms.sets.ternary_shares import TernaryShares
+from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
+
+__all__ = ["SetOption", "set_options", "ternary_options"]
+
+_PADDED = ("GRR", "OLH", "OUE")
+_TERNARY = ("Collision", "CoCo", "ExSub", "NetSub", "NetSeed")
+_TUNED: tuple[Quantity, Quantity] = ("mean", "frequency")
+
+
+@dataclass(frozen=True)
+class SetOption:
+    """One way to ask, and its error.
+
+    Parameters
+    ----------
+    name
+        The mechanism's; of padding and sampling, with the oracle's.
+    mechanism
+        The mechanism, ready for use.
+    noise
+        The variance of a share from one report, as a function of it.
+    shares
+        The estimator, where it is not the mechanism's own.
+    """
+
+    name: str
+    mechanism: Mechanism
+    noise: Noise
+    shares: TernaryShares | None = None
+
+    def error(self, held: float, items: int) -> float:
+        """The mean variance of one report's estimates where people hold so many of the items, on average: exact.
+
+        Variances are linear in the shares, which sum to what people hold: nothing else matters of how they differ.
+
+        Example:
+            >>> from hubbub import Ordinal
+            >>> best = set_options(epsilon=1.0, domain=Sets(Ordinal(40), most=12), held=6.5)[0]
+            >>> best.name, round(best.error(6.5, 40), 2)
+            ('PSFO-GRR', 30.77)
+        """
+        return self.noise.floor + self.noise.slope * held / items
+
+    def values(self, people: ItemSets) -> Any:
+        """Sets as the mechanism reads them."""
+        if self.shares is None:
+            return people
+        signs = np.ones(people.items.size)
+        return Ternary.columns(people.items, signs, person=people.owners, n=people.n, dimension=people.domain)
+
+    def estimate(self, sketch: Sketch) -> Estimate:
+        """The share of people that hold each item."""
+        return self.mechanism.estimate(sketch) if self.shares is None else self.shares.estimate(sketch)
+
+    def influence(self) -> Influence:
+        """What one forged report can say of a share."""
+        stated = self.mechanism.influence() if self.shares is None else self.shares.influence()
+        assert stated is not None
+        return stated
+
+
+def set_options(*, epsilon: float, domain: Sets, held: float) -> list[SetOption]:
+    """Padding and sampling, PrivSet and the unary encoding with a split budget, the smallest error first.
+
+    Parameters
+    ----------
+    epsilon
+        What one report may spend.
+    domain
+        The sets; none of the mechanisms is biased by one that holds as many items as it may.
+    held
+        How many items people hold on average.
+
+    Example:
+        >>> from hubbub import Ordinal
+        >>> [option.name for option in set_options(epsilon=4.0, domain=Sets(Ordinal(40), most=12), held=6.5)]
+        ['PrivSet', 'PSFO-GRR', 'PSFO-OUE', 'PSFO-OLH', 'SplitUnary']
+    """
+    makers: list[tuple[str, Callable[[], SetMechanism]]] = [
+        *((f"PSFO-{name}", _padded(epsilon, domain, name)) for name in _PADDED),
+        ("PrivSet", lambda: PrivSet(epsilon=epsilon, domain=domain)),
+        ("SplitUnary", lambda: SplitUnary(epsilon=epsilon, domain=domain)),
+    ]
+    options = []
+    for name, make in makers:
+        try:
+            mechanism = make()
+        except InvalidValue:  # too many items, or an epsilon too small for its integers
+            continue
+        options.append(SetOption(name, mechanism, mechanism.noise(1)))
+    if not options:
+        raise InvalidValue("epsilon", epsilon, "an epsilon that a mechanism for sets accepts")
+    return _sorted(options, domain, held)
+
+
+def ternary_options(*, epsilon: float, domain: Sets, held: float) -> list[SetOption]:
+    """The ternary mechanisms, which read a set as a vector without -1, each with its best parameters and estimator.
+
+    Example:
+        >>> from hubbub import Ordinal
+        >>> ternary_options(epsilon=1.0, domain=Sets(Ordinal(40), most=12), held=6.5)[0].name
+        'ExSub'
+    """
+    return _sorted([option for name in _TERNARY for option in _tuned(name, epsilon, domain, held)], domain, held)
+
+
+def _tuned(name: str, epsilon: float, domain: Sets, held: float) -> Iterator[SetOption]:
+    kind: Any = MECHANISMS[name]
+    items = _items(domain)
+    made: dict[TernaryMechanism, SetOption] = {}
+    for of in _TUNED:
+        try:
+            mechanism = kind.best_for(of, epsilon=epsilon, dimension=items, sparsity=domain.most)
+        except InvalidValue:
+            continue
+        shares = TernaryShares(mechanism, share=held / items)
+        made[mechanism] = SetOption(name, mechanism, shares.noise(1), shares)
+    if made:
+        yield min(made.values(), key=lambda option: option.error(held, items))
+
+
+def _padded(epsilon: float, domain: Sets, oracle: str) -> Callable[[], PSFO]:
+    return lambda: PSFO(epsilon=epsilon, domain=domain, oracle=oracle)
+
+
+def _sorted(options: list[SetOption], domain: Sets, held: float) -> list[SetOption]:
+    """By error, to nine digits; of equals the first named."""
+    items = _items(domain)
+    if not 0 <= held <= domain.most:
+        raise InvalidValue("held", held, f"a number from 0 to {domain.most}, the most that a set may hold")
+    return sorted(options, key=lambda option: float(f"{option.error(held, items):.9g}"))
+
+
+def _items(domain: Sets) -> int:
+    assert domain.items.size is not None
+    return domain.items.size

@@ -1,0 +1,114 @@
+"""Shares of the items of sets by a ternary mechanism: a set is a vector of which no entry is -1.
+
+Supports of +1 and of -1 both tell whether an item is held. With the weights 1 and -w, whatever w is, a report's
+supports have the mean t - w r for an item that is held and (1-w) q for any other (t, q, r are the mechanism's p_true,
+p_false and p_reverse). The best w depends on the share, and little: it is 0 where r = q (Collision), for then supports
+of -1 are noise alone. Of a mechanism that tells means only, the mean is the share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.influence import Influence
+from hubbub.core.noise import Noise
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.ternary.mean_only import MeanOnly
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+
+__all__ = ["TernaryShares"]
+
+_UNIT = 1 << 10  # weights are multiples of 1/1024: floats may differ in their last digits from machine to machine
+
+
+@dataclass(frozen=True)
+class TernaryShares:
+    """The estimator of shares from a ternary mechanism's sketch, where nobody holds -1.
+
+    Unbiased where nobody holds more than `sparsity` items. The variance is exact, from the same rates.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    share
+        The share at which the error is to be smallest.
+
+    Example:
+        >>> from hubbub import ExSub, Random
+        >>> exsub = ExSub(epsilon=2.0, dimension=40, sparsity=2)
+        >>> sketch = exsub.accumulate(exsub.randomize([{0: 1, 2: 1}] * 15_000 + [{2: 1}] * 5_000, Random(seed=1)))
+        >>> TernaryShares(exsub).estimate(sketch).value.round(1)[:4].tolist()
+        [0.7, -0.0, 1.0, 0.0]
+    """
+
+    mechanism: TernaryMechanism
+    share: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise InvalidValue("share", self.share, "a number from 0 to 1")
+
+    @cached_property
+    def weight(self) -> Fraction:
+        """The best w: where the derivative of the variance is 0."""
+        t, q, r, both_held, both_missing = (float(rate) for rate in self.mechanism.rates)
+        f, rest = self.share, 1 - self.share
+        # The variance is (a + 2 b w + c w^2) / (alpha - beta w)^2.
+        a, c = (f * rate * (1 - rate) + rest * q * (1 - q) for rate in (t, r))
+        b = f * (t * r - both_held) + rest * (q * q - both_missing)
+        alpha, beta = t - q, r - q
+        lower = c * alpha + b * beta
+        best = -(b * alpha + a * beta) / lower if abs(lower) > 1e-12 * (c * alpha + abs(b * beta)) else 0.0
+        return Fraction(round(min(max(best, -1.0), 1.0) * _UNIT), _UNIT)
+
+    @cached_property
+    def _means(self) -> tuple[Fraction, Fraction]:
+        t, q, r = self.mechanism.rates[:3]
+        return t - self.weight * r, (1 - self.weight) * q
+
+    @property
+    def _of_means(self) -> bool:
+        return isinstance(self.mechanism, MeanOnly)
+
+    def noise(self, n: int) -> Noise:
+        """The variance of shares from n reports, as a function of them."""
+        if self._of_means:
+            at_held, at_missing = self.mechanism.variances("mean")
+            return Noise(floor=at_missing / n, slope=(at_held - at_missing) / n, pairs=False)
+        t, q, r, both_held, both_missing = self.mechanism.rates
+        w, (held, missing) = self.weight, self._means
+        scale = n * float((held - missing) ** 2)
+        at_held = float(t + w**2 * r - 2 * w * both_held - held**2) / scale
+        at_missing = float(q + w**2 * q - 2 * w * both_missing - missing**2) / scale
+        return Noise(floor=at_missing, slope=at_held - at_missing, pairs=False)
+
+    def influence(self) -> Influence:
+        """What one forged report can say of a share."""
+        if self._of_means:
+            stated = self.mechanism.influence()
+            assert stated is not None
+            return Influence(stated.least, stated.most)
+        held, missing = self._means
+        numbers = [
+            (plus - self.weight * minus - missing) / (held - missing) for plus, minus in self.mechanism.supports()
+        ]
+        return Influence(min(numbers), max(numbers))
+
+    def estimate(self, sketch: Sketch) -> Estimate:
+        """The share of people that hold each item."""
+        mean = self.mechanism.estimate(sketch, signs=True)  # refuses what is no sketch of its reports
+        if self._of_means:
+            return Estimate(mean.value, mean.variance, sketch.n, bias=mean.bias, noise=self.noise(sketch.n))
+        held, missing = (float(mean) for mean in self._means)
+        counts = sketch.counts[0] - float(self.weight) * sketch.counts[1]
+        value = (counts / sketch.n - missing) / (held - missing)
+        noise = self.noise(sketch.n)
+        variance = noise.variance(np.clip(value, 0.0, 1.0))
+        return Estimate(value, variance, sketch.n, bias=self.mechanism.bias, noise=noise)

@@ -1,0 +1,185 @@
+"""Planning for sets: by which mechanism to ask what share holds each item, and what error to expect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hubbub.core.domain import Sets
+from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.spec import Json
+from hubbub.mechanisms.sets.compare import SetOption, set_options, ternary_options
+from hubbub.privacy.poisoning import FORGED
+
+__all__ = ["SetPlan", "SetRow", "mean_held", "plan_sets"]
+
+
+@dataclass(frozen=True)
+class SetRow:
+    """One mechanism at one setting.
+
+    Parameters
+    ----------
+    mechanism
+        Its name; of padding and sampling, with the oracle's.
+    stderr
+        The root of the mean variance of all items' shares: exact at the lengths people have.
+    bytes
+        The size of a report.
+    effective_epsilon
+        What a report spends.
+    shift
+        How far forged reports can move the share of an item that nobody holds.
+    picked, why
+        Whether it is the one to use, and how much more the others err.
+    """
+
+    mechanism: str
+    stderr: float
+    bytes: int
+    effective_epsilon: float
+    shift: float
+    picked: bool
+    why: str
+
+    def to_dict(self) -> dict[str, Json]:
+        """The row as JSON.
+
+        Example:
+            >>> SetRow("PrivSet", 0.01, 4, 1.0, 0.2, picked=True, why="picked").to_dict()["bytes"]
+            4
+        """
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class SetPlan:
+    """A setting, what every mechanism would do there, and which to use.
+
+    Parameters
+    ----------
+    domain, n, epsilon
+        As asked.
+    held
+        How many items people hold on average.
+    forged
+        The part of all reports that may be forged.
+    options
+        The mechanisms, the smallest error first.
+    """
+
+    domain: Sets
+    n: int
+    epsilon: float
+    held: float
+    forged: float
+    options: tuple[SetOption, ...]
+
+    @property
+    def items(self) -> int:
+        """How many items there are."""
+        assert self.domain.items.size is not None
+        return self.domain.items.size
+
+    @property
+    def best(self) -> SetOption:
+        """The mechanism to use, with its estimator: `values`, `mechanism`, `estimate`."""
+        return self.options[0]
+
+    @property
+    def picked(self) -> str:
+        """Its name."""
+        return self.best.name
+
+    @property
+    def stderr(self) -> float:
+        """Its standard error."""
+        return self.rows[0].stderr
+
+    @cached_property
+    def rows(self) -> tuple[SetRow, ...]:
+        """Every mechanism, the smallest standard error first."""
+        least = self.best.error(self.held, self.items)
+        return tuple(self._row(option, least) for option in self.options)
+
+    def _row(self, option: SetOption, least: float) -> SetRow:
+        error = option.error(self.held, self.items)
+        picked = option is self.best
+        return SetRow(
+            option.name,
+            stderr=math.sqrt(error / self.n),
+            bytes=option.mechanism.report_bytes,
+            effective_epsilon=option.mechanism.effective_epsilon,
+            shift=option.influence().shift(self.forged, 0.0).largest,
+            picked=picked,
+            why="picked" if picked else f"{error / least:.2f} times the squared error",
+        )
+
+
+def plan_sets(
+    *, domain: Sets, n: int, epsilon: float, held: float | Sequence[float] | None = None, forged: float = FORGED
+) -> SetPlan:
+    """Compare every way to ask what share holds each item of a set, and pick the one of the smallest exact error.
+
+    Padding and sampling over GRR, OLH and OUE, PrivSet, a unary encoding with a split budget, and the ternary
+    mechanisms, each with its best parameters. All are unbiased for sets of up to the domain's `most` items. Variances
+    are linear in the shares, and the shares sum to what people hold on average: so the mean variance of all items is
+    exact, whatever items are popular. Of equal ones the first is picked, in that order.
+
+    Parameters
+    ----------
+    domain
+        The sets: their items, and the most that one may hold.
+    n, epsilon
+        How many reports, and what each may spend.
+    held
+        How many items people hold: on average, or as the shares of people who hold 0, 1, 2, ...; unless given, half of
+        the most.
+    forged
+        The part of all reports that may be forged.
+
+    Example:
+        >>> from hubbub import Ordinal
+        >>> features = Sets(Ordinal(40), most=12)
+        >>> [plan_sets(domain=features, n=10_000, epsilon=epsilon).picked for epsilon in (1.0, 4.0)]
+        ['PSFO-GRR', 'PrivSet']
+        >>> planned = plan_sets(domain=Sets(Ordinal(1000), most=12), n=10_000, epsilon=1.0, held=[0.0] + [1 / 12] * 12)
+        >>> planned.held, planned.picked, round(planned.stderr, 4)
+        (6.5, 'PrivSet', 0.0702)
+    """
+    check_integer("n", n, 1, 1 << 62)
+    if not 0 <= forged < 1:
+        raise InvalidValue("forged", forged, "a number from 0 to below 1")
+    mean = mean_held(held, domain)
+    options = [
+        *set_options(epsilon=epsilon, domain=domain, held=mean),
+        *ternary_options(epsilon=epsilon, domain=domain, held=mean),
+    ]
+    size = domain.items.size or 1
+    ordered = sorted(options, key=lambda option: float(f"{option.error(mean, size):.9g}"))
+    return SetPlan(domain, n, epsilon, mean, forged, tuple(ordered))
+
+
+def mean_held(held: float | Sequence[float] | None, domain: Sets) -> float:
+    """How many items people hold on average.
+
+    Example:
+        >>> from hubbub import Ordinal
+        >>> sets = Sets(Ordinal(9), most=3)
+        >>> mean_held(None, sets), mean_held(2, sets), mean_held([0.5, 0.0, 0.0, 0.5], sets)
+        (1.5, 2.0, 1.5)
+    """
+    if held is None:
+        return domain.most / 2
+    given = np.asarray(held, dtype=np.float64)
+    if given.ndim == 0 and 0 <= given <= domain.most:
+        return float(given)
+    shares = given.ndim == 1 and given.size <= domain.most + 1 and (given >= 0).all() and abs(given.sum() - 1) < 1e-6
+    if not shares:
+        allowed = f"a number from 0 to {domain.most}, or the shares of people who hold 0 to {domain.most} items"
+        raise InvalidValue("held", held, allowed)
+    return float(given @ np.arange(given.size))

@@ -1,0 +1,47 @@
+"""LDPMiner as it was published: everyone answers twice, with half of the budget each time."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from hubbub.core.domain import Ordinal, Sets
+from hubbub.mechanisms.sets.psfo import PSFO
+from hubbub.protocols.ask import Ask, Heard, Said
+from hubbub.protocols.driver import ask_once
+from hubbub.protocols.subsets import Subsets
+from hubbub.reproduce.baselines.mining_ladder import Shares, top_shares
+
+__all__ = ["ldp_miner"]
+
+
+def ldp_miner(domain: Sets, *, epsilon: float, k: int, length: int) -> Generator[Said, Heard, Shares]:
+    """Find the k most frequent items: everyone names an item by BLH, then reports on the 2k named most by SUE.
+
+    Parameters
+    ----------
+    domain
+        The sets that people hold.
+    epsilon
+        What everyone spends, half of it in each phase.
+    k
+        How many are wanted.
+    length
+        The 90th percentile of the sizes of sets, which the protocol takes as known.
+
+    Example:
+        >>> ask = next(ldp_miner(Sets(Ordinal(500), most=20), epsilon=2.0, k=8, length=12))
+        >>> ask.mechanism.length, ask.mechanism.epsilon, ask.cohort.share
+        (12, 1.0, 1.0)
+
+    References
+    ----------
+    Dissertation, section 5.1.1.
+    """
+    names = PSFO(epsilon=epsilon / 2, domain=domain, length=length, oracle="BLH")
+    sketch = yield from ask_once(Ask(mechanism=names, step=0))
+    candidates = tuple((int(item),) for item in sorted(names.estimate(sketch).top(2 * k)))
+    of_candidates = Sets(Ordinal(len(candidates)), len(candidates))
+    reports = PSFO(epsilon=epsilon / 2, domain=of_candidates, length=len(candidates), oracle="SUE")
+    sketch = yield from ask_once(Ask(mechanism=reports, step=0, view=Subsets(candidates)))
+    shares = reports.estimate(sketch).value.tolist()
+    return top_shares(dict(zip(candidates, shares, strict=True)), k)

@@ -1,0 +1,161 @@
+"""LDPMiner, and the steps that lead from it to SVIM, each with the people partitioned into groups."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from hubbub.collection.views import Size
+from hubbub.core.domain import Ordinal, Sets
+from hubbub.core.event import units_of
+from hubbub.mechanisms.frequency.local_hashing import OLH
+from hubbub.mechanisms.sets.psfo import PSFO
+from hubbub.protocols.ask import Heard, Said
+from hubbub.protocols.itemsets.guess import Itemset, guess_itemsets, largest_guess
+from hubbub.protocols.itemsets.lengths import significant_lengths
+from hubbub.protocols.itemsets.mining import Groups, estimate_candidates
+from hubbub.protocols.subsets import Subsets
+from hubbub.protocols.view import Whole
+
+__all__ = ["LADDER", "LDP_MINER", "OLH_MINER", "SVIM", "Rung", "Shares", "mine_by", "top_shares"]
+
+Shares = dict[Itemset, float]
+"""Items or itemsets, the most frequent first, and their estimated shares."""
+LONGEST = 128
+"""What sizes of sets are counted up to; a longer set counts as this long."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A protocol between LDPMiner and SVIM: how the first group names items, and how the last reports on candidates.
+
+    Parameters
+    ----------
+    name
+        As the dissertation has it.
+    first
+        The oracle of the first phase; an empty name is the better of GRR and OLH.
+    first_length
+        What sets are padded to there: 1, or the 90th percentile "L" of their sizes, which a tenth of the people report.
+    second
+        The oracle of the second phase.
+    second_length
+        What the candidates that someone holds are padded to: "2k", the number of candidates, or the 90th percentile "L"
+        of how many people hold, which a tenth of the people report.
+    updated
+        Whether the estimates are multiplied by the update factor of Eq 5.5.
+    """
+
+    name: str
+    first: str
+    first_length: Literal["1", "L"]
+    second: str
+    second_length: Literal["2k", "L"]
+    updated: bool = False
+
+    def percents(self, *, itemsets: bool) -> tuple[int, ...]:
+        """How many of a hundred people are in each group: for itemsets half of them for the items, half for the rest.
+
+        Example:
+            >>> LDP_MINER.percents(itemsets=False), LDP_MINER.percents(itemsets=True)
+            ((10, 40, 50), (5, 20, 25, 50))
+        """
+        if self.first_length == "L":
+            return (5, 20, 25, 50) if itemsets else (10, 40, 50)
+        if self.second_length == "L":
+            return (25, 5, 20, 10, 40) if itemsets else (50, 10, 40)
+        return (25, 25, 50) if itemsets else (50, 50)
+
+
+LDP_MINER = Rung("(BLH, L), (SUE, 2k)", "BLH", "L", "SUE", "2k")
+"""LDPMiner as the chapter evaluates it: with its own oracles, and groups in place of a divided budget."""
+OLH_MINER = Rung("(OLH, L), (OLH, 2k)", "OLH", "L", "OLH", "2k")
+"""LDPMiner with the better oracle: section 5.3.1 says that this is what is evaluated, section 5.4.2 the other one."""
+SVIM = Rung("(OLH, 1), (Adap, L)(c)", "OLH", "1", "", "L", updated=True)
+LADDER = (
+    LDP_MINER,
+    OLH_MINER,
+    Rung("(OLH, 1), (OLH, 2k)", "OLH", "1", "OLH", "2k"),
+    Rung("(OLH, 1), (Adap, 2k)", "OLH", "1", "", "2k"),
+    Rung("(OLH, 1), (Adap, L)", "OLH", "1", "", "L"),
+    SVIM,
+)
+"""The six protocols of section 5.4.2, in the text's order."""
+
+
+def mine_by(
+    rung: Rung, domain: Sets, *, epsilon: float, k: int, itemsets: bool = False
+) -> Generator[Said, Heard, Shares]:
+    """Find the k most frequent items by a protocol of the ladder; or itemsets, as SVSM does with it in SVIM's place.
+
+    Parameters
+    ----------
+    rung
+        The protocol.
+    domain
+        The sets that people hold.
+    epsilon
+        What one report spends; everyone sends one.
+    k
+        How many are wanted.
+    itemsets
+        Whether sets of several items are looked for.
+
+    Example:
+        >>> ask = next(mine_by(LDP_MINER, Sets(Ordinal(500), most=20), epsilon=2.0, k=8))
+        >>> ask.view, round(ask.cohort.share, 2)
+        (Size(most=20), 0.1)
+
+    References
+    ----------
+    Dissertation, sections 5.4.2 and 5.4.3.
+    """
+    groups = Groups(rung.percents(itemsets=itemsets))
+    candidates = yield from _named(rung, groups, domain, epsilon, 2 * k)
+    shares = yield from _estimated(rung, groups, candidates, epsilon)
+    if itemsets:
+        items = {codes[0]: share for codes, share in top_shares(shares, k).items()}
+        guessed = guess_itemsets(items, most=2 * k, largest=largest_guess(k))
+        if len(guessed) > 1:  # there is no oracle over a single value
+            shares |= yield from _estimated(rung, groups, guessed, epsilon)
+    return top_shares(shares, k)
+
+
+def _named(
+    rung: Rung, groups: Groups, domain: Sets, epsilon: float, keep: int
+) -> Generator[Said, Heard, list[Itemset]]:
+    """The first phase: the items that are named most."""
+    length = 1
+    if rung.first_length == "L":
+        most = min(domain.most, LONGEST)
+        sizes = OLH(epsilon=epsilon, domain=most + 1)
+        sketch, _ = yield from groups.ask(sizes, Size(most))
+        length = significant_lengths(sizes.estimate(sketch), sizes.variance(sketch.n)).percentile()
+    psfo = PSFO(epsilon=epsilon, domain=domain, length=length, oracle=rung.first)
+    sketch, _ = yield from groups.ask(psfo, Whole())
+    return [(int(item),) for item in psfo.estimate(sketch).top(keep)]
+
+
+def _estimated(
+    rung: Rung, groups: Groups, candidates: Sequence[Itemset], epsilon: float
+) -> Generator[Said, Heard, Shares]:
+    """The second phase: the share of each candidate."""
+    if rung.second_length == "L":
+        mined = yield from estimate_candidates(groups, candidates, units=units_of(epsilon))
+        factor = 1.0 if rung.updated else mined.factor
+        return dict(zip(mined.sets, (mined.estimate.value / factor).tolist(), strict=True))
+    sets = tuple(sorted(candidates))
+    psfo = PSFO(epsilon=epsilon, domain=Sets(Ordinal(len(sets)), len(sets)), length=len(sets), oracle=rung.second)
+    sketch, _ = yield from groups.ask(psfo, Subsets(sets))
+    return dict(zip(sets, psfo.estimate(sketch).value.tolist(), strict=True))
+
+
+def top_shares(shares: Shares, k: int) -> Shares:
+    """Those with the k largest shares, largest first.
+
+    Example:
+        >>> top_shares({(3,): 0.1, (4,): 0.5, (5,): 0.3}, 2)
+        {(4,): 0.5, (5,): 0.3}
+    """
+    return dict(sorted(shares.items(), key=lambda pair: -pair[1])[:k])

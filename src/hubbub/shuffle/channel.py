@@ -1,0 +1,82 @@
+"""How parties of a shuffle speak to each other: messages by topic, each awaited by name; one failure ends the run."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hubbub.core.errors import InvalidValue
+
+__all__ = ["Channel", "LocalNetwork", "ShuffleAborted", "everyone_but"]
+
+
+class ShuffleAborted(InvalidValue):
+    """The run has ended without a result; nothing was released."""
+
+    left = False
+    """Whether somebody only went away, which at the end of a run is no failure."""
+
+
+class Channel(Protocol):
+    """One party's end: messages go to a party by number, under a topic that is used once."""
+
+    def send(self, to: int, topic: str, body: bytes) -> None:
+        """Send a message; it arrives, or the run is aborted."""
+        ...
+
+    def receive(self, sender: int, topic: str) -> bytes:
+        """Wait for the message of a party under a topic."""
+        ...
+
+
+@dataclass
+class LocalNetwork:
+    """Parties in one process, for tests and simulations; what was said can be read afterwards.
+
+    Example:
+        >>> network = LocalNetwork(2)
+        >>> network.channel(0).send(1, "hello", b"there")
+        >>> network.channel(1).receive(0, "hello"), network.transcript[0][:3]
+        (b'there', (0, 1, 'hello'))
+    """
+
+    parties: int
+    seconds: float = 60.0
+    transcript: list[tuple[int, int, str, bytes]] = field(default_factory=list)
+    _waiting: dict[tuple[int, int, str], queue.Queue[bytes]] = field(default_factory=dict)
+
+    def channel(self, me: int) -> Channel:
+        """The end of a party."""
+        return _LocalChannel(self, me)
+
+    def place(self, sender: int, to: int, topic: str) -> queue.Queue[bytes]:
+        """Where a message waits."""
+        return self._waiting.setdefault((sender, to, topic), queue.Queue())
+
+
+@dataclass
+class _LocalChannel:
+    network: LocalNetwork
+    me: int
+
+    def send(self, to: int, topic: str, body: bytes) -> None:
+        self.network.transcript.append((self.me, to, topic, body))
+        self.network.place(self.me, to, topic).put(body)
+
+    def receive(self, sender: int, topic: str) -> bytes:
+        try:
+            return self.network.place(sender, self.me, topic).get(timeout=self.network.seconds)
+        except queue.Empty:
+            raise ShuffleAborted("party", sender, f"an answer to {topic} within {self.network.seconds:g} s") from None
+
+
+def everyone_but(me: int, parties: Sequence[int]) -> list[int]:
+    """The others.
+
+    Example:
+        >>> everyone_but(1, [0, 1, 2])
+        [0, 2]
+    """
+    return [party for party in parties if party != me]

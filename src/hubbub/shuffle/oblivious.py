@@ -1,0 +1,126 @@
+"""Oblivious shuffle: r parties permute shares, and no half of them knows the permutation.
+
+In every round more than half of the parties, the hiders, take over the shares of the others, permute what they have
+by a permutation that only they know, and share it out to all again. There is a round for every set of hiders. Who
+controls less than half of the parties is not in all of them: for one set of hiders all members are honest, and its
+permutation is unknown.
+
+In the encrypted form (section 9.5.1) one party's shares are encrypted to the server, so that even all shufflers
+together cannot read a report. Who divides encrypted shares keeps one part encrypted, makes it unrecognisable by fresh
+noise, and gives it to a party at random, who goes on with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import DecodeError, InvalidValue
+from hubbub.core.random import Random
+from hubbub.shuffle.channel import Channel, ShuffleAborted, everyone_but
+from hubbub.shuffle.dgk import DGKPublic
+from hubbub.shuffle.shares import SecretShares
+
+__all__ = ["hider_sets", "oblivious_shuffle"]
+
+_SEED_BYTES = 32
+
+
+def hider_sets(parties: int) -> list[tuple[int, ...]]:
+    """Every set of more than half of the parties: who permutes together, round by round.
+
+    Example:
+        >>> hider_sets(3)
+        [(0, 1), (0, 2), (1, 2)]
+    """
+    if parties < 3:
+        raise InvalidValue("parties", parties, "at least 3 shufflers")
+    return list(combinations(range(parties), parties // 2 + 1))
+
+
+def oblivious_shuffle(
+    me: int, parties: int, channel: Channel, shares: SecretShares, *, key: DGKPublic | None, rng: Random
+) -> SecretShares:
+    """Take part in a shuffle with one's shares; returns the shares that one holds afterwards, in the common new order.
+
+    Parameters
+    ----------
+    me, parties
+        Which party this is, of how many.
+    channel
+        How to reach the others.
+    shares
+        What this party holds: as many as the others.
+    key
+        The server's public key, where one party's shares are encrypted.
+    rng
+        Draws shares and permutations: a secure one, but in tests.
+
+    Example:
+        >>> import threading
+        >>> from hubbub.shuffle.channel import LocalNetwork
+        >>> from hubbub.shuffle.shares import split
+        >>> network, results = LocalNetwork(3), {}
+        >>> def take_part(me, mine):
+        ...     rng = Random(seed=10 + me)
+        ...     results[me] = oblivious_shuffle(me, 3, network.channel(me), SecretShares(mine), key=None, rng=rng)
+        >>> shares = split(np.arange(5, dtype=np.uint64), 3, Random(seed=1))
+        >>> threads = [threading.Thread(target=take_part, args=party) for party in enumerate(shares)]
+        >>> for thread in threads:
+        ...     thread.start()
+        >>> for thread in threads:
+        ...     thread.join()
+        >>> sorted(sum(results[me].plain for me in range(3)).tolist())
+        [0, 1, 2, 3, 4]
+    """
+    count = len(shares)
+    for number, hiders in enumerate(hider_sets(parties)):
+        seekers = [party for party in range(parties) if party not in hiders]
+        held: SecretShares | None = shares
+        if me in seekers:
+            for hider, part in zip(hiders, shares.divided(len(hiders), rng), strict=True):
+                channel.send(hider, f"{number}.hide", part.to_bytes())
+            held = None
+        else:
+            for seeker in seekers:
+                shares = shares + _received(channel, seeker, f"{number}.hide", count, key)
+            shares = shares.permuted(_common_order(me, hiders, channel, number, count, rng))
+            parts = shares.divided(parties, rng)
+            for party in everyone_but(me, range(parties)):
+                channel.send(party, f"{number}.reshare", parts[party].to_bytes())
+            held = parts[me]
+        for hider in everyone_but(me, hiders):
+            part = _received(channel, hider, f"{number}.reshare", count, key)
+            held = part if held is None else held + part
+        assert held is not None
+        shares = held
+    return shares
+
+
+def _received(channel: Channel, sender: int, topic: str, count: int, key: DGKPublic | None) -> SecretShares:
+    try:
+        shares = SecretShares.from_bytes(channel.receive(sender, topic), key)
+    except DecodeError as error:
+        raise ShuffleAborted("party", sender, f"shares that can be read: {error}") from None
+    if len(shares) != count:
+        raise ShuffleAborted("party", sender, f"{count} shares; it sent {len(shares)}")
+    return shares
+
+
+def _common_order(
+    me: int, hiders: tuple[int, ...], channel: Channel, number: int, count: int, rng: Random
+) -> NDArray[np.int64]:
+    """A permutation that all hiders know and nobody else: from a seed of each, so that none of them chooses it."""
+    mine = rng.uint64(_SEED_BYTES // 8).tobytes()
+    for hider in everyone_but(me, hiders):
+        channel.send(hider, f"{number}.seed", mine)
+    seeds = {me: mine}
+    for hider in everyone_but(me, hiders):
+        seeds[hider] = channel.receive(hider, f"{number}.seed")
+        if len(seeds[hider]) != _SEED_BYTES:
+            raise ShuffleAborted("party", hider, f"a seed of {_SEED_BYTES} bytes")
+    seed = hashlib.sha256(b"".join(seeds[hider] for hider in hiders)).digest()
+    return np.argsort(Random(seed=seed).uint64(count), kind="stable")

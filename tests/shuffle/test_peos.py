@@ -1,0 +1,249 @@
+"""Private encrypted oblivious shuffle: what comes out, who can know what, and what a party can break."""
+
+import json
+import re
+import threading
+from itertools import combinations
+from pathlib import Path
+
+import gmpy2
+import numpy as np
+import pytest
+
+from hubbub import Random
+from hubbub.core.errors import DecodeError, InvalidValue
+from hubbub.shuffle.channel import LocalNetwork, ShuffleAborted
+from hubbub.shuffle.dgk import DGKPrivate, DGKPublic
+from hubbub.shuffle.oblivious import hider_sets, oblivious_shuffle
+from hubbub.shuffle.peos import combine, divide, shuffle_with_fakes
+from hubbub.shuffle.shares import SecretShares, split
+
+
+@pytest.fixture(scope="module")
+def key():
+    return DGKPrivate.generate(2048)
+
+
+def run(shares, key, *, fakes=0, seed=1, network=None, channels=None):
+    """All shufflers of a run, each in its thread; returns what each ends with, or why it stopped."""
+    parties = len(shares)
+    network = network or LocalNetwork(parties, seconds=2.0)
+    results = [None] * parties
+
+    def take_part(me):
+        channel = (channels or {}).get(me, network.channel(me))
+        try:
+            results[me] = shuffle_with_fakes(
+                me, parties, channel, shares[me], fakes=fakes, key=key.public, rng=Random(seed=f"{seed}.{me}")
+            )
+        except (ShuffleAborted, DecodeError) as error:
+            results[me] = error
+
+    threads = [threading.Thread(target=take_part, args=(me,)) for me in range(parties)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+@pytest.mark.parametrize("parties", [3, 4, 5])
+def test_the_reports_come_out_with_the_fakes(key, parties):
+    reports = Random(seed=1).uint64(40)
+    results = run(divide(reports, parties, key.public, Random(seed=2)), key, fakes=7)
+    came = combine(results, key)
+    assert len(came) == 47
+    assert set(reports.tolist()) <= set(came.tolist())
+    assert came[:40].tolist() != reports.tolist()
+
+
+def test_the_sum_is_that_of_reports_and_fakes(key):
+    reports = Random(seed=3).uint64(30)
+    came = combine(run(divide(reports, 3, key.public, Random(seed=4)), key, fakes=5, seed=9), key)
+    fakes = sum(Random(seed=f"9.{me}").uint64(5) for me in range(3))
+    assert sorted(came.tolist()) == sorted([*reports.tolist(), *fakes.tolist()])
+
+
+def test_one_honest_shuffler_makes_fakes_uniform():
+    # Two of three send zeros as their shares of the fakes; the third's are uniform, and so are the sums.
+    fakes = Random(seed=5).uint64(20_000)
+    total = fakes + np.uint64(0) + np.uint64(0)
+    counts = np.bincount((total >> np.uint64(60)).astype(int), minlength=16)
+    chi2 = ((counts - 1250) ** 2 / 1250).sum()
+    assert chi2 < 44.3  # of 15 degrees of freedom: p = 1e-4
+
+
+def test_seven_shufflers(key):
+    reports = np.arange(4, dtype=np.uint64)
+    came = combine(run(divide(reports, 7, key.public, Random(seed=6)), key), key)
+    assert sorted(came.tolist()) == [0, 1, 2, 3]
+    assert len(hider_sets(7)) == 35
+
+
+@pytest.mark.parametrize("parties", [3, 4, 5, 7])
+def test_no_half_of_the_shufflers_knows_every_permutation(parties):
+    for coalition in combinations(range(parties), parties // 2 if parties % 2 else parties // 2 - 1):
+        unknown = [hiders for hiders in hider_sets(parties) if not set(hiders) & set(coalition)]
+        assert unknown, coalition
+
+
+@pytest.mark.parametrize("runs", [90, pytest.param(900, marks=pytest.mark.slow)])
+def test_every_order_is_as_likely(runs):
+    # Three reports have six orders. chi2 of 5 degrees of freedom: p = 1e-4 at 25.7.
+    counts = {}
+    for seed in range(runs):
+        network, results = LocalNetwork(3), {}
+
+        def take_part(me, mine, network=network, results=results, seed=seed):
+            rng = Random(seed=f"{seed}.{me}")
+            results[me] = oblivious_shuffle(me, 3, network.channel(me), SecretShares(mine), key=None, rng=rng)
+
+        shares = split(np.arange(3, dtype=np.uint64), 3, Random(seed=seed))
+        threads = [threading.Thread(target=take_part, args=party) for party in enumerate(shares)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        order = tuple(sum(results[me].plain for me in range(3)).tolist())
+        counts[order] = counts.get(order, 0) + 1
+    assert len(counts) == 6
+    assert sum((count - runs / 6) ** 2 / (runs / 6) for count in counts.values()) < 25.7
+
+
+def test_one_party_always_holds_ciphertexts_that_nobody_saw_before(key):
+    network = LocalNetwork(3)
+    reports = np.uint64([5, 6, 7])
+    divided = divide(reports, 3, key.public, Random(seed=8))
+    run(divided, key, network=network)
+    seen = set(map(int, divided[2].encrypted))
+    encrypted = [body for *_, body in network.transcript if body[:1] == b"e"]
+    assert encrypted
+    for body in encrypted:
+        ciphers = set(map(int, key.public.from_bytes(body[1:])))
+        assert not ciphers & seen  # fresh noise with every handing over
+        seen |= ciphers
+    for topic in {topic for _, _, topic, _ in network.transcript if not topic.endswith("seed")}:
+        senders = [sender for sender, _, said, body in network.transcript if said == topic and body[:1] == b"e"]
+        assert len(set(senders)) <= 1  # at most one hands ciphertexts on
+
+
+def test_all_shufflers_together_do_not_learn_a_report(key):
+    # Everything that shufflers send each other in the clear is the same for two worlds whose reports differ, if their
+    # shares are drawn from the same stream: only the ciphertexts differ, and those they cannot read.
+    worlds = []
+    for reports in (np.uint64([5, 6]), np.uint64([900, 2**63])):
+        network = LocalNetwork(3)
+        run(divide(reports, 3, key.public, Random(seed=8)), key, network=network)
+        worlds.append({(a, b, topic): body for a, b, topic, body in network.transcript if body[:1] == b"p"})
+    assert worlds[0] == worlds[1]
+
+
+class _Tampering:
+    """A channel of a party that changes what it sends under one topic."""
+
+    def __init__(self, inner, topic, change):
+        self.inner, self.topic, self.change = inner, topic, change
+
+    def send(self, to, topic, body):
+        changed = self.change(body) if topic == self.topic else body
+        if changed is not None:
+            self.inner.send(to, topic, changed)
+
+    def receive(self, sender, topic):
+        return self.inner.receive(sender, topic)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda body: body[:-1], "8 bytes each|256 bytes each"),
+        (lambda body: body[: 1 + 8 * 2], "it sent 2|8 bytes each|bytes each"),
+        (lambda body: body + body[1:9], "it sent|bytes each"),
+        (lambda body: b"x" + body[1:], "numbers in the clear"),
+        (lambda body: None, "an answer to"),
+    ],
+)
+def test_what_is_dropped_or_cut_ends_the_run(key, change, reason):
+    network = LocalNetwork(3, seconds=0.5)
+    channels = {0: _Tampering(network.channel(0), "0.reshare", change)}
+    results = run(
+        divide(np.arange(3, dtype=np.uint64), 3, key.public, Random(seed=8)), key, network=network, channels=channels
+    )
+    refused = [each for each in results if isinstance(each, ShuffleAborted)]
+    assert refused
+    assert any(re.search(reason, str(error)) for error in refused)
+    assert sum(isinstance(each, SecretShares) for each in results) < 3  # so that the server has nothing to add up
+
+
+def test_what_is_replaced_becomes_noise(key):
+    # A shuffler that changes its shares moves reports to random places: it cannot choose what they become.
+    network = LocalNetwork(3)
+    channels = {
+        0: _Tampering(
+            network.channel(0), "0.reshare", lambda body: b"p" + bytes(len(body) - 1) if body[:1] == b"p" else body
+        )
+    }
+    came = combine(
+        run(
+            divide(np.zeros(8, dtype=np.uint64), 3, key.public, Random(seed=8)), key, network=network, channels=channels
+        ),
+        key,
+    )
+    assert len(came) == 8
+    assert (came != 0).sum() >= 7
+    assert len(set(came.tolist())) >= 7
+
+
+def test_what_the_server_refuses(key):
+    plain, cipher = SecretShares(np.uint64([1])), SecretShares(encrypted=key.public.encrypt([2]), key=key.public)
+    with pytest.raises(ShuffleAborted, match="exactly one"):
+        combine([plain, plain], key)
+    with pytest.raises(ShuffleAborted, match="exactly one"):
+        combine([cipher, cipher], key)
+    with pytest.raises(ShuffleAborted, match="as many"):
+        combine([SecretShares(np.uint64([1, 2])), cipher], key)
+    with pytest.raises(ShuffleAborted, match="last shuffler"):
+        shuffle_with_fakes(2, 3, LocalNetwork(3).channel(2), plain, fakes=0, key=key.public, rng=Random(seed=1))
+    with pytest.raises(InvalidValue, match="parties"):
+        hider_sets(2)
+
+
+def test_dgk_refuses_what_is_no_ciphertext(key):
+    public = key.public
+    for wrong in (b"\0" * 256, b"\xff" * 256, b"\1" * 255, key.p.to_bytes(256, "big")):
+        with pytest.raises(DecodeError, match="ciphertexts"):
+            public.from_bytes(wrong)
+    with pytest.raises(DecodeError, match="without a message"):
+        key.decrypt([gmpy2.mpz(3)])  # in the group, but of another order
+    other = DGKPrivate.generate(2048)
+    with pytest.raises(DecodeError, match="without a message"):
+        key.decrypt(other.public.encrypt([1]))
+    with pytest.raises(InvalidValue, match="messages"):
+        public.encrypt([2**64])
+    with pytest.raises(InvalidValue, match="modulus"):
+        DGKPublic(modulus=2**1000 + 1, g=3, h=5)
+    assert str(key.p) not in repr(key)
+
+
+def test_dgk_adds_modulo_two_to_the_64(key):
+    public = key.public
+    numbers = Random(seed=4).uint64(2, 20)
+    added = public.add(public.encrypt(numbers[0]), public.encrypt(numbers[1]))
+    assert key.decrypt(added).tolist() == (numbers[0] + numbers[1]).tolist()
+    assert (
+        key.decrypt(public.add_plain(public.encrypt(numbers[0]), numbers[1])).tolist()
+        == (numbers[0] + numbers[1]).tolist()
+    )
+
+
+def test_dgk_known_answers():
+    # Numbers of a key and its ciphertexts by the definition, made with Python's own integers (tests/vectors/dgk.json).
+    vectors = json.loads((Path(__file__).parents[1] / "vectors" / "dgk.json").read_text())
+    n, g, h, p, q, v_p = (int(vectors[name], 16) for name in ("n", "g", "h", "p", "q", "v_p"))
+    assert (p * q, pow(h, v_p, p), pow(g, v_p << 64, p)) == (n, 1, 1)
+    assert pow(g, v_p << 63, p) != 1
+    key = DGKPrivate(DGKPublic(n, g, h), p, v_p)
+    for answer in vectors["answers"]:
+        message, noise, cipher = (int(answer[name], 16) for name in ("message", "noise", "cipher"))
+        assert pow(g, message, n) * pow(h, noise, n) % n == cipher
+        assert key.decrypt([gmpy2.mpz(cipher)]).tolist() == [message]
