@@ -61,6 +61,8 @@ _LOOKS: dict[str, tuple[str, str]] = {
     "(OLH, 1), (Adap, 2k)": (_GREEN, "D"),
     "(OLH, 1), (Adap, L)": (_PURPLE, "P"),
     "(OLH, 1), (Adap, L)(c)": (_BLUE, "v"),
+    "SVIM as deployed": (_RED, "X"),
+    "SVSM as deployed": (_RED, "X"),
     "SVSM": (_BLUE, "v"),
     "SVSM with LDPMiner": (_BLACK, "o"),
     "SVSM with LDPMiner by OLH": (_ORANGE, "s"),
