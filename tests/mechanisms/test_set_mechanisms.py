@@ -194,3 +194,25 @@ def test_bad_unary_specs_are_refused(field: str, given: dict[str, int]):
 def test_bad_sizes_and_thresholds_are_refused(field: str, given: dict[str, int]):
     with pytest.raises(InvalidValue, match=f"^{field}:"):
         PrivSet(epsilon=1.0, domain=Sets(Ordinal(9), most=2), **given)
+
+
+@pytest.mark.parametrize("held", [0.5, 3.0, 6.0, 11.0])
+def test_parameters_are_the_best_at_what_people_hold(held: float):
+    sets = sets_of(40)
+    for kind in (PrivSet, SplitUnary):
+        best = kind.best_for(epsilon=4.0, domain=sets, held=held).variance(1, held / 40)
+        others = [
+            kind.best_for(epsilon=4.0, domain=sets, held=other).variance(1, held / 40) for other in (0.0, 6.0, 12.0)
+        ]
+        assert best <= min(others) * (1 + 1e-9)
+    options = set_options(epsilon=4.0, domain=sets, held=held)
+    assert next(option for option in options if option.name == "PrivSet").error(held, 40) <= options[0].error(
+        held, 40
+    ) * (1 + 1e-9)
+
+
+def test_too_many_elements_are_refused_and_planned_without() -> None:
+    large = Sets(Ordinal(1 << 20), most=2)
+    with pytest.raises(InvalidValue, match=r"^domain:.*at most 1,048,574 items"):
+        PrivSet(epsilon=1.0, domain=large)
+    assert set_options(epsilon=1.0, domain=large, held=1)[0].name == "PSFO-OUE"

@@ -103,8 +103,8 @@ def set_options(*, epsilon: float, domain: Sets, held: float) -> list[SetOption]
     """
     makers: list[tuple[str, Callable[[], SetMechanism]]] = [
         *((f"PSFO-{name}", _padded(epsilon, domain, name)) for name in _PADDED),
-        ("PrivSet", lambda: PrivSet(epsilon=epsilon, domain=domain)),
-        ("SplitUnary", lambda: SplitUnary(epsilon=epsilon, domain=domain)),
+        ("PrivSet", lambda: PrivSet.best_for(epsilon=epsilon, domain=domain, held=held)),
+        ("SplitUnary", lambda: SplitUnary.best_for(epsilon=epsilon, domain=domain, held=held)),
     ]
     options = []
     for name, make in makers:

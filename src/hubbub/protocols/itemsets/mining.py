@@ -134,7 +134,7 @@ def prune_items(
 
 
 def estimate_candidates(
-    groups: Groups, candidates: Sequence[Itemset], *, units: int, longest: int | None = None
+    groups: Groups, candidates: Sequence[Itemset], *, units: int, longest: int | None = None, published: bool = False
 ) -> Generator[Said, Heard, Mined]:
     """Steps 2 to 4 of SVIM: of one group how many candidates they hold, of the next which, and the correction.
 
@@ -142,7 +142,7 @@ def estimate_candidates(
     estimates multiplied by the update factor, whose own variance is in theirs. The factor is right on the whole, and
     not for each candidate, as those who hold many may hold others: the variance also has the square of what the factor
     adds. A single candidate needs no factor: then the one question is whether it is held. Where it is known that nobody
-    holds more than `longest` candidates, larger numbers count as noise.
+    holds more than `longest` candidates, larger numbers count as noise; `published` is as of `significant_lengths`.
 
     Example:
         >>> from hubbub import Random
@@ -171,7 +171,7 @@ def estimate_candidates(
     if len(sets) == 1:
         held = Estimate(counted.value[1:], counted.variance[1:], sketch.n).of_population(people)
         return Mined(sets, held, 1, 1.0, sizes.variance(sketch.n) ** 0.5)
-    lengths = significant_lengths(counted, sizes.variance(sketch.n), longest)
+    lengths = significant_lengths(counted, sizes.variance(sketch.n), longest, published=published)
     length = lengths.percentile()
     factor, spread = lengths.update_factor(length)
     psfo = PSFO(epsilon=epsilon, domain=len(sets), length=length)

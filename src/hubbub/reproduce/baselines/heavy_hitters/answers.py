@@ -62,7 +62,7 @@ class GroupAnswers(ABC):
 
 
 class DrawnAnswers(GroupAnswers):
-    """GroupAnswers whose support counts are drawn from their exact distribution.
+    """Answers whose support counts are drawn from their exact distribution.
 
     Example:
         >>> people = np.repeat([0, 1], [6000, 4000])
