@@ -22,8 +22,8 @@ from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.protocols.ranges.dimension import Codes, Dimension, Selection
 from hubbub.protocols.ranges.terms import (
-    Level,
     CellSum,
+    Level,
     cell_of,
     cells_of,
     consistent_terms,

@@ -14,7 +14,7 @@ from hubbub.protocols.ranges.hierarchy import IntervalMechanism, RangeReports
 from hubbub.protocols.ranges.measures import Measure
 from hubbub.protocols.ranges.query import RangeQuery
 from hubbub.protocols.ranges.supports import MOST_KEPT, Supports
-from hubbub.protocols.ranges.terms import LevelCells, CellSum
+from hubbub.protocols.ranges.terms import CellSum, LevelCells
 
 
 class RangeTable:
