@@ -82,20 +82,14 @@ def test_a_name_is_taken_once(toy: str):
 
 
 def test_every_reproduction_of_the_chapters_is_there():
-    """All that is numbered; of chapter 5, Figure 5.2 is a drawing of an algorithm."""
-    chapters = {3: (2, range(1, 6)), 4: (3, range(1, 7)), 5: (2, (1, *range(3, 9))), 8: (0, range(1, 11))}
-    wanted = {
-        f"dissertation-{name}"
-        for chapter, (tables, figures) in chapters.items()
-        for name in [
-            *(f"table-{chapter}.{number}" for number in range(1, tables + 1)),
-            *(f"figure-{chapter}.{number}" for number in figures),
-        ]
-    }
-    named = [name for name in REPRODUCTIONS if name.startswith("dissertation-") and "section" not in name]
-    assert set(named) == wanted
-    chapter_of = [int(name.split("-")[-1].split(".")[0]) for name in named]
-    assert chapter_of == sorted(chapter_of)
+    tables = ["3.1", "3.2", "4.1", "4.2", "4.3", "5.1", "5.2"]
+    figures = {3: 5, 4: 6, 5: 8, 8: 10}
+    wanted = {f"dissertation-table-{number}" for number in tables}
+    wanted |= {f"dissertation-figure-{chapter}.{k}" for chapter, most in figures.items() for k in range(1, most + 1)}
+    wanted -= {"dissertation-figure-5.2"}  # a drawing
+    there = {name for name in REPRODUCTIONS if name.startswith("dissertation-")}
+    assert wanted <= there
+    assert there - wanted == {"dissertation-section-4.4"}
 
 
 def test_dictionaries_have_stable_keys():

@@ -23,14 +23,14 @@ _UNSURE = 1.645
 
 @dataclass(frozen=True, eq=False)
 class LengthShares:
-    """The shares of people whose sets are of each length, from 0 on, with those that chance explains set to 0.
+    """The shares of people whose sets are of each length, from 0 on.
 
     Parameters
     ----------
     shares
         The share of each length.
-    estimate
-        What they were estimated as.
+    estimate, known
+        What they were estimated as, and which of them were taken from there; any others share what is left of 1.
 
     Example:
         >>> lengths = LengthShares(np.array([0.1, 0.5, 0.3, 0.0, 0.1]))
@@ -44,6 +44,7 @@ class LengthShares:
 
     shares: NDArray[np.float64]
     estimate: Estimate | None = None
+    known: NDArray[np.bool_] | None = None
 
     def percentile(self, part: float = PERCENTILE) -> int:
         """The shortest length that more than this part of the sets that are not empty do not pass; 1 if none is known.
@@ -72,10 +73,13 @@ class LengthShares:
         if not kept > 0:
             return 1.0, 0.0
         factor = float(lengths @ self.shares) / kept
-        if self.estimate is None:
+        if self.estimate is None or self.known is None:
             return factor, 0.0
-        weights = np.where(self.shares > 0, lengths - factor * np.minimum(lengths, length), 0.0) / kept
-        return factor, float(self.estimate.linear(weights).variance[0])
+        missed = lengths - factor * np.minimum(lengths, length)
+        rest = np.where(self.known, 0.0, self.shares)
+        if rest.any():  # what a share gains, the rest loses
+            missed = missed - rest @ missed / rest.sum()
+        return factor, float(self.estimate.linear(np.where(self.known, missed, 0.0) / kept).variance[0])
 
 
 def significant_lengths(
@@ -127,4 +131,4 @@ def significant_lengths(
         further = np.arange(most - last)
         tail = (1 - 1 / max(1.0, last / 2)) ** further
         shares[last + 1 : most + 1] = missing * tail / tail.sum()
-    return LengthShares(shares, estimate)
+    return LengthShares(shares, estimate, known)
