@@ -25,8 +25,6 @@ from hubbub.mechanisms.sets.split_unary import SplitUnary
 from hubbub.mechanisms.sets.ternary_shares import TernaryShares
 from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 
-__all__ = ["SetOption", "set_options", "ternary_options"]
-
 _PADDED = ("GRR", "OLH", "OUE")
 _TERNARY = ("Collision", "CoCo", "ExSub", "NetSub", "NetSeed")
 _TUNED: tuple[Quantity, Quantity] = ("mean", "frequency")

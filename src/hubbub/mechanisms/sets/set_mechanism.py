@@ -16,8 +16,6 @@ from hubbub.core.domain import Domain, Sets, as_domain
 from hubbub.core.item_sets import ItemSets, as_item_sets
 from hubbub.mechanisms.frequency.support import SupportMechanism
 
-__all__ = ["SetMechanism"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SetMechanism(SupportMechanism):

@@ -23,8 +23,6 @@ from hubbub.mechanisms.base import ColumnSpec
 from hubbub.mechanisms.frequency.unary import flip_bits
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 
-__all__ = ["SplitUnary"]
-
 _ENUMERABLE = 12  # bits: 4,096 outputs
 _WIDTH = 32
 _ALL = 1 << _WIDTH

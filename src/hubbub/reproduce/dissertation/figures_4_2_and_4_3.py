@@ -17,8 +17,6 @@ from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EPSILONS", "SHOWN", "figure_4_2", "figure_4_3", "score_cells"]
-
 SHOWN = ("PEM", "PEM1", "HASH", "SPM", "PrivTrie", "TreeHist")
 """The methods of the figures, and TreeHist: HASH, SPM, PrivTrie and TreeHist split epsilon as published."""
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)

@@ -26,8 +26,6 @@ from hubbub.reproduce.harness import Context, Reproduced, reproduction
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["figure_4_4", "figure_4_5", "figure_4_6", "stepped"]
-
 DATA = "Exponential"
 EPSILONS = (0.5, 0.9, 1.2, 2.0, 3.0, 4.0)
 THRESHOLDS = (0.015, 0.023, 0.03, 0.04)

@@ -18,8 +18,6 @@ from hubbub.data.word_frequencies import words
 from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
 from hubbub.reproduce.harness import Context
 
-__all__ = ["DATA", "NEEDS", "OTHER_DATA", "coded", "exponential"]
-
 NEEDS = ("domains", "words", "names")
 OTHER_DATA = {
     "Exponential": "",

@@ -24,8 +24,6 @@ from hubbub.reproduce.dissertation.heavy_data import DATA
 from hubbub.reproduce.found import hits, ncr, squared_error
 from hubbub.reproduce.harness import Context
 
-__all__ = ["DRAWN", "METHODS", "QUERY_LIMIT", "Method", "Score", "SearchSetting", "pem_lengths", "score", "sweep"]
-
 QUERY_LIMIT = 1 << 20
 DRAWN = "support counts drawn from their exact distribution"
 Method = Callable[..., FoundValues]

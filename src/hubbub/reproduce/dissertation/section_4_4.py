@@ -15,8 +15,6 @@ from hubbub.reproduce.found import hits
 from hubbub.reproduce.harness import Cell, Context, reproduction
 from hubbub.simulate.top import Found, find_top
 
-__all__ = ["SPLIT", "covered", "section_4_4"]
-
 SPLIT = ("PEM1, split", "HASH", "SPM", "PrivTrie")
 """The rivals as published: each person's epsilon is split. PrivTrie with the threshold that the chapter prints."""
 _DIVIDED = (

@@ -11,8 +11,6 @@ from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
-__all__ = ["PRINTED", "figure_4_1", "last_threshold", "table_4_1"]
-
 PRINTED = {
     (1.0, 32, 4): (0.119629, 0.137374, 0.144731, 0.154686),
     (1.0, 32, 5): (0.037832, 0.043285, 0.045536, 0.048738),

@@ -18,8 +18,6 @@ from hubbub.reproduce.found import hits
 from hubbub.reproduce.harness import Cell, Context, reproduction
 from hubbub.simulate.top import run_plan
 
-__all__ = ["PRINTED_4_2", "PRINTED_4_3", "table_4_2", "table_4_3"]
-
 PRINTED_4_2 = {
     ("URL", 1.0): (6.4, 4.7, 4.1, 4.0),
     ("URL", 2.0): (14.3, 12.8, 11.4, 8.5),

@@ -19,8 +19,6 @@ from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 from hubbub.reproduce.baselines.heavy_hitters.drawing import generator
 
-__all__ = ["DrawnAnswers", "GroupAnswers"]
-
 
 class GroupAnswers(ABC):
     """The answers of n people, each of whom holds a code.

@@ -15,8 +15,6 @@ from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.reproduce.baselines.heavy_hitters.answers import GroupAnswers
 from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 
-__all__ = ["ReportedAnswers"]
-
 _BLOCK = 1 << 20
 
 

@@ -1,0 +1,158 @@
+"""A private dimension of a table, and its hierarchy of intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue, check_integer
+
+Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Selection = tuple[int, int] | frozenset[int] | None
+"""What a query wants of a dimension: the values from one to another, some values, or anything."""
+Cover = list[tuple[Codes, Floats]]
+"""For each level, root first, some nodes and what each is multiplied with: together the values that are wanted."""
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """The values 0 to size-1, and levels of intervals of them: the root holds all, the last level single values.
+
+    Parameters
+    ----------
+    size
+        How many values there are.
+    widths
+        How many values an interval of each level holds, root first. Each width divides the one before it; that of the
+        root is the size, and the last interval of a level may be shorter.
+
+    Example:
+        >>> Dimension.ordinal(1024).widths, Dimension.categorical(7).widths
+        ((1024, 625, 125, 25, 5, 1), (7, 1))
+        >>> [Dimension.ordinal(1024).nodes(level) for level in range(6)]
+        [1, 2, 9, 41, 205, 1024]
+
+    References
+    ----------
+    Dissertation, sections 7.3.1 and 7.4.2.
+    """
+
+    size: int
+    widths: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_integer("size", self.size, 2, 1 << 32)
+        widths = tuple(self.widths)
+        falls = all(wide > narrow and wide % narrow == 0 for wide, narrow in pairwise(widths[1:]))
+        if len(widths) < 2 or widths[0] != self.size or widths[-1] != 1 or widths[1] >= self.size or not falls:
+            raise InvalidValue("widths", widths, f"{self.size}, then widths that each divide the one before, down to 1")
+        object.__setattr__(self, "widths", widths)
+
+    @classmethod
+    def ordinal(cls, size: int, *, fanout: int = 5) -> Dimension:
+        """Values with an order: a tree of intervals, each the union of `fanout` smaller ones.
+
+        Example:
+            >>> Dimension.ordinal(8, fanout=2).widths
+            (8, 4, 2, 1)
+        """
+        check_integer("size", size, 2, 1 << 32)
+        check_integer("fanout", fanout, 2)
+        widths = [1]
+        while widths[-1] * fanout < size:
+            widths.append(widths[-1] * fanout)
+        return cls(size, (size, *reversed(widths)))
+
+    @classmethod
+    def categorical(cls, size: int) -> Dimension:
+        """Values without an order: the root, and every value for itself.
+
+        Example:
+            >>> Dimension.categorical(3).levels
+            2
+        """
+        return cls(size, (size, 1))
+
+    @property
+    def levels(self) -> int:
+        """How many levels there are, the root's among them."""
+        return len(self.widths)
+
+    def nodes(self, level: int) -> int:
+        """How many intervals a level has."""
+        return -(-self.size // self.widths[level])
+
+    def node_of(self, codes: Codes, level: int) -> Codes:
+        """The interval that holds each value.
+
+        Example:
+            >>> Dimension.ordinal(8, fanout=2).node_of(np.array([0, 3, 7]), 1).tolist()
+            [0, 0, 1]
+        """
+        return codes // self.widths[level]
+
+    def runs(self, selection: Selection) -> list[tuple[int, int]]:
+        """The wanted values as runs of neighbours, each from its first value to its last.
+
+        Example:
+            >>> Dimension.ordinal(9).runs(frozenset({1, 2, 7})), Dimension.ordinal(9).runs(None)
+            ([(1, 2), (7, 7)], [(0, 8)])
+        """
+        if selection is None:
+            return [(0, self.size - 1)]
+        if isinstance(selection, tuple):
+            if len(selection) != 2 or not 0 <= selection[0] <= selection[1] < self.size:
+                raise InvalidValue("range", selection, f"two values in order, from 0 to {self.size - 1}")
+            return [(int(selection[0]), int(selection[1]))]
+        values = np.array(sorted(selection), dtype=np.int64)
+        if not values.size or values[0] < 0 or values[-1] >= self.size:
+            raise InvalidValue("range", sorted(selection), f"at least one value, from 0 to {self.size - 1}")
+        cuts = np.flatnonzero(np.diff(values) > 1)
+        firsts, lasts = values[np.r_[0, cuts + 1]], values[np.r_[cuts, values.size - 1]]
+        return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+
+    def decompose(self, selection: Selection) -> Cover:
+        """The fewest intervals whose union is what is wanted (Eq 7.11).
+
+        Without levels between, the root minus the values that are not wanted may be fewer.
+
+        Example:
+            >>> [nodes.tolist() for nodes, _ in Dimension.ordinal(8, fanout=2).decompose((1, 6))]
+            [[], [], [1, 2], [1, 6]]
+            >>> cover = Dimension.categorical(5).decompose(frozenset({0, 1, 3, 4}))
+            >>> [(nodes.tolist(), weights.tolist()) for nodes, weights in cover]
+            [([0], [1.0]), ([2], [-1.0])]
+        """
+        runs = self.runs(selection)
+        if self.levels == 2 and self.size + 1 < 2 * sum(high - low + 1 for low, high in runs) < 2 * self.size:
+            wanted = np.zeros(self.size, dtype=bool)
+            for low, high in runs:
+                wanted[low : high + 1] = True
+            missing = np.flatnonzero(~wanted)
+            return [(np.zeros(1, dtype=np.int64), np.ones(1)), (missing, -np.ones(missing.size))]
+        taken: list[list[Codes]] = [[np.zeros(0, dtype=np.int64)] for _ in self.widths]
+        for low, high in runs:
+            for level, first, stop in self._intervals(low, high + 1):
+                taken[level].append(np.arange(first, stop))
+        nodes = [np.concatenate(pieces) for pieces in taken]
+        return [(codes, np.ones(codes.size)) for codes in nodes]
+
+    def _intervals(self, first: int, stop: int) -> Iterable[tuple[int, int, int]]:
+        """The intervals of a run: its level, the first of its neighbours and the one after the last."""
+        for level in range(self.levels - 1, 0, -1):
+            children = self.nodes(level) if level == 1 else self.widths[level - 1] // self.widths[level]
+            inside = -(-first // children)
+            # the last interval of a level may have fewer children than the others: it is whole where the level ends
+            beyond = self.nodes(level - 1) if stop == self.nodes(level) else stop // children
+            if inside >= beyond:
+                yield level, first, stop
+                return
+            yield level, first, inside * children
+            yield level, beyond * children, stop
+            first, stop = inside, beyond
+        yield 0, first, stop

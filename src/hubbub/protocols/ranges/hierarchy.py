@@ -1,0 +1,231 @@
+"""Reports of the interval that a record falls in: HI, HIO and MG, which differ in who reports on which level."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.event import epsilon_of, units_of
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.mechanisms.frequency.adaptive import adaptive
+from hubbub.mechanisms.frequency.local_hashing import OLH
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.protocols.ranges.dimension import Codes, Dimension, Selection
+from hubbub.protocols.ranges.terms import (
+    CellSum,
+    Level,
+    cell_of,
+    cells_of,
+    consistent_terms,
+    decomposition,
+    single_values,
+)
+
+MOST_LEVELS = 1 << 16
+MOST_LISTED = 1 << 20
+"""Direct answers are counted in a table of all cells; beyond this many, hashes are."""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelReports:
+    """The reports on one level, and which rows of the table they come from."""
+
+    rows: Codes
+    reports: Reports
+
+
+@dataclass(frozen=True, eq=False)
+class RangeReports:
+    """What n people said, by level."""
+
+    n: int
+    levels: Mapping[Level, LevelReports]
+
+
+@dataclass(frozen=True)
+class IntervalMechanism(ABC):
+    """People report the cells that their record falls in, each by a frequency oracle.
+
+    Parameters
+    ----------
+    epsilon
+        What all reports of a person spend together.
+    dimensions
+        The private dimensions.
+    """
+
+    epsilon: float
+    dimensions: tuple[Dimension, ...]
+    divided: ClassVar[bool] = True
+    """Whether a person reports on one level, drawn at random; otherwise on all, each with a part of the budget."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dimensions", tuple(self.dimensions))
+        units_of(self.epsilon)
+        if not self.dimensions:
+            raise InvalidValue("dimensions", self.dimensions, "at least one")
+        levels = prod(dimension.levels for dimension in self.dimensions)
+        if levels > MOST_LEVELS:
+            raise InvalidValue("dimensions", levels, f"at most {MOST_LEVELS:,} levels: fewer or coarser dimensions")
+        if prod(dimension.size for dimension in self.dimensions) >= 1 << 62:
+            raise InvalidValue("dimensions", len(self.dimensions), "fewer than 2^62 cells")
+
+    @property
+    @abstractmethod
+    def levels(self) -> tuple[Level, ...]:
+        """The levels that are reported on. That of all roots never is: everybody is in it."""
+
+    @property
+    def level_epsilon(self) -> float:
+        """What a report on one level may spend."""
+        return self.epsilon if self.divided else epsilon_of(units_of(self.epsilon) // len(self.levels))
+
+    def oracle(self, level: Level) -> FrequencyOracle:
+        """The oracle of a level: direct answers where its cells are few, else local hashing.
+
+        Example:
+            >>> hio = HIO(1.0, (Dimension.ordinal(1024),))
+            >>> [type(hio.oracle(level)).__name__ for level in hio.levels]
+            ['GRR', 'GRR', 'OLH', 'OLH', 'OLH']
+        """
+        return cell_oracle(self.level_epsilon, cells_of(self.dimensions, level))
+
+    def terms(self, box: Sequence[Selection], *, consistent: bool = False) -> CellSum:
+        """The cells that add up to a box, and what each is multiplied with.
+
+        Example:
+            >>> HIO(1.0, (Dimension.ordinal(1024),)).terms(((100, 899),)).cells
+            8
+        """
+        return (consistent_terms if consistent else decomposition)(self.dimensions, box)
+
+    def randomize(self, records: ArrayLike, rng: Random) -> RangeReports:
+        """The reports of people whose records (rows) hold a code for each dimension."""
+        codes = self.check(records)
+        levels = self.levels
+        everyone = np.arange(len(codes))
+        chosen = rng.below(len(levels), len(codes)) if self.divided else None
+        groups = [everyone] * len(levels)
+        if chosen is not None:
+            order = np.argsort(chosen, kind="stable")
+            groups = np.split(order, np.cumsum(np.bincount(chosen, minlength=len(levels)))[:-1])
+        said = {}
+        for level, rows in zip(levels, groups, strict=True):
+            if rows.size:
+                cells = cell_of(self.dimensions, level, codes[rows])
+                said[level] = LevelReports(rows, self.oracle(level).randomize(cells, rng))
+        return RangeReports(len(codes), said)
+
+    def check(self, records: ArrayLike) -> Codes:
+        """The records as an array, refused where a code is outside its dimension.
+
+        Example:
+            >>> HIO(1.0, (Dimension.ordinal(8),)).check([[9]])
+            Traceback (most recent call last):
+                ...
+            hubbub.core.errors.InvalidValue: records[:, 0]: got 9; allowed: integers from 0 to 7
+        """
+        codes = np.asarray(records)
+        if codes.ndim != 2 or codes.shape[1] != len(self.dimensions) or codes.dtype.kind not in "iu":
+            raise InvalidValue("records", codes.shape, f"rows of {len(self.dimensions)} integers")
+        for column, dimension in enumerate(self.dimensions):
+            outside = (codes[:, column] < 0) | (codes[:, column] >= dimension.size)
+            if outside.any():
+                raise InvalidValue(
+                    f"records[:, {column}]",
+                    codes[outside, column][0].item(),
+                    f"integers from 0 to {dimension.size - 1}",
+                )
+        return codes.astype(np.int64)
+
+
+class HIO(IntervalMechanism):
+    """A person reports on one level, drawn at random, with the whole budget (Algorithms 3 and 4).
+
+    Example:
+        >>> hio = HIO(2.0, (Dimension.ordinal(64), Dimension.categorical(3)))
+        >>> len(hio.levels), hio.level_epsilon
+        (7, 2.0)
+
+    References
+    ----------
+    Dissertation, sections 7.3.2 and 7.4.1.
+    """
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        return _all_levels(self.dimensions)
+
+
+class HI(IntervalMechanism):
+    """A person reports on every level, with a part of the budget each.
+
+    Example:
+        >>> HI(2.0, (Dimension.ordinal(64), Dimension.categorical(3))).level_epsilon
+        0.285714285714
+
+    References
+    ----------
+    Dissertation, sections 7.3.1 and 7.4.1.
+    """
+
+    divided = False
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        return _all_levels(self.dimensions)
+
+
+class MG(IntervalMechanism):
+    """A person reports the cell of the whole marginal; an answer adds up all the cells of the box.
+
+    Example:
+        >>> MG(2.0, (Dimension.ordinal(64),)).levels
+        ((1,),)
+
+    References
+    ----------
+    Dissertation, section 7.2.3.
+    """
+
+    def __post_init__(self) -> None:
+        flat = tuple(Dimension.categorical(dimension.size) for dimension in self.dimensions)
+        object.__setattr__(self, "dimensions", flat)
+        super().__post_init__()
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        return ((1,) * len(self.dimensions),)
+
+    def terms(self, box: Sequence[Selection], *, consistent: bool = False) -> CellSum:
+        if consistent:
+            raise InvalidValue("consistent", consistent, "False: there is but one level")
+        return single_values(self.dimensions, box)
+
+
+@lru_cache(maxsize=4096)
+def _all_levels(dimensions: tuple[Dimension, ...]) -> tuple[Level, ...]:
+    return tuple(product(*(range(dimension.levels) for dimension in dimensions)))[1:]
+
+
+@lru_cache(maxsize=1 << 17)
+def cell_oracle(epsilon: float, cells: int) -> FrequencyOracle:
+    """The oracle of so many cells whose reports are a few bytes.
+
+    Example:
+        >>> type(cell_oracle(1.0, 9)).__name__, type(cell_oracle(1.0, 10**6)).__name__
+        ('GRR', 'OLH')
+    """
+    if cells > MOST_LISTED:
+        return OLH(epsilon=epsilon, domain=cells)
+    return adaptive(epsilon=epsilon, domain=cells, most_bytes=0)

@@ -1,0 +1,135 @@
+"""A table of private dimensions by report and public measures: it answers queries over boxes, each with its error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.protocols.ranges.errors_of_sums import SumVariance
+from hubbub.protocols.ranges.hierarchy import IntervalMechanism, RangeReports
+from hubbub.protocols.ranges.measures import Measure
+from hubbub.protocols.ranges.query import RangeQuery
+from hubbub.protocols.ranges.supports import MOST_KEPT, Supports
+from hubbub.protocols.ranges.terms import CellSum, LevelCells
+
+
+class RangeTable:
+    """The reports of n people, and numbers that the server knows of each.
+
+    Answers are unbiased. Their variances are those of the randomisation, given the people; where the shares of people
+    enter, it is their estimates. What was counted for one query serves the next.
+
+    Parameters
+    ----------
+    mechanism, reports
+        How people reported, and what.
+    measures
+        Numbers by name, each with one a person (row).
+    most_kept
+        How many supports are kept for later queries.
+
+    Example:
+        >>> from hubbub import Random
+        >>> from hubbub.protocols.ranges.dimension import Dimension
+        >>> from hubbub.protocols.ranges.hierarchy import HIO
+        >>> hio = HIO(2.0, (Dimension.ordinal(64), Dimension.categorical(3)))
+        >>> ages, states = np.arange(30_000) % 64, np.arange(30_000) % 3
+        >>> reports = hio.randomize(np.stack([ages, states], axis=1), Random(seed=3))
+        >>> table = RangeTable(hio, reports, {"price": np.full(30_000, 2.5)})
+        >>> count = table.answer(RangeQuery([(0, 31), {0, 1}]), consistent=True)
+        >>> low, high = count.interval()
+        >>> bool(low[0] < 10_000 < high[0]), count.stderr.round(-2).tolist()
+        (True, [600.0])
+        >>> low, high = table.answer(RangeQuery([(0, 31), {0, 1}], "price")).interval()
+        >>> bool(low[0] < 25_000 < high[0])
+        True
+    """
+
+    def __init__(
+        self,
+        mechanism: IntervalMechanism,
+        reports: RangeReports,
+        measures: Mapping[str, ArrayLike] | None = None,
+        *,
+        most_kept: int = MOST_KEPT,
+    ) -> None:
+        self.mechanism = mechanism
+        self.reports = reports
+        self.supports = Supports(most_kept)
+        self._measures: dict[str, Measure] = {}
+        for name, values in (measures or {}).items():
+            self.measure(name, values)
+
+    @property
+    def n(self) -> int:
+        """How many people there are."""
+        return self.reports.n
+
+    def measure(self, name: str, values: ArrayLike) -> None:
+        """Add a measure, or put another in its place."""
+        measure = Measure.of(name, values)
+        if measure.weights.size != self.n:
+            raise InvalidValue(name, measure.weights.size, f"{self.n} numbers, one a person")
+        self.supports.drop(name)
+        self._measures[name] = measure
+
+    def forget(self, name: str) -> None:
+        """Drop a measure and what was counted of it."""
+        self._measures.pop(name, None)
+        self.supports.drop(name)
+
+    def answer(self, query: RangeQuery, *, consistent: bool = False) -> Estimate:
+        """The number of people in a box, or the sum of a measure over them.
+
+        Parameters
+        ----------
+        query
+            What is asked.
+        consistent
+            Whether all levels together answer, by least squares given the total: less error, but every cell of every
+            level is counted at the first such query.
+        """
+        query.check(self.mechanism.dimensions)
+        return self.weigh(self.mechanism.terms(query.box, consistent=consistent), query.measure)
+
+    def weigh(self, terms: CellSum, measure: str | None = None) -> Estimate:
+        """The estimate of a weighted sum of cells."""
+        weights = self._measure_of(measure)
+        total, squares = (float(self.n), float(self.n)) if weights is None else (weights.total, weights.squares)
+        value = terms.known * total
+        variance = SumVariance(self.n, squares, terms.known, divided=self.mechanism.divided)
+        for term in terms.terms:
+            value += self._add(term, measure, weights, variance)
+        bounds = (0.0, float(self.n)) if weights is None else None
+        return Estimate(np.array([value]), np.array([variance.total()]), self.n, kind="quantity", bounds=bounds)
+
+    def _measure_of(self, name: str | None) -> Measure | None:
+        if name is not None and name not in self._measures:
+            raise InvalidValue("measure", name, f"one of {', '.join(self._measures) or 'no measures'}")
+        return None if name is None else self._measures[name]
+
+    def _add(self, term: LevelCells, name: str | None, measure: Measure | None, variance: SumVariance) -> float:
+        """Add a level's part of the variance, and return that of the value."""
+        oracle = self.mechanism.oracle(term.level)
+        group = self.reports.levels.get(term.level)
+        nothing = np.zeros(term.cells.size)
+        if group is None:
+            variance.add(oracle, 0, term.weights, nothing, nothing)
+            return 0.0
+        own = None if measure is None else measure.weights[group.rows]
+        counts = self.supports.of(term.level, name, term.cells, oracle, group.reports, own)
+        moments = oracle.moments()
+        totals = (group.rows.size,) * 2 if own is None else (int(own.sum()), int((own**2).sum()))
+        scale = self.n / group.rows.size if self.mechanism.divided else 1.0
+        held, squares = (
+            (row - moments.false_mean * total) / (moments.true_mean - moments.false_mean) * scale
+            for row, total in zip(counts, totals, strict=True)
+        )
+        if measure is not None:
+            held, squares = held / measure.scale, squares / measure.scale**2
+        variance.add(oracle, group.rows.size, term.weights, held, squares)
+        return float(term.weights @ held)

@@ -1,0 +1,133 @@
+"""A query as weighted sums over intervals of several dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from hubbub.core.errors import InvalidValue
+from hubbub.protocols.ranges.dimension import Codes, Cover, Dimension, Floats, Selection
+from hubbub.protocols.ranges.least_squares import least_squares
+
+Level = tuple[int, ...]
+"""A level of each dimension: its cells are the products of their intervals."""
+MOST_CELLS = 1 << 26
+
+
+@dataclass(frozen=True, eq=False)
+class LevelCells:
+    """What a query takes of one level: some of its cells, and what each is multiplied with."""
+
+    level: Level
+    cells: Codes
+    weights: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class CellSum:
+    """A query over all levels, and the multiple of the total of all people, which is known, that is added.
+
+    Example:
+        >>> terms = decomposition([Dimension.ordinal(8, fanout=2), Dimension.categorical(3)], ((1, 4), frozenset({2})))
+        >>> [(term.level, term.cells.tolist()) for term in terms.terms], terms.known
+        ([((2, 1), [5]), ((3, 1), [5, 14])], 0.0)
+    """
+
+    terms: list[LevelCells]
+    known: float
+
+    @property
+    def cells(self) -> int:
+        """How many cells are added up."""
+        return sum(term.cells.size for term in self.terms)
+
+
+def cells_of(dimensions: Sequence[Dimension], level: Level) -> int:
+    """How many cells a level has.
+
+    Example:
+        >>> cells_of([Dimension.ordinal(8, fanout=2), Dimension.categorical(3)], (2, 1))
+        12
+    """
+    return prod(dimension.nodes(depth) for dimension, depth in zip(dimensions, level, strict=True))
+
+
+def cell_of(dimensions: Sequence[Dimension], level: Level, records: Codes) -> Codes:
+    """The cell of a level that each record (row) falls in.
+
+    Example:
+        >>> dimensions = [Dimension.ordinal(8, fanout=2), Dimension.categorical(3)]
+        >>> cell_of(dimensions, (2, 1), np.array([[3, 2], [7, 0]])).tolist()
+        [5, 9]
+    """
+    cell = np.zeros(len(records), dtype=np.int64)
+    for column, (dimension, depth) in enumerate(zip(dimensions, level, strict=True)):
+        cell = cell * dimension.nodes(depth) + dimension.node_of(records[:, column], depth)
+    return cell
+
+
+def decomposition(dimensions: Sequence[Dimension], box: Sequence[Selection]) -> CellSum:
+    """The fewest intervals of each dimension, multiplied out (Eq 7.19)."""
+    covers = [dimension.decompose(wanted) for dimension, wanted in zip(dimensions, box, strict=True)]
+    return _multiplied(dimensions, [covers], [1.0])
+
+
+def single_values(dimensions: Sequence[Dimension], box: Sequence[Selection]) -> CellSum:
+    """All cells of the last level that are in a box (Eq 7.9).
+
+    Example:
+        >>> single_values([Dimension.categorical(8)], ((1, 4),)).cells
+        4
+    """
+    empty: Codes = np.zeros(0, dtype=np.int64)
+    covers: list[Cover] = []
+    for dimension, wanted in zip(dimensions, box, strict=True):
+        values = np.concatenate([np.arange(low, high + 1) for low, high in dimension.runs(wanted)])
+        covers.append([(empty, np.zeros(0))] * (dimension.levels - 1) + [(values, np.ones(values.size))])
+    return _multiplied(dimensions, [covers], [1.0])
+
+
+def consistent_terms(dimensions: Sequence[Dimension], box: Sequence[Selection]) -> CellSum:
+    """The weights of least squares, given the total of all people: all cells of all levels.
+
+    Subtracting so much of the whole domain's weights that the root is left with none is what knowing the total does.
+
+    Example:
+        >>> terms = consistent_terms([Dimension.ordinal(4, fanout=2)], ((0, 1),))
+        >>> [term.weights.round(3).tolist() for term in terms.terms], terms.known
+        ([[0.333, -0.333], [0.167, 0.167, -0.167, -0.167]], 0.5)
+    """
+    wanted = [least_squares(dimension, part) for dimension, part in zip(dimensions, box, strict=True)]
+    whole = [least_squares(dimension, None) for dimension in dimensions]
+    share = prod(float(part[0][1][0] / every[0][1][0]) for part, every in zip(wanted, whole, strict=True))
+    terms = _multiplied(dimensions, [wanted, whole], [1.0, -share])
+    return CellSum(terms.terms, share)
+
+
+def _multiplied(dimensions: Sequence[Dimension], covers: list[list[Cover]], factors: list[float]) -> CellSum:
+    """The sum of several products of covers, all of which take the same intervals."""
+    terms, known = [], 0.0
+    for level in product(*(range(dimension.levels) for dimension in dimensions)):
+        nodes = [covers[0][column][depth][0] for column, depth in enumerate(level)]
+        count = prod(codes.size for codes in nodes)
+        if not count:
+            continue
+        if count > MOST_CELLS:
+            raise InvalidValue("box", count, f"a query of at most {MOST_CELLS:,} cells of a level")
+        cells, weights = np.zeros(1, dtype=np.int64), np.zeros(count)
+        for dimension, codes, depth in zip(dimensions, nodes, level, strict=True):
+            cells = (cells[:, None] * dimension.nodes(depth) + codes).reshape(-1)
+        for cover, factor in zip(covers, factors, strict=True):
+            multiple = np.full(1, factor)
+            for column, depth in enumerate(level):
+                multiple = np.multiply.outer(multiple, cover[column][depth][1]).reshape(-1)
+            weights += multiple
+        if any(level):
+            terms.append(LevelCells(level, cells, weights))
+        else:
+            known = float(weights[0])
+    return CellSum(terms, known)
