@@ -66,6 +66,13 @@ _LOOKS: dict[str, tuple[str, str]] = {
     "SVSM": (_BLUE, "v"),
     "SVSM with LDPMiner": (_BLACK, "o"),
     "SVSM with LDPMiner by OLH": (_ORANGE, "s"),
+    "CALM": (_BLUE, "o"),
+    "FC": (_ORANGE, "s"),
+    "AM": (_GREEN, "^"),
+    "FT": (_RED, "D"),
+    "EM": (_PURPLE, "X"),
+    "BE": (_SKY, "v"),
+    "Uniform": (_GREY, "P"),
 }
 
 
