@@ -62,7 +62,7 @@ def measured_reconstruction(
         (3, True)
     """
     known = check_sizes(sizes)
-    differences = []
+    differences: list[float] = []
     for view, estimate in estimates.items():
         others = {other: own for other, own in estimates.items() if other != view}
         held = set().union(*others) if others else set()
