@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 NAMED = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "docs" / "promises.md").read_text(encoding="utf-8"))
 
@@ -16,7 +14,10 @@ def test_there_are_promises() -> None:
     assert len(set(NAMED)) == len(NAMED)
 
 
-@pytest.mark.parametrize(("file", "test"), NAMED, ids=[test for _, test in NAMED])
-def test_a_promise_has_its_test(file: str, test: str) -> None:
+def test_a_promise_has_its_test() -> None:
+    assert [f"{file}: {test}" for file, test in NAMED if not _is_in(test, ROOT / file)] == []
+
+
+def _is_in(test: str, file: Path) -> bool:
     there = rf"^((async )?def {test}\(|{test} = contract_tests\()"
-    assert re.search(there, (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+    return re.search(there, file.read_text(encoding="utf-8"), re.MULTILINE) is not None

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.frequency.questions import Questions as Questions
     from hubbub.mechanisms.frequency.rappor import Rappor as Rappor
     from hubbub.mechanisms.frequency.she import SHE as SHE
+    from hubbub.mechanisms.frequency.solh import SOLH as SOLH
     from hubbub.mechanisms.frequency.subset import SubsetSelection as SubsetSelection
     from hubbub.mechanisms.frequency.the import THE as THE
     from hubbub.mechanisms.frequency.unary import OUE as OUE

@@ -115,7 +115,7 @@ BROKEN = [
     ('names = ["light", "dark"]', 'names = ["light", "(none)"]', "fields.theme.names"),
     ('names = ["light", "dark"]', 'names = ["light", "dark"]\nsize = 2', "fields.theme.size"),
     ('kind = "histogram"', 'kind = "mean"', "questions.popular.field"),
-    ('kind = "histogram"', 'kind = "top"', "questions.popular.kind"),
+    ('kind = "histogram"', 'kind = "pie"', "questions.popular.kind"),
     ('kind = "histogram"', 'kind = "stream"', "questions.popular.method"),
     ('kind = "histogram"', 'kind = "stream"\nmethod = "LPA"', "questions.popular.w"),
     ('kind = "histogram"', 'kind = "stream"\nmethod = "LPA"\nw = "long"', "questions.popular.w"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from hubbub import SquareWave
 from hubbub.checks import CheckFailed, checks_for
 from hubbub.checks.consistent import check_consistent
+from hubbub.core.influence import Influence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,22 @@ class MiddleOfTheCell(SquareWave):
         return replace(made, points=made.points + (self.high - self.low) / self.cells / 2)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ForgedIsLikeAny(SquareWave):
+    """States that a forged report counts for one person."""
+
+    def influence(self):
+        return Influence(Fraction(self.low), Fraction(self.high), Fraction(self.low), Fraction(self.high))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharesAreBlurred(SquareWave):
+    """States of any share what is true of one that is blurred over half of the range."""
+
+    def share_influence(self, low, high, *, blur=0.0):
+        return super().share_influence(low, high, blur=5.0)
+
+
 @pytest.mark.parametrize(
     ("planted", "found"),
     [
@@ -52,6 +70,8 @@ class MiddleOfTheCell(SquareWave):
         (ForgetsToNormalise, "sum to 1"),
         (TooSure, "hold the truth"),
         (MiddleOfTheCell, "biased"),
+        (ForgedIsLikeAny, "forged reports move the mean"),
+        (SharesAreBlurred, "forged reports move the share"),
     ],
 )
 def test_a_planted_bug_is_found(planted: type[SquareWave], found: str):

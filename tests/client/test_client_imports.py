@@ -73,6 +73,19 @@ steps = 8
 changes = 3
 """
 )
+SETS = (
+    HEAD
+    + """
+[fields.features]
+kind = "sets"
+most = 3
+items = { kind = "categorical", names = ["bold", "table", "link", "image", "undo"] }
+[questions.used]
+kind = "histogram"
+field = "features"
+epsilon = 4.0
+"""
+)
 LIFE = """
 import json, sys, tempfile
 from hubbub.client import Client, Response, read_status
@@ -129,7 +142,7 @@ def test_importing_the_client_loads_few_modules() -> None:
     assert len(ours(modules)) <= 70, sorted(ours(modules))
 
 
-@pytest.mark.parametrize("text", [PLAIN, MEMO, CHANGES], ids=["histogram", "memo", "changes"])
+@pytest.mark.parametrize("text", [PLAIN, MEMO, CHANGES, SETS], ids=["histogram", "memo", "changes", "sets"])
 def test_answering_an_ask_loads_its_mechanism_and_no_more(text: str) -> None:
     modules = loaded(LIFE, documents(text))
     check_light(modules)

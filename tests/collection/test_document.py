@@ -154,7 +154,6 @@ def test_shuffling_is_said_to_be_missing() -> None:
         ({"field": "seconds", "of": "size"}, "of"),
         ({"field": "seconds", "kind": "mean", "of": "cells"}, "of"),
         ({"field": "seconds", "kind": "mean", "mechanism": "OUE"}, "mechanism"),
-        ({"field": "plugins"}, "of"),
         ({"field": "plugins", "of": "cells"}, "of"),
         ({"field": "word"}, "candidates"),
         ({"field": "word", "candidates": ["a", "a"]}, "candidates"),

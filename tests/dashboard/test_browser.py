@@ -92,7 +92,7 @@ class Watched:
 
 @pytest.mark.parametrize(
     ("width", "scheme"),
-    [(1280, "light"), (390, "light"), (390, "dark"), pytest.param(1280, "dark", marks=pytest.mark.slow)],
+    [(1280, "light"), (390, "light"), *(pytest.param(width, "dark", marks=pytest.mark.slow) for width in (390, 1280))],
 )
 def test_pages_fit_their_screen_and_nothing_goes_wrong(browser: Browser, site: Site, width: int, scheme: str):
     watched = Watched(browser, site, viewport={"width": width, "height": 844}, color_scheme=scheme)

@@ -291,6 +291,8 @@ def refused() -> Iterator[dict[str, Any]]:
             if "other" in inner:
                 yield {**spec, "oracle": {**inner, "other": json.loads(canonical(mechanism.inner.other - 1))}}  # type: ignore[attr-defined]
             yield {**spec, "oracle": {**inner, "domain": {"kind": "ordinal", "size": mechanism.inner.size + 1}}}
+            bolder = type(mechanism.inner)(epsilon=1.4 * mechanism.inner.epsilon, domain=mechanism.inner.domain)
+            yield {**spec, "oracle": json.loads(canonical(bolder.spec()))}  # as if it were amplified, or more
             yield {**spec, "oracle": {"mechanism": "Nothing"}}
             yield {**spec, "oracle": spec}
             yield {**spec, "length": mechanism.length + 1}

@@ -194,3 +194,49 @@ def test_bad_unary_specs_are_refused(field: str, given: dict[str, int]):
 def test_bad_sizes_and_thresholds_are_refused(field: str, given: dict[str, int]):
     with pytest.raises(InvalidValue, match=f"^{field}:"):
         PrivSet(epsilon=1.0, domain=Sets(Ordinal(9), most=2), **given)
+
+
+@pytest.mark.parametrize("held", [0.5, 3.0, 6.0, 11.0])
+def test_parameters_are_the_best_at_what_people_hold(held: float):
+    sets = sets_of(40)
+    for kind in (PrivSet, SplitUnary):
+        best = kind.best_for(epsilon=4.0, domain=sets, held=held).variance(1, held / 40)
+        others = [
+            kind.best_for(epsilon=4.0, domain=sets, held=other).variance(1, held / 40) for other in (0.0, 6.0, 12.0)
+        ]
+        assert best <= min(others) * (1 + 1e-9)
+    options = set_options(epsilon=4.0, domain=sets, held=held)
+    assert next(option for option in options if option.name == "PrivSet").error(held, 40) <= options[0].error(
+        held, 40
+    ) * (1 + 1e-9)
+
+
+def test_too_many_elements_are_refused_and_planned_without() -> None:
+    large = Sets(Ordinal(1 << 20), most=2)
+    with pytest.raises(InvalidValue, match=r"^domain:.*at most 1,048,574 items"):
+        PrivSet(epsilon=1.0, domain=large)
+    assert set_options(epsilon=1.0, domain=large, held=1)[0].name == "PSFO-OUE"
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        PSFO(epsilon=2.0, domain=Sets(Ordinal(9), most=3), oracle="GRR"),
+        PSFO(epsilon=2.0, domain=Sets(Ordinal(9), most=3), oracle="OLH"),
+        PSFO(epsilon=2.0, domain=Sets(Ordinal(9), most=3), oracle="Hadamard"),
+        SplitUnary(epsilon=2.0, domain=Sets(Ordinal(9), most=3)),
+        PrivSet(epsilon=2.0, domain=Sets(Ordinal(9), most=3), m=1, t=1),
+        PrivSet(epsilon=2.0, domain=Sets(Ordinal(9), most=3), m=6, t=3),
+    ],
+)
+def test_support_of_some_items_and_weighted_reports(mechanism: Any) -> None:
+    """Shares of some items are those of the whole sketch; totals of weights are 5 standard errors off at most."""
+    people = [{1, 8}] * 3_000 + [{8, 2, 5}] * 2_000 + [set()] * 1_000
+    reports = mechanism.randomize(people, Random(seed=1))
+    whole = mechanism.estimate(mechanism.accumulate(reports)).value
+    some = mechanism.estimate(mechanism.support(reports, [8, 1]), [8, 1])
+    assert some.value == pytest.approx(whole[[8, 1]])
+    weights = np.where(np.arange(6_000) < 3_000, 1, 3)
+    totals = mechanism.estimate(mechanism.support(reports, [8, 1, 0], weights), [8, 1, 0])
+    assert np.all(np.abs(totals.value - [9_000, 3_000, 0]) < 5 * totals.stderr)
+    assert abs(totals.value[0] - 5_000) > 5 * totals.stderr[0]  # as if the weights were left out

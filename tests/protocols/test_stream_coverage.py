@@ -42,6 +42,8 @@ from hubbub.protocols.window.last import pooled
 N, W = 100_000, 10
 SILENT = ("LSP", "LB-RescueDP", "LP-RescueDP", "LB-FAST", "LP-FAST")
 """Methods that hear nothing in some steps."""
+SHORT = [name for name in METHODS if not name.startswith("LB") or name == "LBA"]
+"""Every way of deciding, and both of dividing."""
 
 
 def releases(method: str, shares: Floats, seed: str, **options: Any) -> list[Release]:
@@ -56,7 +58,9 @@ def jump(method: str, size: float, categories: int, quiet: int = 22) -> Floats:
     return one_moves(level, categories)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method", [name if name in SHORT else pytest.param(name, marks=pytest.mark.slow) for name in METHODS]
+)
 def test_the_interval_holds_from_the_step_of_a_jump_on(method: str) -> None:
     # The step of a jump of one category, 24 times, and the ten steps after.
     quiet = 22

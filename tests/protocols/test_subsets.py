@@ -32,6 +32,16 @@ def test_both_views_agree_with_plain_sets(held: list[set[int]], candidates: set[
         assert SubsetCount(sets)(values).tolist() == [len(row) for row in truth]
 
 
+def test_many_people_are_looked_at_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    people = Sets(Ordinal(10), most=6).encode([{number % 10, (number + 1) % 10} for number in range(50)])
+    sets = ((1,), (1, 2), (5,))
+    whole, counts = Subsets(sets)(people).padded(), SubsetCount(sets)(people)
+    monkeypatch.setattr("hubbub.protocols.subsets._CELLS", 21)  # seven people at a time
+    assert np.array_equal(Subsets(sets)(people).padded(), whole)
+    assert np.array_equal(SubsetCount(sets)(people), counts)
+    assert len(Subsets(sets)([])) == len(SubsetCount(sets)([])) == 0
+
+
 def test_they_are_total() -> None:
     sets = ((0, 1), (3,))
     odd = [(), (2**52,), (0,), tuple(range(2000))]

@@ -32,7 +32,10 @@ def spent_by(method: str, *, epsilon: float, w: int, steps: int) -> set[int]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(("epsilon", "w"), [(1.0, 20), (3.7, 7), (6.0, 3), (8.0, 100)])
+@pytest.mark.parametrize(
+    ("epsilon", "w"),
+    [(1.0, 20), pytest.param(3.7, 7, marks=pytest.mark.slow), (6.0, 3), pytest.param(8.0, 100, marks=pytest.mark.slow)],
+)
 def test_every_ask_spends_what_was_listed(method: str, epsilon: float, w: int) -> None:
     listed = epsilons(method, epsilon=epsilon, w=w)
     assert spent_by(method, epsilon=epsilon, w=w, steps=150) <= set(listed)

@@ -90,7 +90,13 @@ def test_means_follow_a_stream(method: str) -> None:
     assert abs(found.values[-10:].mean() - found.truth[-10:].mean()) < 1.5
 
 
-@pytest.mark.parametrize("method", ["LBU", "LPU", "LBD", "LBA", "LPD", "LPA", "LB-DSAT", "LP-DSAT"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        *("LPU", "LBA", "LPD", "LP-DSAT"),  # every way of deciding
+        *(pytest.param(method, marks=pytest.mark.slow) for method in ("LBU", "LBD", "LPA", "LB-DSAT")),
+    ],
+)
 def test_a_filter_changes_what_is_released_and_not_what_is_asked(method: str) -> None:
     # The mean squared errors are of 300 steps; filtered they are a third to a half, far from equal.
     stream = stream_of("LNS", 3, 20_000, 300)

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from tests.questions.settings import setting
-from tests.questions.test_one_file import KEYS, SHELF, TOKEN, Twins
+from tests.shared.whole_way import answered
 
 from hubbub import Categorical, Numeric, Random
 from hubbub.authoring import check, forecast, load_collection, promise
 from hubbub.authoring.poisoning import poisoning
-from hubbub.client import Client
-from hubbub.collection import ManualClock
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import MAIN
 from hubbub.questions import Question
@@ -49,7 +41,7 @@ field = "fare"
 epsilon = 6.0
 quantiles = [0.5, 0.95]
 """
-DEVICES, STEPS = 24, range(7, 9)
+STEPS = range(7, 9)
 FARE = Numeric(0.0, 80.0, cells=16)
 
 
@@ -63,11 +55,11 @@ def test_it_is_checked_planned_and_promised() -> None:
     assert "Of fare: how is it distributed? One report every hour." in promise(collection)
 
 
-def test_it_says_how_far_forged_reports_move_the_mean() -> None:
+def test_it_says_how_far_forged_reports_move_the_mean_and_a_share() -> None:
     question = Question.make("distribution", field="fare", epsilon=1.0)
     said = poisoning(question, setting(question, FARE), forged=0.01)
     assert said.text().startswith("If 1% of the devices are forged, they can raise the mean of fare by up to ")
-    assert "shares and quantiles are not bounded" in said.text()
+    assert "as 100,000 answers tell it, 1% move it by up to 17.5 percentage points" in said.text()
     assert said.up is not None
     assert 0.8 < said.up < 3.2  # of 80: at least what lying does, at most four times that
 
@@ -113,63 +105,15 @@ def test_a_release_holds_the_truth() -> None:
         assert high[place] - low[place] < (0.1 if estimate is shares else 8.0)
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=SHELF) as name:
-        yield Path(name)
-
-
-def test_it_is_answered_released_and_shown(folder: Path) -> None:
+def test_it_is_answered_released_and_shown() -> None:
     collection = load_collection(TEXT)
-    clock = ManualClock(collection.opens(STEPS[0]))
-    twins = Twins(collection, clock, folder)
-    given: dict[str, Any] = {"clock": clock, "monotonic": clock.now, "jitter": 0.0, "collection": "survey"}
-    devices = [
-        Client(folder / str(number), twins, KEYS.public, rng=Random(seed=number), **given) for number in range(DEVICES)
-    ]
-    for step in STEPS:
-        clock.set(collection.opens(step) + 0.1 * collection.step_seconds)
-        twins.tick()
-        for number, client in enumerate(devices):
-            client.record("fare", 10.0 + number % 3)
-            assert client.tick() == 1
-            assert client.upload() == 1
-        clock.set(collection.opens(step) + 0.9 * collection.step_seconds)
-        twins.restarted.restart()
-    clock.set(collection.opens(STEPS[-1] + 1) + collection.lateness_seconds + 1)
-    twins.tick()
-    steady, restarted = (
-        collector.releases("survey", "fares", first=0, last=99, most=99)
-        for collector in (twins.steady.collector, twins.restarted.collector)
-    )
-    assert [(row.step, row.payload) for row in steady] == [(row.step, row.payload) for row in restarted]
-    assert [json.loads(row.payload)["n"] for row in restarted] == [24, 24]
-    for client in devices:
-        client.close()
-    _shown(twins.restarted.collector)
-    for collector in (twins.steady.collector, twins.restarted.collector):
-        collector.store.close()
-
-
-def _shown(collector: Any) -> None:
-    from hubbub.dashboard.app import ServiceReader
-    from hubbub.dashboard.pages import routes
-    from hubbub.service.app import create_app
-    from hubbub.service.auth import Tokens
-    from hubbub.service.service import Service
-
-    service = Service(collector)
-    site = create_app(service, Tokens([TOKEN]), routes=routes(ServiceReader(service)))
-
-    async def fetch(path: str) -> httpx.Response:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(site), base_url="http://here") as client:
-            return await client.get(path, headers={"Authorization": f"Bearer {TOKEN}"})
-
-    found = asyncio.run(fetch("/v1/collections/survey/questions/fares/releases")).json()
-    assert found["shape"]["form"] == "distribution"
-    quantiles = found["releases"][-1]["estimates"]["Quantiles"]
-    assert quantiles["labels"] == ["median", "95% are below"]
-    assert quantiles["low"][0] <= 11 <= quantiles["high"][0]
-    page = asyncio.run(fetch("/results/survey/fares")).text
-    assert "<caption>Quantiles</caption>" in page
-    assert "median" in page
+    with answered(collection, "fares", "fare", lambda number: 10.0 + number % 3, STEPS) as (releases, get):
+        assert [release["n"] for release in releases] == [24, 24]
+        found = get("/v1/collections/survey/questions/fares/releases").json()
+        assert found["shape"]["form"] == "distribution"
+        quantiles = found["releases"][-1]["estimates"]["Quantiles"]
+        assert quantiles["labels"] == ["median", "95% are below"]
+        assert quantiles["low"][0] <= 11 <= quantiles["high"][0]
+        page = get("/results/survey/fares").text
+        assert "<caption>Quantiles</caption>" in page
+        assert "median" in page

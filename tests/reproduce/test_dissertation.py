@@ -9,6 +9,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.reproduce import REPRODUCTIONS, reproduce
+from hubbub.reproduce.baselines.mining_ladder import DEPLOYED
 from hubbub.reproduce.dissertation.clicks import METHODS as CLICK_METHODS
 from hubbub.reproduce.dissertation.figure_5_3 import ITEM_METHODS, PUBLISHED
 from hubbub.reproduce.dissertation.figure_8_5 import people_without
@@ -151,7 +152,8 @@ def test_every_method_of_the_chapter_is_applied():
 
 
 @pytest.mark.parametrize(
-    "methods", [tuple(ORACLES), CLICK_METHODS, tuple(KEYS), (PUBLISHED, *ITEM_METHODS), tuple(SET_METHODS)]
+    "methods",
+    [tuple(ORACLES), CLICK_METHODS, tuple(KEYS), (PUBLISHED, *ITEM_METHODS, DEPLOYED.name), tuple(SET_METHODS)],
 )
 def test_methods_of_one_legend_look_different(methods: tuple[str, ...]):
     looks = [(look(method)["color"], look(method)["marker"]) for method in methods]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +17,7 @@ from hubbub.protocols.ask import Ask, Heard, Said
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.itemsets.study import mine
 from hubbub.reproduce.baselines.ldp_miner import ldp_miner
-from hubbub.reproduce.baselines.mining_ladder import LADDER, LDP_MINER, SVIM, Rung, Shares, mine_by
+from hubbub.reproduce.baselines.mining_ladder import DEPLOYED, LADDER, LDP_MINER, SVIM, Rung, Shares, mine_by
 from hubbub.reproduce.dissertation.mining import found_by
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.set_stream import SetStream
@@ -84,13 +85,25 @@ def test_ldp_miner_as_published_asks_everyone_twice_with_half_of_the_budget(peop
 
 
 @pytest.mark.parametrize("itemsets", [False, True])
-def test_the_last_rung_is_the_protocol_that_is_deployed(itemsets: bool, people: ItemSets):
+def test_svim_as_deployed_is_the_protocol_that_is_deployed(itemsets: bool, people: ItemSets):
     def deployed() -> Generator[Said, Heard, Shares]:
         found = yield from mine(DOMAIN, epsilon=3.0, k=8, itemsets=itemsets)
         return dict(zip(found.sets, found.estimate.value.tolist(), strict=True))
 
-    rung = mine_by(SVIM, DOMAIN, epsilon=3.0, k=8, itemsets=itemsets)
+    rung = mine_by(DEPLOYED, DOMAIN, epsilon=3.0, k=8, itemsets=itemsets)
     assert found_by(rung, people, Random(seed=3)) == found_by(deployed(), people, Random(seed=3))
+
+
+def test_svim_is_as_printed_and_a_length_of_chance_multiplies_its_shares():
+    assert replace(SVIM, name=DEPLOYED.name, published=False) == DEPLOYED
+    # Everyone holds one of four items. Of sixty seeds this is one of the six where chance made another length
+    # significant: by the text all shares are then multiplied.
+    people = ItemSets(np.arange(2001), np.arange(2000) % 4, domain=300)
+    printed, deployed = (
+        found_by(mine_by(rung, DOMAIN, epsilon=2.0, k=16), people, Random(seed=10)) for rung in (SVIM, DEPLOYED)
+    )
+    assert max(printed.values()) > 0.4
+    assert max(deployed.values()) == pytest.approx(0.25, abs=0.05)
 
 
 def test_the_update_makes_the_same_items_larger(people: ItemSets):

@@ -40,7 +40,7 @@ class Serving:
             [*HUBBUB, *command], cwd=folder, stderr=self._log, env={**os.environ, "HUBBUB_STORE": store}
         )
         self.port = 0
-        self.port = until(lambda: int(re.findall(r"at http://127\.0\.0\.1:(\d+)", self.log() + "\n")[0]), self.log)
+        self.port = until(lambda: int(re.findall(r'"at": "http://127\.0\.0\.1:(\d+)', self.log())[0]), self.log)
         self.token = (folder / "keys" / "admin.token").read_text().strip()
 
     def log(self) -> str:

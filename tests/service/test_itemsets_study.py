@@ -145,7 +145,7 @@ def test_the_page_shows_what_was_found_the_rules_and_what_could_not_be_found(sil
         assert text in page
     rules = silent == 0
     assert (">20 + 21<" in page) == rules
-    assert ("20 \N{RIGHTWARDS ARROW} 21" in page) == rules
+    assert ("20 -&gt; 21" in page) == rules
     assert ("Confidence" in release["estimates"]) == rules
     assert (release["stopped"] is None) == rules
     assert ("nobody answered in round 5" in page) != rules

@@ -32,6 +32,7 @@ from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
 from hubbub.service.long_counts import LOOK
 from hubbub.service.releases import row_of, same, shown
+from hubbub.service.schemas import SCHEMAS
 from hubbub.service.service import Service
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sqlite import SqliteStore
@@ -174,6 +175,7 @@ def test_the_page_shows_what_was_found_and_what_could_not_have_been():
             assert "step by step" not in page
         (release,) = web.get("/v1/collections/words/questions/words/releases", headers=AUTHORIZED).json()["releases"]
         assert release["low"][0] < release["value"][0] < release["high"][0]
+        assert set(release) <= set(SCHEMAS["Release"]["properties"])
 
 
 def test_real_clients_answer_once_in_a_run_whatever_they_record(tmp_path: Path):

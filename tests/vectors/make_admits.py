@@ -18,6 +18,7 @@ from typing import Any
 import hubbub as hb
 from hubbub.collection.admits import admits, admits_parts, matches
 from hubbub.collection.terms import Family, Study, Terms
+from hubbub.core.bit_strings import BitStrings
 from hubbub.core.domain import Ordinal, Sets
 from hubbub.core.event import units_of
 from hubbub.core.spec import canonical
@@ -25,6 +26,7 @@ from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.privacy.promise import Promise, of_question
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
+from hubbub.protocols.prefix import Prefix
 from hubbub.protocols.subsets import SubsetCount, Subsets
 from hubbub.protocols.view import Among, Binned, Clipped, Whole
 
@@ -58,6 +60,14 @@ ITEMSETS = replace(
     families=(*STUDY.families, Family("PSFO", (EPSILON,))),
     report_bytes=9,
     views=tuple({"kind": kind, "sets": {"most": 3, "each": {"most": 2}}} for kind in ("subsets", "subsetcount")),
+)
+OPEN = hb.OLH(epsilon=1.0, domain=BitStrings(64))
+PREFIXES = replace(
+    STUDY,
+    views=tuple(Prefix(bits, 32).spec() for bits in (12, 32)),
+    mechanisms=(OPEN.spec_id,),
+    families=(Family("OLH", (EPSILON,)),),
+    report_bytes=OPEN.report_bytes,
 )
 CLIPPED = replace(
     PLAIN,
@@ -133,6 +143,13 @@ def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
         replace(pair, view=SubsetCount(((1,), (2,))), mechanism=reads),
         1,
     )
+    for bits, of in ((12, 32), (32, 32), (13, 32), (12, 64)):
+        prefix = Ask(mechanism=OPEN, step=0, view=Prefix(bits, of), kept=True)
+        yield f"the first {bits} of {of} bits", PREFIXES, prefix, 1
+    whole = Ask(mechanism=OPEN, step=0, view=Prefix(32, 32))
+    yield "a prefix for another epsilon", PREFIXES, replace(whole, mechanism=replace(OPEN, epsilon=0.5, other=0)), 1
+    narrow = hb.OLH(epsilon=1.0, domain=BitStrings(32))
+    yield "a family beside a prefix, which has no size", PREFIXES, replace(whole, mechanism=narrow), 1
     yield "reports that are kept", STUDY, replace(study, kept=True), 1
     for high in (1.0, 64.5, 3.25, 64.6, 0.5):
         clipped = Ask(mechanism=hb.Hybrid(epsilon=1.0, low=0.0, high=high), step=3, view=Clipped(0.0, high))

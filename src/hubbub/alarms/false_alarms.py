@@ -7,8 +7,6 @@ import re
 from hubbub.collection.duration import seconds_of
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["DEFAULT_FALSE_ALARMS", "FEWEST_STEPS", "false_alarms_a_step", "written_rate"]
-
 DEFAULT_FALSE_ALARMS = "1 in 30d"
 FEWEST_STEPS = 10
 """Steps between two false alarms below which no test is worth its name."""

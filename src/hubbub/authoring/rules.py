@@ -146,18 +146,19 @@ def lifetime(collection: Collection) -> Iterator[Finding]:
 
 
 def small_arcs(collection: Collection) -> Iterator[Finding]:
-    """Devices must accept the arcs that a question asks first."""
-    for name in collection.questions:
+    """Devices must accept the arcs that a question asks."""
+    for name, question in collection.questions.items():
         first = next(collection.protocol(name))
-        for ask in first if isinstance(first, list) else [first]:
-            if isinstance(ask, Ask) and ask.cohort.length < collection.minimum_arc:
-                yield Finding(
-                    "error",
-                    f"questions.{name}",
-                    f"asks {100 * ask.cohort.share:.3g}% of the devices at a time, and they refuse less than "
-                    f"{100 * collection.minimum_arc / CIRCLE:.3g}%: ask more at once (a stream by a shorter window), "
-                    "or lower privacy.minimum_arc",
-                )
+        asks = [ask for ask in (first if isinstance(first, list) else [first]) if isinstance(ask, Ask)]
+        share = min([question.smallest_group(collection.setting(name)), *(ask.cohort.share for ask in asks)])
+        if share * CIRCLE < collection.minimum_arc:
+            yield Finding(
+                "error",
+                f"questions.{name}",
+                f"asks {100 * share:.3g}% of the devices at a time, and they refuse less than "
+                f"{100 * collection.minimum_arc / CIRCLE:.3g}%: ask more at once (a stream by a shorter window, "
+                "a study in fewer turns), or lower privacy.minimum_arc",
+            )
 
 
 def unread_fields(collection: Collection) -> Iterator[Finding]:

@@ -206,5 +206,6 @@ def _value(table: TomlTable, key: str, hint: Any) -> Any:
 
 def _question(table: TomlTable) -> Question:
     kind = table.take("kind", str)
+    keys = {key: value.isoformat() if isinstance(value, datetime) else value for key, value in table.rest().items()}
     with at(table.place):
-        return Question.make(kind, **table.rest())
+        return Question.make(kind, **keys)

@@ -19,6 +19,7 @@ _MANY = 10**10
 _CLOSE = 0.02
 _PEOPLE, _TIMES = 1_500, 500
 _ASKED = (0.1, 0.5, 0.9)
+_FORGED, _ROUNDED = 15, 1e-4
 
 
 def check_consistent(mechanism: Mechanism, rng_seed: int = 1) -> None:
@@ -27,6 +28,8 @@ def check_consistent(mechanism: Mechanism, rng_seed: int = 1) -> None:
     - It is a `Distribution`: shares that are not negative and sum to 1.
     - From the reports that 10^10 people are expected to give, no share of people below a number is off by 2% or more.
     - The mean is unbiased (false alarm: 1e-6), and its 95% intervals hold the truth in 91% to 98.5% of cases.
+    - Forged reports, a tenth of ten billion that are otherwise as expected, move the mean, and the share below the
+      middle of the range, no further than `influence` and `share_influence` state.
     - The 95% intervals of quantiles hold the truth in at least 91% (false alarms: below 1e-4).
 
     Example:
@@ -41,6 +44,7 @@ def check_consistent(mechanism: Mechanism, rng_seed: int = 1) -> None:
     limit = _estimate(mechanism, expected_sketch(mechanism, values, _MANY))
     off = float(np.abs(np.cumsum(limit.value - truth)).max())
     require(off < _CLOSE, f"with any number of reports, the share below some number is off by {off:.1%}")
+    _check_forged(mechanism, values, truth)
     quantiles = np.quantile(values, _ASKED, method="inverted_cdf")
     errors, covered, within = (
         np.empty(_TIMES),
@@ -59,6 +63,30 @@ def check_consistent(mechanism: Mechanism, rng_seed: int = 1) -> None:
     require(0.91 <= share <= 0.985, f"95% intervals of the mean hold the truth in {share:.1%} of cases")
     least = float(within.mean(axis=0).min())
     require(least >= 0.91, f"95% intervals of quantiles hold the truth in {least:.1%} of cases")
+
+
+def _check_forged(mechanism: Any, values: NDArray[np.float64], truth: NDArray[np.float64]) -> None:
+    """Forge each of some reports, beside what honest people are expected to give."""
+    honest, forged = expected_sketch(mechanism, values, _MANY * 9 // 10), _MANY // 10
+    outputs = mechanism.outputs()
+    stated, middle = mechanism.influence(), len(truth) // 2
+    require(stated is not None, "nothing says how far forged reports move the mean: give it a method `influence()`")
+    below = np.arange(len(truth)) < middle
+    border = float(_estimate(mechanism, honest).borders[middle])
+    shares = mechanism.share_influence(mechanism.low, border)
+    answers = [("mean", float(values.mean()), stated), ("share below the middle", float(truth @ below), shares)]
+    for number in np.unique(np.linspace(0, len(outputs) - 1, _FORGED).astype(int)):
+        single = mechanism.accumulate(outputs[number : number + 1])
+        estimate = _estimate(mechanism, honest + Sketch(mechanism.spec_id, forged, single.counts * forged))
+        centre = estimate.linear(below).centre
+        assert centre is not None
+        for (what, before, influence), after in zip(answers, (estimate.mean().value[0], centre[0]), strict=True):
+            up, down = influence.shift(0.1, before)
+            held = before - down - _ROUNDED <= after <= before + up + _ROUNDED
+            require(
+                held,
+                f"forged reports move the {what} by {after - before:.3g}, and influence says {-down:.3g}, {up:.3g}",
+            )
 
 
 def expected_sketch(mechanism: Mechanism, values: Any, n: int) -> Sketch:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hubbub.checks.failure import CheckFailed
-from hubbub.checks.suite import LONG, Check, checks_for
+from hubbub.checks.suite import Check, checks_for, is_long
 from hubbub.mechanisms.base import Mechanism
 
 
@@ -18,7 +18,7 @@ def contract_tests(*kinds: type[Mechanism], slow: Any = None, unmarked: int = 1)
     kinds
         The classes.
     slow
-        A pytest mark for the long checks, the statistical ones among them: `LONG`.
+        A pytest mark for the long checks, the statistical ones among them (`is_long`).
     unmarked
         The first so many examples of a class have their long checks without the mark.
 
@@ -38,7 +38,7 @@ def contract_tests(*kinds: type[Mechanism], slow: Any = None, unmarked: int = 1)
             raise CheckFailed(f"{kind.__name__}.examples() yields nothing that could be checked")
         for number, mechanism in enumerate(examples):
             for check in checks_for(mechanism):
-                marks = [slow] if slow is not None and number >= unmarked and check in LONG else []
+                marks = [slow] if slow is not None and number >= unmarked and is_long(check, mechanism) else []
                 name = check.__name__.removeprefix("check_")
                 cases.append(pytest.param(check, mechanism, id=f"{kind.__name__}-example{number}-{name}", marks=marks))
 

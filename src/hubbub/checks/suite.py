@@ -115,8 +115,21 @@ STATISTICAL: frozenset[Check] = frozenset(
 )
 """Those that look at many random reports."""
 
-LONG: frozenset[Check] = STATISTICAL | {check_hostile_spec, check_influence}
-"""Those that take the longest: they also build many mechanisms, or look at thousands of reports one by one."""
+
+def is_long(check: Check, mechanism: Reporting) -> bool:
+    """Whether a check is one of those that take the longest.
+
+    They look at many random reports, build many mechanisms, or look at thousands of reports one by one: also at what is
+    drawn, where that is no block of a fixed length, so that only its distribution can be looked at.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> grr = GRR(epsilon=1.0, domain=3)
+        >>> is_long(check_sampler, grr), is_long(check_draws, grr)
+        (True, False)
+    """
+    drawn = check in (check_draws, check_batch_is_singles) and not getattr(mechanism, "fixed_block", True)
+    return drawn or check in STATISTICAL or check in (check_hostile_spec, check_influence)
 
 
 def checks_for(mechanism: Reporting) -> tuple[Check, ...]:
@@ -200,7 +213,7 @@ _WHERE: dict[str, Callable[[Mechanism], bool]] = {
     "check_exact_epsilon": _enumerable,
     "check_tight_epsilon": covers_every_value,
     "check_public_part": lambda mechanism: any(column.part == "public" for column in mechanism.columns),
-    "check_influence": lambda mechanism: bool(influences(mechanism)),
+    "check_influence": lambda mechanism: mechanism.bias != "consistent" and bool(influences(mechanism)),
     "check_unbiased": _unbiased,
     "check_variance": _unbiased,
     "check_coverage": _unbiased,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hubbub.cli.output import emit, page
 
-__all__ = ["print_set_plan"]
-
 
 def print_set_plan(
     *, domain: int, most: int, held: float | None, n: int, epsilon: float, forged: float, as_json: bool

@@ -10,8 +10,6 @@ import typer
 
 from hubbub.cli.options import ReportsFolder, StoreUrl
 
-__all__ = ["serve"]
-
 
 def serve(
     collections: Annotated[list[Path], typer.Argument(help="Collection files (TOML).", show_default=False)],

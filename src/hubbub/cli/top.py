@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from hubbub.core.estimate import Estimate
     from hubbub.simulate.top import Found
 
-__all__ = ["top"]
-
 _MOST = 32
 _NAME = 40
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
@@ -198,10 +199,11 @@ class Estimate:
 
     def _bounds_of(self, rows: Floats) -> tuple[float, float] | None:
         """What all the weighted sums lie between."""
-        if not np.isfinite(self._bounds).all():
+        if not all(map(math.isfinite, self._bounds)):
             return None
-        ends = np.sort([end * rows for end in self._bounds], axis=0).sum(axis=2)
-        return float(ends[0].min(initial=0.0)), float(ends[1].max(initial=0.0))
+        left, right = (end * rows for end in self._bounds)
+        lowest, highest = np.minimum(left, right).sum(axis=1), np.maximum(left, right).sum(axis=1)
+        return float(lowest.min(initial=0.0)), float(highest.max(initial=0.0))
 
     def of_population(self, size: int) -> Estimate:
         """The same value as an estimate of a larger population of which the n who answered are a random part.

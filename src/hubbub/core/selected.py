@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from statistics import NormalDist
 
 import numpy as np
@@ -59,7 +60,7 @@ def conditional_interval(x: float, error: float, cut: float, level: float) -> tu
         >>> [round(end, 3) for end in conditional_interval(2.0, 1.0, 1.0, 0.95)]
         [-1.933, 3.933]
     """
-    reach = NormalDist().inv_cdf(0.5 + level / 2) * error
+    reach = _quantile(0.5 + level / 2) * error
     if not 0 < error < math.inf or (x - cut) / error > _FAR:
         return x - reach, x + reach
     tail = (1 - level) / 2
@@ -77,6 +78,12 @@ def conditional_interval(x: float, error: float, cut: float, level: float) -> tu
         return x + error * (low + high) / 2
 
     return end(tail), end(1 - tail)
+
+
+@cache
+def _quantile(chance: float) -> float:
+    """Pages ask for the same of a hundred thousand values."""
+    return NormalDist().inv_cdf(chance)
 
 
 def _log_upper(z: float) -> float:

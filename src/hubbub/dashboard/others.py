@@ -17,13 +17,17 @@ def other_numbers(others: Mapping[str, Sequence[Value]]) -> Html | None:
         >>> "median" in other_numbers({"Quantiles": [Value(0, "median", 12.0, 11.0, 13.0, True)]})
         True
     """
-    headings = ["", "#value", "#from", "#to"]
-    tables = [table(name, headings, [_row(value) for value in values]) for name, values in others.items()]
+    headings = ("#value", "#from", "#to")
+    tables = [
+        table(name, [name.capitalize(), *headings], [_row(value) for value in values])
+        for name, values in others.items()
+    ]
     return join(tables) if tables else None
 
 
 def _row(value: Value) -> tuple[str, str, str, str]:
     scale = Scale.of("quantity" if value.signed else "share", reaches=[value.reach or 0.0])
     if value.low == value.high:  # a number that is known, and no estimate
-        return value.label, scale.text(value.value), "", ""
+        number = value.value
+        return value.label, scale.text(number) if number is None else f"{number:,.3g}", "", ""
     return value.label, scale.text(value.value), scale.text(value.low), scale.text(value.high)

@@ -29,8 +29,6 @@ from hubbub.core.selected import Selected
 from hubbub.demo.alarm_receiver import AlarmReceiver, DeliveredAlarm
 from hubbub.demo.scenes import Scene, scenes
 
-__all__ = ["CollectorStopped", "Live", "Look", "Seen", "covered"]
-
 _FEWEST, _MOST = 50, 1_000_000
 _NO_FAULT = ("accepted", "duplicate", "cover")
 _PATIENCE = 30.0

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -346,15 +347,21 @@ def _times() -> tuple[str, ...]:
     return tuple(f"{FIRST_DAY[1] + day} February 2013, {hour}:00" for day in range(DAYS) for hour in HOURS)
 
 
-def _went() -> Made:
-    """How far each aircraft was to go that left last, in each hour of the week; -1 before its first of the day."""
+def _week() -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
+    """The flights of the week that is shown, and in which of its steps each was to leave."""
     year = flights()
     day = year["day"] - FIRST_DAY[1]
     taken = (year["month"] == FIRST_DAY[0]) & (day >= 0) & (day < DAYS) & np.isin(year["hour"], HOURS)
-    taken &= (year["tailnum"] != "NA") & ~np.isnan(year["dep_delay"])  # NaN: it never left
-    category = np.digitize(year["distance"][taken], MILES)
-    aircraft, device = np.unique(year["tailnum"][taken], return_inverse=True)
     step = day[taken] * len(HOURS) + year["hour"][taken] - HOURS[0]
+    return {name: column[taken] for name, column in year.items()}, step
+
+
+def _went() -> Made:
+    """How far each aircraft was to go that left last, in each hour of the week; -1 before its first of the day."""
+    week, step = _week()
+    left = (week["tailnum"] != "NA") & ~np.isnan(week["dep_delay"])  # NaN: it never left
+    step, category = step[left], np.digitize(week["distance"][left], MILES)
+    aircraft, device = np.unique(week["tailnum"][left], return_inverse=True)
     table = np.full((DAYS * len(HOURS), aircraft.size), -1, dtype=np.int8)
     order = np.argsort(step, kind="stable")
     table[step[order], device[order]] = category[order]
@@ -367,12 +374,9 @@ def _went() -> Made:
 
 def _punctuality() -> Made:
     """How many flights of each hour were how late."""
-    year = flights()
-    day = year["day"] - FIRST_DAY[1]
-    taken = (year["month"] == FIRST_DAY[0]) & (day >= 0) & (day < DAYS) & np.isin(year["hour"], HOURS)
-    late = year["dep_delay"][taken]  # NaN: it never left
+    week, step = _week()
+    late = week["dep_delay"]  # NaN: it never left
     kind: NDArray[np.int64] = np.where(np.isnan(late), 4, np.digitize(late, [0.5, 15.5, 60.5]))
-    step = day[taken] * len(HOURS) + year["hour"][taken] - HOURS[0]
     table = np.bincount(step * len(PUNCTUAL) + kind, minlength=DAYS * len(HOURS) * len(PUNCTUAL))
     return table.reshape(-1, len(PUNCTUAL)), {}
 

@@ -12,6 +12,7 @@ FAMILIES = {
         "OUE": "unary",
         "BLH": "local_hashing",
         "OLH": "local_hashing",
+        "SOLH": "solh",
         "BasicRappor": "basic_rappor",
         "Rappor": "rappor",
         "Hadamard": "hadamard",

@@ -15,8 +15,6 @@ from hubbub.core.spec import Json
 from hubbub.mechanisms.sets.compare import SetOption, set_options, ternary_options
 from hubbub.privacy.poisoning import FORGED
 
-__all__ = ["SetPlan", "SetRow", "mean_held", "plan_sets"]
-
 
 @dataclass(frozen=True)
 class SetRow:

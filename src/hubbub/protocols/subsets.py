@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -19,6 +20,7 @@ __all__ = ["SubsetCount", "Subsets"]
 
 MOST_SETS = 1 << 16
 MOST_ITEMS = 64
+_CELLS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,12 @@ class _Candidates:
     @cached_property
     def _items(self) -> NDArray[np.int64]:
         return np.unique(np.concatenate([np.array(items, dtype=np.int64) for items in self.sets]))
+
+    def _blocks(self, values: Any) -> Iterator[Any]:
+        """The sets of some people at a time: memory does not grow with their number."""
+        size = max(1, _CELLS // len(self.sets))
+        for start in range(0, len(values), size):
+            yield values[start : start + size]
 
     def contained(self, values: Any) -> NDArray[np.bool_]:
         """Which candidates (rows) each of the sets (columns) contains.
@@ -89,10 +97,12 @@ class Subsets(_Candidates, View):
         return len(self.sets)
 
     def __call__(self, values: Any) -> ItemSets:
-        owners, numbers = np.nonzero(self.contained(values).T)
-        n = len(values)
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n))])
-        return ItemSets(offsets, numbers, domain=self.size)
+        sizes, numbers = [np.zeros(1, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        for block in self._blocks(values):
+            contained = self.contained(block).T
+            sizes.append(contained.sum(axis=1))
+            numbers.append(np.nonzero(contained)[1])
+        return ItemSets(np.cumsum(np.concatenate(sizes)), np.concatenate(numbers), domain=self.size)
 
 
 class SubsetCount(_Candidates, View):
@@ -115,7 +125,8 @@ class SubsetCount(_Candidates, View):
         return len(self.sets) + 1
 
     def __call__(self, values: Any) -> NDArray[np.int64]:
-        return np.asarray(self.contained(values).sum(axis=0))
+        counts = [self.contained(block).sum(axis=0) for block in self._blocks(values)]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *counts])
 
 
 def _flat(values: Any) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:

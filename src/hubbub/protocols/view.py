@@ -19,9 +19,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 
-__all__ = ["Among", "Binned", "Clipped", "Field", "View", "Whole"]
-
-
 _HOMES = {
     "changes": "hubbub.protocols.changes",
     **dict.fromkeys(("subsetcount", "subsets"), "hubbub.protocols.subsets"),

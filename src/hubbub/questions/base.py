@@ -150,6 +150,10 @@ class Question(ABC):
         """The part of the honest devices that answers one ask; forged ones answer all of them."""
         return 1.0
 
+    def smallest_group(self, setting: Setting) -> float:
+        """The smallest part of the devices that a later round asks; the first asks are known by asking them."""
+        return 1.0
+
     # -- words ------------------------------------------------------------------------------------------------
 
     @property

@@ -10,9 +10,13 @@ from hubbub.core.domain import Numeric
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.core.influence import Influence
+from hubbub.privacy.poisoning import FORGED, part_text
 from hubbub.protocols.spread import Spread
 from hubbub.questions.shapes import Shape
 from hubbub.questions.statistic import StatisticQuestion
+from hubbub.questions.words import rounded_up
+
+_PEOPLE = 100_000  # of whom it is told how far forged reports move a share: with more, shares are less blurred
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +56,17 @@ class DistributionQuestion(StatisticQuestion):
         return "the share of one cell, every step, if all numbers are equally common"
 
     def influence(self, setting: Setting) -> Influence | str:
-        return self.statistic(setting).mechanism(units_of(self.epsilon)).mean_influence()
+        return self.statistic(setting).mechanism(units_of(self.epsilon)).influence()
 
     def moved_answer(self, setting: Setting) -> tuple[str, str]:
         return f"the mean of {self.field}", self.field
 
     def influence_of(self, setting: Setting) -> str:
-        return "every step; shares and quantiles are not bounded"
+        wave = self.statistic(setting).mechanism(units_of(self.epsilon))
+        blur = float(wave.resolution(_PEOPLE))
+        half = wave.share_influence(wave.low, (wave.low + wave.high) / 2, blur=blur).shift(FORGED).largest
+        told = f"as {_PEOPLE:,} answers tell it, {part_text(FORGED)} move it by up to"
+        return f"every step; of the share in half of the range, {told} {rounded_up(100 * half)} percentage points"
 
     def default_title(self, setting: Setting) -> str:
         return f"Of {self.field}: how is it distributed?"

@@ -27,8 +27,6 @@ from hubbub.questions.shapes import Shape, shares_shape
 from hubbub.questions.shares import Shares, shares_labels, shares_read, shares_title
 from hubbub.questions.statistic import StatisticQuestion
 
-__all__ = ["HistogramQuestion", "Words"]
-
 
 @dataclass(frozen=True)
 class Words(Statistic):

@@ -20,8 +20,6 @@ from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import View, Whole
 from hubbub.questions.shares import MOST_BYTES, named_mechanism
 
-__all__ = ["ItemShares"]
-
 
 @dataclass(frozen=True)
 class ItemShares(Statistic):

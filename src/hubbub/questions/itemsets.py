@@ -81,8 +81,14 @@ class ItemsetsQuestion(StudyQuestion):
         self._first(setting)
         self.schedule(setting)
 
+    def _percents(self, setting: Setting) -> tuple[int, ...]:
+        return group_percents(self._sets(setting).items.size or 0, self.k, itemsets=self._together)
+
     def rounds(self, setting: Setting) -> int:
-        return len(group_percents(self._sets(setting).items.size or 0, self.k, itemsets=self._together))
+        return len(self._percents(setting))
+
+    def smallest_group(self, setting: Setting) -> float:
+        return min(self._percents(setting)) / 100 / self.turns
 
     def terms(self, setting: Setting) -> Terms:
         units, first = units_of(self.epsilon), self._first(setting)
@@ -126,7 +132,7 @@ class ItemsetsQuestion(StudyQuestion):
     def forecast(self, setting: Setting, n: int) -> float | None:
         """The standard error of an item that few hold, if those who say which candidates they hold are padded to 4."""
         size = self._sets(setting).items.size or 0
-        percent = group_percents(size, self.k, itemsets=self._together)[1 if size <= 2 * self.k else 2]
+        percent = self._percents(setting)[1 if size <= 2 * self.k else 2]
         asked = n / self.turns * percent / 100
         psfo = PSFO(epsilon=self.epsilon, domain=max(2, min(size, 2 * self.k)), length=_TYPICAL)
         return math.sqrt(psfo.variance(1) / asked) if asked > 0 else None

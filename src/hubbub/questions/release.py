@@ -24,8 +24,6 @@ from hubbub.protocols.statistic import Means
 from hubbub.questions.shapes import Shape
 from hubbub.questions.statistic import StatisticQuestion
 
-__all__ = ["ReleaseQuestion"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseQuestion(StatisticQuestion):

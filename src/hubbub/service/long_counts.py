@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from hubbub.service.store.base import CountRow
 
-__all__ = ["AT_ONCE", "LOOK", "LongCounts"]
-
 AT_ONCE = 1 << 33
 """How many tests of a report against a candidate are made at once: about a second of one core."""
 LOOK = 0.25

@@ -16,8 +16,6 @@ from hubbub.service.archive import Archive, ReportsMissing
 from hubbub.service.store.base import ArchiveRow, AskKey
 from hubbub.service.store.sql import Store
 
-__all__ = ["estimate_candidates", "kept_reports", "moved", "pack", "reports_to", "unpack"]
-
 _FAST = 1
 
 

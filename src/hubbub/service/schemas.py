@@ -52,8 +52,9 @@ _ESTIMATE: dict[str, Any] = {
     "withheld": {"type": ["string", "null"]},
 }
 
-_CENTRE = {"centre": _NUMBERS}
-"""Of values that are smoothed over time: the unbiased estimate that their intervals are of."""
+_CENTRE = {"centre": _NUMBERS, "cut": {"type": ["number", "null"]}}
+"""Of values that are smoothed over time, or were found by a search: the unbiased estimate that their intervals are of,
+and what it had to exceed for a value to be told at all."""
 
 _SHAPE = _object(
     form={"enum": list(get_args(Form))},

@@ -9,8 +9,6 @@ from typing import Protocol
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["Channel", "LocalNetwork", "ShuffleAborted", "everyone_but"]
-
 
 class ShuffleAborted(InvalidValue):
     """The run has ended without a result; nothing was released."""

@@ -9,8 +9,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.private_file import write_private_file
 from hubbub.shuffle.dgk import DGKPrivate, DGKPublic
 
-__all__ = ["read_private", "read_public", "write_keys"]
-
 _PUBLIC = ("modulus", "g", "h", "subgroup_bits")
 _PRIVATE = ("p", "v_p")
 

@@ -24,8 +24,6 @@ from hubbub.shuffle.channel import Channel, ShuffleAborted, everyone_but
 from hubbub.shuffle.dgk import DGKPublic
 from hubbub.shuffle.shares import SecretShares
 
-__all__ = ["hider_sets", "oblivious_shuffle"]
-
 _SEED_BYTES = 32
 
 

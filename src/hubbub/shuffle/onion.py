@@ -24,8 +24,6 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.random import Random
 
-__all__ = ["LAYER_BYTES", "OnionKey", "Peeled", "missing_checks", "peel", "shuffle_onions", "wrap"]
-
 LAYER_BYTES = 48
 """What a layer adds: an ephemeral key and a tag."""
 _SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)

@@ -19,8 +19,6 @@ from hubbub.shuffle.dgk import DGKPrivate, DGKPublic
 from hubbub.shuffle.oblivious import oblivious_shuffle
 from hubbub.shuffle.shares import SecretShares, split
 
-__all__ = ["combine", "divide", "shuffle_with_fakes"]
-
 
 def divide(reports: NDArray[np.uint64], shufflers: int, key: DGKPublic, rng: Random) -> list[SecretShares]:
     """What a device sends to each shuffler, of a batch of its reports: shares, the last ones encrypted to the server.

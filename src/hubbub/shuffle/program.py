@@ -25,8 +25,6 @@ from hubbub.shuffle.peos import combine, shuffle_with_fakes
 from hubbub.shuffle.shares import SecretShares
 from hubbub.shuffle.tls import Party, TlsChannel
 
-__all__ = ["ShuffleConfig", "receive_batch", "run_shuffler"]
-
 _RESULT = "result"
 
 

@@ -21,6 +21,7 @@ ABORT = "abort"
 _HEADER = struct.Struct(">HQ")
 _MOST_TOPIC = 256
 _RETRY_SECONDS = 0.2
+_WELCOME = b"+"
 
 
 @dataclass(frozen=True)
@@ -143,22 +144,27 @@ class TlsChannel:
         return context
 
     def _accept(self, listener: socket.socket, deadline: float) -> None:
-        wanted = len(self._parties) - 1 - self._me
-        came = 0
-        while came < wanted and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
             listener.settimeout(max(0.05, deadline - time.monotonic()))
             try:
                 plain, _ = listener.accept()
-                plain.settimeout(min(10.0, self._seconds))
-                connection = self._contexts[0].wrap_socket(plain, server_side=True)
-            except (OSError, ssl.SSLError):
-                continue  # a stranger, or nobody
+            except OSError:
+                return  # all are there, or the time is up
+            # Each by itself: a stranger who connects and says nothing keeps nobody else waiting.
+            threading.Thread(target=self._admit, args=(plain, deadline), daemon=True).start()
+
+    def _admit(self, plain: socket.socket, deadline: float) -> None:
+        try:
+            plain.settimeout(max(0.05, deadline - time.monotonic()))
+            connection = self._contexts[0].wrap_socket(plain, server_side=True)
             number = self._known.get(connection.getpeercert(binary_form=True) or b"")
             if number is None or number <= self._me or number in self._sockets:
                 connection.close()
-                continue
+                return
+            connection.sendall(_WELCOME)
             self._begin(number, connection)
-            came += 1
+        except (OSError, ssl.SSLError):
+            plain.close()
 
     def _call(self, number: int, deadline: float) -> None:
         party = self._parties[number]
@@ -168,6 +174,11 @@ class TlsChannel:
                     (party.host, party.port), timeout=max(0.1, deadline - time.monotonic())
                 )
                 connection = self._contexts[1].wrap_socket(plain)
+                welcomed = (
+                    connection.recv(len(_WELCOME)) == _WELCOME
+                )  # a certificate may be refused after the handshake
+                if not welcomed:
+                    raise ConnectionResetError("it does not let this party in")
                 break
             except (OSError, ssl.SSLError) as error:
                 if time.monotonic() + _RETRY_SECONDS > deadline:

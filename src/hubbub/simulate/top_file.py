@@ -14,8 +14,6 @@ from hubbub.core.random import Random
 from hubbub.simulate.columns import MISSING, read_column
 from hubbub.simulate.top import Found, find_top
 
-__all__ = ["FoundInColumn", "find_top_in_column"]
-
 
 @dataclass(frozen=True, eq=False)
 class FoundInColumn:

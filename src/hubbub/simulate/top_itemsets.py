@@ -11,8 +11,6 @@ from hubbub.core.errors import check_integer
 from hubbub.core.item_sets import ItemSets
 from hubbub.protocols.itemsets.guess import Itemset
 
-__all__ = ["top_items", "top_itemsets"]
-
 
 def top_items(people: ItemSets, k: int) -> dict[int, int]:
     """The k items that most people hold, most frequent first (of equals the lower code), and how many hold each.

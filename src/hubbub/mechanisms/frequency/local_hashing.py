@@ -87,9 +87,13 @@ class LocalHashing(FrequencyOracle):
 
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         draws = rng.uint64(codes.size, 2)
-        seed = draws[:, 0].copy()  # a view would carry the private draws along
+        seed = self._drawn_seeds(draws[:, 0].copy())  # a view would carry the private draws along
         truth = bucket(hash32(seed, codes, self.hash), self.buckets)
         return {"seed": seed, "bucket": choose(truth, draws[:, 1], self.other, self.buckets)}
+
+    def _drawn_seeds(self, draws: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The seeds that random words select."""
+        return draws
 
     def _seeds(self, public: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:
         return public["seed"]

@@ -189,39 +189,61 @@ class SquareWave(Banded):
         """
         return float(Fraction(self._high, TWO_64)), float(Fraction(self.other, TWO_64))
 
-    def mean_influence(self) -> Influence:
+    def influence(self) -> Influence:
         """What one forged report can say of `Distribution.mean()`, at most, whatever the other reports are.
 
-        The mean weighs a report of cell j by y_j, where M'y are the points p: the cells of a class, j modulo the band,
-        then lie d/gain apart, d apart being the points and gain the excess of a band cell. A class is as likely
-        whatever is held, w = gain + far (its cells), so that least squares take from each its expected place alone:
-
-            y_j = mean + d/gain (place of j - expected place of j's class),
-
-        which is linear in the shares that the weights come from. Its extremes are where all hold a single point.
-        Honest reports tell the truth on average whatever the weights are, so that forged ones move it by `shift`.
+        Honest reports tell the truth on average whatever their weights are, so that forged ones move it by `shift`.
 
         Example:
-            >>> SquareWave(epsilon=1.0, low=0.0, high=100.0).mean_influence().shift(0.01).largest < 3
+            >>> SquareWave(epsilon=1.0, low=0.0, high=100.0).influence().shift(0.01).largest < 3
             True
         """
-        from hubbub.core.influence import Influence
+        return self._influence(self.points, self.low, self.high)
 
-        far, gain = Fraction(self.other, TWO_64), Fraction(self._high - self.other, TWO_64)
-        low, high = Fraction(self.low), Fraction(self.high)
-        apart = (high - low) / self.cells
-        numbers: list[Fraction] = []
-        for k in range(self.band):
-            last = (self.cells + self.band - 1 - k) // self.band  # the place of the class's last cell
-            likely = gain + far * (last + 1)
-            for place in range(last + 1):
-                # The points whose band has the class's cell at this place: the first and the last of them are extreme.
-                ends = max(0, k + self.band * (place - 1) + 1), min(self.cells, k + self.band * place)
-                expected = (far * last * (last + 1) / 2 + gain * place) / likely
-                for point in ends:
-                    mean = low + apart * point
-                    numbers += [mean + apart / gain * (end - expected) for end in (0, last)]
-        return Influence(min(numbers), max(numbers), low, high)
+    def share_influence(self, low: float, high: float, *, blur: float = 0.0) -> Influence:
+        """What one forged report can say of the interval of `Distribution.share(low, high)`, which is so much blurred.
+
+        A quantile's moves as far as shares do: where forged reports can move the share below any number by s, to the
+        quantiles of p - s and of p + s at most.
+
+        Parameters
+        ----------
+        low, high
+            The ends of the share, of which the nearest borders are taken.
+        blur
+            The length that its ends are blurred over: the `resolution` of the distribution there.
+
+        Example:
+            >>> wave = SquareWave(epsilon=1.0, low=0.0, high=100.0)
+            >>> [round(wave.share_influence(0.0, 50.0, blur=blur).weight) for blur in (24.0, 6.0, 0.0)]
+            [5, 17, 260]
+        """
+        if not self.low <= low <= high <= self.high:
+            raise InvalidValue("high", (low, high), f"numbers in ascending order, from {self.low:g} to {self.high:g}")
+        target = self._below(high, blur) - self._below(low, blur)
+        return self._influence(target, 0.0, 1.0)
+
+    def _below(self, number: float, blur: float) -> NDArray[np.float64]:
+        """How much of each point is below the border nearest to a number, blurred as `Distribution` does."""
+        from hubbub.mechanisms.numeric.forgery import part_below
+
+        size, part = self.cells + 1, 1 / (self.high - self.low)
+        border = int(np.argmin(np.abs(self._borders - number)))
+        return part_below(border, min(round(blur * part * size / 2), border, size - border), size)
+
+    def _influence(self, target: NDArray[np.float64], low: float, high: float) -> Influence:
+        from hubbub.core.influence import Influence
+        from hubbub.mechanisms.numeric.forgery import said_at_most
+
+        near, far = self.rates
+        least, most = said_at_most(target, cells=self.cells, band=self.band, near=near, far=far)
+        return Influence(Fraction(least), Fraction(most), Fraction(low), Fraction(high))
+
+    @property
+    def _borders(self) -> NDArray[np.float64]:
+        """The ends of the cells around the points."""
+        points = self.points
+        return np.concatenate([[self.low], (points[:-1] + points[1:]) / 2, [self.high]])
 
     def resolution(self, n: int, slope: ArrayLike = 20.0) -> NDArray[np.float64]:
         """The length over which the intervals of n reports blur the distribution, in the units of the range.
@@ -252,15 +274,13 @@ def _distribution(
 ) -> Distribution:
     from hubbub.core.distribution import Distribution
 
-    points = wave.points
-    borders = np.concatenate([[wave.low], (points[:-1] + points[1:]) / 2, [wave.high]])
     return Distribution.made(
         shares,
         whole,
         covariance,
         n,
-        points=points,
-        borders=borders,
+        points=wave.points,
+        borders=wave._borders,
         resolution=wave.resolution(n, _slopes(shares)),
         bias=wave.bias,
     )

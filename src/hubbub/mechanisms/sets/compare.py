@@ -25,8 +25,6 @@ from hubbub.mechanisms.sets.split_unary import SplitUnary
 from hubbub.mechanisms.sets.ternary_shares import TernaryShares
 from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 
-__all__ = ["SetOption", "set_options", "ternary_options"]
-
 _PADDED = ("GRR", "OLH", "OUE")
 _TERNARY = ("Collision", "CoCo", "ExSub", "NetSub", "NetSeed")
 _TUNED: tuple[Quantity, Quantity] = ("mean", "frequency")
@@ -103,8 +101,8 @@ def set_options(*, epsilon: float, domain: Sets, held: float) -> list[SetOption]
     """
     makers: list[tuple[str, Callable[[], SetMechanism]]] = [
         *((f"PSFO-{name}", _padded(epsilon, domain, name)) for name in _PADDED),
-        ("PrivSet", lambda: PrivSet(epsilon=epsilon, domain=domain)),
-        ("SplitUnary", lambda: SplitUnary(epsilon=epsilon, domain=domain)),
+        ("PrivSet", lambda: PrivSet.best_for(epsilon=epsilon, domain=domain, held=held)),
+        ("SplitUnary", lambda: SplitUnary.best_for(epsilon=epsilon, domain=domain, held=held)),
     ]
     options = []
     for name, make in makers:

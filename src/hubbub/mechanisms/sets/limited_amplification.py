@@ -11,8 +11,6 @@ from hubbub.core.exact import exp_floor
 from hubbub.mechanisms.frequency.choice import choice_rates
 from hubbub.mechanisms.frequency.local_hashing import LocalHashing
 
-__all__ = ["LimitedAmplification", "hashing_delta", "limited_amplification"]
-
 
 class LimitedAmplification(NamedTuple):
     """An epsilon for OLH, in how many buckets, how many elements may fall in one bucket, and how likely more do."""

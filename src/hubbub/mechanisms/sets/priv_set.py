@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,17 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.support import unsigned
-from hubbub.mechanisms.sets.overlap import best_overlap
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 from hubbub.mechanisms.ternary.selection import select
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms.sets.overlap import OverlapRule
 
 __all__ = ["PrivSet"]
 
 MOST_HELD = 1 << 12
+MOST_ELEMENTS = 1 << 20
+"""A device draws a number for every element: 4 MiB for so many."""
 _ENUMERABLE = 5_000
 _CHUNK = 1 << 21  # 32-bit words drawn together
 
@@ -77,14 +81,37 @@ class PrivSet(SetMechanism):
     least: int = 0
     server_work: ClassVar[str] = "m increments, or the bits of D/8 bytes added up"
 
+    @classmethod
+    def best_for(cls, *, epsilon: float, domain: Sets, held: float) -> Self:
+        """With the m and t of the smallest mean variance if people hold so many items on average.
+
+        Example:
+            >>> from hubbub import Ordinal, Sets
+            >>> sets = Sets(Ordinal(40), most=12)
+            >>> [PrivSet.best_for(epsilon=4.0, domain=sets, held=held).m for held in (1, 6, 12)]
+            [1, 2, 2]
+        """
+        plain = cls(epsilon=epsilon, domain=domain, m=1, t=1)
+        m, t, _ = plain._best(held)
+        return cls(epsilon=epsilon, domain=domain, m=m, t=t)
+
+    def _best(self, held: float) -> OverlapRule:
+        from hubbub.mechanisms.sets.overlap import best_overlap  # a device is told both
+
+        return best_overlap(self.epsilon, self.size, self.held, held / self.size)
+
     def _resolve(self) -> None:
         self._resolve_sets()
         if self.held > MOST_HELD:
             raise InvalidValue("domain", self.held, f"sets of at most {MOST_HELD} items")
+        if self.elements > MOST_ELEMENTS:
+            raise InvalidValue(
+                "domain", self.size, f"at most {MOST_ELEMENTS - self.held:,} items: PSFO needs no more work"
+            )
         if self.m == 0 and self.t == 0:
-            best = best_overlap(self.epsilon, self.size, self.held, self.held / 2 / self.size)
-            self._set("m", best.m)
-            self._set("t", best.t)
+            m, t, _ = self._best(self.held / 2)
+            self._set("m", m)
+            self._set("t", t)
         self._integer("m", 1, self.elements - 1)
         self._integer("t", max(1, self.m - self.size + 1), min(self.m, self.held))
         if self.bits == 0:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, islice
 from math import comb
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from hubbub.core.domain import Domain, Sets, as_domain
 from hubbub.core.item_sets import ItemSets, as_item_sets
 from hubbub.mechanisms.frequency.support import SupportMechanism
-
-__all__ = ["SetMechanism"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +25,11 @@ class SetMechanism(SupportMechanism):
     of two items go together by how many people hold both, which no count tells: `Estimate.linear` states the largest
     variance that there could be.
     """
+
+    @classmethod
+    def best_for(cls, *, epsilon: float, domain: Sets, held: float) -> Self:
+        """The mechanism with the parameters that are best if people hold so many items on average, where it has any."""
+        return cls(epsilon=epsilon, domain=domain)
 
     def _resolve_sets(self) -> None:
         given = as_domain("domain", self.domain)

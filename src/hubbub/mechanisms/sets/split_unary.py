@@ -23,8 +23,6 @@ from hubbub.mechanisms.base import ColumnSpec
 from hubbub.mechanisms.frequency.unary import flip_bits
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 
-__all__ = ["SplitUnary"]
-
 _ENUMERABLE = 12  # bits: 4,096 outputs
 _WIDTH = 32
 _ALL = 1 << _WIDTH
@@ -61,18 +59,24 @@ class SplitUnary(SetMechanism):
     zero: int = 0
     server_work: ClassVar[str] = "the bits of d/8 bytes added up"
 
+    @classmethod
+    def best_for(cls, *, epsilon: float, domain: Sets, held: float) -> Self:
+        """With the p of the smallest mean variance if people hold so many items on average."""
+        plain = cls(epsilon=epsilon, domain=domain)
+        return cls(epsilon=epsilon, domain=domain, one=plain._best_one(held))
+
     def _resolve(self) -> None:
         self._resolve_sets()
         if self.one == 0:
-            self._set("one", self._best_one())
+            self._set("one", self._best_one(self.sets.most / 2))
         self._integer("one", 2, _ALL - 1)
         if self.zero == 0:
             self._set("zero", self._least_zero())
         self._integer("zero", 1, self.one - 1)
 
-    def _best_one(self) -> int:
+    def _best_one(self, held: float) -> int:
         """The p of the smallest mean variance, in 2^-32: tried on a grid."""
-        share = self.sets.most / 2 / self.size
+        share = held / self.size
         epsilon = min(self.epsilon, 200.0 * self.sets.most)
         best = min(range(2, 99), key=lambda percent: _error(percent / 100, share, epsilon, *self._changes))
         return best * _ALL // 100

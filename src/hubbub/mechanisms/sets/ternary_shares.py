@@ -22,8 +22,6 @@ from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.ternary.mean_only import MeanOnly
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
-__all__ = ["TernaryShares"]
-
 _UNIT = 1 << 10  # weights are multiples of 1/1024: floats may differ in their last digits from machine to machine
 
 

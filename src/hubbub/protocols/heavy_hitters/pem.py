@@ -20,20 +20,6 @@ from hubbub.protocols.heavy_hitters.search import PrefixSearch, string_words
 from hubbub.protocols.heavy_hitters.sensitivity import expected_false_positives, sensitivity_threshold
 from hubbub.protocols.prefix import Prefix
 
-__all__ = [
-    "ABSENT",
-    "ARITHMETIC",
-    "FALSE_POSITIVES",
-    "PSI",
-    "REACH",
-    "SEARCH",
-    "TESTED",
-    "TOP",
-    "WANTED",
-    "group_asks",
-    "prefix_extending",
-]
-
 ARITHMETIC = 1
 """Goes up with every change of what is asked or released."""
 TOP, ABSENT, REACH, SEARCH = "top", "Without a value", "What could be found", "The search"

@@ -17,8 +17,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["REST", "Level", "pooled_shares"]
-
 REST = 50.0
 """How much more than the value a prefix may have, in standard errors: measured, 20 to 200 serve alike."""
 _LEAST = 1e-12

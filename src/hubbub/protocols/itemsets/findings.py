@@ -123,11 +123,9 @@ class Findings:
             labels = tuple(map(name, self.sets))
             main = SETS if self.itemsets is not None else ITEMS
             estimates[main] = Estimate(shown.value, shown.variance, shown.n, bias=shown.bias, labels=labels)
-        if self.rules:
-            arrows = tuple(f"{name(rule.given)} \N{RIGHTWARDS ARROW} {name(rule.then)}" for rule in self.rules)
-            for label, numbers in zip(
-                RULES, ([r.confidence for r in self.rules], [r.lift for r in self.rules]), strict=True
-            ):
+        if rules := self.rules[: self.k]:
+            arrows = tuple(f"{name(rule.given)} -> {name(rule.then)}" for rule in rules)
+            for label, numbers in zip(RULES, ([r.confidence for r in rules], [r.lift for r in rules]), strict=True):
                 estimates[label] = _ranged(numbers, arrows, self.estimate.n)
         if self.sets:
             told = np.array([self.named, self.false_positives])

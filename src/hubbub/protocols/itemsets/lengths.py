@@ -17,18 +17,20 @@ __all__ = ["LengthShares", "significant_lengths"]
 PERCENTILE = 0.9
 ALPHA, RARELY = 0.05, 1e-6
 """How often chance passes the threshold in a study, and that of lengths beyond a gap."""
+_UNSURE = 1.645
+"""How many standard errors of the sum of all shares chance explains."""
 
 
 @dataclass(frozen=True, eq=False)
 class LengthShares:
-    """The shares of people whose sets are of each length, from 0 on, with those that chance explains set to 0.
+    """The shares of people whose sets are of each length, from 0 on.
 
     Parameters
     ----------
     shares
         The share of each length.
-    estimate
-        What they were estimated as.
+    estimate, known
+        What they were estimated as, and which of them were taken from there; any others share what is left of 1.
 
     Example:
         >>> lengths = LengthShares(np.array([0.1, 0.5, 0.3, 0.0, 0.1]))
@@ -42,6 +44,7 @@ class LengthShares:
 
     shares: NDArray[np.float64]
     estimate: Estimate | None = None
+    known: NDArray[np.bool_] | None = None
 
     def percentile(self, part: float = PERCENTILE) -> int:
         """The shortest length that more than this part of the sets that are not empty do not pass; 1 if none is known.
@@ -70,20 +73,27 @@ class LengthShares:
         if not kept > 0:
             return 1.0, 0.0
         factor = float(lengths @ self.shares) / kept
-        if self.estimate is None:
+        if self.estimate is None or self.known is None:
             return factor, 0.0
-        weights = np.where(self.shares > 0, lengths - factor * np.minimum(lengths, length), 0.0) / kept
-        return factor, float(self.estimate.linear(weights).variance[0])
+        missed = lengths - factor * np.minimum(lengths, length)
+        rest = np.where(self.known, 0.0, self.shares)
+        if rest.any():  # what a share gains, the rest loses
+            missed = missed - rest @ missed / rest.sum()
+        return factor, float(self.estimate.linear(np.where(self.known, missed, 0.0) / kept).variance[0])
 
 
 def significant_lengths(
-    estimate: Estimate, variance: float, longest: int | None = None, *, gaps: bool = True
+    estimate: Estimate, variance: float, longest: int | None = None, *, published: bool = False
 ) -> LengthShares:
-    """The estimated shares of lengths, 0 where they do not pass the significance threshold.
+    """The estimated shares of lengths, without what chance explains, and with what is missing of all people.
 
-    With m lengths above 0 it is T = Phi^-1(1 - 0.05/m) sqrt(variance): chance alone passes it once in twenty studies.
-    Being long, a length that did would multiply every share. So lengths beyond a gap, of two in a row that do not pass
-    it, must pass a higher one, which chance passes in one study of a million. `gaps=False` is as the text has it.
+    As published, a share counts as 0 unless it passes T = Phi^-1(1 - 0.05/m) sqrt(variance), with m lengths above 0:
+    chance alone passes it once in twenty studies. That has two faults. A long length that chance raised multiplies
+    every share. And long lengths are too rare to pass one by one, so that sets of them are forgotten. Therefore here
+
+    - lengths beyond a gap, of two in a row that do not pass, must pass a threshold of one study in a million;
+    - what the shares lack of 1, where chance does not explain it, is laid beyond the last length that passed, each
+      length having the same part of what is left: half as long again on average.
 
     Parameters
     ----------
@@ -92,24 +102,33 @@ def significant_lengths(
     variance
         Of the estimate of a share that is 0.
     longest
-        The longest that a set can be, where that is known: what is longer counts as 0.
-    gaps
-        Whether lengths beyond a gap must pass the higher threshold.
+        The longest that a set can be, where that is known.
+    published
+        Whether to leave it at the threshold, as the text does.
 
     Example:
-        >>> estimate = Estimate([0.3, 0.5, 0.02, 0.18], [1e-4] * 4, 1000)
-        >>> significant_lengths(estimate, 1e-4).shares.tolist()
-        [0.3, 0.5, 0.0, 0.18]
-        >>> chance = Estimate([0.3, 0.7, 0.01, 0.0, 0.02, -0.01, 0.035], [1e-4] * 7, 1000)
-        >>> [significant_lengths(chance, 1e-4, gaps=gaps).shares.tolist()[6] for gaps in (True, False)]
-        [0.0, 0.035]
+        >>> estimate = Estimate([0.3, 0.48, 0.02, 0.15, -0.01, 0.01, 0.0, 0.035], [1e-4] * 8, 1000)
+        >>> significant_lengths(estimate, 1e-4, published=True).shares.tolist()
+        [0.3, 0.48, 0.0, 0.15, 0.0, 0.0, 0.0, 0.035]
+        >>> significant_lengths(estimate, 1e-4).shares.round(3).tolist()
+        [0.3, 0.48, 0.0, 0.15, 0.047, 0.016, 0.005, 0.002]
+
+    References
+    ----------
+    Dissertation, section 5.3.1, step 2.
     """
     if len(estimate) < 2:
         raise InvalidValue("estimate", len(estimate), "the shares of at least two lengths")
-    lengths = len(estimate) - 1 if longest is None else min(longest, len(estimate) - 1)
-    low, high = (-NormalDist().inv_cdf(chance / lengths) * math.sqrt(variance) for chance in (ALPHA, RARELY))
-    known = (estimate.value > low) & (np.arange(len(estimate)) <= lengths)
+    most = len(estimate) - 1 if longest is None else min(longest, len(estimate) - 1)
+    low, high = (-NormalDist().inv_cdf(chance / most) * math.sqrt(variance) for chance in (ALPHA, RARELY))
+    known = (estimate.value > low) & (np.arange(len(estimate)) <= most)
     gap = np.flatnonzero(~known[1:-1] & ~known[2:])
-    if gaps and gap.size:
+    if gap.size and not published:
         known[gap[0] + 1 :] &= estimate.value[gap[0] + 1 :] > high
-    return LengthShares(np.where(known, estimate.value, 0.0), estimate)
+    shares = np.where(known, estimate.value, 0.0)
+    last, missing = int(np.flatnonzero(known).max(initial=0)), 1 - float(shares.sum())
+    if not published and 0 < last < most and missing > _UNSURE * math.sqrt(variance * known.sum()):
+        further = np.arange(most - last)
+        tail = (1 - 1 / max(1.0, last / 2)) ** further
+        shares[last + 1 : most + 1] = missing * tail / tail.sum()
+    return LengthShares(shares, estimate, known)

@@ -25,8 +25,6 @@ from hubbub.protocols.itemsets.lengths import significant_lengths
 from hubbub.protocols.subsets import SubsetCount, Subsets
 from hubbub.protocols.view import View, Whole
 
-__all__ = ["Groups", "Mined", "Vanished", "estimate_candidates", "prune_items"]
-
 
 class Vanished(Exception):
     """Nobody answered in a round: what depends on it is not known."""
@@ -136,15 +134,16 @@ def prune_items(
 
 
 def estimate_candidates(
-    groups: Groups, candidates: Sequence[Itemset], *, units: int, longest: int | None = None
+    groups: Groups, candidates: Sequence[Itemset], *, units: int, longest: int | None = None, published: bool = False
 ) -> Generator[Said, Heard, Mined]:
     """Steps 2 to 4 of SVIM: of one group how many candidates they hold, of the next which, and the correction.
 
     Shares of numbers below the significance threshold count as 0. Sets are padded to the 90th percentile, and the
     estimates multiplied by the update factor, whose own variance is in theirs. The factor is right on the whole, and
-    not for each candidate, as those who hold many may hold others: the variance also has the square of what the factor
-    adds. A single candidate needs no factor: then the one question is whether it is held. Where it is known that nobody
-    holds more than `longest` candidates, larger numbers count as noise.
+    not for each candidate, as those who hold many may hold others: half of what it adds counts as a standard error, so
+    that a 95% interval reaches from none of it to twice as much. A single candidate needs no factor: then the one
+    question is whether it is held. Where it is known that nobody holds more than `longest` candidates, larger numbers
+    count as noise; `published` is as of `significant_lengths`.
 
     Example:
         >>> from hubbub import Random
@@ -173,12 +172,12 @@ def estimate_candidates(
     if len(sets) == 1:
         held = Estimate(counted.value[1:], counted.variance[1:], sketch.n).of_population(people)
         return Mined(sets, held, 1, 1.0, sizes.variance(sketch.n) ** 0.5)
-    lengths = significant_lengths(counted, sizes.variance(sketch.n), longest)
+    lengths = significant_lengths(counted, sizes.variance(sketch.n), longest, published=published)
     length = lengths.percentile()
     factor, spread = lengths.update_factor(length)
     psfo = PSFO(epsilon=epsilon, domain=len(sets), length=length)
     sketch, people = yield from groups.ask(psfo, Subsets(sets))
     raw = psfo.estimate(sketch)
-    variance = factor**2 * raw.variance + (spread + (factor - 1) ** 2) * raw.value**2
+    variance = factor**2 * raw.variance + (spread + (factor - 1) ** 2 / 4) * raw.value**2
     shares = Estimate(factor * raw.value, variance, sketch.n, bias=raw.bias).of_population(people)
     return Mined(sets, shares, length, factor, factor * psfo.variance(sketch.n) ** 0.5)

@@ -13,8 +13,6 @@ from hubbub.protocols.itemsets.findings import Findings
 from hubbub.protocols.itemsets.guess import Itemset, guess_itemsets, largest_guess
 from hubbub.protocols.itemsets.mining import Groups, Mined, Vanished, estimate_candidates, prune_items
 
-__all__ = ["ARITHMETIC", "MOST_CANDIDATES", "MOST_ITEMS", "group_percents", "itemset_study", "mine"]
-
 ARITHMETIC = 1
 """Goes up with every change of what is asked or released."""
 MOST_CANDIDATES = 1 << 12

@@ -19,8 +19,6 @@ from hubbub.protocols.statistic import Means
 from hubbub.protocols.topl.stream import topl
 from hubbub.protocols.topl.tail import search_wave
 
-__all__ = ["ToPL", "ToPLServer"]
-
 _MOST = 1 << 40
 
 

@@ -24,8 +24,6 @@ from hubbub.protocols.statistic import Means
 from hubbub.protocols.topl.tail import magnitudes, numbers_of, search_wave, tail_theta
 from hubbub.protocols.view import Binned, View
 
-__all__ = ["ARITHMETIC", "MEANS", "SUMS", "topl"]
-
 ARITHMETIC = 2
 """The version of what this protocol computes: a collector does not go on with what another one stored."""
 SUMS, MEANS = "Sums", "Means"

@@ -21,8 +21,6 @@ from hubbub.mechanisms.numeric.square_wave import SquareWave
 from hubbub.protocols.topl.threshold import range_errors
 from hubbub.protocols.view import Binned
 
-__all__ = ["magnitudes", "numbers_of", "people_above", "search_wave", "tail_theta"]
-
 Floats = NDArray[np.float64]
 CELLS, SPAN = 1024, 1 << 20
 """As many points as the paper has. The span leaves room: a threshold needs quantiles of a fiftieth of itself."""

@@ -11,8 +11,6 @@ from hubbub.protocols.driver import ask_once
 from hubbub.protocols.subsets import Subsets
 from hubbub.reproduce.baselines.mining_ladder import Shares, top_shares
 
-__all__ = ["ldp_miner"]
-
 
 def ldp_miner(domain: Sets, *, epsilon: float, k: int, length: int) -> Generator[Said, Heard, Shares]:
     """Find the k most frequent items: everyone names an item by BLH, then reports on the 2k named most by SUE.

@@ -18,7 +18,7 @@ from hubbub.protocols.itemsets.mining import Groups, estimate_candidates
 from hubbub.protocols.subsets import Subsets
 from hubbub.protocols.view import Whole
 
-__all__ = ["LADDER", "LDP_MINER", "OLH_MINER", "SVIM", "Rung", "Shares", "mine_by", "top_shares"]
+__all__ = ["DEPLOYED", "LADDER", "LDP_MINER", "OLH_MINER", "SVIM", "Rung", "Shares", "mine_by", "top_shares"]
 
 Shares = dict[Itemset, float]
 """Items or itemsets, the most frequent first, and their estimated shares."""
@@ -45,6 +45,8 @@ class Rung:
         of how many people hold, which a tenth of the people report.
     updated
         Whether the estimates are multiplied by the update factor of Eq 5.5.
+    published
+        Whether lengths are significant by the text's rule, and not as in the protocol that is deployed.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Rung:
     second: str
     second_length: Literal["2k", "L"]
     updated: bool = False
+    published: bool = True
 
     def percents(self, *, itemsets: bool) -> tuple[int, ...]:
         """How many of a hundred people are in each group: for itemsets half of them for the items, half for the rest.
@@ -73,6 +76,8 @@ LDP_MINER = Rung("(BLH, L), (SUE, 2k)", "BLH", "L", "SUE", "2k")
 OLH_MINER = Rung("(OLH, L), (OLH, 2k)", "OLH", "L", "OLH", "2k")
 """LDPMiner with the better oracle: section 5.3.1 says that this is what is evaluated, section 5.4.2 the other one."""
 SVIM = Rung("(OLH, 1), (Adap, L)(c)", "OLH", "1", "", "L", updated=True)
+DEPLOYED = Rung("SVIM as deployed", "OLH", "1", "", "L", updated=True, published=False)
+"""SVIM but for which lengths count (`significant_lengths`): one that chance makes significant multiplies all shares."""
 LADDER = (
     LDP_MINER,
     OLH_MINER,
@@ -131,7 +136,8 @@ def _named(
         most = min(domain.most, LONGEST)
         sizes = OLH(epsilon=epsilon, domain=most + 1)
         sketch, _ = yield from groups.ask(sizes, Size(most))
-        length = significant_lengths(sizes.estimate(sketch), sizes.variance(sketch.n)).percentile()
+        estimate, noise = sizes.estimate(sketch), sizes.variance(sketch.n)
+        length = significant_lengths(estimate, noise, published=rung.published).percentile()
     psfo = PSFO(epsilon=epsilon, domain=domain, length=length, oracle=rung.first)
     sketch, _ = yield from groups.ask(psfo, Whole())
     return [(int(item),) for item in psfo.estimate(sketch).top(keep)]
@@ -142,7 +148,7 @@ def _estimated(
 ) -> Generator[Said, Heard, Shares]:
     """The second phase: the share of each candidate."""
     if rung.second_length == "L":
-        mined = yield from estimate_candidates(groups, candidates, units=units_of(epsilon))
+        mined = yield from estimate_candidates(groups, candidates, units=units_of(epsilon), published=rung.published)
         factor = 1.0 if rung.updated else mined.factor
         return dict(zip(mined.sets, (mined.estimate.value / factor).tolist(), strict=True))
     sets = tuple(sorted(candidates))

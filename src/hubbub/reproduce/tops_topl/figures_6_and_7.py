@@ -40,20 +40,24 @@ PERCENTILES = (85.0, 90.0, 95.0, 99.5, 99.9)
 SIZES = (1 << 14, 1 << 16, 1 << 18, 1 << 20)
 _SAME = 1e-6  # orders of magnitude by which an error may differ from Base's and be the same
 _SEARCH = 0.05  # what NM-E spends in figure 6, and the hierarchy in figure 7
+_READINGS = ("NM-E", "NM-E, Eq 6 with the stream's epsilon")
+"""Figure 6 sets "epsilon = 0.05 for" NM-E: all of it, as Algorithm 1 has one epsilon; or its noise alone, and Eq 6,
+which is the error of what is published, has the epsilon that publishes, as `ToPS` does."""
 
 
 @reproduction("tops-figure-6", title="MSE with fixed percentiles and with NM-E as the threshold, DNS", repeats=5)
 def tops_figure_6(context: Context) -> tuple[list[Cell], Figure]:
-    """The same m values find the threshold and are published, as in the paper's section 5.4."""
-    methods = (*(f"p = {p:g}" for p in PERCENTILES), "NM-E")
+    """The same m values find the threshold and are published, as in section 5.4. NM-E is read in two ways."""
+    fixed = tuple(f"p = {p:g}" for p in PERCENTILES)
+    methods = (*fixed, *_READINGS)
     sizes = sorted({context.size(m, least=4000) for m in SIZES})
     streams = [ValueStream(f"m = {m:,}", made("DNS", m).values, made("DNS", m).bound) for m in sizes]
 
     def run(stream: ValueStream, epsilon: float, method: str, rng: Random) -> QueryErrors:
         values, reach = stream.values, int(16 ** height_of(stream.values.size))
-        if method == "NM-E":
+        if method in _READINGS:
             own = ValueStream("DNS", values, stream.bound)
-            tops = search_of(own, epsilon, reach, values.size)  # which knows what publishing will cost
+            tops = search_of(own, _SEARCH if method == "NM-E" else epsilon, reach, values.size)
             search = replace(tops.search, epsilon=Fraction(_SEARCH))
             theta = search.choose(search.count(values), rng.child("threshold"))
         else:
@@ -68,15 +72,16 @@ def tops_figure_6(context: Context) -> tuple[list[Cell], Figure]:
         found = []
         for stream in streams:
             for epsilon in EPSILONS:
-                fixed = [some[stream.name, epsilon, method][:, 0].mean() for method in methods[:-1]]
-                ratio = some[stream.name, epsilon, "NM-E"][:, 0].mean() / min(fixed)
-                best = methods[int(np.argmin(fixed))]
-                statement = f"{stream.name}, eps = {epsilon:g}: NM-E to the best percentile, MSE"
-                found.append(Claim(statement, float(ratio), below=3, note=f"the best is {best}; the bound is ours"))
+                errors = [some[stream.name, epsilon, method][:, 0].mean() for method in fixed]
+                note = f"the best is {fixed[int(np.argmin(errors))]}; the bound is ours"
+                for reading in _READINGS:
+                    ratio = float(some[stream.name, epsilon, reading][:, 0].mean() / min(errors))
+                    statement = f"{stream.name}, eps = {epsilon:g}: {reading} to the best percentile, MSE"
+                    found.append(Claim(statement, ratio, below=3, note=note))
         return found
 
     note = f"{HOW}; the paper prints neither its four m nor any number of the figure; r is the power of 16 from m on; "
-    note += "Eq 6 has the epsilon that publishes, the noise of the search 0.05"
+    note += "NM-E spends 0.05; its Eq 6 has 0.05 too, or the epsilon that publishes"
     return cells_of(context, runs, "MSE", note=note) + judged(claims, runs), panels_of(streams, methods, runs)
 
 

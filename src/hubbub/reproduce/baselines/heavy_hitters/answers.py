@@ -19,8 +19,6 @@ from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 from hubbub.reproduce.baselines.heavy_hitters.drawing import generator
 
-__all__ = ["DrawnAnswers", "GroupAnswers"]
-
 
 class GroupAnswers(ABC):
     """The answers of n people, each of whom holds a code.
@@ -62,7 +60,7 @@ class GroupAnswers(ABC):
 
 
 class DrawnAnswers(GroupAnswers):
-    """GroupAnswers whose support counts are drawn from their exact distribution.
+    """Answers whose support counts are drawn from their exact distribution.
 
     Example:
         >>> people = np.repeat([0, 1], [6000, 4000])

@@ -15,8 +15,6 @@ from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
 from hubbub.reproduce.baselines.heavy_hitters.prefixes import Asked
 from hubbub.reproduce.baselines.heavy_hitters.segments import cuts_of, short_codes
 
-__all__ = ["channel_blocks", "multiple_channels"]
-
 FINAL_SHARE = 0.1
 """Of the people, where they are divided, the part that tests the values found (section 4.4.2)."""
 

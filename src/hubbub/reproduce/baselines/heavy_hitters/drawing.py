@@ -6,8 +6,6 @@ import numpy as np
 
 from hubbub.core.random import Random
 
-__all__ = ["generator"]
-
 
 def generator(rng: Random) -> np.random.Generator:
     """A generator of numpy whose seed is drawn: it has binomials, and permutations that are fast.

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FoundValues", "best_values"]
-
 
 class FoundValues(NamedTuple):
     """Values in the order of their estimated shares, and the shares."""

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from hubbub.core.random import Random
 from hubbub.reproduce.baselines.heavy_hitters.drawing import generator
 
-__all__ = ["BitPopulation"]
-
 
 @dataclass(frozen=True, eq=False)
 class BitPopulation:

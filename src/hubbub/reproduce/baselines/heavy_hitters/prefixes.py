@@ -13,8 +13,6 @@ from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues, best_values
 from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
 
-__all__ = ["Asked", "pem1", "search_prefixes"]
-
 Asked = Callable[..., GroupAnswers]
 """Makes the answers of people: `DrawnAnswers` or `ReportedAnswers`."""
 

@@ -17,8 +17,6 @@ from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues, b
 from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
 from hubbub.reproduce.baselines.heavy_hitters.prefixes import Asked
 
-__all__ = ["batch_size", "priv_trie"]
-
 CHARACTER = 8
 """The bits of a character: an alphabet of 2^8 (section 4.4.2)."""
 

@@ -1,4 +1,4 @@
-"""GroupAnswers as they are deployed: everyone's OLH report is made, and every candidate's support is counted."""
+"""Answers as they are deployed: everyone's OLH report is made, and every candidate's support is counted."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.reproduce.baselines.heavy_hitters.answers import GroupAnswers
 from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 
-__all__ = ["ReportedAnswers"]
-
 _BLOCK = 1 << 20
 
 
 class ReportedAnswers(GroupAnswers):
-    """GroupAnswers that are real reports, of codes of at most 64 bits.
+    """Answers that are real reports, of codes of at most 64 bits.
 
     Example:
         >>> people = np.repeat([0, 1], [6000, 4000])

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cuts_of", "short_codes"]
-
 _PRIME = (1 << 61) - 1
 
 

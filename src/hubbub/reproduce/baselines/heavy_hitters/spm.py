@@ -16,8 +16,6 @@ from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
 from hubbub.reproduce.baselines.heavy_hitters.prefixes import Asked
 from hubbub.reproduce.baselines.heavy_hitters.segments import cuts_of
 
-__all__ = ["pair_segments", "segment_pairs"]
-
 SHARES = (0.45, 0.45, 0.1)
 """Of the people, where they are divided: who reports a segment, a pair of segments, the whole value."""
 Pairs = dict[tuple[int, int], NDArray[np.float64]]

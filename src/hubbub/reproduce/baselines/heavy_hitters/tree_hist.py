@@ -17,8 +17,6 @@ from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues, b
 from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
 from hubbub.reproduce.baselines.heavy_hitters.segments import short_codes
 
-__all__ = ["CountSketchAnswers", "tree_hist"]
-
 ROWS = 8
 
 

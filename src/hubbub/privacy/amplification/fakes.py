@@ -1,0 +1,72 @@
+"""Estimates from batches that hold fake reports too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.noise import Noise
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.frequency.grr import GRR
+from hubbub.mechanisms.frequency.local_hashing import LocalHashing
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+
+
+def estimate_without_fakes(oracle: FrequencyOracle, sketch: Sketch, fakes: int) -> Estimate:
+    """The shares of people, from a sketch of their reports and so many fake ones that were drawn uniformly.
+
+    A fake report of local hashing supports a value as often as any report does that is not about it, and adds nothing
+    to an estimate but size: the shares are (n + fakes)/n times those of the sketch. One of GRR stands for each value
+    with the chance 1/d, which is taken off (Eq 9.5, which holds for GRR alone).
+
+    Example:
+        >>> import numpy as np
+        >>> from hubbub import GRR, Random, Reports
+        >>> grr, rng = GRR(epsilon=3.0, domain=4), Random(seed=1)
+        >>> real = grr.accumulate(grr.randomize([0] * 9000 + [1] * 1000, rng))
+        >>> fake = np.bincount(rng.below(4, 10_000), minlength=4)
+        >>> both = real + type(real)(grr.spec_id, 10_000, fake)
+        >>> estimate_without_fakes(grr, both, 10_000).value.round(1).tolist()
+        [0.9, 0.1, 0.0, -0.0]
+    """
+    real = sketch.n - fakes
+    if fakes < 0 or real < 1:
+        raise InvalidValue("fakes", fakes, f"from 0 to {sketch.n - 1}, of {sketch.n} reports")
+    p, q = (float(rate) for rate in oracle.rates)
+    estimate, noise = oracle.estimate(sketch), noise_with_fakes(oracle, real, fakes)
+    taken = fakes * (_support(oracle) - q) / (p - q)  # in people
+    value = (estimate.value * sketch.n - taken) / real
+    return replace(estimate, value=value, variance=noise.variance(np.clip(value, 0.0, 1.0)), n=real, noise=noise)
+
+
+def noise_with_fakes(oracle: FrequencyOracle, n: int, fakes: int) -> Noise:
+    """The second moments of such an estimate from n people's reports.
+
+    Example:
+        >>> from hubbub import SOLH
+        >>> solh = SOLH(epsilon=3.0, domain=100, buckets=16)
+        >>> noise_with_fakes(solh, 1000, 0).floor == solh.noise(1000).floor
+        True
+    """
+    if not fakes:
+        return oracle.noise(n)
+    (p, q), single, hit = (float(rate) for rate in oracle.rates), oracle.noise(1), _support(oracle)
+    together = -(hit**2) if isinstance(oracle, GRR) else 0.0  # one report of GRR supports one value
+    return Noise(
+        floor=(n * single.floor + fakes * hit * (1 - hit) / (p - q) ** 2) / n**2,
+        slope=single.slope / n,
+        pair_floor=(n * single.pair_floor + fakes * together / (p - q) ** 2) / n**2,
+        pair_slope=single.pair_slope / n,
+    )
+
+
+def _support(oracle: FrequencyOracle) -> float:
+    """The chance that a fake report supports a value."""
+    if isinstance(oracle, GRR) and oracle.size is not None:
+        return 1 / oracle.size
+    if isinstance(oracle, LocalHashing):
+        return 1 / oracle.buckets
+    raise InvalidValue("oracle", type(oracle).__name__, "GRR or local hashing, whose fakes are uniform")

@@ -1,0 +1,101 @@
+"""The populations of chapter 4: each person holds one string of bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.random import Random
+from hubbub.data.counts import Counts
+from hubbub.data.domain_names import domains
+from hubbub.data.synthetic import geometric
+from hubbub.data.tallies import names
+from hubbub.data.word_frequencies import words
+from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
+from hubbub.reproduce.harness import Context
+
+NEEDS = ("domains", "words", "names")
+OTHER_DATA = {
+    "Exponential": "",
+    "URL": "other data: 16,616 domain names of 20 bytes with synthetic Zipf visits, for Quantcast's",
+    "Query": "other data: 500,000 draws of English words cut to 6 bytes, for AOL's queries",
+    "Names": "data of our own choice: 1,000,000 draws of US births of 2016, names of up to 8 bytes",
+}
+"""What each population is in the place of."""
+_DISTINCT = 400  # of the exponential one: the last has a share of 1e-10
+
+
+def exponential(context: Context, rng: Random) -> BitPopulation:
+    """1,000,000 people whose values have shares in proportion to e^(-0.05 rank), at random among 2^64.
+
+    Example:
+        >>> few = exponential(Context(repeats=1, rng=Random(seed=1), scale=0.01), Random(seed=1))
+        >>> few.n, few.bits, bool(0.04 < few.counts.max() / few.n < 0.06)
+        (10000, 64, True)
+    """
+    ranks = geometric(context.size(1_000_000), _DISTINCT, math.exp(-0.05), rng)
+    return BitPopulation.of(rng.uint64(_DISTINCT)[ranks], 64)
+
+
+def coded(context: Context, name: str, rng: Random) -> BitPopulation:
+    """The population of a name with another code of 32 bits for each value, drawn, as Tables 4.2 and 4.3 need it."""
+    whole = DATA[name](context, rng)
+    codes = rng.child("codes of 32 bits").uint32(2 * whole.values.size)
+    unique = np.unique(codes)[: whole.values.size].astype(np.uint64)
+    order = rng.permutation(unique.size)
+    return BitPopulation.of(unique[order][whole.people], 32)
+
+
+def _written(labels: NDArray[np.str_], counts: NDArray[np.int64], longest: int) -> BitPopulation:
+    """Texts cut to so many bytes, filled up with zero bytes; those that are then equal are one."""
+    total: dict[int, int] = {}
+    for label, count in zip(labels.tolist(), counts.tolist(), strict=True):
+        if count:
+            string = int.from_bytes(label.encode()[:longest].ljust(longest, b"\0"), "big")
+            total[string] = total.get(string, 0) + count
+    return BitPopulation.counted(list(total), np.array(list(total.values())), 8 * longest)
+
+
+@cache
+def _words() -> Counts:
+    return words()
+
+
+@cache
+def _births() -> Counts:
+    return names(2016).by_label()
+
+
+@cache
+def _visits(n: int) -> Counts:
+    return domains(n)
+
+
+def _url(context: Context, rng: Random) -> BitPopulation:
+    visits = _visits(context.size(1_200_000))
+    return _written(visits.labels, visits.counts, 20)
+
+
+def _query(context: Context, rng: Random) -> BitPopulation:
+    every = _words()
+    drawn = np.bincount(every.population(rng, context.size(500_000)), minlength=len(every))
+    return _written(every.labels, drawn, 6)
+
+
+def _names(context: Context, rng: Random) -> BitPopulation:
+    every = _births()
+    drawn = np.bincount(every.population(rng, context.size(1_000_000)), minlength=len(every))
+    return _written(every.labels, drawn, 8)
+
+
+DATA: dict[str, Callable[[Context, Random], BitPopulation]] = {
+    "Exponential": exponential,
+    "URL": _url,
+    "Query": _query,
+    "Names": _names,
+}
+"""The populations by name."""

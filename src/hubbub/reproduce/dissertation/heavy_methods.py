@@ -1,0 +1,162 @@
+"""The methods of chapter 4 by name, how they are measured, and a sweep over settings of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.random import Random
+from hubbub.protocols.heavy_hitters.plan import prefix_lengths, queries
+from hubbub.reproduce.baselines.heavy_hitters.answers import DrawnAnswers
+from hubbub.reproduce.baselines.heavy_hitters.channels import multiple_channels
+from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues
+from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
+from hubbub.reproduce.baselines.heavy_hitters.prefixes import Asked, pem1, search_prefixes
+from hubbub.reproduce.baselines.heavy_hitters.priv_trie import priv_trie
+from hubbub.reproduce.baselines.heavy_hitters.spm import segment_pairs
+from hubbub.reproduce.baselines.heavy_hitters.tree_hist import tree_hist
+from hubbub.reproduce.dissertation.heavy_data import DATA
+from hubbub.reproduce.found import hits, ncr, squared_error
+from hubbub.reproduce.harness import Context
+
+QUERY_LIMIT = 1 << 20
+DRAWN = "support counts drawn from their exact distribution"
+Method = Callable[..., FoundValues]
+
+
+def pem_lengths(bits: int, k: int, query_limit: int = QUERY_LIMIT) -> tuple[int, ...]:
+    """PEM's prefixes: as few groups as a number of queries allows (section 4.3.3).
+
+    Example:
+        >>> pem_lengths(64, 16), len(pem_lengths(160, 16))
+        ((16, 28, 40, 52, 64), 13)
+    """
+    plans = (prefix_lengths(bits, k, groups) for groups in range(1, bits + 1))
+    return next(lengths for lengths in plans if queries(lengths, k) <= query_limit)
+
+
+def _pem(population: BitPopulation, *, k: int, query_limit: int, **options: object) -> FoundValues:
+    return search_prefixes(population, pem_lengths(population.bits, k, query_limit), k=k, **options)  # type: ignore[arg-type]
+
+
+def _unlimited(method: Method, **fixed: bool) -> Method:
+    """A method that tests few candidates in any case, and takes no limit."""
+
+    def run(population: BitPopulation, *, query_limit: int, **options: object) -> FoundValues:
+        return method(population, **fixed, **options)
+
+    return run
+
+
+def _sketched(divided: bool) -> Method:
+    """TreeHist, whose reports are a sketch's in any case."""
+
+    def run(population: BitPopulation, *, query_limit: int, asked: Asked, **options: object) -> FoundValues:
+        return tree_hist(population, divided=divided, **options)  # type: ignore[arg-type]
+
+    return run
+
+
+METHODS: dict[str, Method] = {
+    "PEM": _pem,
+    "PEM1": _unlimited(pem1),
+    "PEM1, split": _unlimited(pem1, divided=False),
+    "HASH": multiple_channels,
+    "HASH, divided": partial(multiple_channels, divided=True),
+    "SPM": segment_pairs,
+    "SPM, divided": partial(segment_pairs, divided=True),
+    "PrivTrie": _unlimited(priv_trie),
+    "PrivTrie, divided": _unlimited(priv_trie, divided=True),
+    "PrivTrie, 4 sd": _unlimited(priv_trie, printed=False),
+    "PrivTrie, 4 sd, divided": _unlimited(priv_trie, printed=False, divided=True),
+    "TreeHist": _sketched(divided=False),
+    "TreeHist, divided": _sketched(divided=True),
+}
+"""Every method by name. PEM1 is divided, as chapter 4 has it; "split" and plain names split each person's epsilon."""
+
+
+class Score(NamedTuple):
+    """How good a search was: how many of the top k it found, F1, NCR, and the mean squared error of their counts."""
+
+    hits: float
+    f1: float
+    ncr: float
+    error: float
+
+
+def score(found: FoundValues, population: BitPopulation, k: int, threshold: float | None = None) -> Score:
+    """What was found against the true top k, or against all values of at least a share.
+
+    Example:
+        >>> crowd = BitPopulation.counted([5, 9], np.array([60, 40]), 4)
+        >>> score(FoundValues([9, 3], np.array([0.5, 0.1])), crowd, 2)
+        Score(hits=1, f1=0.5, ncr=0.3333333333333333, error=100.0)
+    """
+    ranked = population.ranked(k)
+    if threshold is not None:
+        ranked = population.ranked(int((population.counts >= threshold * population.n).sum()))
+    counts: dict[Hashable, float] = dict(zip(map(int, population.values), population.counts.tolist(), strict=True))
+    number = hits(found.values, ranked)
+    estimated: dict[Hashable, float] = dict(zip(found.values, (found.shares * population.n).tolist(), strict=True))
+    return Score(
+        number,
+        2 * number / (len(found.values) + len(ranked)),
+        ncr(found.values, ranked),
+        squared_error(estimated, counts, ranked),
+    )
+
+
+@dataclass(frozen=True)
+class SearchSetting:
+    """What one point is measured at."""
+
+    data: str
+    method: str
+    epsilon: float
+    k: int
+    threshold: float | None = None
+
+    def __str__(self) -> str:
+        share = "" if self.threshold is None else f", share {self.threshold:g}"
+        return f"{self.data}, eps = {self.epsilon:g}, k = {self.k}{share}"
+
+
+def sweep(
+    context: Context,
+    settings: Sequence[SearchSetting],
+    *,
+    methods: Mapping[str, Method] = METHODS,
+    asked: Asked = DrawnAnswers,
+) -> dict[SearchSetting, NDArray[np.float64]]:
+    """The scores of each setting, one row a run. In one run, all settings of a population have the same people."""
+    scores: dict[SearchSetting, list[Score]] = {setting: [] for setting in settings}
+    steps = [
+        (data, run) for data in dict.fromkeys(setting.data for setting in settings) for run in range(context.repeats)
+    ]
+    for data, run in context.track(steps, lambda step: f"{step[0]}, run {step[1] + 1}"):
+        population = DATA[data](context, context.rng.child("chapter 4", data, run))
+        for setting in settings:
+            if setting.data == data:
+                rng = context.rng.child("chapter 4", str(setting), setting.method, run)
+                scores[setting].append(_score(population, setting, rng, methods, asked))
+    return {setting: np.array(rows) for setting, rows in scores.items()}
+
+
+def _score(
+    population: BitPopulation, setting: SearchSetting, rng: Random, methods: Mapping[str, Method], asked: Asked
+) -> Score:
+    found = methods[setting.method](
+        population,
+        k=setting.k,
+        epsilon=setting.epsilon,
+        query_limit=QUERY_LIMIT,
+        rng=rng,
+        asked=asked,
+        threshold=setting.threshold,
+    )
+    return score(found, population, setting.k, setting.threshold)

@@ -1,0 +1,101 @@
+"""A question's whole way: devices answer it, two collectors hear them, one of which begins again after every step."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from tests.shared.in_process import KEYS, InProcess
+
+from hubbub.client import Client, Response
+from hubbub.collection import Collection, ManualClock
+from hubbub.core.random import Random
+from hubbub.questions import read_collection
+
+DEVICES = 24
+_TOKEN = "a token for the tests"
+_SHELF = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # ledgers that are synced to a disk take a minute
+
+
+class Twins:
+    """Two collectors that hear the same; one of them is stopped and started after every step."""
+
+    def __init__(self, collection: Collection, clock: ManualClock, folder: Path) -> None:
+        self.collection, self.clock, self.folder = collection, clock, folder
+        self.steady = self._open("steady")
+        self.restarted = self._open("restarted")
+
+    def _open(self, name: str) -> InProcess:
+        collection = read_collection(json.loads(json.dumps(self.collection.spec())))
+        return InProcess(collection, self.clock, self.folder / f"{name}.db")
+
+    def tick(self) -> None:
+        self.steady.collector.tick()
+        self.restarted.collector.tick()
+
+    def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
+        twin = self.restarted.request(method, path, headers, body) if body is not None else None
+        response = self.steady.request(method, path, headers, body)
+        assert twin is None or json.loads(twin.body) == json.loads(response.body)
+        return response
+
+
+@contextmanager
+def answered(
+    collection: Collection, question: str, field: str, value: Callable[[int], Any], steps: range
+) -> Iterator[tuple[list[dict[str, Any]], Callable[[str], httpx.Response]]]:
+    """Let 24 devices answer for so many steps. What both collectors released, and how a page of one is fetched."""
+    with tempfile.TemporaryDirectory(dir=_SHELF) as name:
+        folder, clock = Path(name), ManualClock(collection.opens(steps[0]))
+        twins = Twins(collection, clock, folder)
+        given: dict[str, Any] = {"clock": clock, "monotonic": clock.now, "jitter": 0.0, "collection": collection.name}
+        devices = [
+            Client(folder / str(number), twins, KEYS.public, rng=Random(seed=number), **given)
+            for number in range(DEVICES)
+        ]
+        for step in steps:
+            clock.set(collection.opens(step) + 0.1 * collection.step_seconds)
+            twins.tick()
+            for number, client in enumerate(devices):
+                client.record(field, value(number))
+                assert client.tick() == 1
+                assert client.upload() == 1
+            clock.set(collection.opens(step) + 0.9 * collection.step_seconds)
+            twins.restarted.restart()
+        clock.set(collection.opens(steps[-1] + 1) + collection.lateness_seconds + 1)
+        twins.tick()
+        collectors = twins.steady.collector, twins.restarted.collector
+        steady, restarted = (each.releases(collection.name, question, first=0, last=99, most=99) for each in collectors)
+        assert [(row.step, row.payload) for row in steady] == [(row.step, row.payload) for row in restarted]
+        for client in devices:
+            assert client._current.collection is not None
+            assert not client._current.collection.knows_kinds
+            client.close()
+        yield [json.loads(row.payload) for row in restarted], _site(collectors[1])
+        for collector in collectors:
+            collector.store.close()
+
+
+def _site(collector: Any) -> Callable[[str], httpx.Response]:
+    """The API and every page of a collector, to someone who has the token."""
+    from hubbub.dashboard.app import ServiceReader
+    from hubbub.dashboard.pages import routes
+    from hubbub.service.app import create_app
+    from hubbub.service.auth import Tokens
+    from hubbub.service.service import Service
+
+    service = Service(collector)
+    site = create_app(service, Tokens([_TOKEN]), routes=routes(ServiceReader(service)))
+
+    async def fetch(path: str) -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(site), base_url="http://here") as client:
+            return await client.get(path, headers={"Authorization": f"Bearer {_TOKEN}"})
+
+    return lambda path: asyncio.run(fetch(path))
