@@ -134,13 +134,14 @@ def errors(mechanism: IntervalMechanism, runs: int, consistent: bool, measured: 
 
 
 CASES = [
-    pytest.param(
-        kind, dimensions, consistent, measured, id=f"{kind.__name__}-{len(dimensions)}-{consistent}-{measured}"
+    pytest.param(*case, id=f"{case[0].__name__}-{len(case[1])}-{case[2]}-{case[3]}")
+    for case in (
+        (HIO, LINE, True, False),
+        (HIO, PLANE, False, True),
+        (HIO, PLANE, True, True),
+        (HI, PLANE, True, False),
+        (MG, PLANE, False, True),
     )
-    for kind in (HIO, HI, MG)
-    for dimensions in (LINE, PLANE)
-    for consistent in ((False, True) if kind is not MG else (False,))
-    for measured in (False, True)
 ]
 
 
