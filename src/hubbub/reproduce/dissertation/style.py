@@ -66,6 +66,11 @@ _LOOKS: dict[str, tuple[str, str]] = {
     "SVSM": (_BLUE, "v"),
     "SVSM with LDPMiner": (_BLACK, "o"),
     "SVSM with LDPMiner by OLH": (_ORANGE, "s"),
+    "MG": (_GREY, "s"),
+    "HI": (_ORANGE, "^"),
+    "HIO": (_BLUE, "o"),
+    "HIO, consistent": (_GREEN, "D"),
+    "SC": (_RED, "P"),
 }
 
 
