@@ -82,7 +82,7 @@ def test_a_name_is_taken_once(toy: str):
 
 
 def test_every_reproduction_of_the_chapters_is_there():
-    tables = ["3.1", "3.2", "4.1", "4.2", "4.3", "5.1", "5.2"]
+    tables = ["3.1", "3.2", "4.1", "4.2", "4.3", "5.1", "5.2", "9.1", "9.2"]
     figures = {3: 5, 4: 6, 5: 8, 8: 10}
     wanted = {f"dissertation-table-{number}" for number in tables}
     wanted |= {f"dissertation-figure-{chapter}.{k}" for chapter, most in figures.items() for k in range(1, most + 1)}

@@ -20,8 +20,7 @@ from hubbub.core.reports import Reports
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.protocols.ranges.dimension import Codes, Dimension, Selection
-from hubbub.protocols.ranges.terms import (
+from hubbub.protocols.ranges.cell_sums import (
     CellSum,
     Level,
     cell_of,
@@ -30,6 +29,7 @@ from hubbub.protocols.ranges.terms import (
     decomposition,
     single_values,
 )
+from hubbub.protocols.ranges.dimension import Codes, Dimension, Selection
 
 MOST_LEVELS = 1 << 16
 MOST_LISTED = 1 << 20
@@ -111,7 +111,7 @@ class IntervalMechanism(ABC):
 
     def randomize(self, records: ArrayLike, rng: Random) -> RangeReports:
         """The reports of people whose records (rows) hold a code for each dimension."""
-        codes = self.check(records)
+        codes = check_records(self.dimensions, records)
         levels = self.levels
         everyone = np.arange(len(codes))
         chosen = rng.below(len(levels), len(codes)) if self.divided else None
@@ -125,28 +125,6 @@ class IntervalMechanism(ABC):
                 cells = cell_of(self.dimensions, level, codes[rows])
                 said[level] = LevelReports(rows, self.oracle(level).randomize(cells, rng))
         return RangeReports(len(codes), said)
-
-    def check(self, records: ArrayLike) -> Codes:
-        """The records as an array, refused where a code is outside its dimension.
-
-        Example:
-            >>> HIO(1.0, (Dimension.ordinal(8),)).check([[9]])
-            Traceback (most recent call last):
-                ...
-            hubbub.core.errors.InvalidValue: records[:, 0]: got 9; allowed: integers from 0 to 7
-        """
-        codes = np.asarray(records)
-        if codes.ndim != 2 or codes.shape[1] != len(self.dimensions) or codes.dtype.kind not in "iu":
-            raise InvalidValue("records", codes.shape, f"rows of {len(self.dimensions)} integers")
-        for column, dimension in enumerate(self.dimensions):
-            outside = (codes[:, column] < 0) | (codes[:, column] >= dimension.size)
-            if outside.any():
-                raise InvalidValue(
-                    f"records[:, {column}]",
-                    codes[outside, column][0].item(),
-                    f"integers from 0 to {dimension.size - 1}",
-                )
-        return codes.astype(np.int64)
 
 
 class HIO(IntervalMechanism):
@@ -211,6 +189,26 @@ class MG(IntervalMechanism):
         if consistent:
             raise InvalidValue("consistent", consistent, "False: there is but one level")
         return single_values(self.dimensions, box)
+
+
+def check_records(dimensions: tuple[Dimension, ...], records: ArrayLike) -> Codes:
+    """The records as an array, refused where a code is outside its dimension.
+
+    Example:
+        >>> check_records((Dimension.ordinal(8),), [[9]])
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: records[:, 0]: got 9; allowed: integers from 0 to 7
+    """
+    codes = np.asarray(records)
+    if codes.ndim != 2 or codes.shape[1] != len(dimensions) or codes.dtype.kind not in "iu":
+        raise InvalidValue("records", codes.shape, f"rows of {len(dimensions)} integers")
+    for column, dimension in enumerate(dimensions):
+        outside = (codes[:, column] < 0) | (codes[:, column] >= dimension.size)
+        if outside.any():
+            found = codes[outside, column][0].item()
+            raise InvalidValue(f"records[:, {column}]", found, f"integers from 0 to {dimension.size - 1}")
+    return codes.astype(np.int64)
 
 
 @lru_cache(maxsize=4096)

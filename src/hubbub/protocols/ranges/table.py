@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.protocols.ranges.cell_sums import CellSum, LevelCells
 from hubbub.protocols.ranges.errors_of_sums import SumVariance
 from hubbub.protocols.ranges.hierarchy import IntervalMechanism, RangeReports
 from hubbub.protocols.ranges.measures import Measure
 from hubbub.protocols.ranges.query import RangeQuery
 from hubbub.protocols.ranges.supports import MOST_KEPT, Supports
-from hubbub.protocols.ranges.terms import CellSum, LevelCells
 
 
 class RangeTable:

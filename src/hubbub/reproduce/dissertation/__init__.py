@@ -7,6 +7,7 @@ from hubbub.reproduce.dissertation import figures_4_2_and_4_3, figures_4_4_to_4_
 from hubbub.reproduce.dissertation import table_5_1, figure_5_3, figures_5_4_and_5_8, table_5_2, figures_5_6_and_5_7  # isort: skip
 from hubbub.reproduce.dissertation import figures_8_1_to_8_3, figure_8_4, figure_8_5  # isort: skip
 from hubbub.reproduce.dissertation import figures_8_6_and_8_7, figures_8_8_and_8_9, figure_8_10  # isort: skip
+from hubbub.reproduce.dissertation import tables_9_1_and_9_2  # isort: skip
 
 __all__ = [
     "figure_3_1",
@@ -32,4 +33,5 @@ __all__ = [
     "table_5_1",
     "table_5_2",
     "tables_4_2_and_4_3",
+    "tables_9_1_and_9_2",
 ]
