@@ -183,7 +183,17 @@ def test_prefixes_that_are_tested_are_those_that_some_text_begins_with():
 
 @pytest.mark.parametrize(
     ("begun", "longest"),
-    [("e080", 9), ("eda0", 9), ("f080", 9), ("f490", 9), ("c3c0", 9), ("e282", 2), ("6180", 9), ("00", 9), ("610062", 9)],
+    [
+        ("e080", 9),
+        ("eda0", 9),
+        ("f080", 9),
+        ("f490", 9),
+        ("c3c0", 9),
+        ("e282", 2),
+        ("6180", 9),
+        ("00", 9),
+        ("610062", 9),
+    ],
 )
 def test_prefixes_that_no_text_goes_on_from_are_not_tested(begun: str, longest: int):
     words = np.array([[int(begun.ljust(16, "0"), 16)]], dtype=np.uint64)

@@ -17,7 +17,7 @@ OTHER = "(too long, or no text)"
 """What devices say whose value cannot be written."""
 
 _WHOLE, _AFTER_E0, _AFTER_ED, _AFTER_F0, _AFTER_F4, _ENDED, _BEGUN, _NEVER = 0, 4, 5, 6, 7, 8, 9, 10
-"""What the bytes so far are: whole characters (0), or 1 to 3 bytes short of it; four of these restrict the next byte."""
+"""The bytes so far are whole characters (0), or lack 1 to 3 bytes of that; after four bytes the next is limited."""
 _DUE = np.array([0, 1, 2, 3, 2, 2, 3, 3, 0, 1, MOST_BITS], dtype=np.int16)
 """How many more bytes each needs."""
 
