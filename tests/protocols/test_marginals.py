@@ -22,6 +22,7 @@ from hubbub.protocols.marginals.plan import noise_error, plan_marginals
 from hubbub.protocols.marginals.reconstructed import ReconstructedMarginal
 from hubbub.protocols.marginals.synopsis import Synopsis
 from hubbub.protocols.marginals.synthetic_records import synthetic_records
+from hubbub.protocols.marginals.validate import measured_reconstruction
 
 SIZES = (2, 3, 2, 4, 2, 3)
 VIEWS: list[tuple[Attributes, ...]] = [
@@ -217,6 +218,19 @@ def test_reconstruction_says_that_it_is_one_and_its_interval_holds_what_is_possi
     assert (low <= truth).all()
     assert (truth <= high).all()
     assert answer.stderr.min() > 0.1
+
+
+def test_the_measured_error_of_reconstruction_is_not_the_noise() -> None:
+    draws = Random(seed=10)
+    independent = np.stack([draws.below(2, 40_000) for _ in range(6)], axis=1)
+    calm = CALM(0.5, (2,) * 6, tuple(combinations(range(6), 2)))
+    estimates = calm.unbiased(calm.accumulate(calm.randomize(independent, Random(seed=11))))
+    error = measured_reconstruction(estimates, (2,) * 6)
+    own = float(np.mean([estimate.variance.sum() for estimate in estimates.values()]))
+    assert error.marginals == 15
+    # what pairs of independent attributes are off by is the noise of their 1-way marginals, a small part of their own
+    assert abs(error.squared) < 4 * error.stderr + own / 4
+    assert error.squared + own > 4 * error.stderr + own / 4  # had the noise not been taken off
 
 
 def test_sketches_of_shards_merge_and_others_are_refused() -> None:

@@ -15,18 +15,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, MissingDependency
 
-__all__ = [
-    "MISSING",
-    "CodedColumn",
-    "by_size",
-    "first_rows",
-    "number_of",
-    "one_of",
-    "read_column",
-    "read_numbers",
-    "row_name",
-]
-
 MISSING = "(missing)"
 MOST_LABELS = 1_000_000
 _SHOWN = 30  # names in an error

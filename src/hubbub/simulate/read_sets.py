@@ -14,8 +14,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.item_sets import ItemSets
 from hubbub.simulate.columns import MISSING, by_size, read_column
 
-__all__ = ["NamedSets", "read_sets"]
-
 LINES = (".dat", ".txt")
 """Files whose every line is a set."""
 

@@ -16,8 +16,6 @@ from hubbub.privacy.amplification.clone_bound import clone_chance, clone_delta, 
 from hubbub.privacy.amplification.closed_forms import binomial_epsilon, efmrtt19, fmt21, theorem_9_3_1
 from hubbub.privacy.amplification.smallest import smallest_epsilon
 
-__all__ = ["Amplified", "amplified_delta", "amplify", "bounds"]
-
 MOST_REPORTS = 10**12
 
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 
-__all__ = ["LengthShares", "significant_lengths"]
-
 PERCENTILE = 0.9
 ALPHA, RARELY = 0.05, 1e-6
 """How often chance passes the threshold in a study, and that of lengths beyond a gap."""

@@ -1,0 +1,116 @@
+"""Figures 6.7 and 6.9: CALM's error with other sizes and numbers of marginals, and for other k than was planned for."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.consistency.contingency import Attributes, true_table
+from hubbub.core.random import Random
+from hubbub.protocols.marginals.calm import CALM
+from hubbub.protocols.marginals.covering import spread_sets
+from hubbub.protocols.marginals.plan import plan_marginals
+from hubbub.reproduce.claims import Claim, judged, ratio
+from hubbub.reproduce.dissertation.marginal_data import KnownRecords, some_queries, top_items
+from hubbub.reproduce.dissertation.marginal_runs import QUERIES, squared_errors
+from hubbub.reproduce.dissertation.style import canvas, finish
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+
+NUMBERS = (1, 2, 4, 8, 16, 32)
+EPSILONS = (0.2, 0.6, 1.0, 1.4, 2.0)
+FIXED_EPSILON, FIXED_T = 0.6, 16
+KS = (2, 3, 4, 5, 6, 7, 8)
+Errors = dict[tuple[int, int, float], NDArray[np.float64]]
+"""By s, t and epsilon, a number a run."""
+
+
+def calm_error(people: KnownRecords, marginals: tuple[Attributes, ...], epsilon: float, k: int, rng: Random) -> float:
+    """The mean SSE of k-way marginals by CALM with given marginals; an attribute in none has one of its own."""
+    missing = sorted(set(range(len(people.sizes))).difference(*marginals))
+    calm = CALM(epsilon, people.sizes, (*marginals, *((column,) for column in missing)))
+    synopsis = calm.estimate(calm.accumulate(calm.randomize(people.records, rng.child("reports"))))
+    queries = some_queries(len(people.sizes), k, QUERIES, rng.child("queries"))
+    truth = {query: true_table(people.records, query, people.sizes) for query in queries}
+    return squared_errors({query: synopsis.table(query) for query in queries}, truth)[0]
+
+
+@reproduction(
+    "dissertation-figure-6.7",
+    title="CALM's squared error by the size s and the number t of its marginals, m = 8, k = 3",
+    repeats=3,
+    needs=("retail",),
+)
+def figure_6_7(context: Context) -> Reproduced:
+    """On baskets: s against t at epsilon 0.6, and s against epsilon with t = 16."""
+    n = context.size(2**16, least=2000)
+    people = top_items(8).resampled(n, context.rng.child("people"))
+    settings = [(s, t, FIXED_EPSILON) for s in range(1, 9) for t in NUMBERS]
+    settings += [(s, FIXED_T, e) for s in range(1, 9) for e in EPSILONS if e != FIXED_EPSILON]
+    settings = [(s, t, e) for s, t, e in settings if t <= comb(8, s) or t in (NUMBERS[0], FIXED_T)]
+    steps = [(setting, run) for setting in settings for run in range(context.repeats)]
+    rows: dict[tuple[int, int, float], list[float]] = {}
+    for setting, run in context.track(steps, lambda step: f"s, t, eps = {step[0]}, run {step[1] + 1}"):
+        s, t, e = setting
+        rng = context.rng.child("figure 6.7", s, t, str(e), run)
+        rows.setdefault(setting, []).append(calm_error(people, spread_sets(8, s, min(t, comb(8, s))), e, 3, rng))
+    errors = {setting: np.array(scores) for setting, scores in rows.items()}
+    note = f"{context.repeats} runs; {people.note}"
+    cells = [Cell(f"s = {s}, t = {t}", f"eps = {e:g}", None, float(x.mean()), note) for (s, t, e), x in errors.items()]
+    figure, (left, right) = canvas(1, 2)
+    for panel, across, heading in ((left, NUMBERS, "t"), (right, EPSILONS, "$\\epsilon$")):
+        grid = np.full((8, len(across)), np.nan)
+        for (s, t, e), scores in errors.items():
+            place = t if panel is left else e
+            if place in across and (e == FIXED_EPSILON if panel is left else t == FIXED_T):
+                grid[s - 1, across.index(place)] = np.log10(scores.mean())
+        panel.imshow(grid, aspect="auto", cmap="viridis", origin="lower")
+        panel.set_xticks(range(len(across)), labels=[f"{x:g}" for x in across])
+        panel.set_yticks(range(8), labels=[str(s) for s in range(1, 9)])
+        finish(panel, heading, "s", "log10 of the SSE", log="")
+        panel.grid(False)
+    return cells + judged(lambda some: _claims(dict(some)), errors), figure
+
+
+def _claims(errors: Errors) -> list[Claim]:
+    mean = {setting: float(scores.mean()) for setting, scores in errors.items()}
+    falls = ratio(mean[2, 2, FIXED_EPSILON], mean[2, 16, FIXED_EPSILON])
+    best = {e: min(range(1, 9), key=lambda s: mean[s, FIXED_T, e]) for e in (EPSILONS[0], EPSILONS[-1])}
+    return [
+        Claim("s = 2: SSE at t = 2 to t = 16", falls, "gradually decreases", above=1),
+        Claim("the best s at eps 2 less that at eps 0.2", best[2.0] - best[0.2], "larger s is preferred", above=-0.5),
+    ]
+
+
+@reproduction(
+    "dissertation-figure-6.9",
+    title="CALM's squared error for k-way marginals, planned for k' = 3 and for k' = k, m = 16",
+    repeats=2,
+    needs=("retail",),
+)
+def figure_6_9(context: Context) -> Reproduced:
+    """On 2^18 baskets, drawn with replacement."""
+    n = context.size(2**18, least=4000)
+    people = top_items(16).resampled(n, context.rng.child("people"))
+    steps = [(e, k, planned, run) for e in (0.5, 1.5) for k in KS for planned in sorted({3, k}) for run in
+             range(context.repeats)]  # fmt: skip
+    rows: dict[tuple[float, int, int], list[float]] = {}
+    for e, k, planned, run in context.track(steps, lambda step: f"eps, k, k' = {step[:3]}, run {step[3] + 1}"):
+        marginals = plan_marginals(n, people.sizes, e, k=planned).marginals
+        rng = context.rng.child("figure 6.9", str(e), k, len(marginals), len(marginals[0]), run)
+        rows.setdefault((e, k, planned), []).append(calm_error(people, marginals, e, k, rng))
+    note = f"{context.repeats} runs; {people.note}"
+    cells = []
+    for (e, k, planned), scores in rows.items():
+        plan = plan_marginals(n, people.sizes, e, k=planned)
+        more = f"t = {plan.t}, s = {plan.s}; {note}"
+        cells.append(Cell(f"eps = {e:g}, k = {k}", f"planned for {planned}", None, float(np.mean(scores)), more))
+    figure, panels = canvas(1, 2)
+    for panel, e in zip(panels, (0.5, 1.5), strict=True):
+        for label, chosen in (("k' = 3", [3] * len(KS)), ("k' = k", list(KS))):
+            heights = [float(np.mean(rows[e, k, planned])) for k, planned in zip(KS, chosen, strict=True)]
+            panel.plot(KS, heights, marker="o", label=label)
+        finish(panel, "k", "SSE", f"eps = {e:g}")
+        panel.legend(frameon=False)
+    return cells, figure

@@ -1,0 +1,90 @@
+"""The people of chapter 6: which of the most bought items a basket holds, and census records with few values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from hubbub.consistency.contingency import Attributes, Codes
+from hubbub.core.random import Random
+from hubbub.data.baskets import Baskets, retail
+from hubbub.data.records import ADULT_COLUMNS, adult
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRecords:
+    """People whose records are known.
+
+    Parameters
+    ----------
+    name
+        What they are called in a table.
+    records, sizes
+        A row a person with a code for each attribute, and how many values each attribute has.
+    note
+        What differs from the paper's data.
+    """
+
+    name: str
+    records: Codes
+    sizes: tuple[int, ...]
+    note: str
+
+    def resampled(self, n: int, rng: Random) -> KnownRecords:
+        """So many people of these: without replacement where there are enough."""
+        many = len(self.records)
+        rows = rng.permutation(many)[:n] if n <= many else rng.below(many, n)
+        drawn = "" if n <= many else f"; drawn with replacement from {many:,}"
+        return replace(self, records=self.records[rows], note=self.note + drawn)
+
+
+@cache
+def _baskets() -> Baskets:
+    return retail()
+
+
+def top_items(m: int) -> KnownRecords:
+    """Whether each Belgian basket holds each of the m items that most hold."""
+    baskets = _baskets()
+    top = np.argsort(-baskets.support(), kind="stable")[:m]
+    place = np.full(baskets.domain, -1)
+    place[top] = np.arange(m)
+    person, column = np.repeat(np.arange(baskets.n), baskets.sizes), place[baskets.items]
+    records = np.zeros((baskets.n, m), dtype=np.int64)
+    records[person[column >= 0], column[column >= 0]] = 1
+    return KnownRecords(f"baskets, m = {m}", records, (2,) * m, "other data: Belgian baskets, for POS and Kosarak")
+
+
+@cache
+def census(values: int = 3, columns: tuple[str, ...] = ADULT_COLUMNS) -> KnownRecords:
+    """Adult, each column cut to so many values: numbers at their quantiles, words to the most common and the rest."""
+    table = adult()
+    codes, sizes = [], []
+    for name in columns:
+        column = table[name]
+        if column.dtype.kind in "if":
+            borders = np.unique(np.quantile(column, np.arange(1, values) / values, method="inverted_cdf"))
+            cut = np.searchsorted(borders, column, side="left")
+        else:
+            _, cut = np.unique(column, return_inverse=True)
+            rank = np.argsort(np.argsort(-np.bincount(cut), kind="stable"))
+            cut = np.minimum(rank, values - 1)[cut]
+        _, cut = np.unique(cut, return_inverse=True)
+        codes.append(cut)
+        sizes.append(int(cut.max()) + 1)
+    note = f"Adult, numbers cut at quantiles and words to the most common, {values} values at most"
+    return KnownRecords(f"Adult, m = {len(columns)}", np.stack(codes, axis=1), tuple(sizes), note)
+
+
+def some_queries(m: int, k: int, number: int, rng: Random) -> list[Attributes]:
+    """So many different sets of k attributes, or all where there are no more."""
+    if comb(m, k) <= number:
+        return list(combinations(range(m), k))
+    queries: set[Attributes] = set()
+    while len(queries) < number:
+        queries.add(tuple(sorted(rng.permutation(m)[:k].tolist())))
+    return sorted(queries)
