@@ -107,3 +107,21 @@ def test_bad_files_are_refused(
 
 def test_no_file(hubbub: Callable[..., Result]) -> None:
     assert "a file that exists" in hubbub("itemsets", "none.dat", "--epsilon", 2).stderr
+
+
+@pytest.mark.parametrize("options", [("--column", "item", "--person", "who"), ("--column", "item")])
+def test_twins_of_a_name_are_one_item(answer: Callable[..., Any], tmp_path: Path, options: tuple[str, ...]) -> None:
+    names = ("caf\u00e9", "cafe\u0301", "tea")
+    rows = [f"{number},{names[number % 3]}" for number in range(3000)]
+    (tmp_path / "twins.csv").write_text("who,item\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    told = answer("itemsets", "twins.csv", *options, "--items", "--epsilon", 6, "--k", 3, "--seed", 1, "--truth")
+    assert {tuple(row["items"]): round(row["truth"], 3) for row in told["itemsets"]} == {
+        ("caf\u00e9",): 0.667,
+        ("tea",): 0.333,
+    }
+
+
+def test_what_cannot_be_found_is_no_share_above_all(hubbub: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "few.dat").write_text("\n".join(f"{n} {n + 1}" for n in range(200)), encoding="utf-8")
+    told = " ".join(hubbub("itemsets", "few.dat", "--epsilon", 0.001, "--k", 2, "--seed", 1).output.split())
+    assert "Not found: any item, as a rule" in told

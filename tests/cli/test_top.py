@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import Result
 
@@ -72,3 +74,22 @@ def test_a_threshold_that_nothing_reaches(
 def test_what_is_refused(refused: Callable[..., str], words: str, options: tuple[object, ...], field: str) -> None:
     given = {"-c": "word", "-k": 2, "-e": 1, **dict(zip(options[::2], options[1::2], strict=True))}
     assert field in refused("top", words, *(part for pair in given.items() for part in pair))
+
+
+def test_bytes_that_are_no_text_are_counted_as_such(
+    hubbub: Callable[..., Result], answer: Callable[..., Any], tmp_path: Path
+) -> None:
+    cells = pyarrow.array([b"hub"] * 3000 + [b"\xff\xfe"] * 1000)
+    pq.write_table(pyarrow.table({"word": cells}), tmp_path / "bytes.parquet")
+    told = answer("top", "bytes.parquet", "-c", "word", "-k", 1, "-e", 6, "--truth", *SMALL)
+    assert (told["items"][0]["value"], told["items"][0]["truth"]) == ("hub", 0.75)
+    absent = {row["value"]: row["estimate"] for row in told["absent"]}
+    assert absent["(too long, or no text)"] == pytest.approx(0.25, abs=0.1)  # a standard error of 0.01
+    assert "a column in UTF-8" in hubbub("estimate", "bytes.parquet", "-c", "word", "-e", 1).output
+
+
+def test_a_search_of_few_people_finds_nothing_reliably(hubbub: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "few.csv").write_text("word\na\n", encoding="utf-8")
+    told = " ".join(hubbub("top", "few.csv", "-c", "word", "-k", 1, "-e", 2, "--longest", 2).output.split())
+    assert "Not found: anything, as a rule" in told
+    assert "1 groups" not in told

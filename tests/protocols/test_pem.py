@@ -16,7 +16,7 @@ from hubbub.protocols.heavy_hitters import search as search_module
 from hubbub.protocols.heavy_hitters.pem import ABSENT, SEARCH, WANTED, group_asks, prefix_extending
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan
 from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold
-from hubbub.protocols.heavy_hitters.written import Integers
+from hubbub.protocols.heavy_hitters.written import Integers, Texts
 from hubbub.simulate.top import find_top, run_plan
 
 
@@ -162,3 +162,39 @@ def test_what_cannot_be_searched_is_refused_by_name(field: str, keys: dict[str, 
         find_top([1, 2, 3], **{"k": 2, "epsilon": 1.0, "bits": 8, "rng": Random(seed=1), **keys})
     with pytest.raises(InvalidValue, match="values"):
         find_top([1, "a"], k=2, epsilon=1.0, bits=8, rng=Random(seed=1))
+
+
+def is_text(written: bytes) -> bool:
+    shown = written.rstrip(b"\0")
+    try:
+        shown.decode()
+    except UnicodeDecodeError:
+        return False
+    return bool(shown) and 0 not in shown
+
+
+def test_prefixes_that_are_tested_are_those_that_some_text_begins_with():
+    texts = [number for number in range(1 << 16) if is_text(number.to_bytes(2, "big"))]
+    for bits in range(1, 17):
+        words = (np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits))[:, None]
+        begun = {text >> (16 - bits) for text in texts}
+        assert set(np.flatnonzero(Texts(2).possible(words, bits)).tolist()) == begun
+
+
+@pytest.mark.parametrize(
+    ("begun", "longest"),
+    [
+        ("e080", 9),
+        ("eda0", 9),
+        ("f080", 9),
+        ("f490", 9),
+        ("c3c0", 9),
+        ("e282", 2),
+        ("6180", 9),
+        ("00", 9),
+        ("610062", 9),
+    ],
+)
+def test_prefixes_that_no_text_goes_on_from_are_not_tested(begun: str, longest: int):
+    words = np.array([[int(begun.ljust(16, "0"), 16)]], dtype=np.uint64)
+    assert not Texts(longest).possible(words, 4 * len(begun)).any()

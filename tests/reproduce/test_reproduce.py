@@ -88,6 +88,7 @@ def test_every_reproduction_of_the_chapters_is_there():
     wanted |= {f"dissertation-figure-{chapter}.{k}" for chapter, most in figures.items() for k in range(1, most + 1)}
     wanted -= {"dissertation-figure-5.2"}  # a drawing
     wanted |= {f"dissertation-figure-6.{number}" for number in (3, 4, 5, 7, 9)}
+    wanted |= {f"dissertation-figure-7.{k}" for k in (3, 4, 5, 6, 7, 10)}
     there = {name for name in REPRODUCTIONS if name.startswith("dissertation-")}
     assert wanted <= there
     assert there - wanted == {"dissertation-section-4.4"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,3 +49,14 @@ def test_an_interval_that_is_not_known_is_null() -> None:
     release = Release(step=8, estimates={MAIN: silent}, published=False, spent=0.0, n=40.0)
     told = shown(row_of(release, collection="0" * 32, question="q", time=0.0, minimum_batch=1))
     assert (told["value"], told["low"], told["high"]) == ([0.5, 0.5], [None, None], [None, None])
+
+
+def test_what_is_withheld_names_nothing_that_was_found() -> None:
+    place: Any = {"collection": "0" * 32, "question": "words", "time": 0.0, "minimum_batch": 20}
+    found = Estimate([0.5, 0.2], [0.01, 0.01], 10, labels=("hub", "bub"))
+    rules = Estimate([0.4], [0.01], 10, labels=("hub -> bub",))
+    made = Release(step=0, estimates={"top": found, "Confidence": rules}, published=True, spent=1.0, n=10.0)
+    row = row_of(made, **place)
+    assert "bub" not in json.dumps(shown(row))
+    alone = row_of(replace(made, estimates={"top": replace(found, n=40), "Confidence": rules}), **place)
+    assert "hub -> bub" not in json.dumps(shown(alone))

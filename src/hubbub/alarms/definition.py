@@ -12,8 +12,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 from hubbub.questions.keys import NOTHING
 
-__all__ = ["AlarmDefinition"]
-
 LEAST_BASELINE, MOST_BASELINE = 8, 10_000
 LARGEST = 1e100
 """The largest weight and threshold: squares and sums of them are still numbers."""

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from hubbub.alarms.run_length import mean_steps, median_steps
 
-__all__ = ["AlarmLimits", "limits_for", "median_delay"]
-
 SHEWHART = 0.2
 """The part of the false alarms that goes to single steps: large jumps are found at once, small ones hardly later."""
 SLACK = 1.2

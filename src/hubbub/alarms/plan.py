@@ -18,8 +18,6 @@ from hubbub.collection.slug import is_slug
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 
-__all__ = ["AlarmPlan"]
-
 MOST_WATCHED = 1000
 _SHOWN = 20  # names in an error
 _FALSE_ALARMS = "false_alarms"

@@ -13,8 +13,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_STEPS", "mean_steps", "median_steps"]
-
 CELLS = 60
 """With more, average run lengths grow by less than 1%: what is computed is on the safe side."""
 MOST_STEPS = 5000

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from hubbub.alarms.watch import WatchedQuantity
 
-__all__ = ["delays_text", "false_alarms_a_day", "guarantee_text", "once_in"]
-
 JUMPS = (1.0, 4.0)
 """In standard errors of a step."""
 

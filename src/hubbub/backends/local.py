@@ -15,8 +15,6 @@ from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Reporting
 from hubbub.mechanisms.frequency.support import SupportMechanism
 
-__all__ = ["LocalBackend"]
-
 CHUNK = 1 << 16
 
 

@@ -22,16 +22,6 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.stateful import Stateful, States, Transcript
 
-__all__ = [
-    "check_state_batches",
-    "check_state_bytes",
-    "check_state_price",
-    "check_state_silence",
-    "check_transcript_epsilon",
-    "check_transcripts",
-    "transcribed",
-]
-
 STEPS = 3
 _VALUES = 3
 _DEVICES = 3_000

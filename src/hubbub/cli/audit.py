@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from hubbub.privacy.audit import Audit
 
-__all__ = ["audit"]
-
 VIOLATED = 1
 _EPSILON, _DOMAIN = 1.0, 16
 

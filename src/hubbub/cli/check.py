@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from hubbub.collection.finding import Finding
 
-__all__ = ["check"]
-
 REFUSED = 1
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 

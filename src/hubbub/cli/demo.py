@@ -11,8 +11,6 @@ import typer
 from hubbub.cli.options import AsJson, Seed
 from hubbub.core.errors import InvalidValue, MissingDependency
 
-__all__ = ["demo"]
-
 HEADLESS_SECONDS = 20.0
 
 

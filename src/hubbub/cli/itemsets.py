@@ -160,7 +160,9 @@ def _remarks(found: Findings) -> str:
         "Intervals allow for the largest having been chosen. What cannot be told from none, and rules whose lift may "
         f"be 1, are dim. Of what is listed, {found.false_positives:.1f} are expected to be noise alone."
     )
-    if found.named:
+    if found.named >= 1:
+        said.append("Not found: any item, as a rule, with so few people and this epsilon.")
+    elif found.named:
         said.append(
             f"Not found: items of less than {percent(found.named)} of what people name if each names one of theirs."
         )

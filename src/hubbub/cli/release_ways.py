@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from hubbub.protocols.topl.server import ToPL, ToPLServer
     from hubbub.simulate.local_release_file import LocalReleaseFile
 
-__all__ = ["ByCurator", "ByDevices", "Way"]
-
 Follow = Callable[[int, int], None]
 _PART = 1 << 18  # values between two moves of the progress bar
 

@@ -64,7 +64,9 @@ def top(
     shares = seen.truth if truth else None
     if as_json:
         return emit({"column": column, "n": seen.n, "missing": seen.missing, **_answer(seen.found, shares)})
-    title = f"{column}: {seen.n:,} people, {len(seen.found.plan.lengths)} groups, epsilon {epsilon:g}"
+    groups = len(seen.found.plan.lengths)
+    asked = f"{seen.n:,} people, {groups} groups" if groups > 1 else f"{seen.n:,} people"
+    title = f"{column}: {asked}, epsilon {epsilon:g}"
     page().print(*([] if seen.found.stopped else [_table(seen.found, shares, title)]), _remarks(seen.found), sep="\n")
     return None
 
@@ -117,8 +119,6 @@ def _table(found: Found, truth: Mapping[str, float] | None, title: str) -> Table
 
 
 def _remarks(found: Found) -> str:
-    from hubbub.cli.output import percent
-
     if found.stopped:
         return f"Nothing was found: {found.stopped}."
     more = max(len(found.estimate) - _MOST, 0)
@@ -126,6 +126,13 @@ def _remarks(found: Found) -> str:
         f"\n{f'{more:,} more values are in --json. ' if more else ''}"
         "Intervals allow for the largest having been chosen; what cannot be told from none is dim. "
         f"Of what is listed, {found.false_positives:.1f} are expected to be chance. "
-        f"Not found, as a rule: what fewer than {percent(found.smallest_share)} hold, and texts of over "
-        f"{found.plan.written.bits // 8} bytes."
+        f"{_lost(found.smallest_share)}, and texts of over {found.plan.written.bits // 8} bytes."
     )
+
+
+def _lost(share: float) -> str:
+    from hubbub.cli.output import percent
+
+    if share >= 1:
+        return "Not found: anything, as a rule, with so few people and this epsilon"
+    return f"Not found, as a rule: what fewer than {percent(share)} hold"

@@ -9,8 +9,6 @@ from urllib.parse import urlsplit
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["follow", "is_address"]
-
 VARIABLE = "HUBBUB_TOKEN"
 
 

@@ -10,8 +10,6 @@ from urllib.parse import urlsplit
 
 from hubbub.core.errors import HubbubError, InvalidValue
 
-__all__ = ["HttpTransport", "Response", "Transport", "Unreachable"]
-
 MOST_BYTES = 8 << 20
 """The longest answer that is read: a collection with a very long list of names is a tenth of it."""
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from hubbub.collection.slug import LONGEST_NAME
 from hubbub.collection.terms import Terms
 
-__all__ = ["ENTRY_BYTES", "HEAD_BYTES", "entry_bytes", "frame_bytes", "frame_for"]
-
 BLOCK = 1024
 HEAD_BYTES = 1 + 1 + (2 + LONGEST_NAME) + 5 + 5 + 5
 """Of a frame: the array, its kind, the collection's name, the version, the heads of the list and of the padding."""

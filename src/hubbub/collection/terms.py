@@ -16,8 +16,6 @@ from hubbub.core.spec import Json, integer
 from hubbub.privacy.budget import MOST_UNITS
 from hubbub.privacy.promise import Promise, of_question
 
-__all__ = ["ASKS", "Family", "Frozen", "Study", "Terms", "memo_account"]
-
 ASKS = "asks"
 """The account that pays for everything but memos."""
 

@@ -24,23 +24,6 @@ from hubbub.core.reports import Reports
 if TYPE_CHECKING:
     from hubbub.mechanisms.base import Reporting
 
-__all__ = [
-    "BATCH_TYPE",
-    "JSON_TYPE",
-    "UPLOAD_TYPE",
-    "AnswerName",
-    "Batch",
-    "Entry",
-    "Upload",
-    "decode_batch",
-    "decode_upload",
-    "decode_upload_json",
-    "encode_batch",
-    "encode_upload",
-    "encode_upload_json",
-    "json_size",
-]
-
 UPLOAD_TYPE = "application/vnd.hubbub.upload+msgpack"
 BATCH_TYPE = "application/vnd.hubbub.batch+msgpack"
 JSON_TYPE = "application/json"

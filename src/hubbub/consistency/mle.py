@@ -9,8 +9,6 @@ from hubbub.consistency.shares import adjusted, noise_of, shares_of
 from hubbub.consistency.simplex import project_simplex
 from hubbub.core.estimate import Estimate
 
-__all__ = ["mle_apx"]
-
 Floats = NDArray[np.float64]
 
 

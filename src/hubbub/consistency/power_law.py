@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["PowerLaw"]
-
 Floats = NDArray[np.float64]
 
 _STEEPEST = 10.0  # past this exponent, all but one in a thousand values are held by one person

@@ -11,8 +11,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.noise import Noise
 
-__all__ = ["adjusted", "noise_of", "shares_of"]
-
 Floats = NDArray[np.float64]
 
 

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["project_capped_simplex", "project_simplex"]
-
 Floats = NDArray[np.float64]
 
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["consistent_leaves"]
-
 Floats = NDArray[np.float64]
 
 

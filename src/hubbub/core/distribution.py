@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Bias, Estimate
 
-__all__ = ["Distribution"]
-
 Floats = NDArray[np.float64]
 _Z = NormalDist().inv_cdf(0.975)
 _ROUNDING = 1e-12

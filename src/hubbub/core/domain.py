@@ -16,8 +16,6 @@ from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.hashing import fingerprint
 from hubbub.core.spec import Json
 
-__all__ = ["NONE", "Categorical", "Code", "Domain", "Numeric", "Ordinal", "Sets", "Strings", "as_domain"]
-
 LARGEST = 1 << 32
 MOST_CELLS = 1 << 20
 WORDS = 24

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.table import Table
 
-__all__ = ["Bias", "Estimate"]
-
 Bias = Literal["none", "consistent", "heuristic"]
 Floats = NDArray[np.float64]
 

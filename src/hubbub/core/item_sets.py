@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from hubbub.core.domain import Domain, Sets
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["ItemSets", "as_item_sets"]
-
 Integers = NDArray[np.int64]
 
 

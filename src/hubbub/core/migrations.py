@@ -8,8 +8,6 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["Format", "Migration", "Run", "UnknownFormat", "Versions"]
-
 Step = TypeVar("Step")
 
 Run: TypeAlias = Callable[..., list[Any]]

@@ -8,8 +8,6 @@ from dataclasses import astuple, dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Noise"]
-
 Floats = NDArray[np.float64]
 
 

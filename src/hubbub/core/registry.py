@@ -10,8 +10,6 @@ from typing import Generic, TypeVar
 
 from hubbub.core.errors import HubbubError
 
-__all__ = ["PluginRefused", "Registry"]
-
 Kind = TypeVar("Kind")
 
 

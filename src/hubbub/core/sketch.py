@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
 from hubbub.core.wire import Column, pack_columns, unpack_columns
 
-__all__ = ["Sketch"]
-
 LARGEST = (1 << 63) - 1
 
 

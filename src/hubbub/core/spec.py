@@ -16,8 +16,6 @@ from typing import Any, TypeAlias
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["Json", "added", "canonical", "first_of", "integer", "is_added", "spec_id"]
-
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 SAFE = 1 << 53
 

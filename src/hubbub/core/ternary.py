@@ -12,8 +12,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.grid import GRAIN, to_units
 from hubbub.core.random import Random
 
-__all__ = ["MOST_DIMENSION", "Clipping", "Ternary", "as_ternary", "check_ternary"]
-
 MOST_DIMENSION = 1 << 24
 """The longest vector: a sketch of two counts an entry is then 256 MiB."""
 INDEX_SHIFT = 33

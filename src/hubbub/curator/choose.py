@@ -20,8 +20,6 @@ from hubbub.curator.tree import NoiseTree
 from hubbub.kernels.noise_tree import make_consistent
 from hubbub.kernels.published import FINE
 
-__all__ = ["CounterChoice", "choose_counter"]
-
 FAN_OUT = 16
 _CELLS = 1 << 16
 

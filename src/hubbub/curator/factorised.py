@@ -20,8 +20,6 @@ from hubbub.curator.stream import checked_values
 from hubbub.curator.uncopied import UncopiedStream
 from hubbub.kernels.toeplitz_sums import divide, multiply
 
-__all__ = ["FactorisedCounter", "FactorisedStream", "SumsState"]
-
 Floats = NDArray[np.float64]
 _STEP, _LEFT, _RIGHT = 2.0, -8.0, 12.0  # of the sum that stands for the integral of the weights
 _MOST_CELLS = 1 << 18

@@ -12,8 +12,6 @@ from hubbub.curator.stream import ToPSStream
 from hubbub.curator.stream_file import StreamFile
 from hubbub.curator.tops import ToPS
 
-__all__ = ["ReleaseFile"]
-
 
 def _from_1(run: Run) -> None:
     """Format 1 had the key of all noise to come, which every copy had too. It is dropped: a new tree begins."""

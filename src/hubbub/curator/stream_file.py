@@ -19,8 +19,6 @@ from hubbub.core.random import Random
 from hubbub.core.spec import Json
 from hubbub.privacy.counted_file import CountedFile
 
-__all__ = ["TABLES", "Pending", "StoredStream", "StreamFile"]
-
 Floats = NDArray[np.float64]
 TABLES = (
     "CREATE TABLE release (number INTEGER NOT NULL, state BLOB NOT NULL, pending BLOB NOT NULL,"

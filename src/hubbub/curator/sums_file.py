@@ -10,8 +10,6 @@ from hubbub.curator.factorised import FactorisedCounter, FactorisedStream, SumsS
 from hubbub.curator.saved_state import fields_from_bytes, fields_to_bytes
 from hubbub.curator.stream_file import StreamFile
 
-__all__ = ["SumsFile"]
-
 FORMAT = Format("sums_format", 1)
 """The version of the file of running sums."""
 

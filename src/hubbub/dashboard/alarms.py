@@ -11,8 +11,6 @@ from hubbub.dashboard.layout import path_to
 from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.words import Scale, count, step_time
 
-__all__ = ["alarm_banner", "alarm_section"]
-
 _MOST_RAISED = 5
 _MOST_WATCHED = 12
 _STATES = {"raised": "Raised", "quiet": "Quiet", "learning": "Learning its baseline"}

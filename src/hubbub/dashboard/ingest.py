@@ -11,8 +11,6 @@ from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.reader import Ingest, Interval, Reader
 from hubbub.dashboard.words import Scale, count, moment, nearly, part, step_time
 
-__all__ = ["EXPLAINED", "ingest_page", "rate_now"]
-
 EXPLAINED = {
     "accepted": "Counted, exactly once, and on the disk.",
     "duplicate": "Sent again and recognised: it was counted before. A lost answer makes a device repeat itself.",

@@ -13,8 +13,6 @@ from hubbub.collection import Collection
 from hubbub.dashboard.assets import address
 from hubbub.dashboard.markup import Child, Html, el, join
 
-__all__ = ["HEADERS", "Page", "path_to"]
-
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -11,8 +11,6 @@ from hubbub.collection import Collection
 from hubbub.dashboard.answer import AnswerCard
 from hubbub.dashboard.markup import Html, el
 
-__all__ = ["Scale", "count", "moment", "nearly", "part", "step_time"]
-
 MINUS = "\N{MINUS SIGN}"
 _MOST_DECIMALS = 4
 _DAY = 86400

@@ -15,8 +15,6 @@ from hubbub.core.ternary import Ternary
 from hubbub.data.fetch import fetch
 from hubbub.data.table import Table
 
-__all__ = ["NOT_STOCK", "price_moves", "stock_moves", "stocks"]
-
 NOT_STOCK = "resampled, not the paper's STOCK"
 """What results on `stock_moves` are labelled with."""
 DAYS, LEAST = 32, 0.02

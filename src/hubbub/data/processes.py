@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 
-__all__ = ["linear_process", "logistic_process", "normals", "sine_process"]
-
 Floats = NDArray[np.float64]
 
 

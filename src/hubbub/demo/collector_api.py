@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 from hubbub.client.transport import HttpTransport, Unreachable
 from hubbub.core.errors import HubbubError, InvalidValue
 
-__all__ = ["Away", "CollectorApi", "CollectorEvent"]
-
 SILENCE = 40.0
 """Seconds without a word after which the collector is taken for away: it says "still here" every 15."""
 

@@ -27,8 +27,6 @@ from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.simulate.collect import collect
 
-__all__ = ["Crowd", "CrowdSender", "Demo", "Other", "compare", "demo", "emoji_crowd", "zipf_crowd"]
-
 SINGLES = 5
 SHARDS = 8
 _FEWEST, _MOST = 100, 10_000_000

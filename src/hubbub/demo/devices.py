@@ -26,8 +26,6 @@ from hubbub.protocols.ask import Ask
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
 
-__all__ = ["Devices", "main"]
-
 _Somebody: TypeAlias = People | Owners | Riders | Speakers
 
 PAUSE = 0.2

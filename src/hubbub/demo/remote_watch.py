@@ -17,8 +17,6 @@ from hubbub.demo.moment import Moment
 from hubbub.demo.step_times import StepTimes
 from hubbub.simulate.columns import one_of
 
-__all__ = ["RemoteWatch"]
-
 HISTORY = 80
 """Releases that are there already and are shown at the beginning."""
 _NOBODY = ("(none)",)  # what stands for no value

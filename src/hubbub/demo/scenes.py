@@ -26,8 +26,6 @@ from hubbub.data.catalog import CATALOG
 from hubbub.demo.people import Owners, People, Riders, Speakers
 from hubbub.simulate.stream_cache import Made, kept
 
-__all__ = ["Scene", "aircraft_scene", "emoji_scene", "fares_scene", "flights_scene", "scenes", "words_scene"]
-
 Table = Sequence[Sequence[float]]
 Say = Callable[[str], None] | None
 

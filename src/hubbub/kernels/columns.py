@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from hubbub.kernels.compile import kernel
 from hubbub.kernels.threads import in_threads, readonly
 
-__all__ = ["column_sums"]
-
 ROW = 256  # bytes of a row that is long enough
 BLOCK = 1 << 15  # rows before the 16-bit counters are emptied
 SLICE = 1 << 24  # bytes, some 5 ms: less is not worth a thread

@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 
 from hubbub.kernels.compile import kernel
 
-__all__ = ["walsh_hadamard"]
-
-
 Number = TypeVar("Number", np.int64, np.float64)
 
 

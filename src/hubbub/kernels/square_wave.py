@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from hubbub.kernels.compile import kernel
 
-__all__ = ["most_likely"]
-
 MOST = 50_000
 _EVERY = 16  # logarithms cost as much as an iteration: the likelihood is looked at once in so many
 

@@ -16,8 +16,6 @@ from hubbub.core.hashing import BEST_HASH, FIRST_HASH, GOLDEN, MIX_1, MIX_2, val
 from hubbub.kernels.compile import inline, kernel
 from hubbub.kernels.threads import in_threads, readonly
 
-__all__ = ["bucket_intervals", "candidate_words", "hash_support"]
-
 BLOCK = 2048
 SLICE = 1 << 25  # hashes, some 5 ms: less is not worth a thread
 _MIX_1, _MIX_2 = np.uint32(MIX_1), np.uint32(MIX_2)

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from hubbub.kernels.compile import kernel
 
-__all__ = ["divide", "multiply"]
-
 Floats = NDArray[np.float64]
 
 

@@ -9,8 +9,6 @@ from hubbub.core.hashing import FIRST_HASH
 from hubbub.core.spec import first_of, is_added
 from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["with_first_hash", "with_hash"]
-
 Made = TypeVar("Made", bound=Mechanism)
 
 

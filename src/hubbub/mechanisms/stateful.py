@@ -17,8 +17,6 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Reporting
 
-__all__ = ["Stateful", "States", "Transcript"]
-
 VERSION = 1
 _KIND = "state"
 Transcript = tuple[bytes, ...]

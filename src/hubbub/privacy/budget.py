@@ -12,8 +12,6 @@ from hubbub.core.errors import HubbubError, InvalidValue, check_integer
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.spec import Json, integer
 
-__all__ = ["MOST_UNITS", "Budget", "BudgetExceeded", "Window"]
-
 MOST_UNITS = 10**18
 """A million epsilon: past any use, and small enough that no sum of debits overflows 63 bits."""
 

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from hubbub.core.errors import InvalidValue
 from hubbub.privacy.clock import Observation
 
-__all__ = ["DeviceClock", "since_boot"]
-
 TICKS = 10**6
 """Ticks a second: readings are kept in whole microseconds."""
 

@@ -17,8 +17,6 @@ from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.probes import count_of
 
-__all__ = ["Enumeration", "enumerate_reports"]
-
 MOST_PUBLICS = 32
 MOST_VALUES = 1024
 MOST_CELLS = 1 << 16  # probabilities looked at, reports times values times public parts

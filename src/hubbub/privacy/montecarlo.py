@@ -14,8 +14,6 @@ from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.clopper_pearson import lower_bound, upper_bound
 
-__all__ = ["MonteCarlo", "sample_epsilon"]
-
 MOST_VALUES = 8
 FEWEST = 1000
 _CUTS = 32  # thresholds tried a pair

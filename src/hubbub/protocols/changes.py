@@ -13,8 +13,6 @@ from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.ternary import MOST_DIMENSION, Ternary
 from hubbub.protocols.view import View
 
-__all__ = ["Changes", "members"]
-
 Bits = NDArray[np.int8]
 
 

@@ -14,8 +14,6 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.noise import Noise
 from hubbub.core.spec import Json
 
-__all__ = ["Memory"]
-
 Part = TypeVar("Part")
 _ESTIMATE = "estimate"
 

@@ -21,8 +21,6 @@ from hubbub.protocols.ask import MAIN
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import Clipped, View
 
-__all__ = ["MEAN", "QUANTILES", "Spread"]
-
 QUANTILES, MEAN = "Quantiles", "Mean"
 MOST_CELLS = 1024
 _PEOPLE = 100_000  # of whom the forecast's error is computed, and scaled

@@ -16,8 +16,6 @@ from hubbub.core.item_sets import ItemSets
 from hubbub.core.spec import Json
 from hubbub.protocols.view import View
 
-__all__ = ["SubsetCount", "Subsets"]
-
 MOST_SETS = 1 << 16
 MOST_ITEMS = 64
 _CELLS = 1 << 24

@@ -15,8 +15,6 @@ from hubbub.protocols.memory import Memory
 from hubbub.protocols.sao2.answers import Answers
 from hubbub.protocols.view import View, Whole
 
-__all__ = ["ARITHMETIC", "symbol_stream"]
-
 ARITHMETIC = 2
 """Goes up with every change of what is asked, released or remembered: a collector then begins a new era."""
 

@@ -12,8 +12,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 
-__all__ = ["NOTHING", "check_epsilon", "check_keys", "keys_spec", "read_keys"]
-
 LONGEST = 200
 _WORDS = {bool: "true or false", str: "text", int: "a whole number", float: "a number", tuple: "a list of texts"}
 

@@ -32,8 +32,6 @@ from hubbub.questions.shares import named_mechanism, shares_labels, shares_read,
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import odds_text, sure_text
 
-__all__ = ["MemoQuestion", "Persistent"]
-
 MOST_MEMO_BITS = 512
 """The largest domain of basic RAPPOR: beyond, LOLOHA bounds what a value that changes can cost."""
 

@@ -17,8 +17,6 @@ from hubbub.mechanisms.memo.memo import Memoised
 from hubbub.protocols.statistic import Frequencies
 from hubbub.protocols.view import Clipped, View, Whole
 
-__all__ = ["Shares", "named_mechanism", "shares_labels", "shares_read", "shares_title"]
-
 MOST_BYTES = 512
 """The largest unary report: beyond, local hashing is as accurate in a few bytes."""
 

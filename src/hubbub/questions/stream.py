@@ -31,8 +31,6 @@ from hubbub.questions.shares import Shares, shares_labels, shares_read, shares_t
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import odds_text
 
-__all__ = ["StreamQuestion"]
-
 MOST_W = 10**6
 
 

@@ -18,8 +18,6 @@ from hubbub.privacy.promise import Promise, of_question
 from hubbub.questions.base import Question
 from hubbub.questions.words import odds_text
 
-__all__ = ["StudyQuestion"]
-
 MOST_TURNS = 1000
 
 

@@ -26,8 +26,6 @@ from hubbub.questions.shapes import Shape
 from hubbub.questions.study import StudyQuestion
 from hubbub.questions.words import odds_text
 
-__all__ = ["TopQuestion"]
-
 MANY_GROUPS = 10
 """More groups than this leave each of them few people."""
 _FORECASTS = (10_000, 1_000_000)

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from hubbub.reproduce.result import Cell
 
-__all__ = ["VERDICTS", "Claim", "judged", "ratio"]
-
 VERDICTS = ("holds", "does not hold here", "too close to call")
 _FEWEST = 3  # runs from which a standard error is worth stating
 Key = TypeVar("Key")

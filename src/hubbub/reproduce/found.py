@@ -9,8 +9,6 @@ import numpy as np
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["hits", "ncr", "squared_error"]
-
 Found = TypeVar("Found", bound=Hashable)
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
 
-__all__ = ["Cell", "Result"]
-
 Printed = float | str | None
 _REMARK = 26  # characters from which a remark that several cells share is a footnote
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-__all__ = ["Bodies"]
-
 SMALL = 16 << 10
 """Bytes up to which a body is not counted: there are at most as many as connections."""
 

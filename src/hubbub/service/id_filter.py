@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from hubbub.core.random import Random
 from hubbub.service.ids import Ids
 
-__all__ = ["IdFilter"]
-
 _WIDTH = 16  # entries of a bucket
 _LOAD = 12  # entries a bucket, on average, at which a table takes no more
 _SMALLEST, _LARGEST = 12, 20  # bits of the number of buckets

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 
-__all__ = ["ENTRY_BYTES", "Ids", "digests_of"]
-
 Words = NDArray[np.uint64]
 
 ENTRY_BYTES = 24

@@ -21,8 +21,6 @@ from hubbub.service.receipt import Receipt
 from hubbub.service.report_ids import DUPLICATE, FRESH, REPLAY
 from hubbub.service.store.base import IdPage, StoreChanges
 
-__all__ = ["Draft", "draft", "refusal"]
-
 _LATE, _EARLY, _MALFORMED, _BEYOND = 3, 4, 5, 6
 _REASONS: dict[int, Reason] = {
     REPLAY: "replay",

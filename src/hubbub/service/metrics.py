@@ -18,8 +18,6 @@ from hubbub.service.estimate_metrics import EstimateMetrics
 from hubbub.service.reasons import REASONS
 from hubbub.service.service import Service
 
-__all__ = ["ServiceMetrics", "metrics_app", "metrics_text"]
-
 DELETED = ("ids", "releases", "reports", "sketches")
 CLOSED = (
     "idle",

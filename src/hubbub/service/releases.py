@@ -131,12 +131,15 @@ _OF_ESTIMATE = (
 
 
 def _intervals(told: dict[str, Any], level: float) -> dict[str, Json]:
-    """An estimate with names for its values and the ends of their intervals; without numbers, if it is withheld."""
-    labels = told.get("labels") or [str(code) for code in range(len(told["value"] or ()))]
+    """An estimate with names for its values and the ends of their intervals; with neither, if it is withheld.
+
+    The names of a ranking are what was found: they would tell the answer.
+    """
     if told["withheld"] is not None:
         kept = {key: told[key] for key in told if key not in ("centre", "cut")}
         nothing = dict.fromkeys(("value", "variance", "low", "high"))
-        return {**kept, "labels": labels, **nothing, "interval": "unknown"}
+        return {**kept, "labels": [], **nothing, "interval": "unknown"}
+    labels = told.get("labels") or [str(code) for code in range(len(told["value"] or ()))]
     value, variance = (np.array(told[name], dtype=np.float64) for name in ("value", "variance"))  # null becomes NaN
     low, high = told_estimate(told, value, np.maximum(variance, 0.0)).interval(level)
     unknown = bool((np.isfinite(value) & ~(np.isfinite(low) & np.isfinite(high))).any())

@@ -13,8 +13,6 @@ from hubbub.service.frames import TYPES, RefusedRequest
 from hubbub.service.problems import CONTENT_TYPE, Problem, problem_of
 from hubbub.service.service import Service
 
-__all__ = ["PATH", "ReportsRoute"]
-
 PATH = "/v1/reports"
 PATIENCE = 30.0
 """Seconds that a request may take to arrive."""

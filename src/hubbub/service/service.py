@@ -18,8 +18,6 @@ from hubbub.service.webhooks.config import Webhook
 from hubbub.service.webhooks.sender import WebhookSender
 from hubbub.service.writer import Writer
 
-__all__ = ["Service"]
-
 BEAT = 0.5
 """Seconds between the counters that listeners hear: a commit may come every few milliseconds."""
 

@@ -11,8 +11,6 @@ from hubbub.service.logs import log
 from hubbub.service.store.base import StoreFailed
 from hubbub.service.store.sql import Store
 
-__all__ = ["StoreProbe"]
-
 KEPT = 1.0
 """Seconds for which an answer stands."""
 PATIENCE = 1.0

@@ -15,8 +15,6 @@ from hubbub.service.frames import Frame
 from hubbub.service.receipt import Receipt
 from hubbub.service.warm_up import warm_up
 
-__all__ = ["Busy", "Stopped", "Writer"]
-
 GATHER = 0.003
 """Seconds that a group waits for company: a commit costs about as much for one report as for a thousand."""
 MOST_GROUP = 50_000

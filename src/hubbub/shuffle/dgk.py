@@ -30,8 +30,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import DecodeError, InvalidValue
 
-__all__ = ["BITS", "DGKPrivate", "DGKPublic"]
-
 BITS = 64
 """Messages are integers modulo 2^64."""
 MODULUS_BITS = 3072

@@ -15,8 +15,6 @@ from hubbub.core.random import Random
 if TYPE_CHECKING:
     from hubbub.shuffle.dgk import DGKPublic
 
-__all__ = ["SecretShares", "split"]
-
 Numbers = NDArray[np.uint64]
 
 

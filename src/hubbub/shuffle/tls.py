@@ -15,8 +15,6 @@ from pathlib import Path
 from hubbub.core.errors import InvalidValue
 from hubbub.shuffle.channel import ShuffleAborted
 
-__all__ = ["Party", "TlsChannel"]
-
 ABORT = "abort"
 _HEADER = struct.Struct(">HQ")
 _MOST_TOPIC = 256

@@ -21,8 +21,6 @@ from hubbub.simulate.fleet import Fleet, Present
 from hubbub.simulate.ledgers import Ledgers
 from hubbub.simulate.runs import Run
 
-__all__ = ["ChangingRun", "bits_of", "run_changing", "true_means"]
-
 CHUNK = 1 << 24  # entries looked at together
 Floats = NDArray[np.float64]
 

@@ -15,18 +15,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, MissingDependency
 
-__all__ = [
-    "MISSING",
-    "CodedColumn",
-    "by_size",
-    "first_rows",
-    "number_of",
-    "one_of",
-    "read_column",
-    "read_numbers",
-    "row_name",
-]
-
 MISSING = "(missing)"
 MOST_LABELS = 1_000_000
 _SHOWN = 30  # names in an error
@@ -43,8 +31,11 @@ class CodedColumn(NamedTuple):
     missing: int
 
 
-def read_column(path: Path, column: str) -> CodedColumn:
+def read_column(path: Path, column: str, *, any_bytes: bool = False) -> CodedColumn:
     """Read a column as text. Numbers stay as they are written; a row without a value gets the label "(missing)".
+
+    Bytes of a Parquet file that are no UTF-8 are refused. With `any_bytes` they become halves of surrogate pairs, which
+    no text has.
 
     Example:
         >>> import tempfile
@@ -57,7 +48,7 @@ def read_column(path: Path, column: str) -> CodedColumn:
     known: dict[str, int] = {}
     parts: list[NDArray[np.int64]] = []
     missing = 0
-    for batch in _batches(path, column):
+    for batch in _batches(path, column, any_bytes=any_bytes):
         codes = [known.setdefault(MISSING if value is None else value, len(known)) for value in batch]
         if len(known) > MOST_LABELS:
             allowed = f"a column of at most {MOST_LABELS:,} different values: group or round them first"
@@ -122,7 +113,7 @@ def row_name(path: Path, place: int) -> str:
         return f"{row} (line {next(islice(lines, place, None)):,})"
 
 
-def _batches(path: Path, column: str, *, gaps: bool = False) -> Iterator[Batch]:
+def _batches(path: Path, column: str, *, gaps: bool = False, any_bytes: bool = False) -> Iterator[Batch]:
     if not path.is_file():
         raise InvalidValue("path", str(path), "a file that exists")
     readers = {
@@ -130,7 +121,7 @@ def _batches(path: Path, column: str, *, gaps: bool = False) -> Iterator[Batch]:
         ".tsv": lambda: _delimited(path, column, gaps),
         ".jsonl": lambda: _json_lines(path, column),
         ".ndjson": lambda: _json_lines(path, column),
-        ".parquet": lambda: _parquet(path, column),
+        ".parquet": lambda: _parquet(path, column, any_bytes),
     }
     if path.suffix.lower() not in readers:
         raise InvalidValue("path", str(path), f"a file whose name ends in {', '.join(readers)}")
@@ -280,7 +271,7 @@ def _text(value: Any, column: str) -> str | None:
     raise InvalidValue(column, value, "text, numbers, true, false or null")
 
 
-def _parquet(path: Path, column: str) -> Iterator[Batch]:
+def _parquet(path: Path, column: str, any_bytes: bool) -> Iterator[Batch]:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -293,12 +284,23 @@ def _parquet(path: Path, column: str) -> Iterator[Batch]:
                 cells = batch.column(0)
                 if pa.types.is_floating(cells.type):
                     cells = pa.array(cells.to_numpy(zero_copy_only=False), from_pandas=True)  # NaN is no value
-                words = cells.cast(pa.string()).to_pylist()
+                binary = pa.types.is_binary(cells.type) or pa.types.is_large_binary(cells.type)
+                words = (
+                    _decoded(cells.to_pylist(), column, any_bytes) if binary else cells.cast(pa.string()).to_pylist()
+                )
                 yield [word.strip() or None if word is not None else None for word in words]
     except pa.ArrowNotImplementedError:
         raise InvalidValue("column", column, "a column of text, numbers, times or booleans") from None
     except pa.ArrowInvalid as error:
         raise InvalidValue("path", str(path), f"a Parquet file: {error}") from None
+
+
+def _decoded(cells: list[bytes | None], column: str, any_bytes: bool) -> list[str | None]:
+    try:
+        errors = "surrogateescape" if any_bytes else "strict"
+        return [None if cell is None else cell.decode("utf-8", errors) for cell in cells]
+    except UnicodeDecodeError as error:
+        raise InvalidValue("column", column, f"a column in UTF-8, which {error.object[:20]!r} is not") from None
 
 
 def _place(column: str, names: list[str]) -> int:

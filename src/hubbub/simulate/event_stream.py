@@ -12,8 +12,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.simulate.devices import Stream
 
-__all__ = ["NONE", "EventStream", "event_table"]
-
 NONE = "none"
 """What a device without an event holds."""
 

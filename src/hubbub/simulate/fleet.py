@@ -20,8 +20,6 @@ from hubbub.protocols.cohort import CIRCLE, Arc
 from hubbub.simulate.devices import Stream
 from hubbub.simulate.ledgers import ACCOUNT, Ledgers, Rows, StudyPayments
 
-__all__ = ["Fleet", "Present", "Traffic"]
-
 CHUNK = 1 << 17
 
 Present = Callable[[int], NDArray[np.bool_]]

@@ -13,8 +13,6 @@ from hubbub.core.random import Random
 from hubbub.simulate.devices import Stream
 from hubbub.simulate.real_streams import OPEN, Cache, flights_stream
 
-__all__ = ["CategoryStream", "last_destinations"]
-
 NOTHING_YET = -1
 
 

@@ -14,8 +14,6 @@ from hubbub.core.event import units_of
 from hubbub.privacy.budget import BudgetExceeded
 from hubbub.privacy.promise import WHOLE, Promise
 
-__all__ = ["ACCOUNT", "Ledgers", "StudyPayments"]
-
 ACCOUNT = "asks"
 """The account, and the question, of what is spent where nothing else is said."""
 

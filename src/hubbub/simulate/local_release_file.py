@@ -17,8 +17,6 @@ from hubbub.privacy.counted_file import CountedFile
 from hubbub.protocols.topl.server import ToPL, ToPLServer
 from hubbub.simulate.local_release import tell
 
-__all__ = ["LocalReleaseFile"]
-
 FORMAT = Format("local_release_format", 1)
 """The version of a local release's file."""
 

@@ -18,8 +18,6 @@ from hubbub.core.spec import Json
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.numeric.square_wave import SquareWave
 
-__all__ = ["GOALS", "NumberRow", "compare_numbers"]
-
 Floats = NDArray[np.float64]
 Way = Callable[[Floats, float, Random], tuple[Floats, Floats]]
 """From numbers between 0 and 1 to borders, and the share that is estimated to lie below each."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,8 +13,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.item_sets import ItemSets
 from hubbub.simulate.columns import MISSING, by_size, read_column
-
-__all__ = ["NamedSets", "read_sets"]
 
 LINES = (".dat", ".txt")
 """Files whose every line is a set."""
@@ -29,7 +28,7 @@ class NamedSets(NamedTuple):
 def read_sets(
     path: Path, *, column: str | None = None, person: str | None = None, separator: str | None = None
 ) -> NamedSets:
-    """Read sets of items: items that are named twice in one count once.
+    """Read sets of items: items that are named twice in one count once, and names are compared in NFC.
 
     Parameters
     ----------
@@ -68,8 +67,10 @@ def read_sets(
     if who.missing:
         raise InvalidValue(person, MISSING, "whose each row is, in every row")
     named = np.array([label != MISSING for label in cells.labels])
-    pairs = np.unique(np.stack([who.codes, cells.codes], axis=1)[named[cells.codes]], axis=0)
-    labels = tuple(label for label in cells.labels if label != MISSING)  # which is the last
+    labels = tuple(dict.fromkeys(_normal(label) for label in cells.labels if label != MISSING))  # which is the last
+    code = {label: number for number, label in enumerate(labels)}
+    items = np.array([code.get(_normal(label), -1) for label in cells.labels])[cells.codes]
+    pairs = np.unique(np.stack([who.codes, items], axis=1)[named[cells.codes]], axis=0)
     return NamedSets(labels, _item_sets(len(who.labels), pairs, len(labels)))
 
 
@@ -85,7 +86,11 @@ def _lines(path: Path) -> list[str]:
 def _split(texts: Iterable[str], separator: str | None) -> list[list[str]]:
     if separator == "":
         raise InvalidValue("separator", separator, "at least one character")
-    return [[item for part in text.split(separator) if (item := part.strip())] for text in texts]
+    return [[item for part in _normal(text).split(separator) if (item := part.strip())] for text in texts]
+
+
+def _normal(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
 
 
 def _coded(sets: Sequence[Sequence[str]]) -> NamedSets:

@@ -26,8 +26,6 @@ from hubbub.data.trips import flights3m, taxi
 from hubbub.simulate.event_stream import NONE, EventStream, event_table
 from hubbub.simulate.stream_cache import Made, kept
 
-__all__ = ["fares_stream", "flights3m_delays", "flights3m_stream", "flights_stream", "taxi_stream"]
-
 OPEN = range(5, 24)
 """The hours in which flights leave New York: 19 steps a day."""
 CENTRE = (-8_235_700.0, 4_976_100.0)

@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["auc", "event_threshold", "roc"]
-
 Floats = NDArray[np.float64]
 
 

@@ -8,8 +8,6 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Run"]
-
 Floats = NDArray[np.float64]
 
 

@@ -77,7 +77,7 @@ def find_top_in_column(
             progress(done, 2, label)
 
     tell(0, f"reading {column}")
-    labels, codes, missing = read_column(Path(path), column)
+    labels, codes, missing = read_column(Path(path), column, any_bytes=True)
     tell(1, f"asking {codes.size:,} people")
     names = np.array(["" if label == MISSING and missing else label for label in labels], dtype=object)
     found = find_top(

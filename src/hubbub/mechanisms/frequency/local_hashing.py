@@ -26,8 +26,6 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
 
-__all__ = ["BLH", "OLH", "LocalHashing", "best_buckets"]
-
 MOST_BUCKETS = 1 << 16
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from hubbub.core.sketch import Sketch
     from hubbub.mechanisms.frequency.rappor import Rappor
 
-__all__ = ["decode"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 ROUNDS = 8

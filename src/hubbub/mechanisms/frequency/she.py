@@ -20,8 +20,6 @@ from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ColumnSpec
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, Moments
 
-__all__ = ["SHE"]
-
 UNIT = 1 << 24
 _REACH = 12  # noise is clamped at so many times its scale
 _MOST_CELLS = 2048

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.noise import Noise
 
-__all__ = ["TableNoise"]
-
 Floats = NDArray[np.float64]
 
 

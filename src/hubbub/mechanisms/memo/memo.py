@@ -20,8 +20,6 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.stateful import Stateful, States, Transcript
 
-__all__ = ["Memoised", "memos_in"]
-
 _MOST_TRANSCRIPTS = 1 << 9
 Chances = dict[bytes, Fraction]
 

@@ -24,8 +24,6 @@ from hubbub.mechanisms.numeric.mean import Curve, MeanMechanism
 from hubbub.mechanisms.numeric.piecewise import Piecewise
 from hubbub.mechanisms.numeric.rounding import StochasticRounding
 
-__all__ = ["Hybrid"]
-
 SWITCH = 0.61
 """Below this epsilon stochastic rounding alone is best."""
 

@@ -8,8 +8,6 @@ from typing import Self
 
 from hubbub.mechanisms.numeric.banded_mean import BandedMean
 
-__all__ = ["Piecewise"]
-
 MOST_CELLS = 1 << 14
 
 

@@ -13,8 +13,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.grid import to_units
 from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["Ranged"]
-
 LARGEST = 1e150
 """The largest end of a range: its square is still a number."""
 NARROWEST = 1e-9

@@ -21,8 +21,6 @@ if TYPE_CHECKING:  # a device estimates nothing
     from hubbub.core.distribution import Distribution
     from hubbub.core.influence import Influence
 
-__all__ = ["SquareWave"]
-
 CELLS = 255
 MOST_CELLS = 4095
 """The intervals need a matrix of points by points."""

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from hubbub.mechanisms.ternary.ternary import search_power
 
-__all__ = ["OverlapRule", "best_overlap"]
-
 Floats = NDArray[np.float64]
 _SIZES = 1 << 10  # sizes m looked at together: all of them, or a grid that is narrowed down
 _EQUAL = 1e-9  # errors that differ by less are ties, on any machine: the smallest m and t is taken

@@ -29,8 +29,6 @@ from hubbub.mechanisms.ternary.selection import select
 if TYPE_CHECKING:
     from hubbub.mechanisms.sets.overlap import OverlapRule
 
-__all__ = ["PrivSet"]
-
 MOST_HELD = 1 << 12
 MOST_ELEMENTS = 1 << 20
 """A device draws a number for every element: 4 MiB for so many."""

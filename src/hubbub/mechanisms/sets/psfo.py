@@ -26,8 +26,6 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle, Moments
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 from hubbub.mechanisms.stateful import Stateful
 
-__all__ = ["PSFO", "amplified_grr"]
-
 MOST_LENGTH = 1 << 20
 ADAPTIVE = ("GRR", "OLH")
 """Among which the mechanism chooses by variance where no oracle is named (section 5.2.4)."""

@@ -35,8 +35,6 @@ from hubbub.mechanisms.ternary.weights import (
 if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
 
-__all__ = ["CoCo", "coco_buckets"]
-
 Integers = NDArray[np.int64]
 
 

@@ -33,8 +33,6 @@ from hubbub.mechanisms.ternary.weights import (
 if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
 
-__all__ = ["Collision", "collision_buckets"]
-
 MOST_BUCKETS = 1 << 16
 
 

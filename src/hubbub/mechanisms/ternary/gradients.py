@@ -14,8 +14,6 @@ from hubbub.core.grid import GRAIN
 from hubbub.core.random import Random
 from hubbub.core.ternary import Ternary
 
-__all__ = ["Gradients"]
-
 Floats = NDArray[np.float64]
 _MOST_ENTRIES = 1 << 20  # so that a row's chances add up in 64 bits
 

@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 
 from hubbub.mechanisms.ternary.ternary import Quantity, search_power
 
-__all__ = ["SizeAndThreshold", "best_net", "net_errors", "net_share"]
-
 _SIZES = 1 << 10  # sizes m looked at together: all of them, or a grid that is narrowed down
 _MOST_T = 1 << 8
 _EQUAL = 1e-9  # errors that differ by less are ties, on any machine: the smallest t and m is taken

@@ -16,8 +16,6 @@ from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import ColumnSpec
 from hubbub.mechanisms.frequency.oracle import unsigned
 
-__all__ = ["AsBits", "AsList", "SetForm", "shortest_form"]
-
 Columns = Mapping[str, NDArray[Any]]
 Signs = NDArray[np.int8]
 

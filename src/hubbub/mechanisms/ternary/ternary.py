@@ -40,8 +40,6 @@ from hubbub.mechanisms.base import Mechanism
 if TYPE_CHECKING:
     from hubbub.core.influence import Influence
 
-__all__ = ["Quantity", "Rates", "TernaryMechanism", "search_power"]
-
 Quantity = Literal["mean", "frequency", "conditional"]
 MOST_SPARSITY = 1 << 12
 MOST_WEIGHT_BITS = 1 << 11

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Blocks", "at_least", "blocks", "point"]
-
 Floats = NDArray[np.float64]
 
 

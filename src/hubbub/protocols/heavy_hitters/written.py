@@ -16,10 +16,28 @@ from hubbub.core.errors import InvalidValue, check_integer
 OTHER = "(too long, or no text)"
 """What devices say whose value cannot be written."""
 
-_ASCII, _GOES_ON, _END, _NEVER = 0, -1, -2, -3
-_KINDS = np.full(256, _NEVER, dtype=np.int8)
-_KINDS[0], _KINDS[1:0x80], _KINDS[0x80:0xC0] = _END, _ASCII, _GOES_ON
-_KINDS[0xC2:0xE0], _KINDS[0xE0:0xF0], _KINDS[0xF0:0xF5] = 1, 2, 3
+_WHOLE, _AFTER_E0, _AFTER_ED, _AFTER_F0, _AFTER_F4, _ENDED, _BEGUN, _NEVER = 0, 4, 5, 6, 7, 8, 9, 10
+"""The bytes so far are whole characters (0), or lack 1 to 3 bytes of that; after four bytes the next is limited."""
+_DUE = np.array([0, 1, 2, 3, 2, 2, 3, 3, 0, 1, MOST_BITS], dtype=np.int16)
+"""How many more bytes each needs."""
+
+
+def _utf8() -> NDArray[np.uint8]:
+    """What the bytes so far are with each byte more (RFC 3629, section 4); the zero byte ends a text."""
+    after = np.full((len(_DUE), 256), _NEVER, dtype=np.uint8)
+    after[_WHOLE, 1:0x80], after[_WHOLE, 0xC2:0xE0] = _WHOLE, 1
+    after[_WHOLE, 0xE0:0xF0], after[_WHOLE, 0xF0:0xF5] = 2, 3
+    after[_WHOLE, [0xE0, 0xED, 0xF0, 0xF4]] = _AFTER_E0, _AFTER_ED, _AFTER_F0, _AFTER_F4
+    after[_BEGUN] = after[_WHOLE]
+    after[[_WHOLE, _ENDED], 0] = _ENDED
+    for short in (1, 2, 3):
+        after[short, 0x80:0xC0] = short - 1
+    after[_AFTER_E0, 0xA0:0xC0], after[_AFTER_ED, 0x80:0xA0] = 1, 1
+    after[_AFTER_F0, 0x90:0xC0], after[_AFTER_F4, 0x80:0x90] = 2, 2
+    return after
+
+
+_AFTER = _utf8()
 
 
 class Written:
@@ -76,23 +94,16 @@ class Texts(Written):
         return text if text and "\0" not in text and unicodedata.is_normalized("NFC", text) else None
 
     def possible(self, words: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
-        """Those whose bytes, as far as they are whole, begin a text of UTF-8 that is not empty."""
-        fits = np.ones(len(words), dtype=bool)
-        due = np.zeros(len(words), dtype=np.int8)
-        ended = np.zeros(len(words), dtype=bool)
+        """Those that begin a text of UTF-8 which is not empty and has at most `longest` bytes."""
+        state = np.full(len(words), _BEGUN, dtype=np.uint8)
         whole, part = divmod(bits, 8)
         for at in range(whole):
-            kind = _KINDS[_byte(words, at)]
-            goes_on = due > 0
-            fits &= np.where(goes_on, kind == _GOES_ON, kind >= 0) | (~goes_on & (kind == _END) & (at > 0))
-            fits &= ~ended | (kind == _END)
-            ended |= kind == _END
-            due = np.where(goes_on, due - 1, np.maximum(kind, 0)).astype(np.int8)
-        if part:
-            byte = _byte(words, whole)
-            fits &= ~ended | (byte == 0)
-            fits &= (due == 0) | (byte >= 0x80)
-        return fits & (due <= self.longest - whole)
+            state = _AFTER[state, _byte(words, at)]
+        left = self.longest - whole
+        if not part:
+            return np.asarray(_DUE[state] <= left)
+        least = _DUE[_AFTER].reshape(len(_DUE), 1 << part, -1).min(axis=2)  # of all bytes that begin so
+        return np.asarray(least[state, _byte(words, whole) >> np.uint64(8 - part)] < left)
 
 
 @dataclass(frozen=True)

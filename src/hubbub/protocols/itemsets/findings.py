@@ -16,8 +16,6 @@ from hubbub.protocols.itemsets.mining import Mined
 from hubbub.protocols.itemsets.rules import Known, Rule, RuleNumber, association_rules
 from hubbub.protocols.itemsets.selection import after_selection
 
-__all__ = ["ITEMS", "SETS", "Findings"]
-
 ITEMS, SETS = "items", "itemsets"
 """The names of the estimates of a release: the items alone, and all that is frequent, items among it."""
 RULES = ("Confidence", "Lift")

@@ -6,8 +6,6 @@ import heapq
 import math
 from collections.abc import Iterator, Mapping
 
-__all__ = ["Itemset", "guess_itemsets", "largest_guess"]
-
 Itemset = tuple[int, ...]
 """The codes of its items, rising."""
 

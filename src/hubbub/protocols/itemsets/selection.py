@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.estimate import Estimate
 
-__all__ = ["after_selection"]
-
 LEVEL = 0.95
 
 

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hubbub.core.bit_strings import BitStrings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of, units_of
 from hubbub.core.random import Random
@@ -32,6 +33,8 @@ from hubbub.protocols.ranges.cell_sums import (
 from hubbub.protocols.ranges.dimension import Codes, Dimension, Selection
 
 MOST_LEVELS = 1 << 16
+MOST_SIZED = 1 << 32
+"""More cells than this are no domain with a size: they are strings of bits."""
 MOST_LISTED = 1 << 20
 """Direct answers are counted in a table of all cells; beyond this many, hashes are."""
 
@@ -223,7 +226,11 @@ def cell_oracle(epsilon: float, cells: int) -> FrequencyOracle:
     Example:
         >>> type(cell_oracle(1.0, 9)).__name__, type(cell_oracle(1.0, 10**6)).__name__
         ('GRR', 'OLH')
+        >>> cell_oracle(1.0, 10**12).domain
+        BitStrings(bits=40)
     """
+    if cells > MOST_SIZED:
+        return OLH(epsilon=epsilon, domain=BitStrings((cells - 1).bit_length()))
     if cells > MOST_LISTED:
         return OLH(epsilon=epsilon, domain=cells)
     return adaptive(epsilon=epsilon, domain=cells, most_bytes=0)

@@ -120,10 +120,9 @@ class RangeTable:
         if group is None:
             variance.add(oracle, 0, term.weights, nothing, nothing)
             return 0.0
-        own = None if measure is None else measure.weights[group.rows]
-        counts = self.supports.of(term.level, name, term.cells, oracle, group.reports, own)
+        own = None if measure is None else lambda: measure.weights[group.rows]
+        counts, totals = self.supports.of(term.level, name, term.cells, oracle, group.reports, own)
         moments = oracle.moments()
-        totals = (group.rows.size,) * 2 if own is None else (int(own.sum()), int((own**2).sum()))
         scale = self.n / group.rows.size if self.mechanism.divided else 1.0
         held, squares = (
             (row - moments.false_mean * total) / (moments.true_mean - moments.false_mean) * scale

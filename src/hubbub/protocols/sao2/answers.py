@@ -14,8 +14,6 @@ from hubbub.core.sketch import Sketch
 if TYPE_CHECKING:
     from hubbub.protocols.sao2.plan import Sao2
 
-__all__ = ["Answers"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

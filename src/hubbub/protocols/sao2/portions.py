@@ -13,8 +13,6 @@ from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.sao2.reading import Digits, Pooled, Reading
 from hubbub.protocols.sao2.tree import Tree
 
-__all__ = ["Choice", "Queries", "arc_lengths", "level_portions", "squares"]
-
 Queries = Literal["mean", "prefix", "range"]
 Choice = Literal["optimum", "uniform", "paper"]
 Floats = NDArray[np.float64]

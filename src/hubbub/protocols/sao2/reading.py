@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.sao2.tree import Tree
 
-__all__ = ["Digits", "Pooled", "Reading"]
-
 Floats = NDArray[np.float64]
 
 

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["Tree"]
-
 MOST_STEPS = 1 << 24
 
 

@@ -17,8 +17,6 @@ from hubbub.protocols.topl.tail import magnitudes, search_wave, tail_theta
 from hubbub.protocols.topl.threshold import best_theta
 from hubbub.protocols.view import Clipped
 
-__all__ = ["FINDER", "PublishedStream", "find_theta", "publish"]
-
 FINDER = "tail"
 """The search of `tail`, which collections have. "SW-W" and "SW" are the paper's, as printed."""
 POINTS = 1024

@@ -10,8 +10,6 @@ from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.numeric.hybrid import Hybrid
 from hubbub.mechanisms.numeric.square_wave import SquareWave
 
-__all__ = ["FINDERS", "best_theta", "distribution_of", "pruned", "range_errors"]
-
 Floats = NDArray[np.float64]
 FINDERS = ("SW", "SW-W")
 """How the paper reads the distribution: with smoothing, or without it and pruned."""

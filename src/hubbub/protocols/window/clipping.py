@@ -21,8 +21,6 @@ from hubbub.protocols.view import Binned
 from hubbub.protocols.window.control import TINY
 from hubbub.protocols.window.division import BudgetDivision, Division
 
-__all__ = ["Clippings", "best_threshold", "clipped_means", "clippings"]
-
 Floats = NDArray[np.float64]
 WINDOWS = 4
 """For how many windows the search remembers what it heard, about."""

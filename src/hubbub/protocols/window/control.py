@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 
-__all__ = ["Kalman", "Pid"]
-
 Floats = NDArray[np.float64]
 
 SPEEDS = 10.0 ** np.linspace(-4, 4, 17)

@@ -18,8 +18,6 @@ from hubbub.protocols.itemsets.mining import Groups, estimate_candidates
 from hubbub.protocols.subsets import Subsets
 from hubbub.protocols.view import Whole
 
-__all__ = ["DEPLOYED", "LADDER", "LDP_MINER", "OLH_MINER", "SVIM", "Rung", "Shares", "mine_by", "top_shares"]
-
 Shares = dict[Itemset, float]
 """Items or itemsets, the most frequent first, and their estimated shares."""
 LONGEST = 128

@@ -21,8 +21,6 @@ from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.ternary import Rates, TernaryMechanism
 from hubbub.mechanisms.ternary.weights import chance
 
-__all__ = ["OneKey", "SignWeights"]
-
 PLUS, MINUS, NOTHING = range(3)
 
 

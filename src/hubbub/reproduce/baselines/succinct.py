@@ -26,8 +26,6 @@ from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.mean_only import MeanOnly
 from hubbub.mechanisms.ternary.ternary import Quantity
 
-__all__ = ["Succinct", "best_clip", "published_clip"]
-
 UNIT = 1 << 32
 _REACH = 12  # noise is clamped at so many times its scale
 _MOST_CLIP = 1 << 10

@@ -14,8 +14,6 @@ from hubbub.reproduce.sparse.methods import look
 if TYPE_CHECKING:
     pass
 
-__all__ = ["BUCKETS", "EPSILON", "D", "S", "figure_4"]
-
 D, S, EPSILON = 128, 8, 0.5
 BUCKETS = tuple(range(2 * S + 2, 82, 2))
 RATES = {"P_t": ("p_true", "-"), "P_o": ("p_reverse", ":"), "P_f": ("p_false", "--")}

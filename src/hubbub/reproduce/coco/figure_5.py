@@ -21,8 +21,6 @@ from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.sparse.errors import Errors, errors
 from hubbub.reproduce.sparse.methods import look
 
-__all__ = ["figure_5"]
-
 PEOPLE = 10_000
 GROUP = 50
 ROWS = 20  # for the jackknife

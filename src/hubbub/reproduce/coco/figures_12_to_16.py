@@ -11,8 +11,6 @@ from hubbub.reproduce.coco.setting import EPSILONS, LARGE, SPARSITIES, CocoStudy
 from hubbub.reproduce.harness import Context, Reproduced, reproduction
 from hubbub.reproduce.sparse.sweep import Place, Runs, expected_tve
 
-__all__ = ["METHODS", "figure_12", "figure_13", "figure_14", "figure_15", "figure_16"]
-
 METHODS = ("PrivKV", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "SUCCINCT", "Collision", "CoCo")
 OTHERS = METHODS[:-2]
 N, D = 100_000, 256

@@ -11,8 +11,6 @@ from hubbub.reproduce.coco.setting import CocoStudy, compare
 from hubbub.reproduce.harness import Context, Reproduced, reproduction
 from hubbub.reproduce.sparse.sweep import Runs
 
-__all__ = ["METHODS", "figure_6", "figure_7", "figure_8", "figure_9", "figure_10", "figure_11"]
-
 METHODS = ("PrivKV", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "Collision")
 OTHERS = METHODS[:-1]
 N, D = 100_000, 256

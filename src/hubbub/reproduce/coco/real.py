@@ -19,8 +19,6 @@ from hubbub.reproduce.sparse.methods import METHODS as KNOWN
 from hubbub.reproduce.sparse.methods import look, mechanism
 from hubbub.simulate.event_stream import RESAMPLED
 
-__all__ = ["EPSILONS", "METHODS", "RealPeople", "coco_movies", "coco_retail"]
-
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 METHODS = ("PrivKV", "KVUE", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "SUCCINCT", "Collision", "CoCo", "ExSub", "NetSub")
 PANELS = {"TVE of means": "mean_tve", "TVE of means, post-processed": "mean_tve_possible"}

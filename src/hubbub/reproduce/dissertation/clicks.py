@@ -18,8 +18,6 @@ from hubbub.mechanisms.frequency.rappor import Rappor
 from hubbub.reproduce.harness import Context
 from hubbub.simulate.collect import collect
 
-__all__ = ["EPSILONS", "METHODS", "OTHER_DATA", "ItemCounts", "answer", "events", "measure"]
-
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 METHODS = ("RAP(8)", "RAP(16)", "BLH", "OLH")
 ALPHA = 0.05

@@ -13,8 +13,6 @@ from hubbub.reproduce.dissertation.oracles import ORACLES, pure_variance
 from hubbub.reproduce.dissertation.style import canvas, finish, look
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
-__all__ = ["figure_3_1"]
-
 N = 10_000
 EPSILONS = np.linspace(0.5, 5.0, 19)
 DIRECT = (2, 32, 1024)

@@ -12,8 +12,6 @@ from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, 
 from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
-__all__ = ["figure_3_3"]
-
 FREQUENT = 30
 
 

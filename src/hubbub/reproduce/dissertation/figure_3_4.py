@@ -12,8 +12,6 @@ from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, 
 from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, look
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
-__all__ = ["figure_3_4"]
-
 PRINTED = {"RAP(8)": 75.0, "RAP(16)": 75.0, "BLH": 36.0, "OLH": 200.0}  # at eps = 4; OLH "nearly"
 
 

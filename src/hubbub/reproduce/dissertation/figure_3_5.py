@@ -13,8 +13,6 @@ from hubbub.reproduce.dissertation.clicks import METHODS, OTHER_DATA, ItemCounts
 from hubbub.reproduce.dissertation.style import canvas, finish, legend_below, look
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
-__all__ = ["figure_3_5"]
-
 EPSILON = 4.0
 KOSARAK = 8_000_000  # "around 8 million click events"
 KINDS = ("true positives", "false positives")

@@ -20,8 +20,6 @@ from hubbub.reproduce.dissertation.postprocessing import (
 from hubbub.reproduce.dissertation.style import canvas
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
-__all__ = ["figure_8_10"]
-
 EPSILON = 1.0
 TOP = tuple(range(2, 33, 2))
 

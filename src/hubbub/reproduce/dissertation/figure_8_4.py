@@ -21,8 +21,6 @@ from hubbub.reproduce.dissertation.postprocessing import (
 from hubbub.reproduce.dissertation.style import canvas
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
-__all__ = ["figure_8_4"]
-
 Setting = tuple[str, str, float]  # population, method, epsilon
 
 

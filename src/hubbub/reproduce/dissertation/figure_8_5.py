@@ -13,8 +13,6 @@ from hubbub.reproduce.dissertation.postprocessing import KEYS, draw_rows, estima
 from hubbub.reproduce.dissertation.style import canvas
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
-__all__ = ["figure_8_5", "people_without"]
-
 EPSILON = 1.0
 OVER = "mean over n"
 SIZES = tuple(200_000 * k for k in range(1, 11))

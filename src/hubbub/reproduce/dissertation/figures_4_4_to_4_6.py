@@ -83,7 +83,7 @@ def figure_4_5(context: Context) -> Reproduced:
         panels[1].plot(EPSILONS, means, marker="o", markersize=4, label=method)
     finish(panels[1], "$\\epsilon$", "F1", "bits added by each group of PEM", log="")
     panels[1].legend(fontsize=8, frameon=False)
-    panels[0].legend(fontsize=7, frameon=False)
+    legend_below(figure, panels[:1], columns=5)
     return score_cells(context, runs, [("F1", 1)]) + judged(_of_4_5, runs), figure
 
 

@@ -16,8 +16,6 @@ from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["figure_5_4", "figure_5_8"]
-
 OURS, THEIRS, BY_OLH = "SVSM", "SVSM with LDPMiner", "SVSM with LDPMiner by OLH"
 DEPLOYED_SETS = "SVSM as deployed"
 

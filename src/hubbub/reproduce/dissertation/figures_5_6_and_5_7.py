@@ -13,8 +13,6 @@ from hubbub.reproduce.dissertation.mining import ERROR, NCR, KnownSets, MiningRu
 from hubbub.reproduce.dissertation.mining_figures import cells, draw, mean_score
 from hubbub.reproduce.harness import Context, Reproduced, reproduction
 
-__all__ = ["figure_5_6", "figure_5_7"]
-
 NO_KOSARAK = "Kosarak is in no package"
 
 

@@ -25,8 +25,6 @@ from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["figure_8_6", "figure_8_7", "random_sets"]
-
 EPSILON = 1.0
 SETS = 30  # random sets a run and size
 WIDE = (10, 20, 30, 40, 50, 60, 70, 80, 90)

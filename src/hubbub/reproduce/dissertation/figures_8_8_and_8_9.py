@@ -25,8 +25,6 @@ from hubbub.reproduce.dissertation.postprocessing import (
 from hubbub.reproduce.dissertation.style import canvas, finish, legend_below, look
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
-__all__ = ["figure_8_8", "figure_8_9"]
-
 Floats = NDArray[np.float64]
 BLOCKS = "the 26 Unicode blocks instead of the paper's 68 categories"
 NOTE = f"{OTHER_DATA}; {BLOCKS}"

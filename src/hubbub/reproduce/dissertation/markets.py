@@ -11,8 +11,6 @@ from hubbub.data.synthetic_baskets import independent_baskets
 from hubbub.reproduce.dissertation.mining import KnownSets
 from hubbub.reproduce.harness import Context
 
-__all__ = ["belgian", "british", "synthesized"]
-
 MANY = 529_000
 """As many people as baskets are resampled to: the paper's POS has half a million."""
 

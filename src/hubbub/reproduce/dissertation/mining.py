@@ -22,22 +22,6 @@ from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.set_stream import SetStream
 from hubbub.simulate.top_itemsets import top_items, top_itemsets
 
-__all__ = [
-    "EPSILONS",
-    "ERROR",
-    "FIXED_EPSILON",
-    "FIXED_K",
-    "HITS",
-    "KS",
-    "NCR",
-    "KnownSets",
-    "Method",
-    "MiningRuns",
-    "MiningSetting",
-    "found_by",
-    "measure",
-]
-
 Floats = NDArray[np.float64]
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 KS = (16, 32, 64, 128)

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["cells", "draw", "known", "mean_score"]
-
 WORDS = {HITS: "found", NCR: "NCR", ERROR: "Var"}
 
 

@@ -23,21 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "EPSILONS",
-    "KEYS",
-    "LEFT",
-    "OTHER_DATA",
-    "RIGHT",
-    "KnownPeople",
-    "answers",
-    "draw_rows",
-    "emoji_population",
-    "estimated",
-    "full_domain",
-    "zipf_population",
-]
-
 Floats = NDArray[np.float64]
 
 KEYS = {

@@ -12,8 +12,6 @@ from hubbub.reproduce.dissertation.amplification import LENGTHS, amplified
 from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
-__all__ = ["PRINTED", "figure_5_1", "table_5_1"]
-
 ITEMS = 1000  # the deployed mechanism needs a number of them
 PRINTED = {
     0.1: (0.19, 0.42, 0.72, 1.13, 1.83, 2.44),

@@ -29,8 +29,6 @@ from hubbub.reproduce.ldp_ids.sweep import (
 )
 from hubbub.simulate.conversation import StreamRun
 
-__all__ = ["figure_10"]
-
 STEPS = 120
 REAL_STEPS = 264
 DEVIATIONS = (0.001, 0.002, 0.004, 0.008)

@@ -11,8 +11,6 @@ from hubbub.reproduce.ldp_ids.sweep import MRE, MSE, MethodSetting, Runs, mean, 
 from hubbub.simulate.event_stream import RESAMPLED
 from hubbub.simulate.real_streams import flights_stream, taxi_stream
 
-__all__ = ["figure_11"]
-
 STEPS = 400
 SETTING = MethodSetting(1.0, 30)
 ALGORITHMS = ("A", "DSAT", "RescueDP", "FAST", "PeGaSus")

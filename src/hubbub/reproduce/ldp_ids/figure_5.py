@@ -14,8 +14,6 @@ from hubbub.reproduce.ldp_ids.sweep import FILTERED, MethodSetting, Runs, sweep,
 from hubbub.simulate.conversation import StreamRun
 from hubbub.simulate.roc import auc, event_threshold, roc
 
-__all__ = ["figure_5"]
-
 SHORT = 400  # steps of the real streams with many devices
 METHODS = ("LBA", "LSP", "LPU", "LPD", "LPA")
 OURS = tuple(method + FILTERED for method in ("LPD", "LPA"))

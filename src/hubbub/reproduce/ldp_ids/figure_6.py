@@ -10,8 +10,6 @@ from hubbub.reproduce.ldp_ids.sources import FLOOR, Source, binary, length, line
 from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
 from hubbub.reproduce.ldp_ids.sweep import FILTERED, METHODS, MRE, MSE, MethodSetting, Runs, mean, sweep, verdicts
 
-__all__ = ["figure_6"]
-
 STEPS = 300
 SIZES = (25_000, 50_000, 100_000, 200_000)
 DEVIATIONS = (0.001, 0.002, 0.004, 0.008)

@@ -11,8 +11,6 @@ from hubbub.reproduce.ldp_ids.sources import binary, length, linear
 from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
 from hubbub.reproduce.ldp_ids.sweep import BITS, METHODS, MethodSetting, Place, Runs, mean, sweep, verdicts
 
-__all__ = ["figure_7"]
-
 STEPS = 300
 SIZES = (25_000, 50_000, 100_000, 200_000)
 DEVIATIONS = (0.001, 0.002, 0.004, 0.008)

@@ -10,8 +10,6 @@ from hubbub.reproduce.ldp_ids.sweep import MRE, MSE, MethodSetting, Runs, mean, 
 from hubbub.simulate.event_stream import RESAMPLED
 from hubbub.simulate.real_streams import taxi_stream
 
-__all__ = ["figure_8"]
-
 STEPS = 300
 SHORT = 190
 BETAS = (0.1, 0.3, 0.5, 0.7, 0.9)

@@ -11,8 +11,6 @@ from hubbub.reproduce.ldp_ids.sources import OTHER
 from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
 from hubbub.reproduce.ldp_ids.sweep import MRE, MethodSetting, Runs, mean, sweep, verdicts
 
-__all__ = ["figure_9"]
-
 STEPS = 264
 PERCENTS = (100.0, 99.5, 98.0, 90.0, 75.0, 50.0)
 EPSILONS = (0.5, 1.0, 2.0, 4.0)

@@ -24,8 +24,6 @@ from hubbub.reproduce.ldp_ids.sweep import (
     verdicts,
 )
 
-__all__ = ["figure_3", "figure_4"]
-
 STEPS = 400
 SHORT = 190  # steps of the real streams with many devices
 EPSILONS = (0.5, 1.0, 2.0, 4.0)

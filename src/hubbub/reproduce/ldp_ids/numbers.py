@@ -19,8 +19,6 @@ from hubbub.simulate.devices import Stream
 from hubbub.simulate.event_stream import EventStream
 from hubbub.simulate.real_streams import flights3m_delays
 
-__all__ = ["FORMS", "MOST", "after", "delays", "percentile", "source"]
-
 MOST = 2_000.0
 """A bound on the minutes that is known without looking at the data."""
 FORMS = {"latest flight": True, "flights of the hour": False}

@@ -8,8 +8,6 @@ from hubbub.reproduce.ldp_ids.sources import NEEDS, STEPS, binary, length, linea
 from hubbub.reproduce.ldp_ids.sweep import BITS, METHODS, MethodSetting, Runs, mean, sweep, verdicts
 from hubbub.simulate.real_streams import flights_stream
 
-__all__ = ["PRINTED", "table_2"]
-
 SHORT = 190  # steps of the real streams with many devices
 SETTINGS = (MethodSetting(1.0, 20), MethodSetting(2.0, 20), MethodSetting(2.0, 40))
 

@@ -12,8 +12,6 @@ from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
-__all__ = ["figure_1"]
-
 POSITIONS, S, EPSILON = 512, 4, 0.5
 SIZES = (1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 160, 192, 224, 256)
 RATES = {"p_t": ("p_true", "#0072b2"), "p_r": ("p_reverse", "#d55e00"), "p_f": ("p_false", "#009e73")}

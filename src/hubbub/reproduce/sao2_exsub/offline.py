@@ -12,8 +12,6 @@ from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.sparse.methods import METHODS as KNOWN
 from hubbub.reproduce.sparse.sweep import Place, Runs, average, draw, logs, sweep
 
-__all__ = ["EPSILONS", "METHODS", "figure_3", "figure_4", "figure_5", "figure_11"]
-
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0)
 OFFLINE = ("PrivKV", "KVUE", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "SUCCINCT", "Collision")
 PAPER = (*OFFLINE, "EFMRTT", "ToPL", "DDRM", "ExSub")

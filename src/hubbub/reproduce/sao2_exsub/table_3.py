@@ -19,8 +19,6 @@ from hubbub.reproduce.sao2_exsub.online import NET, OURS, Key, Runs, as_printed,
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EPSILONS", "FANOUTS", "PRINTED", "ROWS", "N", "S", "T", "plan_of", "table_3", "theory"]
-
 N, T, S = 50_000, 128, 8
 EPSILONS, FANOUTS = (0.1, 1.0), (2, 4, 8, 16)
 ROWS = ("DDRM", "ExSub", OURS, NET)

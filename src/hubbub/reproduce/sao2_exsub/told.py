@@ -20,8 +20,6 @@ from hubbub.protocols.sao2.portions import arc_lengths
 from hubbub.simulate.changing import ChangingRun, bits_of, true_means
 from hubbub.simulate.devices import Stream
 
-__all__ = ["expected_means", "run_plan"]
-
 CHUNK = 1 << 24  # entries looked at together
 
 

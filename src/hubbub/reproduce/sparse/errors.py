@@ -13,8 +13,6 @@ from hubbub.core.ternary import Ternary
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.simulate.collect import collect
 
-__all__ = ["Errors", "errors", "measure"]
-
 Floats = NDArray[np.float64]
 
 

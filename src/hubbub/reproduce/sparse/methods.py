@@ -24,8 +24,6 @@ from hubbub.reproduce.baselines.priv_kv import PrivKV
 from hubbub.reproduce.baselines.succinct import Succinct, published_clip
 from hubbub.reproduce.baselines.topl import ToPLClipped
 
-__all__ = ["METHODS", "NamedMechanism", "look", "mechanism"]
-
 Build = Callable[[float, int, int, int], TernaryMechanism]
 """From epsilon, the dimension, the sparsity, and how many people there are."""
 

@@ -21,9 +21,6 @@ from hubbub.reproduce.sparse.methods import look, mechanism
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Key", "Place", "Runs", "average", "draw", "expected_mae", "expected_tve", "logs", "sweep"]
-
-
 _AT_ONCE = 2
 
 

@@ -12,8 +12,6 @@ from hubbub.reproduce.harness import Cell, Context, reproduction
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["tops_counters"]
-
 LENGTH = 1 << 20
 QUERIES: tuple[Literal["prefixes", "ranges"], ...] = ("prefixes", "ranges")
 GUARANTEES = {"pure epsilon = 1": (1.0, None), "zCDP, rho = 0.5": (None, 0.5)}

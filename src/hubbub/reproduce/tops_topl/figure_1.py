@@ -16,8 +16,6 @@ from hubbub.reproduce.tops_topl.streams import HOW
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["tops_figure_1"]
-
 EPSILON = 0.1
 
 

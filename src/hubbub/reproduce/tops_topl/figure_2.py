@@ -16,8 +16,6 @@ from hubbub.reproduce.tops_topl.streams import HOW
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["tops_figure_2"]
-
 POINTS = 120
 PANELS = (("ToPS", 0.01), ("ToPS", 0.05), ("PAK", 0.05), ("PAK", 0.1))
 

@@ -26,8 +26,6 @@ from hubbub.reproduce.tops_topl.streams import REAL, ValueStream, real
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["METHODS", "tops_figure_3", "tops_figure_10", "tops_real"]
-
 METHODS = (*FULL, "Base")
 CUT = "PAK, theta cut at B"
 _REAL_HOLDOUT = 1 << 14

@@ -22,8 +22,6 @@ from hubbub.reproduce.tops_topl.streams import HOW, ValueStream
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["best_fixed_theta", "tops_figure_8", "tops_figure_9"]
-
 EPSILONS = (0.2, 0.6, 1.0, 1.6, 2.0)
 PUBLISHED = 1.0  # what a clipped report spends, whatever the search does
 PERCENTILES = (85.0, 95.0, 99.5)

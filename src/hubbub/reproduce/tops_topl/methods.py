@@ -17,23 +17,6 @@ from hubbub.kernels.published import FINE
 from hubbub.reproduce.tops_topl.pak import threshold_s_p, threshold_s_pak
 from hubbub.reproduce.tops_topl.streams import PAPER, ValueStream
 
-__all__ = [
-    "FULL",
-    "HIERARCHIES",
-    "QUERIES",
-    "THRESHOLDS",
-    "Hierarchy",
-    "Queries",
-    "QueryErrors",
-    "answer_errors",
-    "cut_off",
-    "height_of",
-    "measure",
-    "random_queries",
-    "search_of",
-    "smoothed",
-]
-
 QUERIES = 200
 _UNIT = 1 << 16  # cells of scale for noise of scale 1
 Floats = NDArray[np.float64]

@@ -18,8 +18,6 @@ from hubbub.reproduce.tops_topl.streams import HOW, ValueStream, made
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["tops_section_7"]
-
 EPSILON = 0.1
 WATCH = 0.2
 _BEFORE = 1 << 14

@@ -16,8 +16,6 @@ from hubbub.service.logs import log
 from hubbub.service.webhooks.config import Webhook
 from hubbub.service.webhooks.delivery import NotDelivered, deliver
 
-__all__ = ["OUTCOMES", "WebhookSender"]
-
 MOST_WAITING = 1000
 """Events of a collection that wait for a webhook; of more, the oldest are left out."""
 GIVE_UP = 3 * 86400.0
