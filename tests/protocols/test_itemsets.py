@@ -191,7 +191,7 @@ def _factors(truth: np.ndarray[Any, Any], published: bool) -> np.ndarray[Any, An
         estimate = Estimate(rng.normal(truth, 0.01), np.full(129, 1e-4), 1000)
         lengths = significant_lengths(estimate, 1e-4, published=published)
         length = lengths.percentile()
-        found.append(lengths.update_factor(length)[0] / LengthShares(truth).update_factor(length)[0])
+        found.append(lengths.update_factor(length, rest=True)[0] / LengthShares(truth).update_factor(length)[0])
     return np.array(found)
 
 
@@ -215,7 +215,7 @@ def test_the_variance_of_the_factor_is_what_it_varies_by() -> None:
     truth = np.concatenate([[0.3], 0.14 * 0.8 ** np.arange(128)])
     for _ in range(400):
         estimate = Estimate(rng.normal(truth, 0.004), np.full(129, 1.6e-5), 1000, noise=Noise(1.6e-5, 0.0))
-        found.append(significant_lengths(estimate, 1.6e-5).update_factor(6))
+        found.append(significant_lengths(estimate, 1.6e-5).update_factor(6, rest=True))
     factors, variances = np.array(found).T
     assert math.sqrt(np.median(variances)) == pytest.approx(factors.std(), rel=1 / 3)
 

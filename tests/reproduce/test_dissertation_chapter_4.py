@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hubbub.core.random import Random
-from hubbub.reproduce import REPRODUCTIONS, reproduce
+from hubbub.reproduce import reproduce
 from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues
 from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
 from hubbub.reproduce.dissertation.heavy_data import DATA, coded, exponential
@@ -31,10 +31,7 @@ def test_table_4_1_at_one_group_is_the_papers() -> None:
             assert cell.ours == pytest.approx(printed, rel=0.002)
 
 
-def test_figure_4_1_is_drawn() -> None:
-    assert reproduce("dissertation-figure-4.1").figure is not None
-
-
+@pytest.mark.papers
 def test_tables_4_2_and_4_3() -> None:
     """A hundredth of the people: the printed numbers, the averages in range, and a run of real reports beside."""
     cells = reproduce("dissertation-table-4.2", repeats=1, scale=0.01).cells
@@ -116,16 +113,3 @@ def test_intervals_hold_the_truth_given_that_they_are_told() -> None:
         covering = covered(found, BitPopulation.of(held, 24))
         inside, total = inside + covering[0], total + covering[1]
     assert inside / total > 0.93
-
-
-@pytest.mark.parametrize("name", ["4.2", "4.3", "4.4", "4.5", "4.6"])
-@pytest.mark.slow
-def test_every_figure_is_made(name: str) -> None:
-    result = reproduce(f"dissertation-figure-{name}", repeats=1, scale=0.005)
-    assert result.figure is not None
-    assert any(cell.column == "claim" for cell in result.cells)
-
-
-def test_what_is_registered() -> None:
-    wanted = [f"table-4.{number}" for number in (1, 2, 3)] + [f"figure-4.{number}" for number in range(1, 7)]
-    assert {f"dissertation-{name}" for name in [*wanted, "section-4.4"]} <= set(REPRODUCTIONS)

@@ -1,5 +1,6 @@
 """Real shufflers: processes that speak TLS, and what happens when one of them fails."""
 
+import re
 import subprocess
 import sys
 import time
@@ -78,7 +79,7 @@ def test_shufflers_that_disagree_stop(start, tmp_path: Path) -> None:
     configs[1].write_text(configs[1].read_text().replace("fakes = 5", "fakes = 6"))
     ended = finish(start(configs))
     assert {code for _, code in ended.values()} == {2}
-    assert any("it has b'20 6 1'" in error for (_, error), _ in ended.values())
+    assert any(re.search("it has b'20 [56] 1'", error) for (_, error), _ in ended.values()), ended
     assert not (tmp_path / "reports.bin").exists()
 
 

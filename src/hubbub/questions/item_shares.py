@@ -26,7 +26,8 @@ class ItemShares(Statistic):
     """The share of people that hold each item, by the mechanism of the smallest exact error, or a named one.
 
     What is compared is padding and sampling over GRR and OLH, PrivSet, and a unary encoding with a split budget, if
-    people hold half of what they may. (Ternary mechanisms, which have signs to tell beside, always err more.)
+    people hold half of what they may. (Ternary mechanisms, which have signs to tell beside, erred more wherever it was
+    measured.)
 
     Example:
         >>> asked = ItemShares(Sets(Ordinal(40), most=12))

@@ -114,7 +114,7 @@ def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Ite
         yield from _found(theorem_9_3_1(local, n, delta), delta, "Theorem 9.3.1")
 
 
-def amplified_delta(mechanism: Mechanism, *, n: int, epsilon: float, fakes: int = 0) -> float:
+def amplified_delta(mechanism: Mechanism, *, n: int, epsilon: float, fakes: int = 0, cells: int = FINE) -> float:
     """The smallest delta that is proved at an epsilon, by the numerical bounds.
 
     Example:
@@ -128,7 +128,7 @@ def amplified_delta(mechanism: Mechanism, *, n: int, epsilon: float, fakes: int 
     ratio = math.exp(local)
     deltas = [clone_delta(ratio, n, epsilon, chance) for chance in (clone_chance(ratio), stronger_clone_chance(ratio))]
     if blanket is not None:
-        deltas.append(blanket_delta(blanket, n, epsilon, fakes=fakes))
+        deltas.append(blanket_delta(blanket, n, epsilon, fakes=fakes, cells=cells))
     return min(deltas)
 
 

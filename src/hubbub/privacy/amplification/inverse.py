@@ -7,8 +7,10 @@ from collections.abc import Callable
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.amplification.amplify import amplified_delta
+from hubbub.privacy.amplification.blanket_bound import COARSE, FINE
 
 _CLOSE = 1e-3
+_FURTHER = 1.05
 
 
 def local_epsilon(
@@ -28,19 +30,22 @@ def local_epsilon(
     if not 0 < epsilon < most:
         raise InvalidValue("epsilon", epsilon, f"above 0, below {most:g}")
 
-    def keeps(local: float) -> Mechanism | None:
+    def keeps(local: float, cells: int) -> Mechanism | None:
         mechanism = make(local)
-        return mechanism if amplified_delta(mechanism, n=n, epsilon=epsilon, fakes=fakes) <= delta else None
+        spent = amplified_delta(mechanism, n=n, epsilon=epsilon, fakes=fakes, cells=cells)
+        return mechanism if spent <= delta else None
 
-    largest = keeps(most)
-    if largest is not None:
-        return largest
     best, low, high = make(epsilon), epsilon, most  # what is not amplified at all keeps to it
-    while high > low * (1 + _CLOSE):
-        middle = (low * high) ** 0.5
-        kept = keeps(middle)
-        if kept is None:
-            high = middle
-        else:
-            best, low = kept, middle
+    for cells in (COARSE, FINE):  # what is kept to by coarse blocks is kept to: fine ones only go a little further
+        largest = keeps(high, cells)
+        if largest is not None:
+            return largest
+        while high > low * (1 + _CLOSE):
+            middle = (low * high) ** 0.5
+            kept = keeps(middle, cells)
+            if kept is None:
+                high = middle
+            else:
+                best, low = kept, middle
+        high = min(most, low * _FURTHER)
     return best

@@ -58,27 +58,29 @@ class LengthShares:
             return 1
         return int(np.argmax(within > part * within[-1])) + 1
 
-    def update_factor(self, length: int) -> tuple[float, float]:
+    def update_factor(self, length: int, *, rest: bool = False) -> tuple[float, float]:
         """How many times too small an estimate is that pads to this length, and the variance of that (Eq 5.5).
 
         All items against those that are left: of a set longer than `length`, that many. As if the items of longer sets
-        were those of shorter ones.
+        were those of shorter ones. Those that share what is left of 1 count only with `rest`: what many people hold is
+        in short sets too, and a factor of all lengths is too large for it.
 
         Example:
             >>> [round(number, 2) for number in LengthShares(np.array([0.0, 0.5, 0.0, 0.5])).update_factor(1)]
             [2.0, 0.0]
         """
         lengths = np.arange(self.shares.size)
-        kept = float(np.minimum(lengths, length) @ self.shares)
+        shares = self.shares if rest or self.known is None else np.where(self.known, self.shares, 0.0)
+        kept = float(np.minimum(lengths, length) @ shares)
         if not kept > 0:
             return 1.0, 0.0
-        factor = float(lengths @ self.shares) / kept
+        factor = float(lengths @ shares) / kept
         if self.estimate is None or self.known is None:
             return factor, 0.0
         missed = lengths - factor * np.minimum(lengths, length)
-        rest = np.where(self.known, 0.0, self.shares)
-        if rest.any():  # what a share gains, the rest loses
-            missed = missed - rest @ missed / rest.sum()
+        left = np.where(self.known, 0.0, self.shares)
+        if rest and left.any():  # what a share gains, the rest loses
+            missed = missed - left @ missed / left.sum()
         return factor, float(self.estimate.linear(np.where(self.known, missed, 0.0) / kept).variance[0])
 
 

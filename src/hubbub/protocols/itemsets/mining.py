@@ -140,9 +140,10 @@ def estimate_candidates(
 
     Shares of numbers below the significance threshold count as 0. Sets are padded to the 90th percentile, and the
     estimates multiplied by the update factor, whose own variance is in theirs. The factor is right on the whole, and
-    not for each candidate, as those who hold many may hold others: the variance also has the square of what the factor
-    adds. A single candidate needs no factor: then the one question is whether it is held. Where it is known that nobody
-    holds more than `longest` candidates, larger numbers count as noise; `published` is as of `significant_lengths`.
+    not for each candidate, as those who hold many may hold others: half of what it adds, over all lengths, counts as a
+    standard error. A single candidate needs no factor: then the one question is whether it is held. Where it is known
+    that nobody holds more than `longest` candidates, larger numbers count as noise; `published` is as of
+    `significant_lengths`.
 
     Example:
         >>> from hubbub import Random
@@ -174,9 +175,10 @@ def estimate_candidates(
     lengths = significant_lengths(counted, sizes.variance(sketch.n), longest, published=published)
     length = lengths.percentile()
     factor, spread = lengths.update_factor(length)
+    whole, _ = lengths.update_factor(length, rest=True)
     psfo = PSFO(epsilon=epsilon, domain=len(sets), length=length)
     sketch, people = yield from groups.ask(psfo, Subsets(sets))
     raw = psfo.estimate(sketch)
-    variance = factor**2 * raw.variance + (spread + (factor - 1) ** 2) * raw.value**2
+    variance = factor**2 * raw.variance + (spread + (whole - 1) ** 2 / 4) * raw.value**2
     shares = Estimate(factor * raw.value, variance, sketch.n, bias=raw.bias).of_population(people)
     return Mined(sets, shares, length, factor, factor * psfo.variance(sketch.n) ** 0.5)

@@ -28,6 +28,13 @@ class SumVariance:
         The multiple of the total that the query adds.
     divided
         Whether a person reports on one level only.
+
+    Example:
+        >>> from hubbub import OLH
+        >>> variance = SumVariance(1000, 1000.0, 0.0, divided=True)  # three cells of 100 people each
+        >>> variance.add(OLH(epsilon=2.0, domain=9), 500, np.ones(3), np.full(3, 100.0), np.full(3, 100.0))
+        >>> round(variance.total())
+        5116
     """
 
     def __init__(self, n: int, squares: float, known: float, *, divided: bool) -> None:

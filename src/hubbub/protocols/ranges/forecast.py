@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from hubbub.protocols.ranges.cell_sums import cells_of
 from hubbub.protocols.ranges.errors_of_sums import SumVariance
 from hubbub.protocols.ranges.hierarchy import IntervalMechanism
 from hubbub.protocols.ranges.query import RangeQuery
-from hubbub.protocols.ranges.terms import cells_of
 
 
 def expected_stderr(

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hubbub.core.bit_strings import BitStrings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of, units_of
 from hubbub.core.random import Random
@@ -20,8 +21,7 @@ from hubbub.core.reports import Reports
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.protocols.ranges.dimension import Codes, Dimension, Selection
-from hubbub.protocols.ranges.terms import (
+from hubbub.protocols.ranges.cell_sums import (
     CellSum,
     Level,
     cell_of,
@@ -30,8 +30,11 @@ from hubbub.protocols.ranges.terms import (
     decomposition,
     single_values,
 )
+from hubbub.protocols.ranges.dimension import Codes, Dimension, Selection
 
 MOST_LEVELS = 1 << 16
+MOST_SIZED = 1 << 32
+"""More cells than this are no domain with a size: they are strings of bits."""
 MOST_LISTED = 1 << 20
 """Direct answers are counted in a table of all cells; beyond this many, hashes are."""
 
@@ -111,7 +114,7 @@ class IntervalMechanism(ABC):
 
     def randomize(self, records: ArrayLike, rng: Random) -> RangeReports:
         """The reports of people whose records (rows) hold a code for each dimension."""
-        codes = self.check(records)
+        codes = check_records(self.dimensions, records)
         levels = self.levels
         everyone = np.arange(len(codes))
         chosen = rng.below(len(levels), len(codes)) if self.divided else None
@@ -125,28 +128,6 @@ class IntervalMechanism(ABC):
                 cells = cell_of(self.dimensions, level, codes[rows])
                 said[level] = LevelReports(rows, self.oracle(level).randomize(cells, rng))
         return RangeReports(len(codes), said)
-
-    def check(self, records: ArrayLike) -> Codes:
-        """The records as an array, refused where a code is outside its dimension.
-
-        Example:
-            >>> HIO(1.0, (Dimension.ordinal(8),)).check([[9]])
-            Traceback (most recent call last):
-                ...
-            hubbub.core.errors.InvalidValue: records[:, 0]: got 9; allowed: integers from 0 to 7
-        """
-        codes = np.asarray(records)
-        if codes.ndim != 2 or codes.shape[1] != len(self.dimensions) or codes.dtype.kind not in "iu":
-            raise InvalidValue("records", codes.shape, f"rows of {len(self.dimensions)} integers")
-        for column, dimension in enumerate(self.dimensions):
-            outside = (codes[:, column] < 0) | (codes[:, column] >= dimension.size)
-            if outside.any():
-                raise InvalidValue(
-                    f"records[:, {column}]",
-                    codes[outside, column][0].item(),
-                    f"integers from 0 to {dimension.size - 1}",
-                )
-        return codes.astype(np.int64)
 
 
 class HIO(IntervalMechanism):
@@ -213,6 +194,26 @@ class MG(IntervalMechanism):
         return single_values(self.dimensions, box)
 
 
+def check_records(dimensions: tuple[Dimension, ...], records: ArrayLike) -> Codes:
+    """The records as an array, refused where a code is outside its dimension.
+
+    Example:
+        >>> check_records((Dimension.ordinal(8),), [[9]])
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: records[:, 0]: got 9; allowed: integers from 0 to 7
+    """
+    codes = np.asarray(records)
+    if codes.ndim != 2 or codes.shape[1] != len(dimensions) or codes.dtype.kind not in "iu":
+        raise InvalidValue("records", codes.shape, f"rows of {len(dimensions)} integers")
+    for column, dimension in enumerate(dimensions):
+        outside = (codes[:, column] < 0) | (codes[:, column] >= dimension.size)
+        if outside.any():
+            found = codes[outside, column][0].item()
+            raise InvalidValue(f"records[:, {column}]", found, f"integers from 0 to {dimension.size - 1}")
+    return codes.astype(np.int64)
+
+
 @lru_cache(maxsize=4096)
 def _all_levels(dimensions: tuple[Dimension, ...]) -> tuple[Level, ...]:
     return tuple(product(*(range(dimension.levels) for dimension in dimensions)))[1:]
@@ -225,7 +226,11 @@ def cell_oracle(epsilon: float, cells: int) -> FrequencyOracle:
     Example:
         >>> type(cell_oracle(1.0, 9)).__name__, type(cell_oracle(1.0, 10**6)).__name__
         ('GRR', 'OLH')
+        >>> cell_oracle(1.0, 10**12).domain
+        BitStrings(bits=40)
     """
+    if cells > MOST_SIZED:
+        return OLH(epsilon=epsilon, domain=BitStrings((cells - 1).bit_length()))
     if cells > MOST_LISTED:
         return OLH(epsilon=epsilon, domain=cells)
     return adaptive(epsilon=epsilon, domain=cells, most_bytes=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,12 +42,12 @@ class Measure:
         scale = 2.0 ** math.floor(math.log2(most / largest))
         return Measure(np.rint(numbers * scale).astype(np.int64), scale)
 
-    @property
+    @cached_property
     def total(self) -> float:
         """The sum over all people."""
         return int(self.weights.sum()) / self.scale
 
-    @property
+    @cached_property
     def squares(self) -> float:
         """The sum of the squares over all people."""
         return int((self.weights**2).sum()) / self.scale**2

@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.protocols.ranges.cell_sums import CellSum, LevelCells
 from hubbub.protocols.ranges.errors_of_sums import SumVariance
 from hubbub.protocols.ranges.hierarchy import IntervalMechanism, RangeReports
 from hubbub.protocols.ranges.measures import Measure
 from hubbub.protocols.ranges.query import RangeQuery
 from hubbub.protocols.ranges.supports import MOST_KEPT, Supports
-from hubbub.protocols.ranges.terms import CellSum, LevelCells
 
 
 class RangeTable:
@@ -120,10 +120,9 @@ class RangeTable:
         if group is None:
             variance.add(oracle, 0, term.weights, nothing, nothing)
             return 0.0
-        own = None if measure is None else measure.weights[group.rows]
-        counts = self.supports.of(term.level, name, term.cells, oracle, group.reports, own)
+        own = None if measure is None else lambda: measure.weights[group.rows]
+        counts, totals = self.supports.of(term.level, name, term.cells, oracle, group.reports, own)
         moments = oracle.moments()
-        totals = (group.rows.size,) * 2 if own is None else (int(own.sum()), int((own**2).sum()))
         scale = self.n / group.rows.size if self.mechanism.divided else 1.0
         held, squares = (
             (row - moments.false_mean * total) / (moments.true_mean - moments.false_mean) * scale

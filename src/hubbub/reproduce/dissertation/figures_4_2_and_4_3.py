@@ -48,14 +48,19 @@ def score_cells(context: Context, runs: Runs, parts: Sequence[tuple[str, int]]) 
         remarks = [f"runs averaged: {context.repeats}", how, OTHER_DATA[setting.data]]
         for name, column in parts:
             part = rows[:, column]
-            mean, spread = (float(part.mean()), float(part.std())) if np.isfinite(part).all() else _of_some(part)
+            mean, spread = mean_and_spread(part)
             note = "; ".join(filter(None, [f"sd {spread:.2g}", *remarks]))
             cells.append(Cell(str(setting), f"{setting.method}, {name}", None, mean, note))
     return cells
 
 
-def _of_some(part: NDArray[np.float64]) -> tuple[float, float]:
-    """The mean and the deviation of the runs that have a number."""
+def mean_and_spread(part: NDArray[np.float64]) -> tuple[float, float]:
+    """The mean and the deviation of those runs that have a number.
+
+    Example:
+        >>> mean_and_spread(np.array([1.0, np.nan, 3.0]))
+        (2.0, 1.0)
+    """
     some = part[np.isfinite(part)]
     return (float(some.mean()), float(some.std())) if some.size else (float("nan"), float("nan"))
 

@@ -18,8 +18,8 @@ from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues
 from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
 from hubbub.reproduce.baselines.heavy_hitters.prefixes import search_prefixes
 from hubbub.reproduce.claims import Claim, judged, ratio
-from hubbub.reproduce.dissertation.figures_4_2_and_4_3 import score_cells
-from hubbub.reproduce.dissertation.heavy_methods import Method, SearchSetting, pem_lengths, sweep
+from hubbub.reproduce.dissertation.figures_4_2_and_4_3 import mean_and_spread, score_cells
+from hubbub.reproduce.dissertation.heavy_methods import METHODS, Method, SearchSetting, pem_lengths, sweep
 from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
 from hubbub.reproduce.harness import Context, Reproduced, reproduction
 
@@ -75,7 +75,7 @@ def figure_4_5(context: Context) -> Reproduced:
     divided = [SearchSetting(DATA, method, epsilon, _K) for epsilon in EPSILONS for method in _DIVIDED]
     methods: dict[str, Method] = {f"step {step}": stepped(step) for step in STEPS}
     steps = [SearchSetting(DATA, method, epsilon, _K) for epsilon in EPSILONS for method in methods]
-    runs = {**sweep(context, divided), **sweep(context, steps, methods=methods)}
+    runs = sweep(context, [*divided, *steps], methods={**METHODS, **methods})
     figure, panels = canvas(1, 2, width=5.0)
     _draw(panels[0], runs, divided, "epsilon", "divided people")
     for method in methods:
@@ -83,7 +83,7 @@ def figure_4_5(context: Context) -> Reproduced:
         panels[1].plot(EPSILONS, means, marker="o", markersize=4, label=method)
     finish(panels[1], "$\\epsilon$", "F1", "bits added by each group of PEM", log="")
     panels[1].legend(fontsize=8, frameon=False)
-    panels[0].legend(fontsize=7, frameon=False)
+    legend_below(figure, panels[:1], columns=5)
     return score_cells(context, runs, [("F1", 1)]) + judged(_of_4_5, runs), figure
 
 
@@ -99,13 +99,14 @@ def figure_4_6(context: Context) -> Reproduced:
             setting for setting in settings if setting.method == method and np.isfinite(runs[setting][:, 3]).any()
         ]
         rows = [runs[setting][np.isfinite(runs[setting][:, 3]), 3] for setting in points]
-        draw_runs(panels[0], [setting.epsilon for setting in points], rows, method)
-    finish(panels[0], "$\\epsilon$", "squared error of the counts")
-    panels[0].legend(fontsize=8, frameon=False)
+        if points:
+            draw_runs(panels[0], [setting.epsilon for setting in points], rows, method)
+    finish(panels[0], "$\\epsilon$", "squared error of the counts", log="y" if panels[0].get_lines() else "")
+    legend_below(figure, panels)
     n = context.size(1_000_000)
 
     def claims(runs: Runs) -> list[Claim]:
-        error = {m: float(np.nanmean(runs[SearchSetting(DATA, m, 4.0, _K)][:, 3])) for m in names}
+        error = {m: mean_and_spread(runs[SearchSetting(DATA, m, 4.0, _K)][:, 3])[0] for m in names}
         last = OLH(epsilon=4.0, domain=2).variance(n // len(pem_lengths(64, _K)), 0.03) * n * n
         return [
             Claim("eps = 4: HASH to SPM", ratio(error["HASH"], error["SPM"]), below=1.0),

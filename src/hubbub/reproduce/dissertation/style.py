@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["canvas", "draw_runs", "finish", "legend_below", "look"]
-
 # Okabe and Ito's colours, told apart by colour-blind readers too, and three of our own.
 _BLACK, _ORANGE, _SKY, _GREEN = "#000000", "#e69f00", "#56b4e9", "#009e73"
 _YELLOW, _BLUE, _RED, _PURPLE = "#b8a800", "#0072b2", "#d55e00", "#cc79a7"
@@ -66,6 +64,11 @@ _LOOKS: dict[str, tuple[str, str]] = {
     "SVSM": (_BLUE, "v"),
     "SVSM with LDPMiner": (_BLACK, "o"),
     "SVSM with LDPMiner by OLH": (_ORANGE, "s"),
+    "MG": (_GREY, "s"),
+    "HI": (_ORANGE, "^"),
+    "HIO": (_BLUE, "o"),
+    "HIO, consistent": (_GREEN, "D"),
+    "SC": (_RED, "P"),
 }
 
 

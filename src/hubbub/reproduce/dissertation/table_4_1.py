@@ -55,7 +55,7 @@ def last_threshold(epsilon: float, bits: int, n: int, groups: int) -> float:
 
     Example:
         >>> round(last_threshold(1.0, 32, 10_000, 1), 4)
-        0.1195
+        0.1196
     """
     sigma = math.sqrt(4 * math.exp(epsilon)) / (math.exp(epsilon) - 1)
     if groups == 1:

@@ -149,24 +149,32 @@ def _put_together(
 ) -> NDArray[Any]:
     """The values all of whose pairs are among the best t of their two segments: the smallest t that gives over k."""
     most = max(shares.size for shares in pairs.values())
-    for t in range(k, most + k, max(1, k // 4)):
-        linked = {
-            couple: shares >= np.sort(shares, axis=None)[-min(t, shares.size)] for couple, shares in pairs.items()
-        }
-        rows = np.arange(len(candidates[0]))[
-            :, None
-        ]  # a row a value so far: the place of its candidate in each segment
-        for segment in range(1, len(candidates)):
-            fits = np.ones((len(rows), len(candidates[segment])), dtype=np.bool_)
-            for before in range(segment):
-                fits &= linked[before, segment][rows[:, before]]
-            stems, more = np.nonzero(fits)
-            rows = np.column_stack([rows[stems], more])[:query_limit]
-        if len(rows) > k:
-            break
+    few, enough = k - 1, k
+    while len(rows := _linked(candidates, pairs, enough, query_limit)) <= k and enough < most:
+        few, enough = enough, min(2 * enough, most)
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        tried = _linked(candidates, pairs, middle, query_limit)
+        if len(tried) > k:
+            rows, enough = tried, middle
+        else:
+            few = middle
     values = np.zeros(len(rows), dtype=kind)
     wide = values.dtype == object
     for segment, length in enumerate(lengths):
         part = candidates[segment][rows[:, segment]]
         values = (values << length) | part.astype(object) if wide else (values << np.uint64(length)) | part
     return values
+
+
+def _linked(candidates: Segments, pairs: Pairs, t: int, most: int) -> NDArray[np.int64]:
+    """A row a value whose pairs are all among the best t: the place of its candidate in each segment."""
+    linked = {couple: shares >= np.sort(shares, axis=None)[-min(t, shares.size)] for couple, shares in pairs.items()}
+    rows = np.arange(len(candidates[0]))[:, None]
+    for segment in range(1, len(candidates)):
+        fits = np.ones((len(rows), len(candidates[segment])), dtype=np.bool_)
+        for before in range(segment):
+            fits &= linked[before, segment][rows[:, before]]
+        stems, more = np.nonzero(fits)
+        rows = np.column_stack([rows[stems], more])[:most]
+    return rows

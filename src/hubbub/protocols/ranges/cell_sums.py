@@ -71,7 +71,12 @@ def cell_of(dimensions: Sequence[Dimension], level: Level, records: Codes) -> Co
 
 
 def decomposition(dimensions: Sequence[Dimension], box: Sequence[Selection]) -> CellSum:
-    """The fewest intervals of each dimension, multiplied out (Eq 7.19)."""
+    """The fewest intervals of each dimension, multiplied out (Eq 7.19).
+
+    Example:
+        >>> decomposition([Dimension.ordinal(8, fanout=2)] * 2, ((1, 6), (2, 7))).cells
+        8
+    """
     covers = [dimension.decompose(wanted) for dimension, wanted in zip(dimensions, box, strict=True)]
     return _multiplied(dimensions, [covers], [1.0])
 

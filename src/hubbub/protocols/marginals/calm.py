@@ -1,0 +1,181 @@
+"""CALM: everybody reports their cell of one of a few marginals; any other marginal is made of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+from numpy.typing import ArrayLike
+
+from hubbub.consistency.contingency import Attributes, cell_of, check_attributes, check_rows, check_sizes
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.event import units_of
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.frequency.adaptive import adaptive
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.protocols.marginals.plan import THETA, plan_marginals
+from hubbub.protocols.marginals.synopsis import Synopsis
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalCounts:
+    """The sketches of the reports on each marginal: all that the server keeps.
+
+    Example:
+        >>> calm = CALM(1.0, (2, 2, 2), ((0, 1), (1, 2)))
+        >>> halves = [calm.accumulate(calm.randomize([[0, 1, 1]] * 50, Random(seed=s))) for s in (1, 2)]
+        >>> (halves[0] + halves[1]).n
+        100
+    """
+
+    sketches: Mapping[Attributes, Sketch]
+
+    def __add__(self, other: MarginalCounts) -> MarginalCounts:
+        if set(self.sketches) != set(other.sketches):
+            raise InvalidValue("sketches", sorted(other.sketches), "those of the same marginals")
+        return MarginalCounts({view: sketch + other.sketches[view] for view, sketch in self.sketches.items()})
+
+    @property
+    def n(self) -> int:
+        """How many people reported."""
+        return sum(sketch.n for sketch in self.sketches.values())
+
+
+@dataclass(frozen=True)
+class CALM:
+    """Consistent adaptive local marginals.
+
+    A person is assigned one of the marginals at random, and reports their cell of it by the frequency oracle that errs
+    least for its number of cells, with the whole budget. The server makes the marginals agree.
+
+    Parameters
+    ----------
+    epsilon
+        What a person's report spends.
+    sizes
+        How many values each attribute has.
+    marginals
+        The attributes of each marginal that is reported on; every attribute is in one. `planned` chooses them.
+
+    Example:
+        >>> calm = CALM.planned(1.0, [2, 2, 3], n=20_000, k=2)
+        >>> calm.marginals, type(calm.oracle((0, 1))).__name__
+        (((0, 1), (0, 2), (1, 2)), 'GRR')
+        >>> import numpy as np
+        >>> people = np.stack([np.arange(20_000) % 2, np.arange(20_000) % 2, np.arange(20_000) % 3], axis=1)
+        >>> synopsis = calm.estimate(calm.accumulate(calm.randomize(people, Random(seed=1))))
+        >>> synopsis.marginal([0, 1]).value.round(1).tolist()
+        [0.5, 0.0, 0.0, 0.5]
+
+    References
+    ----------
+    Dissertation, section 6.2.
+    """
+
+    epsilon: float
+    sizes: tuple[int, ...]
+    marginals: tuple[Attributes, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", check_sizes(self.sizes))
+        units_of(self.epsilon)
+        views = tuple(check_attributes(view, self.sizes) for view in self.marginals)
+        if len(set(views)) < len(views):
+            raise InvalidValue("marginals", self.marginals, "marginals that differ")
+        missing = sorted(set(range(len(self.sizes))).difference(*views))
+        if missing:
+            raise InvalidValue("marginals", self.marginals, f"marginals that hold every attribute, {missing} too")
+        object.__setattr__(self, "marginals", views)
+
+    @classmethod
+    def planned(cls, epsilon: float, sizes: Sequence[int], *, n: int, k: int, theta: float = THETA) -> CALM:
+        """With the marginals that Algorithm 2 chooses for n people and k-way marginals; see `plan_marginals`."""
+        return cls(epsilon, tuple(sizes), plan_marginals(n, sizes, epsilon, k=k, theta=theta).marginals)
+
+    def oracle(self, marginal: Attributes) -> FrequencyOracle:
+        """The oracle of a marginal: GRR where its cells are few, else OUE or OLH."""
+        return _oracle(self.epsilon, prod(self.sizes[column] for column in marginal))
+
+    def randomize(self, records: ArrayLike, rng: Random) -> dict[Attributes, Reports]:
+        """The reports of people whose records (rows) have a code for each attribute, by the marginal they are on."""
+        codes = check_rows(records, self.sizes)
+        chosen = rng.below(len(self.marginals), len(codes))
+        return {
+            view: self.oracle(view).randomize(cell_of(codes[chosen == place], view, self.sizes), rng)
+            for place, view in enumerate(self.marginals)
+        }
+
+    def accumulate(self, reports: Mapping[Attributes, Reports]) -> MarginalCounts:
+        """What the server keeps of reports."""
+        unknown = sorted(set(reports) - set(self.marginals))
+        if unknown:
+            raise InvalidValue("reports", unknown, "reports on the marginals that were asked for")
+        return MarginalCounts(
+            {
+                view: self.oracle(view).accumulate(reports[view]) if view in reports else self.oracle(view).empty()
+                for view in self.marginals
+            }
+        )
+
+    def estimate(self, counts: MarginalCounts) -> Synopsis:
+        """The marginals, made to agree, from which any other is made; those without a report are left out."""
+        return Synopsis(self.unbiased(counts), self.sizes)
+
+    def unbiased(self, counts: MarginalCounts) -> dict[Attributes, Estimate]:
+        """Each marginal by its own reports: unbiased, with the variance of noise and of sampling.
+
+        Example:
+            >>> calm = CALM(1.0, (2, 2), ((0,), (1,)))
+            >>> counts = calm.accumulate(calm.randomize([[0, 1]] * 1000, Random(seed=1)))
+            >>> sorted(calm.unbiased(counts)), calm.unbiased(counts)[0,].bias
+            ([(0,), (1,)], 'none')
+        """
+        heard = {view: sketch for view, sketch in counts.sketches.items() if sketch.n}
+        missing = sorted(set(range(len(self.sizes))).difference(*heard))
+        if missing:
+            raise InvalidValue("counts", f"{counts.n} reports", f"reports on every attribute: none are on {missing}")
+        return {view: self.oracle(view).estimate(heard[view]).of_population(counts.n) for view in heard}
+
+
+def release_marginals(
+    records: ArrayLike, sizes: Sequence[int], epsilon: float, *, k: int, rng: Random, theta: float = THETA
+) -> Synopsis:
+    """What CALM makes of a batch of records: plan, reports, sketches and estimates in one call.
+
+    Parameters
+    ----------
+    records
+        A row a person, a code for each attribute.
+    sizes
+        How many values each attribute has.
+    epsilon
+        What a person's report spends.
+    k
+        How many attributes the wanted marginals have; others can be asked for too.
+    rng
+        The randomness.
+    theta
+        As of `plan_marginals`.
+
+    Example:
+        >>> import numpy as np
+        >>> people = np.stack([np.arange(50_000) % 2, np.arange(50_000) % 3 > 0, np.arange(50_000) % 2], axis=1)
+        >>> synopsis = release_marginals(people.astype(int), [2, 2, 2], 1.0, k=3, rng=Random(seed=1))
+        >>> synopsis.marginal([0, 2]).value.round(1).tolist()
+        [0.5, 0.0, 0.0, 0.5]
+    """
+    codes = check_rows(records, check_sizes(sizes))
+    if not len(codes):
+        raise InvalidValue("records", codes.shape, "at least one")
+    calm = CALM.planned(epsilon, sizes, n=len(codes), k=k, theta=theta)
+    return calm.estimate(calm.accumulate(calm.randomize(codes, rng)))
+
+
+@lru_cache(maxsize=1 << 12)
+def _oracle(epsilon: float, cells: int) -> FrequencyOracle:
+    return adaptive(epsilon=epsilon, domain=cells)

@@ -1,0 +1,142 @@
+"""Covering designs: few sets of attributes of one size that together contain every set of some smaller size."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import combinations
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.consistency.contingency import Attributes
+from hubbub.core.errors import check_integer
+
+MOST_SUBSETS = 1 << 18
+"""Designs over more subsets than this are not looked for."""
+_ATTEMPTS = 8
+
+
+def fewest_sets(attributes: int, covered: int, size: int) -> int:
+    """No design has fewer sets than this (Schoenheim's bound).
+
+    Example:
+        >>> fewest_sets(8, 3, 4), fewest_sets(32, 3, 4)
+        (14, 1240)
+    """
+    bound = 1
+    for less in reversed(range(covered)):
+        bound = -(-(attributes - less) * bound // (size - less))
+    return bound
+
+
+@lru_cache(maxsize=256)
+def covering_design(attributes: int, covered: int, size: int, most: int) -> tuple[Attributes, ...] | None:
+    """Sets of `size` attributes, one of which contains any `covered` attributes; None if more than `most` are needed.
+
+    Sets are grown attribute by attribute, each time by the one that raises the expected number of newly covered subsets
+    most, as if the rest of the set were drawn at random; of several attempts the smallest design is taken. It need not
+    be the smallest there is.
+
+    Parameters
+    ----------
+    attributes
+        How many attributes there are.
+    covered
+        How many attributes together must be in one set.
+    size
+        How many attributes a set has.
+    most
+        How many sets there may be.
+
+    Example:
+        >>> len(covering_design(8, 3, 4, 100)), len(covering_design(8, 2, 4, 100))
+        (14, 6)
+        >>> covering_design(32, 3, 4, 262) is None
+        True
+    """
+    check_integer("attributes", attributes, 1)
+    check_integer("covered", covered, 1, attributes)
+    check_integer("size", size, covered, attributes)
+    if fewest_sets(attributes, covered, size) > most or comb(attributes, covered) > MOST_SUBSETS:
+        return None
+    best: tuple[Attributes, ...] | None = None
+    for attempt in range(1 if size == covered else _ATTEMPTS):
+        design = _grown(attributes, covered, size, most if best is None else len(best) - 1, attempt)
+        best = design or best
+    return best
+
+
+@lru_cache(maxsize=256)
+def spread_sets(attributes: int, size: int, number: int) -> tuple[Attributes, ...]:
+    """So many different sets of `size` attributes: first every attribute is in one, then every pair, and so on.
+
+    Example:
+        >>> spread_sets(5, 2, 4)
+        ((0, 1), (2, 3), (0, 4), (1, 2))
+    """
+    check_integer("size", size, 1, attributes)
+    check_integer("number", number, 1, comb(attributes, size))
+    sets: list[Attributes] = []
+    for covered in range(1, size + 1):
+        if comb(attributes, covered) > MOST_SUBSETS:
+            break
+        _grow(sets, attributes, covered, size, number, np.arange(attributes))
+    draws = np.random.default_rng(0)  # a fixed design: everybody who asks is given the same
+    while len(sets) < number:
+        drawn = tuple(sorted(draws.choice(attributes, size, replace=False).tolist()))
+        if drawn not in sets:
+            sets.append(drawn)
+    return tuple(sets[:number])
+
+
+def _grown(attributes: int, covered: int, size: int, most: int, attempt: int) -> tuple[Attributes, ...] | None:
+    order = np.arange(attributes)
+    if attempt:
+        order = np.random.default_rng(attempt).permutation(attributes)
+    sets: list[Attributes] = []
+    done = _grow(sets, attributes, covered, size, most, order)
+    return tuple(sets) if done else None
+
+
+def _grow(
+    sets: list[Attributes], attributes: int, covered: int, size: int, most: int, order: NDArray[np.int64]
+) -> bool:
+    """Add sets until every subset of `covered` attributes is in one, or there are `most`: whether all are covered."""
+    left = _incidence(attributes, covered)
+    for chosen in sets:
+        left = left[left[:, list(chosen)].sum(axis=1) < covered]
+    uses = np.bincount(np.array(sets, dtype=np.int64).ravel(), minlength=attributes)
+    while left.size and len(sets) < most:
+        grown = _next_set(left, covered, size, uses, order)
+        uses[grown] += 1
+        sets.append(tuple(sorted(grown)))
+        left = left[left[:, grown].sum(axis=1) < covered]
+    return not left.size
+
+
+def _next_set(
+    left: NDArray[np.int32], covered: int, size: int, uses: NDArray[np.int64], order: NDArray[np.int64]
+) -> list[int]:
+    attributes = left.shape[1]
+    rank = np.argsort(order)
+    chosen: list[int] = []
+    for taken in range(size):
+        missing = covered - left[:, chosen].sum(axis=1)
+        rest, room = attributes - taken - 1, size - taken - 1
+        chance = np.array([comb(rest - lack, room - lack) / comb(rest, room) if lack <= room else 0.0 for lack in
+                           range(covered + 1)])  # fmt: skip
+        gain = np.where(missing > 0, chance[np.maximum(missing - 1, 0)] - chance[missing], 0.0)
+        score = np.round(gain @ left, 9)
+        score[chosen] = -1.0
+        chosen.append(int(np.lexsort((rank, uses, -score))[0]))
+    return chosen
+
+
+@lru_cache(maxsize=8)
+def _incidence(attributes: int, covered: int) -> NDArray[np.int32]:
+    """A row a subset: 1 where an attribute is in it."""
+    subsets = np.array(list(combinations(range(attributes), covered)), dtype=np.int64)
+    rows = np.zeros((len(subsets), attributes), dtype=np.int32)
+    rows[np.arange(len(subsets))[:, None], subsets] = 1
+    return rows

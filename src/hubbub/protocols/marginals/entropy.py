@@ -1,0 +1,44 @@
+"""The distribution of most entropy among those with given marginals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from hubbub.consistency.contingency import Attributes, Floats, project
+
+ROUNDS = 1000
+SETTLED = 1e-10
+
+
+def maximum_entropy(marginals: Mapping[Attributes, Floats], shape: Sequence[int]) -> Floats:
+    """The table of most entropy whose sums are the given marginals, by iterative proportional fitting.
+
+    Begun at the uniform distribution, the table is multiplied by turns so that each marginal is met; that converges to
+    the one of most entropy where the marginals agree with each other.
+
+    Parameters
+    ----------
+    marginals
+        Shares of at least 0 by the axes of the table that they are of, one axis an attribute.
+    shape
+        Of the table.
+
+    Example:
+        >>> first, other = np.array([[0.4, 0.1], [0.2, 0.3]]), np.array([[0.3, 0.3], [0.2, 0.2]])
+        >>> table = maximum_entropy({(0, 1): first, (1, 2): other}, (2, 2, 2))
+        >>> bool(abs(table.sum(axis=2) - first).max() < 1e-9), table[0].round(2).tolist()
+        (True, [[0.2, 0.2], [0.05, 0.05]])
+    """
+    axes = tuple(range(len(shape)))
+    table = np.full(tuple(shape), 1.0 / np.prod(shape))
+    for _ in range(ROUNDS):
+        before = table
+        for attributes, wanted in marginals.items():
+            now = project(table, axes, attributes)
+            factor = np.divide(wanted, now, out=np.zeros_like(now), where=now > 0)
+            table = table * np.expand_dims(factor, tuple(axis for axis in axes if axis not in attributes))
+        if len(marginals) < 2 or float(np.abs(table - before).max()) < SETTLED:
+            break
+    return table

@@ -1,0 +1,152 @@
+"""How many marginals are asked for, and of how many attributes each (Algorithm 2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+from hubbub.consistency.contingency import Attributes, check_sizes
+from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.event import units_of
+from hubbub.protocols.marginals.covering import covering_design, spread_sets
+
+THETA = 0.001
+"""The error that reconstruction is guessed to have, as in the chapter's experiments."""
+MOST_MARGINALS = 1 << 12
+
+
+def mean_cells(sizes: Sequence[int], s: int) -> float:
+    """The number of cells of a marginal of s attributes, on average over all of them.
+
+    Example:
+        >>> mean_cells([2] * 8, 3), mean_cells([2, 3, 4], 2)
+        (8.0, 8.666666666666666)
+    """
+    sums = [1] + [0] * s
+    for size in sizes:
+        for count in range(s, 0, -1):
+            sums[count] += sums[count - 1] * size
+    return sums[s] / comb(len(sizes), s)
+
+
+def noise_error(n: int, sizes: Sequence[int], epsilon: float, s: int) -> float:
+    """The sum of the variances of a 1-way marginal, averaged over the marginals of s attributes that hold it (Eq 6.4).
+
+    Example:
+        >>> [round(3 * noise_error(2**16, [2] * 8, 2.0, s), 5) for s in (3, 4)]
+        [0.00032, 0.00077]
+    """
+    cells = mean_cells(sizes, s)
+    e = math.exp(min(epsilon, 300.0))
+    return min(4 * e, cells - 2 + e) / (e - 1) ** 2 * cells / s * len(sizes) / n
+
+
+def sampling_error(n: int, t: int) -> float:
+    """At most so large is the sum of squared errors from asking a group for the whole (Eq 6.5, t/n).
+
+    Example:
+        >>> round(sampling_error(2**16, 56), 5)
+        0.00085
+    """
+    return t / n
+
+
+@dataclass(frozen=True)
+class MarginalPlan:
+    """The marginals that people report on.
+
+    Parameters
+    ----------
+    marginals
+        The attributes of each.
+    noise, sampling
+        The expected sums of squared errors of a k-way marginal: k times Eq 6.4, and Eq 6.5.
+    covers
+        Whether every set of k attributes is in one of the marginals, so that nothing is reconstructed.
+    """
+
+    marginals: tuple[Attributes, ...]
+    noise: float
+    sampling: float
+    covers: bool
+
+    @property
+    def t(self) -> int:
+        """How many marginals there are.
+
+        Example:
+            >>> plan = plan_marginals(2**16, [2] * 8, 1.0, k=3)
+            >>> plan.t, plan.s, plan.covers
+            (28, 2, False)
+        """
+        return len(self.marginals)
+
+    @property
+    def s(self) -> int:
+        """How many attributes each has."""
+        return len(self.marginals[0])
+
+
+def plan_marginals(n: int, sizes: Sequence[int], epsilon: float, *, k: int, theta: float = THETA) -> MarginalPlan:
+    """Choose t and s so that the larger of noise and sampling error is small, given what reconstruction may cost.
+
+    Where the population is so small that theta n marginals leave attributes out, as many are taken as hold each once.
+
+    Parameters
+    ----------
+    n
+        How many people will report.
+    sizes
+        How many values each attribute has.
+    epsilon
+        What a report spends.
+    k
+        How many attributes the wanted marginals have.
+    theta
+        The error that a reconstructed marginal is guessed to have.
+
+    Example:
+        >>> plan = plan_marginals(2**16, [2] * 8, 2.0, k=3)
+        >>> plan.t, plan.s, plan.covers, round(plan.noise, 5), round(plan.sampling, 5)
+        (14, 4, True, 0.00077, 0.00021)
+
+    References
+    ----------
+    Dissertation, Algorithm 2, with t where it prints m, and m where it prints d.
+    """
+    check_integer("n", n, 1)
+    known = check_sizes(sizes)
+    m = len(known)
+    check_integer("k", k, 1, m)
+    units_of(epsilon)
+    if isinstance(theta, bool) or not isinstance(theta, int | float) or not 0 < theta < math.inf:
+        raise InvalidValue("theta", theta, "a number above 0")
+
+    def noise(s: int) -> float:
+        return k * noise_error(n, known, epsilon, s)
+
+    largest = min(2, m)
+    while largest < m and noise(largest + 1) <= theta:
+        largest += 1
+    most = max(math.floor(min(theta * n, MOST_MARGINALS)), -(-m // largest))
+    smallest = largest
+    while smallest > k and covering_design(m, k, smallest - 1, most) is not None:
+        smallest -= 1
+    if largest < k or smallest == largest:
+        marginals = spread_sets(m, largest, min(most, comb(m, largest)))
+        covers = k <= largest and _all_covered(marginals, m, k)
+        return MarginalPlan(marginals, noise(largest), sampling_error(n, len(marginals)), covers)
+    designs = [covering_design(m, k, s, most) for s in range(smallest, largest + 1)]
+    chosen = min(
+        (design for design in designs if design),
+        key=lambda design: max(sampling_error(n, len(design)), noise(len(design[0]))),
+    )
+    return MarginalPlan(chosen, noise(len(chosen[0])), sampling_error(n, len(chosen)), True)
+
+
+def _all_covered(marginals: Sequence[Attributes], m: int, k: int) -> bool:
+    held = {subset for marginal in marginals for subset in combinations(marginal, k)}
+    return len(held) == comb(m, k)

@@ -1,0 +1,93 @@
+"""A marginal that nobody reported on: the likeliest table, and what the reported ones leave possible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Self
+
+import numpy as np
+
+from hubbub.consistency.contingency import Attributes, Floats
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+
+_ONE_DEVIATION = 2 * NormalDist().cdf(1.0) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class ReconstructedMarginal(Estimate):
+    """Shares of the cells of a marginal that is put together from smaller ones, by maximum entropy.
+
+    A cell holds no more people than any smaller marginal has there. Two events within a third have at most its share
+    together: so a cell holds at least P(B1) + P(B2) - P(their common attributes), and so on from part to part.
+    The interval reaches from the largest lower to the smallest upper bound, each widened by its noise: it covers noise,
+    sampling and reconstruction. `variance` is the square of half of the interval of 68%.
+
+    Parameters
+    ----------
+    upper
+        The smaller marginals, each as shares at every cell of this one, and their standard errors: a row each.
+    lower
+        The lower bound of every cell, and its standard error at most.
+    parts
+        The attributes of the smaller marginals.
+
+    Example:
+        >>> pair = Estimate([0.3, 0.2, 0.1, 0.4], [1e-4] * 4, 1000)
+        >>> one = Estimate([0.5, 0.5], [1e-4] * 2, 1000)
+        >>> parts = {(0, 1): pair, (1, 2): pair, (1,): one}
+        >>> made = ReconstructedMarginal.made(np.full(8, 0.125), [(0, 1), (1, 2)], parts, (2, 2, 2), 1000)
+        >>> low, high = made.interval(0.95)
+        >>> low[:2].round(3).tolist(), high[:2].round(3).tolist(), made.bias
+        ([0.041, 0.0], [0.322, 0.222], 'heuristic')
+    """
+
+    upper: Floats = field(default_factory=lambda: np.zeros((2, 0, 0)), repr=False)
+    lower: Floats = field(default_factory=lambda: np.zeros((2, 0)), repr=False)
+    parts: tuple[Attributes, ...] = ()
+
+    @classmethod
+    def made(
+        cls,
+        value: Floats,
+        parts: Sequence[Attributes],
+        known: Mapping[Attributes, Estimate],
+        shape: Sequence[int],
+        n: int,
+    ) -> Self:
+        """From the table, its parts by axes of it, and the unbiased estimates of them and of what neighbours share."""
+
+        def spread(part: Attributes, numbers: Floats) -> Floats:
+            table = numbers.reshape([shape[axis] for axis in part])
+            others = tuple(axis for axis in range(len(shape)) if axis not in part)
+            return np.broadcast_to(np.expand_dims(table, others), shape).ravel()
+
+        upper = np.array([[spread(part, known[part].value), spread(part, known[part].stderr)] for part in parts])
+        least, error = upper[0]
+        reached = set(parts[0])
+        for row, part in enumerate(parts[1:], start=1):
+            if set(part) <= reached:
+                continue
+            shared = tuple(axis for axis in part if axis in reached)
+            reached |= set(part)
+            above, above_error = (
+                (spread(shared, known[shared].value), spread(shared, known[shared].stderr)) if shared else (1.0, 0.0)
+            )
+            least, error = least + upper[row, 0] - above, error + upper[row, 1] + above_error
+        lower = np.array([least, error])
+        first = cls(value, np.zeros(value.size), n, "heuristic", upper=upper, lower=lower, parts=tuple(parts))
+        low, high = first.interval(_ONE_DEVIATION)
+        variance = ((high - low) / 2) ** 2
+        return cls(value, variance, n, "heuristic", upper=upper, lower=lower, parts=tuple(parts))
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Intervals that hold the truth at least with probability `level`, one cell at a time."""
+        if not 0 < level < 1:
+            raise InvalidValue("level", level, "a probability between 0 and 1")
+        either = (1 - level) / 2
+        every = NormalDist().inv_cdf(1 - either / len(self.upper))
+        high = (self.upper[:, 0] + every * self.upper[:, 1]).min(axis=0)
+        low = self.lower[0] - NormalDist().inv_cdf(1 - either) * self.lower[1]
+        return np.minimum(self.value, np.maximum(low, 0.0)), np.maximum(self.value, np.clip(high, 0.0, 1.0))

@@ -1,0 +1,151 @@
+"""Marginals that agree, and any other marginal made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from hubbub.consistency.contingency import Attributes, Floats, check_attributes, check_sizes, project
+from hubbub.consistency.marginals import consistent_marginals, sum_variance
+from hubbub.consistency.normalise import norm
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.protocols.marginals.entropy import maximum_entropy
+from hubbub.protocols.marginals.reconstructed import ReconstructedMarginal
+
+MOST_RECONSTRUCTED = 1 << 20
+
+
+class Synopsis:
+    """The joint distribution of all attributes, as far as some marginals tell it.
+
+    Parameters
+    ----------
+    estimates
+        Unbiased estimates of the shares of each marginal's cells by its attributes, the last of which runs fastest,
+        with their noise. Their variances are of noise and of sampling.
+    sizes
+        How many values each attribute has.
+
+    Example:
+        >>> from hubbub.core.noise import Noise
+        >>> noise = Noise(floor=1e-4, slope=0.0)
+        >>> pairs = {(0, 1): [0.5, 0.0, 0.1, 0.4], (1, 2): [0.3, 0.3, 0.2, 0.2]}
+        >>> estimates = {view: Estimate(v, [1e-4] * 4, 9000, noise=noise) for view, v in pairs.items()}
+        >>> synopsis = Synopsis(estimates, (2, 2, 2))
+        >>> covered, made = synopsis.marginal([0, 1]), synopsis.marginal([0, 2])
+        >>> covered.value.round(2).tolist(), synopsis.covers([0, 2])
+        ([0.5, 0.0, 0.1, 0.4], False)
+        >>> made.value.round(2).tolist(), made.bias, made.parts
+        ([0.25, 0.25, 0.25, 0.25], 'heuristic', ((0,), (1,)))
+    """
+
+    def __init__(self, estimates: Mapping[Attributes, Estimate], sizes: Sequence[int]) -> None:
+        self.sizes = check_sizes(sizes)
+        self.consistent = consistent_marginals(estimates, self.sizes)
+        """The marginals by their attributes, after consistency."""
+        self._own = {view: norm(estimate) for view, estimate in estimates.items()}
+        self.n = sum(estimate.n for estimate in estimates.values())
+
+    def covers(self, attributes: Sequence[int]) -> bool:
+        """Whether one of the marginals has all these attributes, so that nothing need be reconstructed."""
+        return any(set(attributes) <= set(view) for view in self.consistent)
+
+    def marginal(self, attributes: Sequence[int]) -> Estimate:
+        """The shares of the cells of a marginal, its attributes in rising order, the last running fastest.
+
+        Where a marginal with all the attributes was reported on, `value` is what consistency left of it, and intervals
+        lie around the unbiased mean of all such marginals: noise and sampling. Else it is a `ReconstructedMarginal`.
+        """
+        wanted = check_attributes(attributes, self.sizes)
+        return self._covered(wanted) if self.covers(wanted) else self._reconstructed(wanted)
+
+    def table(self, attributes: Sequence[int]) -> Floats:
+        """The same shares without their error, one axis an attribute, in the order of the attributes given.
+
+        Example:
+            >>> from hubbub.core.noise import Noise
+            >>> own = Estimate([0.1, 0.2, 0.3, 0.1, 0.2, 0.1], [0.01] * 6, 10, noise=Noise(0.01, 0.0))
+            >>> Synopsis({(0, 1): own}, (2, 3)).table([1, 0]).round(1).tolist()
+            [[0.1, 0.1], [0.2, 0.2], [0.3, 0.1]]
+        """
+        return self._values(check_attributes(attributes, self.sizes)).transpose(
+            [sorted(attributes).index(column) for column in attributes]
+        )
+
+    def _values(self, wanted: Attributes) -> Floats:
+        for view, estimate in self.consistent.items():
+            if set(wanted) <= set(view):
+                return project(estimate.value.reshape(self._shape(view)), view, wanted)
+        shape = self._shape(wanted)
+        if prod(shape) > MOST_RECONSTRUCTED:
+            raise InvalidValue("attributes", wanted, f"attributes with at most {MOST_RECONSTRUCTED:,} cells together")
+        parts = {_places(part, wanted): self._values(part) for part in self._parts(wanted)}
+        return maximum_entropy(parts, shape)
+
+    def _covered(self, wanted: Attributes) -> Estimate:
+        value = self._values(wanted).ravel()
+        direct = self._direct(wanted)
+        return Estimate(value, direct.variance, direct.n, "consistent", centre=direct.value)
+
+    def _direct(self, wanted: Attributes) -> Estimate:
+        """The unbiased mean over all marginals with these attributes, by weights that depend on no report."""
+        cells = prod(self._shape(wanted))
+        sums, weights = [], []
+        for view, estimate in self._own.items():
+            if set(wanted) <= set(view):
+                sums.append(estimate.linear(_summing(self._shape(view), view, wanted)))
+                assert estimate.noise is not None
+                weights.append(1 / max(sum_variance(estimate.noise, len(estimate) // cells, 1 / cells), 1e-300))
+        parts = np.array(weights) / np.sum(weights)
+        value = np.sum([part * estimate.value for part, estimate in zip(parts, sums, strict=True)], axis=0)
+        variance = np.sum([part**2 * estimate.variance for part, estimate in zip(parts, sums, strict=True)], axis=0)
+        return Estimate(value, variance, sum(estimate.n for estimate in sums))
+
+    def _reconstructed(self, wanted: Attributes) -> ReconstructedMarginal:
+        value = self._values(wanted).ravel()
+        parts = _chained(self._parts(wanted))
+        known = {_places(part, wanted): self._direct(part) for part in parts}
+        reached = set(parts[0])
+        for part in parts[1:]:
+            shared = tuple(column for column in part if column in reached)
+            if shared:
+                known.setdefault(_places(shared, wanted), self._direct(shared))
+            reached |= set(part)
+        places = [_places(part, wanted) for part in parts]
+        return ReconstructedMarginal.made(value, places, known, self._shape(wanted), self.n)
+
+    def _parts(self, wanted: Attributes) -> list[Attributes]:
+        """The largest sets of the wanted attributes that a marginal has."""
+        held = {tuple(column for column in view if column in wanted) for view in self.consistent} - {()}
+        return sorted(part for part in held if not any(set(part) < set(other) for other in held))
+
+    def _shape(self, attributes: Attributes) -> tuple[int, ...]:
+        return tuple(self.sizes[column] for column in attributes)
+
+
+def _places(part: Attributes, wanted: Attributes) -> Attributes:
+    return tuple(wanted.index(column) for column in part)
+
+
+def _chained(parts: list[Attributes]) -> list[Attributes]:
+    """The parts in an order in which each shares as much as possible with those before it."""
+    left = list(parts)
+    chain = [left.pop(0)]
+    while left:
+        before = set().union(*chain)
+        chain.append(max(left, key=lambda part: len(before & set(part))))
+        left.remove(chain[-1])
+    return chain
+
+
+def _summing(shape: tuple[int, ...], view: Attributes, wanted: Attributes) -> Floats:
+    """A row a cell of the smaller table: 1 at the cells of the larger that it is the sum of."""
+    codes = np.unravel_index(np.arange(prod(shape)), shape)
+    kept = [axis for axis, column in enumerate(view) if column in wanted]
+    cells = np.ravel_multi_index([codes[axis] for axis in kept], [shape[axis] for axis in kept])
+    rows = np.zeros((prod(shape[axis] for axis in kept), prod(shape)))
+    rows[cells, np.arange(prod(shape))] = 1.0
+    return rows

@@ -1,0 +1,94 @@
+"""Records drawn from released marginals: for programs that take records, such as those that train models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.consistency.contingency import Attributes, Codes, Floats, check_attributes
+from hubbub.core.errors import check_integer
+from hubbub.core.random import Random
+from hubbub.protocols.marginals.synopsis import Synopsis
+
+MOST_TOGETHER = 1 << 12
+"""Attributes with up to this many cells are drawn together."""
+
+
+def synthetic_records(synopsis: Synopsis, n: int, rng: Random, attributes: Sequence[int] | None = None) -> Codes:
+    """Records of people who do not exist, distributed as the marginals say.
+
+    Where the attributes have few cells together, records are drawn from their marginal. Else each attribute is drawn
+    given another, along the tree of pairs that tell most of each other: pairs in the tree are distributed as released,
+    other pairs as far as they follow from these.
+
+    Parameters
+    ----------
+    synopsis
+        What was released. The records tell nothing that it does not.
+    n
+        How many records.
+    rng
+        The randomness.
+    attributes
+        Which columns, and in which order; all unless given.
+
+    Example:
+        >>> from hubbub.protocols.marginals.calm import release_marginals
+        >>> people = np.repeat(np.arange(30_000)[:, None] % 2, 3, axis=1)
+        >>> synopsis = release_marginals(people, [2, 2, 2], 2.0, k=2, rng=Random(seed=1))
+        >>> drawn = synthetic_records(synopsis, 10_000, Random(seed=2), [2, 0])
+        >>> drawn.shape, bool((drawn[:, 0] == drawn[:, 1]).mean() > 0.9)
+        ((10000, 2), True)
+    """
+    check_integer("n", n, 0)
+    order = list(range(len(synopsis.sizes))) if attributes is None else list(attributes)
+    columns = check_attributes(order, [1] * len(synopsis.sizes))  # however many cells they have together
+    if prod(synopsis.sizes[column] for column in columns) <= MOST_TOGETHER:
+        table = synopsis.table(columns)
+        cells = _draw(np.broadcast_to(table.ravel(), (1, table.size)), np.zeros(n, dtype=np.int64), rng)
+        rows = np.stack(np.unravel_index(cells, table.shape), axis=1)
+    else:
+        rows = _along_tree(synopsis, columns, n, rng)
+    return np.asarray(rows[:, [columns.index(column) for column in order]], dtype=np.int64)
+
+
+def information(table: Floats) -> float:
+    """How many nats two attributes tell of each other.
+
+    Example:
+        >>> information(np.array([[0.25, 0.25], [0.25, 0.25]])), round(information(np.array([[0.5, 0], [0, 0.5]])), 3)
+        (0.0, 0.693)
+    """
+    independent = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
+    held = table > 0
+    return float((table[held] * np.log(table[held] / independent[held])).sum())
+
+
+def _along_tree(synopsis: Synopsis, columns: Attributes, n: int, rng: Random) -> Codes:
+    rows = np.zeros((n, len(columns)), dtype=np.int64)
+    rows[:, 0] = _draw(synopsis.table(columns[:1])[None, :], np.zeros(n, dtype=np.int64), rng)
+    # of every column that is not drawn yet: the drawn one that tells most of it
+    best = dict.fromkeys(range(1, len(columns)), (-1.0, 0))
+    new = 0
+    while best:
+        for place in best:
+            told = information(synopsis.table((columns[new], columns[place])))
+            best[place] = max(best[place], (told, new))
+        chosen = max(best, key=lambda place: best[place])
+        _, given = best.pop(chosen)
+        rows[:, chosen] = _draw(synopsis.table((columns[given], columns[chosen])), rows[:, given], rng)
+        new = chosen
+    return rows
+
+
+def _draw(weights: Floats, rows: NDArray[np.int64], rng: Random) -> Codes:
+    """A column of a table for each given row, in proportion to the row's weights."""
+    sums = np.cumsum(weights, axis=1)
+    # cell c of row r has the numbers from r + sums[c-1] to r + sums[c], scaled to its row
+    scaled = np.divide(sums, sums[:, -1:], out=np.ones_like(sums), where=sums[:, -1:] > 0)
+    borders = (scaled + np.arange(len(weights))[:, None]).ravel()
+    points = rows + rng.uint64(rows.size) / 2.0**64 * (1 - 1e-12)
+    return np.asarray(np.searchsorted(borders, points, side="right") - rows * weights.shape[1], dtype=np.int64)

@@ -1,0 +1,162 @@
+"""Which mechanism to use, from the queries that will be asked and the number of people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from hubbub.core.errors import InvalidValue
+from hubbub.protocols.ranges.cell_sums import cells_of
+from hubbub.protocols.ranges.dimension import Dimension
+from hubbub.protocols.ranges.forecast import expected_stderr
+from hubbub.protocols.ranges.grids import HDG, LINE_ALPHA, PLANE_ALPHA
+from hubbub.protocols.ranges.hierarchy import HIO, MG, IntervalMechanism
+from hubbub.protocols.ranges.query import RangeQuery
+from hubbub.protocols.ranges.split import SC
+
+MOST_COUNTED = 1 << 22
+"""Least squares counts every cell of every level: not more than this many."""
+
+
+@dataclass(frozen=True)
+class RangeChoice:
+    """A mechanism, how it answers, and the error it is expected to have.
+
+    Parameters
+    ----------
+    mechanism
+        How people report.
+    consistent
+        Whether answers are by least squares over all levels.
+    stderr
+        The root of the mean squared error of the queries.
+    unbiased
+        Whether answers rest on the reports alone; otherwise people are taken to be spread evenly inside cells, and the
+        error counts in how uneven the authors of the grids found people to be.
+    """
+
+    mechanism: IntervalMechanism | SC | HDG
+    consistent: bool
+    stderr: float
+    unbiased: bool
+
+    @property
+    def name(self) -> str:
+        """The name of the mechanism, and how it answers.
+
+        Example:
+            >>> RangeChoice(HIO(1.0, (Dimension.ordinal(8),)), True, 1.0, True).name
+            'HIO, consistent'
+        """
+        return type(self.mechanism).__name__ + (", consistent" if self.consistent else "")
+
+
+def choose_ranges(
+    *,
+    epsilon: float,
+    dimensions: Sequence[Dimension],
+    queries: Sequence[RangeQuery],
+    n: int,
+    mean_square: float = 1.0,
+    unbiased: bool = False,
+) -> list[RangeChoice]:
+    """What could be used, the smallest expected error first.
+
+    Parameters
+    ----------
+    epsilon, dimensions
+        What a person may spend, and the private dimensions.
+    queries
+        Some of the queries that will be asked, of each class one or more.
+    n
+        How many people are expected.
+    mean_square
+        Of the measure that is added up; 1 for counts.
+    unbiased
+        Whether only unbiased answers will do.
+
+    Example:
+        >>> one = choose_ranges(epsilon=2.0, dimensions=[Dimension.ordinal(1024)], queries=[RangeQuery([(130, 720)])],
+        ...                     n=1_000_000, unbiased=True)
+        >>> [(way.name, round(way.stderr)) for way in one]
+        [('HIO, consistent', 3586), ('HIO', 8127), ('MG', 20707), ('SC', 21915)]
+        >>> four = [Dimension.ordinal(64)] * 4
+        >>> choose_ranges(epsilon=1.0, dimensions=four, queries=[RangeQuery([(0, 31)] * 4)], n=300_000)[0].name
+        'HDG'
+    """
+    if not queries:
+        raise InvalidValue("queries", queries, "at least one")
+    every = tuple(dimensions)
+    for query in queries:
+        query.check(every)
+    choices = []
+    for mechanism, consistent, error in _ways(epsilon, every, n, mean_square, unbiased):
+        mean = sum(error(query) ** 2 for query in queries) / len(queries)
+        choices.append(RangeChoice(mechanism, consistent, math.sqrt(mean), not isinstance(mechanism, HDG)))
+    return sorted(choices, key=lambda choice: choice.stderr)
+
+
+Way = tuple[IntervalMechanism | SC | HDG, bool, Callable[[RangeQuery], float]]
+
+
+def _ways(
+    epsilon: float, dimensions: tuple[Dimension, ...], n: int, mean_square: float, unbiased: bool
+) -> Iterator[Way]:
+    """The mechanisms that these dimensions allow, and the error of a query by each."""
+    split = SC(epsilon, dimensions)
+    yield split, False, lambda query: split.expected_stderr(query, n, mean_square=mean_square)
+    for kind in (HIO, MG):
+        if kind is HIO and math.prod(dimension.levels for dimension in dimensions) > n:
+            continue  # some levels would hear of nobody
+        try:
+            mechanism = kind(epsilon, dimensions)
+        except InvalidValue:  # too many levels or cells
+            continue
+        cells = sum(cells_of(mechanism.dimensions, level) for level in mechanism.levels)
+        for consistent in (False, True) if kind is HIO else (False,):
+            if cells <= MOST_COUNTED or (kind is HIO and not consistent):
+                yield mechanism, consistent, _stderr(mechanism, n, mean_square, consistent)
+    if not unbiased:
+        grids = HDG(epsilon, dimensions, n)
+        yield grids, False, lambda query: grid_error(grids, query) * n * math.sqrt(mean_square)
+
+
+def _stderr(
+    mechanism: IntervalMechanism, n: int, mean_square: float, consistent: bool
+) -> Callable[[RangeQuery], float]:
+    return lambda query: expected_stderr(mechanism, query, n, mean_square=mean_square, consistent=consistent)
+
+
+def grid_error(grids: HDG, query: RangeQuery) -> float:
+    """The error of a share by HDG: the noise of the cells in a box, and people who are not spread evenly in a cell.
+
+    Of several dimensions it is that of the pair that errs most.
+
+    Example:
+        >>> round(grid_error(HDG(1.0, (Dimension.ordinal(64),) * 4, 300_000), RangeQuery([(0, 31)] * 4)), 4)
+        0.0268
+    """
+    asked = [column for column, wanted in enumerate(query.box) if wanted is not None]
+    parts = {
+        column: sum(high - low + 1 for low, high in grids.dimensions[column].runs(query.box[column]))
+        / grids.dimensions[column].size
+        for column in asked
+    }
+    if not asked:
+        return 0.0
+    if len(asked) == 1:
+        cells, uneven = grids.line_cells(asked[0]) * parts[asked[0]], LINE_ALPHA / grids.line_cells(asked[0])
+        return math.hypot(math.sqrt(4 * grids.unit * cells), _uneven(grids, asked[0], uneven))
+    errors = []
+    for first, second in combinations(asked, 2):
+        cells = math.prod(grids.plane_cells(column) * parts[column] for column in (first, second))
+        uneven = sum(_uneven(grids, column, PLANE_ALPHA / grids.plane_cells(column)) for column in (first, second))
+        errors.append(math.hypot(math.sqrt(4 * grids.unit * cells), uneven))
+    return max(errors)
+
+
+def _uneven(grids: HDG, column: int, error: float) -> float:
+    """What unevenness costs along a dimension: nothing where cells are single values."""
+    return 0.0 if grids.line_width(column) == 1 and grids.plane_width(column) == 1 else error

@@ -1,0 +1,111 @@
+"""Answers from the reports of grids (HDG), with an error that is measured among parts of the reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.protocols.ranges.dimension import Codes, Floats
+from hubbub.protocols.ranges.grid_model import GridModel
+from hubbub.protocols.ranges.grids import HDG, Grid, GridReports
+from hubbub.protocols.ranges.hierarchy import LevelReports
+from hubbub.protocols.ranges.measures import Measure
+from hubbub.protocols.ranges.query import RangeQuery
+
+PARTS = 8
+"""The reports are divided into so many parts; how their answers differ is the noise."""
+
+
+class GridTable:
+    """The reports of n people by HDG, and numbers that the server knows of each: answers over boxes of any dimensions.
+
+    Answers are not unbiased: negative shares are taken away, people are taken to be spread evenly inside fine cells,
+    and three or more dimensions are put together from pairs. The variance is that of the noise and of who was asked for
+    which grid, from the answers of eight parts of the reports; what the assumptions cost is not in it (`bias` is
+    "heuristic").
+
+    Example:
+        >>> from hubbub.core.random import Random
+        >>> from hubbub.protocols.ranges.dimension import Dimension
+        >>> hdg = HDG(2.0, (Dimension.ordinal(64),) * 3, 30_000)
+        >>> records = np.random.default_rng(1).binomial(63, 0.4, (30_000, 3))
+        >>> table = GridTable(hdg, hdg.randomize(records, Random(seed=1)))
+        >>> truth = np.sum((records <= 25).all(axis=1))
+        >>> answer = table.answer(RangeQuery([(0, 25)] * 3))
+        >>> bool(abs(answer.value[0] - truth) < 0.05 * 30_000), answer.bias
+        (True, 'heuristic')
+    """
+
+    def __init__(self, mechanism: HDG, reports: GridReports, measures: Mapping[str, ArrayLike] | None = None) -> None:
+        self.mechanism = mechanism
+        self.reports = reports
+        missing = [grid for grid in mechanism.grids if grid not in reports.grids]
+        if missing:
+            raise InvalidValue("reports", missing, "reports on every grid: more people, or fewer dimensions")
+        self._measures = {name: Measure.of(name, values) for name, values in (measures or {}).items()}
+        for name, measure in self._measures.items():
+            if measure.weights.size != reports.n:
+                raise InvalidValue(name, measure.weights.size, f"{reports.n} numbers, one a person")
+            if measure.weights.min(initial=0) < 0 or not measure.weights.any():
+                raise InvalidValue(
+                    name, int(measure.weights.min(initial=0)), "numbers of at least 0, not all of them 0"
+                )
+        self._models: dict[str | None, list[GridModel]] = {}
+
+    def answer(self, query: RangeQuery) -> Estimate:
+        """The number of people in a box, or the sum of a measure over them."""
+        query.check(self.mechanism.dimensions)
+        if query.measure is not None and query.measure not in self._measures:
+            raise InvalidValue("measure", query.measure, f"one of {', '.join(self._measures) or 'no measures'}")
+        if query.measure not in self._models:
+            self._models[query.measure] = self._fitted(query.measure)
+        whole, *parts = self._models[query.measure]
+        total = float(self.reports.n) if query.measure is None else self._measures[query.measure].total
+        shares = np.array([part.share(query.box) for part in parts])
+        variance = shares.var(ddof=1) / len(parts) if len(parts) > 1 else np.inf
+        value = whole.share(query.box) * total
+        return Estimate(
+            np.array([value]),
+            np.array([variance * total**2]),
+            self.reports.n,
+            bias="heuristic",
+            kind="quantity",
+            bounds=(0.0, total),
+        )
+
+    def _fitted(self, name: str | None) -> list[GridModel]:
+        """The model of all reports, then those of their parts, where every grid has reports enough for that."""
+        groups = self.reports.grids
+        models = [GridModel(self.mechanism, self._shares(groups, name))]
+        if min(group.rows.size for group in groups.values()) >= PARTS:
+            for part in range(PARTS):
+                own = {grid: _every(group, part) for grid, group in groups.items()}
+                models.append(GridModel(self.mechanism, self._shares(own, name)))
+        return models
+
+    def _shares(self, groups: Mapping[Grid, LevelReports], name: str | None) -> dict[Grid, Floats]:
+        return {grid: self._share(grid, group, name) for grid, group in groups.items()}
+
+    def _share(self, grid: Grid, group: LevelReports, name: str | None) -> Floats:
+        """The unbiased shares of a grid's cells, or of the measure of the people in them."""
+        oracle = self.mechanism.oracle(grid)
+        moments = oracle.moments()
+        cells: Codes = np.arange(oracle.size)
+        if name is None:
+            counts, total = oracle.supports(group.reports, cells.astype(np.uint64)), group.rows.size
+        else:
+            weights = self._measures[name].weights[group.rows]
+            counts, total = oracle.support(group.reports, cells, weights).counts[0, :-1], int(weights.sum())
+        if total == 0:
+            return np.full(oracle.size, 1 / oracle.size)
+        return np.asarray((counts / total - moments.false_mean) / (moments.true_mean - moments.false_mean))
+
+
+def _every(group: LevelReports, part: int) -> LevelReports:
+    """One part of a grid's reports; they stand in random order, as grids are drawn at random."""
+    rows = np.arange(part, group.rows.size, PARTS)
+    return LevelReports(group.rows[rows], group.reports[rows])

@@ -1,0 +1,134 @@
+"""Hybrid-dimensional grids (HDG): coarse grids of pairs of dimensions, finer ones of single dimensions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.event import units_of
+from hubbub.core.random import Random
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.protocols.ranges.dimension import Codes, Dimension
+from hubbub.protocols.ranges.hierarchy import LevelReports, cell_oracle, check_records
+
+LINE_ALPHA = 0.7
+PLANE_ALPHA = 0.03
+"""How uneven people are taken to be inside a cell of a line, and of a plane (the authors' numbers)."""
+
+Grid = tuple[int, ...]
+"""The dimensions of a grid: one or two."""
+
+
+@dataclass(frozen=True, eq=False)
+class GridReports:
+    """What n people said, by grid."""
+
+    n: int
+    grids: Mapping[Grid, LevelReports]
+
+
+@dataclass(frozen=True)
+class HDG:
+    """A person reports their cell of one grid, drawn at random among those of all dimensions and of all pairs.
+
+    More cells mean more noise, fewer cells more people of whom it is not known in which part of a cell they are. The
+    number of cells makes the sum of both errors smallest, for a range of half of a dimension.
+
+    Parameters
+    ----------
+    epsilon
+        What a person's report may spend.
+    dimensions
+        The private dimensions; those without levels between root and values are categorical, and never made coarser.
+    n
+        How many people are expected: it decides how fine the grids are.
+
+    Example:
+        >>> hdg = HDG(1.0, (Dimension.ordinal(100),) * 4, 300_000)
+        >>> len(hdg.grids), hdg.line_cells(0), hdg.plane_cells(0)
+        (10, 20, 4)
+
+    References
+    ----------
+    Yang, Wang, Li, Cheng, Su: Answering multi-dimensional range queries under local differential privacy. VLDB 2021.
+    """
+
+    epsilon: float
+    dimensions: tuple[Dimension, ...]
+    n: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dimensions", tuple(self.dimensions))
+        units_of(self.epsilon)
+        check_integer("n", self.n, 1)
+        if not self.dimensions:
+            raise InvalidValue("dimensions", self.dimensions, "at least one")
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        """All grids: of single dimensions, then of pairs."""
+        every = range(len(self.dimensions))
+        return (*combinations(every, 1), *combinations(every, 2))
+
+    @property
+    def unit(self) -> float:
+        """A quarter of the variance of a cell's share: e^eps / (n (e^eps - 1)^2), n the people of a grid."""
+        power = math.exp(min(self.epsilon, 100.0))
+        return len(self.grids) * power / (self.n * (power - 1) ** 2)
+
+    def line_width(self, column: int) -> int:
+        """How many values a cell of a dimension's own grid holds."""
+        dimension = self.dimensions[column]
+        if dimension.levels == 2:
+            return 1
+        cells = max(2.0, math.cbrt(LINE_ALPHA**2 / (2 * self.unit)))
+        return max(1, round(dimension.size / cells))
+
+    def plane_width(self, column: int) -> int:
+        """How many values of a dimension a cell of a pair's grid holds: whole cells of the dimension's own grid."""
+        dimension, line = self.dimensions[column], self.line_width(column)
+        if dimension.levels == 2:
+            return 1
+        cells = max(2.0, math.sqrt(2 * PLANE_ALPHA / math.sqrt(self.unit)))
+        return line * min(max(1, round(dimension.size / cells / line)), -(-self.line_cells(column) // 2))
+
+    def line_cells(self, column: int) -> int:
+        """How many cells a dimension's own grid has."""
+        return -(-self.dimensions[column].size // self.line_width(column))
+
+    def plane_cells(self, column: int) -> int:
+        """How many cells a pair's grid has along a dimension."""
+        return -(-self.dimensions[column].size // self.plane_width(column))
+
+    def shape(self, grid: Grid) -> tuple[int, ...]:
+        """How many cells a grid has along each of its dimensions."""
+        return tuple(self.line_cells(c) for c in grid) if len(grid) == 1 else tuple(self.plane_cells(c) for c in grid)
+
+    def oracle(self, grid: Grid) -> FrequencyOracle:
+        """The oracle of a grid's cells."""
+        return cell_oracle(self.epsilon, math.prod(self.shape(grid)))
+
+    def cell_of(self, grid: Grid, records: Codes) -> Codes:
+        """The cell of a grid that each record (row) falls in."""
+        cell = np.zeros(len(records), dtype=np.int64)
+        for column, cells in zip(grid, self.shape(grid), strict=True):
+            width = self.line_width(column) if len(grid) == 1 else self.plane_width(column)
+            cell = cell * cells + records[:, column] // width
+        return cell
+
+    def randomize(self, records: ArrayLike, rng: Random) -> GridReports:
+        """The reports of people whose records (rows) hold a code for each dimension."""
+        codes = check_records(self.dimensions, records)
+        chosen = rng.below(len(self.grids), len(codes))
+        said = {}
+        for place, grid in enumerate(self.grids):
+            rows = np.flatnonzero(chosen == place)
+            if rows.size:
+                said[grid] = LevelReports(rows, self.oracle(grid).randomize(self.cell_of(grid, codes[rows]), rng))
+        return GridReports(len(codes), said)
