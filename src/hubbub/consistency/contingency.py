@@ -44,7 +44,7 @@ def check_attributes(attributes: Sequence[int], sizes: Sequence[int]) -> Attribu
             ...
         hubbub.core.errors.InvalidValue: attributes: got [0, 3]; allowed: different columns from 0 to 2, at least one
     """
-    named = [int(column) for column in attributes if isinstance(column, int) and not isinstance(column, bool)]
+    named = [int(column) for column in np.asarray(attributes).tolist() if type(column) is int]
     fits = len(named) == len(attributes) and all(0 <= column < len(sizes) for column in named)
     if not named or not fits or len(set(named)) < len(named):
         raise InvalidValue("attributes", attributes, f"different columns from 0 to {len(sizes) - 1}, at least one")

@@ -7,11 +7,12 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.consistency.contingency import Attributes, true_table
+from hubbub.consistency.contingency import Attributes, Floats, true_table
 from hubbub.core.random import Random
 from hubbub.protocols.marginals.calm import CALM
 from hubbub.protocols.marginals.covering import spread_sets
 from hubbub.protocols.marginals.plan import plan_marginals
+from hubbub.protocols.marginals.synopsis import Synopsis
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.marginal_data import KnownRecords, some_queries, top_items
 from hubbub.reproduce.dissertation.marginal_runs import QUERIES, squared_errors
@@ -27,13 +28,22 @@ Errors = dict[tuple[int, int, float], NDArray[np.float64]]
 
 
 def calm_error(people: KnownRecords, marginals: tuple[Attributes, ...], epsilon: float, k: int, rng: Random) -> float:
-    """The mean SSE of k-way marginals by CALM with given marginals; an attribute in none has one of its own."""
-    missing = sorted(set(range(len(people.sizes))).difference(*marginals))
-    calm = CALM(epsilon, people.sizes, (*marginals, *((column,) for column in missing)))
-    synopsis = calm.estimate(calm.accumulate(calm.randomize(people.records, rng.child("reports"))))
+    """The mean SSE of k-way marginals by CALM with given marginals; an attribute in none is taken as uniform."""
+    asked = sorted(set().union(*marginals))
+    sizes = tuple(people.sizes[column] for column in asked)
+    calm = CALM(epsilon, sizes, tuple(tuple(asked.index(column) for column in view) for view in marginals))
+    synopsis = calm.estimate(calm.accumulate(calm.randomize(people.records[:, asked], rng.child("reports"))))
     queries = some_queries(len(people.sizes), k, QUERIES, rng.child("queries"))
     truth = {query: true_table(people.records, query, people.sizes) for query in queries}
-    return squared_errors({query: synopsis.table(query) for query in queries}, truth)[0]
+    return squared_errors({query: _table(synopsis, query, asked, people.sizes) for query in queries}, truth)[0]
+
+
+def _table(synopsis: Synopsis, query: Attributes, asked: list[int], sizes: tuple[int, ...]) -> Floats:
+    known = [asked.index(column) for column in query if column in asked]
+    table = synopsis.table(known) if known else np.ones(())
+    others = tuple(axis for axis, column in enumerate(query) if column not in asked)
+    shape = [sizes[column] for column in query]
+    return np.broadcast_to(np.expand_dims(table, others), shape) / np.prod([shape[axis] for axis in others])
 
 
 @reproduction(
@@ -56,7 +66,7 @@ def figure_6_7(context: Context) -> Reproduced:
         rng = context.rng.child("figure 6.7", s, t, str(e), run)
         rows.setdefault(setting, []).append(calm_error(people, spread_sets(8, s, min(t, comb(8, s))), e, 3, rng))
     errors = {setting: np.array(scores) for setting, scores in rows.items()}
-    note = f"{context.repeats} runs; {people.note}"
+    note = f"{context.repeats} runs; an attribute that no marginal has is taken as uniform; {people.note}"
     cells = [Cell(f"s = {s}, t = {t}", f"eps = {e:g}", None, float(x.mean()), note) for (s, t, e), x in errors.items()]
     figure, (left, right) = canvas(1, 2)
     for panel, across, heading in ((left, NUMBERS, "t"), (right, EPSILONS, "$\\epsilon$")):
