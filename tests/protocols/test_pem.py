@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from hubbub import Random
 from hubbub.core.errors import InvalidValue
@@ -15,7 +16,7 @@ from hubbub.protocols.driver import converse
 from hubbub.protocols.heavy_hitters import search as search_module
 from hubbub.protocols.heavy_hitters.pem import ABSENT, SEARCH, WANTED, group_asks, prefix_extending
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan
-from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold
+from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold, supported_by_chance
 from hubbub.protocols.heavy_hitters.written import Integers, Texts
 from hubbub.simulate.top import find_top, run_plan
 
@@ -198,3 +199,19 @@ def test_prefixes_that_are_tested_are_those_that_some_text_begins_with():
 def test_prefixes_that_no_text_goes_on_from_are_not_tested(begun: str, longest: int):
     words = np.array([[int(begun.ljust(16, "0"), 16)]], dtype=np.uint64)
     assert not Texts(longest).possible(words, 4 * len(begun)).any()
+
+
+@pytest.mark.parametrize(
+    ("n", "share"), [(1, 0.5), (4000, 0.014), (4000, 0.0), (4000, -0.01), (10**6, 0.002), (10**6, -0.05)]
+)
+def test_false_positives_are_those_of_the_exact_law_of_supports(n: int, share: float):
+    p, q = 0.5, 1 / 21
+    support = math.ceil(n * (q + share * (p - q)) - 1e-6)
+    exact = 1000 * float(binom.sf(support - 1, n, q))
+    assert supported_by_chance((p, q), 1000, n, share) == pytest.approx(exact, rel=1e-6)
+
+
+def test_of_very_few_people_all_that_is_found_is_chance():
+    found = find_top(["a", "b"] * 4, k=8, epsilon=2.0, longest=4, groups=2, query_limit=1 << 22, rng=Random(seed=5))
+    assert found.stopped is None
+    assert found.false_positives == 8

@@ -108,3 +108,10 @@ def test_the_limit_of_the_whole_must_hold_it():
     poor = replace(top_collection(), budget=Budget.of(event=1.0))
     assert any(finding.level == "error" for finding in check(poor))
     assert START % 3600 == 0
+
+
+def test_what_no_number_of_devices_finds_is_warned_of():
+    told = [finding.text for finding in check(top_collection(epsilon=0.05)) if "reliably" in finding.text]
+    assert told[0] == "with 10,000 devices or fewer no value is found reliably"
+    assert told[1].startswith("the smallest share that is found reliably is about ")
+    assert told[1].endswith("% with 1,000,000 devices")

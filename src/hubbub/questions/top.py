@@ -177,8 +177,13 @@ class TopQuestion(StudyQuestion):
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
         groups = len(self.plan(setting).lengths)
-        found = " and ".join(f"{100 * self.smallest_share(setting, n):.2g}% with {n:,}" for n in _FORECASTS)
-        yield Finding("note", "k", f"the smallest share that is found reliably is about {found} devices")
+        shares = {n: self.smallest_share(setting, n) for n in _FORECASTS}
+        found = " and ".join(f"{100 * share:.2g}% with {n:,}" for n, share in shares.items() if share < 1)
+        if found:
+            yield Finding("note", "k", f"the smallest share that is found reliably is about {found} devices")
+        few = [n for n, share in shares.items() if share >= 1]
+        if few:
+            yield Finding("warning", "epsilon", f"with {few[-1]:,} devices or fewer no value is found reliably")
         yield Finding(
             "note",
             "",

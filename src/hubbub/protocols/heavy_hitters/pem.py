@@ -17,7 +17,7 @@ from hubbub.protocols.driver import Protocol, ask_all, count, count_out
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan
 from hubbub.protocols.heavy_hitters.pooled import Level, pooled_shares
 from hubbub.protocols.heavy_hitters.search import PrefixSearch, string_words
-from hubbub.protocols.heavy_hitters.sensitivity import expected_false_positives, sensitivity_threshold
+from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold, supported_by_chance
 from hubbub.protocols.prefix import Prefix
 
 ARITHMETIC = 1
@@ -148,7 +148,8 @@ def _of_search(plan: PrefixPlan, shares: Estimate, counted: Counted, group: int,
     """What the last step of the search could find (section 4.3.2), and how much it tested."""
     sigma = math.sqrt(plan.oracle.variance(1))
     least = float(shares.value[: plan.k].min()) if plan.threshold is None else plan.threshold
-    false = min(expected_false_positives(sigma, counted.tested, group, least), float(min(plan.k, counted.tested)))
+    p, q = (float(rate) for rate in plan.oracle.rates)
+    false = min(supported_by_chance((p, q), counted.tested, group, least), float(min(plan.k, counted.tested)))
     psi = sensitivity_threshold(sigma, counted.tested, group)
     return {
         REACH: Estimate(np.array([psi]), np.zeros(1), group, labels=(PSI,)),
