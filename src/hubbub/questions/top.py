@@ -172,7 +172,11 @@ class TopQuestion(StudyQuestion):
     def sentence(self, setting: Setting) -> str:
         plan = self.plan(setting)
         groups = len(plan.lengths)
-        told = f"the first bits of the value, as many as its group of {groups} reports" if groups > 1 else "the value"
+        told = "the value"
+        if groups > 1:
+            told = (
+                f"the beginning of the value: the device is in one of {groups} groups, which says how many bits of it"
+            )
         return f"One report, {self.unit_of_time}, about {told}. It is {odds_text(plan.oracle.effective_epsilon)}."
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
