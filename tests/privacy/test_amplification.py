@@ -117,7 +117,7 @@ def test_equality_where_the_blanket_is_tight():
     # Three values of GRR: the others may hold the third, so that nothing is lost in the reduction.
     grr = hb.GRR(epsilon=1.0, domain=3)
     table = report_table(grr)
-    for n, close in ((2, 2e-5), (3, 2e-5), (4, 0.01)):
+    for n, close in ((2, 2e-3), (3, 2e-3), (4, 0.01)):
         assert blanket_delta(grr.blanket(), n, 0.3) == pytest.approx(shuffled_delta(table, n, 0.3), rel=close)
 
 
@@ -179,7 +179,7 @@ def test_fakes_against_brute_force():
     uniform = np.full(3, 1 / 3)
     for fakes in (1, 2, 3):
         exact = _with_fakes(table, uniform, fakes, 0.3)
-        assert blanket_delta(grr.blanket(), 1, 0.3, fakes=fakes) == pytest.approx(exact, rel=2e-5)
+        assert blanket_delta(grr.blanket(), 1, 0.3, fakes=fakes) == pytest.approx(exact, rel=2e-3)
 
 
 def _with_fakes(table, uniform, fakes, epsilon):

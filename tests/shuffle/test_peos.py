@@ -24,7 +24,7 @@ def key():
     return DGKPrivate.generate(2048)
 
 
-def run(shares, key, *, fakes=0, seed=1, network=None, channels=None):
+def run(shares, key, *, fakes=0, seed=1, network=None, channels=None, sources=None):
     """All shufflers of a run, each in its thread; returns what each ends with, or why it stopped."""
     parties = len(shares)
     network = network or LocalNetwork(parties, seconds=2.0)
@@ -32,10 +32,9 @@ def run(shares, key, *, fakes=0, seed=1, network=None, channels=None):
 
     def take_part(me):
         channel = (channels or {}).get(me, network.channel(me))
+        rng = Random(seed=f"{seed}.{me}") if sources is None else sources[me]
         try:
-            results[me] = shuffle_with_fakes(
-                me, parties, channel, shares[me], fakes=fakes, key=key.public, rng=Random(seed=f"{seed}.{me}")
-            )
+            results[me] = shuffle_with_fakes(me, parties, channel, shares[me], fakes=fakes, key=key.public, rng=rng)
         except (ShuffleAborted, DecodeError) as error:
             results[me] = error
 
@@ -64,13 +63,38 @@ def test_the_sum_is_that_of_reports_and_fakes(key):
     assert sorted(came.tolist()) == sorted([*reports.tolist(), *fakes.tolist()])
 
 
-def test_one_honest_shuffler_makes_fakes_uniform():
-    # Two of three send zeros as their shares of the fakes; the third's are uniform, and so are the sums.
-    fakes = Random(seed=5).uint64(20_000)
-    total = fakes + np.uint64(0) + np.uint64(0)
-    counts = np.bincount((total >> np.uint64(60)).astype(int), minlength=16)
-    chi2 = ((counts - 1250) ** 2 / 1250).sum()
-    assert chi2 < 44.3  # of 15 degrees of freedom: p = 1e-4
+class _NoFakes:
+    """A dishonest shuffler's draws: its shares of the fakes, which it draws first, are all zero."""
+
+    def __init__(self, seed):
+        self.inner, self.first = Random(seed=seed), True
+
+    def uint64(self, *shape):
+        drawn = self.inner.uint64(*shape)
+        self.first, first = False, self.first
+        return np.zeros_like(drawn) if first else drawn
+
+    def below(self, *given):
+        return self.inner.below(*given)
+
+
+def _chi2_of_fakes(key, dishonest):
+    """How unevenly 320 fakes fall into 16 equal parts: chi2 of 15 degrees of freedom if they are uniform."""
+    sources = [_NoFakes(f"fakes.{me}") if me in dishonest else Random(seed=f"fakes.{me}") for me in range(3)]
+    report = np.uint64([7])
+    came = combine(run(divide(report, 3, key.public, Random(seed=5)), key, fakes=320, sources=sources), key).tolist()
+    came.remove(7)
+    counts = np.bincount(np.array(came, dtype=np.uint64) >> np.uint64(60), minlength=16)
+    return float(((counts - 20) ** 2 / 20).sum())
+
+
+@pytest.mark.parametrize("honest", [0, 2])  # the last one's shares are encrypted
+def test_one_honest_shuffler_makes_fakes_uniform(key, honest):
+    assert _chi2_of_fakes(key, {0, 1, 2} - {honest}) < 44.3  # p = 1e-4
+
+
+def test_without_an_honest_shuffler_fakes_are_what_they_choose(key):
+    assert _chi2_of_fakes(key, {0, 1, 2}) > 1000
 
 
 def test_seven_shufflers(key):

@@ -32,9 +32,9 @@ def fmt21(epsilon: float, n: int, delta: float) -> float | None:
     ----------
     Feldman, McMillan and Talwar, "Hiding among the clones", 2021 (Theorem 3.1).
     """
-    if epsilon > math.log(n / (16 * math.log(2 / delta))) if n > 16 * math.log(2 / delta) else True:
-        return None
     power = math.exp(epsilon)
+    if power > n / (16 * math.log(2 / delta)):
+        return None
     inner = 8 * math.sqrt(power * math.log(4 / delta) / n) + 8 * power / n
     return math.log1p((power - 1) / (power + 1) * inner)
 

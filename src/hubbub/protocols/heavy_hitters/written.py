@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,19 +41,19 @@ def _utf8() -> NDArray[np.uint8]:
 _AFTER = _utf8()
 
 
-class Written:
+class Written(ABC):
     """A way to write values as strings of `bits` bits; a `unit` of them is a character."""
 
     bits: int
     unit: ClassVar[int] = 1
 
+    @abstractmethod
     def possible(self, words: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
         """Which strings of so many bits are prefixes that a value can have."""
-        raise NotImplementedError
 
+    @abstractmethod
     def value(self, string: int) -> str | int | None:
         """The value that a whole string is, or None where it is none."""
-        raise NotImplementedError
 
     def absent(self) -> dict[str, int]:
         """What devices say that have no value: the strings, by name. No search looks for them."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
-from statistics import NormalDist
 from typing import NamedTuple
 
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.itemsets.guess import Itemset
+from hubbub.protocols.itemsets.selection import normal_reach
 
 
 class Known(NamedTuple):
@@ -96,7 +96,7 @@ def _rules_of(items: Itemset, shares: Mapping[Itemset, Known], level: float) -> 
 
 
 def _share(known: Known, level: float) -> RuleNumber:
-    reach = _reach(level) * math.sqrt(known.variance)
+    reach = normal_reach(level) * math.sqrt(known.variance)
     value, low, high = (min(max(end, 0.0), 1.0) for end in (known.share, known.share - reach, known.share + reach))
     return RuleNumber(value, low, high)
 
@@ -106,7 +106,7 @@ def _ratio(over: Known, under: Known, level: float) -> RuleNumber:
 
     Where both are of one group their covariance is not known, and the least favourable stands for it.
     """
-    square = _reach(level) ** 2
+    square = normal_reach(level) ** 2
     together = -math.sqrt(over.variance * under.variance) if over.group == under.group else 0.0
     a = under.share**2 - square * under.variance
     b = over.share * under.share - square * together
@@ -117,7 +117,3 @@ def _ratio(over: Known, under: Known, level: float) -> RuleNumber:
     root = math.sqrt(max(b**2 - a * c, 0.0))
     low, high = (min(max((b + sign * root) / a, 0.0), 1.0) for sign in (-1, 1))
     return RuleNumber(value, low, high)
-
-
-def _reach(level: float) -> float:
-    return NormalDist().inv_cdf(0.5 + level / 2)

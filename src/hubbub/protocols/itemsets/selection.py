@@ -38,14 +38,20 @@ def after_selection(estimate: Estimate, chosen: NDArray[np.int64]) -> Estimate:
     Benjamini and Yekutieli, False discovery rate-adjusted multiple confidence intervals for selected parameters, 2005.
     """
     value, variance = estimate.value[chosen], estimate.variance[chosen]
-    reaches = np.array([_reach(1 - (1 - LEVEL) * r / len(estimate)) for r in range(1, len(chosen) + 1)])
+    reaches = np.array([normal_reach(1 - (1 - LEVEL) * r / len(estimate)) for r in range(1, len(chosen) + 1)])
     scores = np.sort(value / np.sqrt(np.maximum(variance, np.finfo(float).tiny)))[::-1]
     clear = np.flatnonzero(scores > reaches)
-    reach = reaches[clear[-1] if clear.size else 0] if reaches.size else _reach(LEVEL)
+    reach = reaches[clear[-1] if clear.size else 0] if reaches.size else normal_reach(LEVEL)
     labels = None if estimate.labels is None else tuple(estimate.labels[place] for place in chosen)
-    wider = (float(reach) / _reach(LEVEL)) ** 2
+    wider = (float(reach) / normal_reach(LEVEL)) ** 2
     return Estimate(value, variance * wider, estimate.n, bias=estimate.bias, labels=labels)
 
 
-def _reach(level: float) -> float:
+def normal_reach(level: float) -> float:
+    """How many standard errors an interval of this level reaches to either side.
+
+    Example:
+        >>> round(normal_reach(0.95), 2)
+        1.96
+    """
     return NormalDist().inv_cdf(0.5 + level / 2)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.consistency.contingency import Attributes
 from hubbub.core.errors import check_integer
+from hubbub.core.random import Random
 
 MOST_SUBSETS = 1 << 18
 """Designs over more subsets than this are not looked for."""
@@ -82,9 +83,9 @@ def spread_sets(attributes: int, size: int, number: int) -> tuple[Attributes, ..
         if comb(attributes, covered) > MOST_SUBSETS:
             break
         _grow(sets, attributes, covered, size, number, np.arange(attributes))
-    draws = np.random.default_rng(0)  # a fixed design: everybody who asks is given the same
+    rng = Random(seed="sets of attributes")  # a fixed design: everybody who asks is given the same
     while len(sets) < number:
-        drawn = tuple(sorted(draws.choice(attributes, size, replace=False).tolist()))
+        drawn = tuple(sorted(rng.permutation(attributes)[:size].tolist()))
         if drawn not in sets:
             sets.append(drawn)
     return tuple(sets[:number])
@@ -93,7 +94,7 @@ def spread_sets(attributes: int, size: int, number: int) -> tuple[Attributes, ..
 def _grown(attributes: int, covered: int, size: int, most: int, attempt: int) -> tuple[Attributes, ...] | None:
     order = np.arange(attributes)
     if attempt:
-        order = np.random.default_rng(attempt).permutation(attributes)
+        order = Random(seed=attempt).permutation(attributes)
     sets: list[Attributes] = []
     done = _grow(sets, attributes, covered, size, most, order)
     return tuple(sets) if done else None
