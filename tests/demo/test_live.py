@@ -75,7 +75,7 @@ def test_a_headless_run() -> None:
     assert fares["covered"] >= 12
     common = found["words"]
     assert common["steps"] >= 1
-    assert "about the first bits of the value" in common["promise"]
+    assert "about the beginning of the value" in common["promise"]
     # "the" has a share of 5%, some 4 standard errors of 500 reports; of six intervals two hold but for once in 10^5.
     assert len(common["estimates"]) <= 6
     assert common["covered"] >= 2
