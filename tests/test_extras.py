@@ -46,8 +46,8 @@ def test_nothing_is_declared_that_nothing_imports():
 
 def test_all_is_every_other_extra():
     extras = PROJECT["optional-dependencies"]
-    every = {_name(each) for each in (*extras["analytics"], *extras["server"], *extras["shuffle"])}
-    assert extras["all"] == ["hubbub[analytics,server,shuffle]"]
+    every = {_name(each) for each in (*extras["analytics"], *extras["server"], *extras["shuffle"], *extras["sql"])}
+    assert extras["all"] == ["hubbub[analytics,server,shuffle,sql]"]
     assert every | {_name(each) for each in PROJECT["dependencies"]} == _declared()
 
 
