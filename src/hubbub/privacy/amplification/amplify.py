@@ -84,10 +84,7 @@ def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Ite
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidValue("mechanism", mechanism, "a mechanism whose reports are made afresh, each from one value")
-    check_integer("n", n, 1, MOST_REPORTS)
-    check_integer("fakes", fakes, 0, MOST_REPORTS)
-    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 1e-300 <= delta < 1:
-        raise InvalidValue("delta", delta, "a number from 1e-300 to below 1")
+    check_batch(n, delta, fakes)
     tail = delta * 1e-7
     local, blanket = mechanism.effective_epsilon, mechanism.blanket()
     if fakes and blanket is None:
@@ -110,6 +107,21 @@ def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Ite
         yield from _found(binomial_epsilon(weight, n, delta), delta, "BBGN19")
     if isinstance(mechanism, SUE):
         yield from _found(theorem_9_3_1(local, n, delta), delta, "Theorem 9.3.1")
+
+
+def check_batch(n: int, delta: float, fakes: int) -> None:
+    """Refuse numbers of reports and fakes, and a delta, of which nothing can be said.
+
+    Example:
+        >>> check_batch(0, 1e-6, 0)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: n: got 0; allowed: an integer from 1 to 1000000000000
+    """
+    check_integer("n", n, 1, MOST_REPORTS)
+    check_integer("fakes", fakes, 0, MOST_REPORTS)
+    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 1e-300 <= delta < 1:
+        raise InvalidValue("delta", delta, "a number from 1e-300 to below 1")
 
 
 def amplified_delta(mechanism: Mechanism, *, n: int, epsilon: float, fakes: int = 0, cells: int = FINE) -> float:

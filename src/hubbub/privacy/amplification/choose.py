@@ -15,7 +15,7 @@ from hubbub.privacy.amplification.inverse import local_epsilon
 
 MOST_BUCKET_BITS = 16
 _UNARY_SIZE = 1 << 16
-_GRR_SIZE = 1 << 16
+MOST_GRR_VALUES = 1 << 16
 
 
 class ShuffledChoice(NamedTuple):
@@ -65,7 +65,7 @@ def choose_shuffled(
 
 
 def _makers(domain: int, fakes: int) -> Iterator[Callable[[float], FrequencyOracle]]:
-    if domain <= _GRR_SIZE:
+    if domain <= MOST_GRR_VALUES:
         yield lambda local: GRR(epsilon=local, domain=domain)
     if domain <= _UNARY_SIZE and not fakes:
         yield lambda local: SUE(epsilon=local, domain=domain)
