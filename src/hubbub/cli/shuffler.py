@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from hubbub.cli.options import AsJson
+
 __all__ = ["app"]
 
 app = typer.Typer(help="Shuffle reports with others, so that nobody knows whose is whose.")
@@ -16,6 +18,7 @@ app = typer.Typer(help="Shuffle reports with others, so that nobody knows whose 
 def shuffler(
     context: typer.Context,
     config: Annotated[Path | None, typer.Option("--config", help="Who takes part, and which of them this is.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Take part in one run: a shuffler, or, if its number is the last, the server that hears the result."""
     if context.invoked_subcommand is not None:
@@ -30,10 +33,20 @@ def shuffler(
     def say(line: str) -> None:
         typer.echo(line, err=True)
 
-    if read.reports is None:
-        typer.echo(f"{run_shuffler(read, say=say):,} shares handed to the server")
+    outcome = run_shuffler(read, say=say) if read.reports is None else receive_batch(read, say=say)
+    if as_json:
+        import resource
+        import time
+
+        from hubbub.cli.output import emit
+
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = time.process_time() + ended.ru_utime + ended.ru_stime
+        emit({**outcome._asdict(), "cpu_seconds": seconds})
+    elif read.reports is None:
+        typer.echo(f"{outcome.batch_size:,} shares handed to the server")
     else:
-        typer.echo(f"{len(receive_batch(read, say=say)):,} reports in {read.reports}")
+        typer.echo(f"{outcome.batch_size:,} reports in {read.reports}")
 
 
 @app.command()
