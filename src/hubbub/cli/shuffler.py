@@ -33,16 +33,12 @@ def shuffler(
     def say(line: str) -> None:
         typer.echo(line, err=True)
 
+    begun = _cpu_seconds()
     outcome = run_shuffler(read, say=say) if read.reports is None else receive_batch(read, say=say)
     if as_json:
-        import resource
-        import time
-
         from hubbub.cli.output import emit
 
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds = time.process_time() + ended.ru_utime + ended.ru_stime
-        emit({**outcome._asdict(), "cpu_seconds": seconds})
+        emit({**outcome._asdict(), "cpu_seconds": _cpu_seconds() - begun})
     elif read.reports is None:
         typer.echo(f"{outcome.batch_size:,} shares handed to the server")
     else:
@@ -61,3 +57,11 @@ def keys(
 
     write_keys(DGKPrivate.generate(bits), private, public)
     typer.echo(f"{private} is for the server alone; {public} is for everyone")
+
+
+def _cpu_seconds() -> float:
+    """Of this process, and of those that worked for it and have ended."""
+    import os
+
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system

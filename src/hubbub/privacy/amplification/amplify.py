@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.unary import SUE
-from hubbub.privacy.amplification.blanket_bound import COARSE, FINE, blanket_delta
-from hubbub.privacy.amplification.clone_bound import clone_chance, clone_delta, stronger_clone_chance
+from hubbub.privacy.amplification.blanket_bound import COARSE, FINE, BlanketBound, blanket_delta
+from hubbub.privacy.amplification.clone_bound import CloneBound, clone_chance, clone_delta, stronger_clone_chance
 from hubbub.privacy.amplification.closed_forms import binomial_epsilon, efmrtt19, fmt21, theorem_9_3_1
 from hubbub.privacy.amplification.smallest import smallest_epsilon
 
@@ -93,12 +92,12 @@ def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Ite
         )
     yield Amplified(local, 0.0, "local")
     if blanket is not None:
-        coarse = partial(blanket_delta, blanket, n, fakes=fakes, cells=COARSE, tail=tail)
-        fine = partial(blanket_delta, blanket, n, fakes=fakes, cells=FINE, tail=tail)
+        coarse = BlanketBound(blanket, n, fakes=fakes, cells=COARSE, tail=tail)
+        fine = BlanketBound(blanket, n, fakes=fakes, cells=FINE, tail=tail)
         yield from _found(smallest_epsilon(coarse, fine, delta, local), delta, "blanket")
     ratio = math.exp(local)
     for method, chance in (("clones", clone_chance(ratio)), ("stronger clones", stronger_clone_chance(ratio))):
-        bound = partial(clone_delta, ratio, n, chance=chance, tail=tail)
+        bound = CloneBound(ratio, n, chance, tail=tail)
         yield from _found(smallest_epsilon(bound, bound, delta, local), delta, method)
     yield from _found(efmrtt19(local, n, delta), delta, "EFMRTT19")
     yield from _found(fmt21(local, n, delta), delta, "FMT21")
