@@ -10,7 +10,7 @@ from hubbub.mechanisms.frequency.grr import GRR
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.frequency.solh import SOLH
 from hubbub.mechanisms.frequency.unary import OUE, SUE
-from hubbub.privacy.amplification.fakes import noise_with_fakes
+from hubbub.privacy.amplification.fakes import mean_variance
 from hubbub.privacy.amplification.inverse import local_epsilon
 
 MOST_BUCKET_BITS = 16
@@ -19,7 +19,7 @@ MOST_GRR_VALUES = 1 << 16
 
 
 class ShuffledChoice(NamedTuple):
-    """A mechanism whose shuffled reports keep to the target, and the variance of a rare value's share."""
+    """A mechanism whose shuffled reports keep to the target, and the variance of a share, averaged over all values."""
 
     mechanism: FrequencyOracle
     variance: float
@@ -60,7 +60,7 @@ def choose_shuffled(
     for make in _makers(domain, fakes):
         mechanism = local_epsilon(make, epsilon=epsilon, n=n, delta=delta, fakes=fakes, most=most_local)
         assert isinstance(mechanism, FrequencyOracle)
-        found.append(ShuffledChoice(mechanism, noise_with_fakes(mechanism, n, fakes).floor))
+        found.append(ShuffledChoice(mechanism, mean_variance(mechanism, n, fakes)))
     return sorted(found, key=lambda choice: choice.variance)
 
 

@@ -13,7 +13,7 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.frequency.solh import SOLH
 from hubbub.privacy.amplification.adversaries import modulo_bias
 from hubbub.privacy.amplification.choose import MOST_BUCKET_BITS, MOST_GRR_VALUES
-from hubbub.privacy.amplification.fakes import noise_with_fakes
+from hubbub.privacy.amplification.fakes import mean_variance
 from hubbub.privacy.amplification.inverse import local_epsilon
 
 _LARGEST = 5  # fakes are tried up to 2^5 times the people
@@ -23,7 +23,7 @@ _WORTH = 0.03  # as many fakes as people are worth this much of the variance: th
 
 
 class FakesChoice(NamedTuple):
-    """A mechanism, the fakes beside its reports, and the variance of a rare value's share.
+    """A mechanism, the fakes beside its reports, and the variance of a share, averaged over all values.
 
     Example:
         >>> round(FakesChoice(GRR(epsilon=1.0, domain=3), fakes=100, variance=1e-4).cost(100), 6)
@@ -87,7 +87,7 @@ def choose_with_fakes(
     def made(make: Callable[[float], FrequencyOracle], number: int, quick: bool) -> FakesChoice:
         allowed = [_largest(make, target, people, delta, number, most_local, quick=quick) for people, target in targets]
         mechanism = min(allowed, key=lambda each: each.epsilon)
-        return FakesChoice(mechanism, number, noise_with_fakes(mechanism, n, number).floor)
+        return FakesChoice(mechanism, number, mean_variance(mechanism, n, number))
 
     numbers = [fakes] if fakes is not None else [0, *(round(n * 2.0**step) for step in range(_SMALLEST, _LARGEST + 1))]
     choices = []

@@ -32,6 +32,23 @@ _METHODS: list[tuple[str, str, Make]] = [
 Key = tuple[str, str, str, float]
 
 
+class WithoutNoise:
+    """The true shares: what TreeHist itself finds, which keeps 32 prefixes a round and loses strings by that.
+
+    Example:
+        >>> WithoutNoise().shares(np.array([3, 1]), Random(seed=1)).tolist()
+        [0.75, 0.25]
+    """
+
+    def shares(self, counts: NDArray[np.int64], rng: Random) -> NDArray[np.float64]:
+        """The true shares."""
+        return np.asarray(counts / counts.sum())
+
+    def error(self, counts: NDArray[np.int64]) -> float:
+        """None."""
+        return 0.0
+
+
 @reproduction(
     "dissertation-figure-9.4",
     title="Top 32 strings by TreeHist in 6 rounds of 8 bits: the share that is found, by the central epsilon",
@@ -63,6 +80,7 @@ def figure_9_4(context: Context) -> Reproduced:
     for (data, bounds, name, central), parts in measured.items():
         note = f"{bounds}; {OTHER_DATA[data]}"
         cells.append(Cell(f"{data}, eps_c = {central:g}", name, None, float(parts.mean()), note))
+    cells += [_without_noise(context, data) for data in POPULATIONS]
     return cells + judged(_claims, measured) + [_real(context)], figure
 
 
@@ -87,6 +105,13 @@ def found_share(
         shares=reported_shares if real else drawn_shares,
     )
     return None if found is None else hits(found, population.ranked(K)) / K
+
+
+def _without_noise(context: Context, data: str) -> Cell:
+    population = DATA[data](context, context.rng.child("9.4", data, 0))
+    part = found_share(population, 1.0, lambda given: WithoutNoise(), context.rng, "exact")
+    assert part is not None
+    return Cell(data, "without noise", None, part, "what keeping 32 prefixes a round leaves of the top 32")
 
 
 def _real(context: Context) -> Cell:

@@ -10,6 +10,7 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.frequency.solh import SOLH
 from hubbub.mechanisms.frequency.unary import SUE
 from hubbub.privacy.amplification.choose import MOST_BUCKET_BITS
+from hubbub.privacy.amplification.fakes import mean_variance
 from hubbub.privacy.amplification.inverse import local_epsilon
 from hubbub.reproduce.baselines.shuffled.comparators import ByOracle, HistogramMethod, HistogramSetting
 
@@ -45,7 +46,7 @@ def numerical_solh(given: HistogramSetting) -> HistogramMethod:
     def with_bits(bits: int, quick: bool) -> FrequencyOracle:
         return _largest(lambda local: SOLH(epsilon=local, domain=given.domain, buckets=1 << bits), given, quick)
 
-    best = min(range(1, MOST_BUCKET_BITS + 1), key=lambda bits: with_bits(bits, True).noise(given.n).floor)
+    best = min(range(1, MOST_BUCKET_BITS + 1), key=lambda bits: mean_variance(with_bits(bits, True), given.n))
     return ByOracle(with_bits(best, False))
 
 
