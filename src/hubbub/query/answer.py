@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hubbub.core.errors import InvalidValue, MissingDependency
 from hubbub.query.outputs import Interval
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
     import pyarrow
     from matplotlib.axes import Axes
     from rich.table import Table
@@ -101,19 +100,17 @@ class QueryAnswer:
                 arrays[f"{column.name}{suffix}"] = pa.array(plain, type=pa.float64())
         return pa.table(arrays)
 
-    def to_pandas(self) -> pandas.DataFrame:
+    def to_pandas(self) -> Any:
         """A data frame of pandas."""
         return self.to_arrow().to_pandas()
 
-    def to_polars(self) -> polars.DataFrame:
+    def to_polars(self) -> Any:
         """A data frame of polars."""
         try:
-            import polars
+            polars = import_module("polars")  # whoever wants it has it: no extra brings it
         except ImportError:
-            raise MissingDependency("polars", "polars") from None
-        frame = polars.from_arrow(self.to_arrow())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
+            raise InvalidValue("polars", "not installed", "polars beside hubbub: pip install polars") from None
+        return polars.from_arrow(self.to_arrow())
 
     def to_json(self) -> dict[str, Any]:
         """The answer as JSON; `from_json` reads it back."""

@@ -52,7 +52,8 @@ def answer_from_json(data: object) -> QueryAnswer:
         if not isinstance(data, Mapping):
             raise TypeError("no object")
         columns = tuple(
-            AnswerColumn(str(column["name"]), bool(column["estimate"]), str(column["how"])) for column in data["columns"]
+            AnswerColumn(str(column["name"]), bool(column["estimate"]), str(column["how"]))
+            for column in data["columns"]
         )
         rows = tuple(
             tuple(_read(cell, column) for cell, column in zip(row, columns, strict=True)) for row in data["rows"]

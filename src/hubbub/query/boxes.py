@@ -118,7 +118,7 @@ def disjoint(boxes: Sequence[Box]) -> list[Box]:
 
 
 def ways_to_add(formula: Formula, sizes: Sequence[int]) -> list[tuple[str, SignedBoxes]]:
-    """The ways to make a formula of boxes, each with its name: disjoint, by inclusion and exclusion, or all but the rest.
+    """The ways to make a formula of boxes: disjoint ones, by inclusion and exclusion, or all but the rest.
 
     Example:
         >>> formula = AnyOf((PrivateAtom(0, ((0, 4),)), PrivateAtom(1, ((0, 4),))))

@@ -12,14 +12,15 @@ from hubbub.query.errors import did_you_mean, refused
 from hubbub.query.rules.constants import number
 from hubbub.query.runs import Runs, runs_of, without
 from hubbub.query.schema import PrivateColumn
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
+    pass
 
 LEAST, MOST = -(1 << 60), 1 << 60
 
 
-def codes_wanted(condition: exp.Expression, column: PrivateColumn, notes: set[str]) -> Runs:
+def codes_wanted(condition: Tree, column: PrivateColumn, notes: set[str]) -> Runs:
     """The codes of a private column that a single condition on it wants, never those of missing but by IS NULL.
 
     Parameters
@@ -67,7 +68,7 @@ def codes_wanted(condition: exp.Expression, column: PrivateColumn, notes: set[st
     raise refused(condition, problem, "ask =, <>, <, <=, >, >=, IN, BETWEEN or IS NULL")
 
 
-def _missing(condition: exp.Expression, column: PrivateColumn) -> Runs:
+def _missing(condition: Tree, column: PrivateColumn) -> Runs:
     from sqlglot import exp
 
     if not isinstance(condition.expression, exp.Null):
@@ -75,7 +76,7 @@ def _missing(condition: exp.Expression, column: PrivateColumn) -> Runs:
     return ((column.values, column.values),) if column.missing else ()
 
 
-def _equal(condition: exp.Expression, value: exp.Expression, column: PrivateColumn, notes: set[str]) -> Runs:
+def _equal(condition: Tree, value: Tree, column: PrivateColumn, notes: set[str]) -> Runs:
     from sqlglot import exp
 
     domain = column.domain
@@ -97,9 +98,7 @@ def _equal(condition: exp.Expression, value: exp.Expression, column: PrivateColu
     return runs_of([(int(point), int(point))]) if point == int(point) and 0 <= point < column.values else ()
 
 
-def _ordered(
-    kind: type[exp.Expression], condition: exp.Expression, value: exp.Expression, column: PrivateColumn, notes: set[str]
-) -> tuple[int, int]:
+def _ordered(kind: type[Tree], condition: Tree, value: Tree, column: PrivateColumn, notes: set[str]) -> tuple[int, int]:
     """The first and the last code of those below or above a literal."""
     from sqlglot import exp
 
@@ -127,7 +126,7 @@ def _ordered(
     return (0, edge - 1) if upper else (edge, column.values - 1)
 
 
-def _edge(value: exp.Expression, point: float, column: PrivateColumn) -> int:
+def _edge(value: Tree, point: float, column: PrivateColumn) -> int:
     """Which border between cells a number is; beyond the ends, the end."""
     assert isinstance(column.domain, Numeric)
     edges = column.domain.edges
@@ -142,14 +141,14 @@ def _edge(value: exp.Expression, point: float, column: PrivateColumn) -> int:
     raise refused(value, f"{column.name} is known in cells of {width:g}, and {point:g} is no border", instead)
 
 
-def _number(condition: exp.Expression, value: exp.Expression, column: PrivateColumn) -> float:
+def _number(condition: Tree, value: Tree, column: PrivateColumn) -> float:
     point = number(value)
     if point is None:
         raise _no_value(condition, value, column, "compare it with a number")
     return point
 
 
-def _no_value(condition: exp.Expression, value: exp.Expression, column: PrivateColumn, instead: str) -> Exception:
+def _no_value(condition: Tree, value: Tree, column: PrivateColumn, instead: str) -> Exception:
     from sqlglot import exp
 
     if value.find(exp.Column):

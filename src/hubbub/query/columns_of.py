@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from sqlglot import exp
+from hubbub.query.tree import Tree
 
+if TYPE_CHECKING:
     from hubbub.query.schema import TableSchema
 
 
-def private_names(node: exp.Expression, schema: TableSchema) -> list[str]:
+def private_names(node: Tree, schema: TableSchema) -> list[str]:
     """The private columns in an expression, in the order of the table.
 
     Example:

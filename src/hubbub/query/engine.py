@@ -27,9 +27,10 @@ from hubbub.query.rules import normalise
 from hubbub.query.selection import chosen_groups
 from hubbub.query.strata import Strata
 from hubbub.query.sums_method import SumsMethod
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
+    pass
 
 AnyOutput = Output | QuantileOutput
 
@@ -71,8 +72,8 @@ class QueryEngine:
         """How often reports were read: a query that needs nothing new reads none."""
         return self._method.repeats
 
-    def sql(self, text: str, *, level: float = 0.95) -> QueryAnswer:
-        """The answer of a SELECT, or the plan of an EXPLAIN SELECT.
+    def sql(self, text: str, *, level: float = 0.95, explain: bool = False) -> QueryAnswer:
+        """The answer of a SELECT, or the plan of an EXPLAIN SELECT, which reads no reports.
 
         Parameters
         ----------
@@ -80,6 +81,8 @@ class QueryEngine:
             The query.
         level
             How surely each interval holds the truth.
+        explain
+            Whether an answer comes with its plan.
         """
         if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
             raise InvalidValue("level", level, "a probability between 0 and 1")
@@ -88,28 +91,30 @@ class QueryEngine:
             select = normalise(statement.select, self.table.schema)
             plan = plan_query(select, self.table.schema)
             with self._lock:
-                return self._answer(plan, level, statement.explain)
+                return self._answer(plan, level, only_plan=statement.explain, explain=explain)
         except QueryError as error:
             raise error.located(text) from None
 
-    def _answer(self, plan: QueryPlan, level: float, explain: bool) -> QueryAnswer:
+    def _answer(self, plan: QueryPlan, level: float, *, only_plan: bool, explain: bool) -> QueryAnswer:
         public = [part.sql("duckdb") for part in plan.condition.public]
         self._check_types(plan)
 
         @cache
-        def profiled(text: str, tree: exp.Expression) -> MeasureProfile:
+        def profiled(text: str, tree: Tree) -> MeasureProfile:
             return profile(self.table, tree, public)
 
         outputs = [_output(tree, lambda inner: profiled(inner.sql("duckdb"), inner)) for tree in plan.outputs]
         bundles = _bundles(outputs)
         strata = [self._strata(plan, public, weights) for weights in bundles]
         groups = groups_of(plan, self.table.schema, strata[0])
-        words = explained(plan, self.table, self._method, strata[0], groups, outputs, strata, level)
+        words = ""
+        if only_plan or explain:
+            words = explained(plan, self.table, self._method, groups, outputs, strata, level)
         columns = tuple(
             AnswerColumn(c.name, c.output is not None, "" if c.output is None else outputs[c.output].how)
             for c in plan.columns
         )
-        if explain:
+        if only_plan:
             return QueryAnswer((), (), level, self.table.n, plan=words)
         cells = self._estimated(plan, public, outputs, strata, groups, level)
         values = [[row[k].value for k in range(len(outputs))] for row in cells]
@@ -161,7 +166,9 @@ class QueryEngine:
         for condition in (*plan.condition.public, *plan.condition.atoms):
             kind = expression_type(self.table, condition)
             if kind != "BOOLEAN":
-                raise refused(condition, f"{condition.sql('duckdb')} is {kind}, no condition", "compare it with a value")
+                raise refused(
+                    condition, f"{condition.sql('duckdb')} is {kind}, no condition", "compare it with a value"
+                )
         for key in plan.public_keys:
             expression_type(self.table, key.tree)
 
@@ -189,7 +196,7 @@ def _method(table: PrivateTable, consistent: bool | None) -> SumsMethod:
     return IntervalMethod(table, mechanism, consistent=consistent)
 
 
-def _output(tree: exp.Expression, profiles: object) -> AnyOutput:
+def _output(tree: Tree, profiles: object) -> AnyOutput:
     from sqlglot import exp
 
     if isinstance(tree, exp.PercentileDisc):

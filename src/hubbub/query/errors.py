@@ -7,9 +7,10 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from hubbub.core.errors import HubbubError
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
+    pass
 
 
 class QueryError(HubbubError, ValueError):
@@ -64,7 +65,7 @@ def _again(problem: str, instead: str, line: int | None, column: int | None) -> 
     return QueryError(problem, instead, line=line, column=column)
 
 
-def refused(node: exp.Expression, problem: str, instead: str = "") -> QueryError:
+def refused(node: Tree, problem: str, instead: str = "") -> QueryError:
     """An error at a part of a query.
 
     Example:

@@ -26,7 +26,6 @@ def explained(
     plan: QueryPlan,
     table: PrivateTable,
     method: SumsMethod,
-    strata: Strata,
     groups: Sequence[PeopleGroup],
     outputs: Sequence[Output | QuantileOutput],
     bundles: Sequence[Strata],
@@ -35,7 +34,7 @@ def explained(
     """The plan in words: mechanism, public part, boxes, levels and cells, and the standard errors to be expected."""
     from hubbub.query.engine import interval_of
 
-    schema = table.schema
+    schema, strata = table.schema, bundles[0]
     lines = [f"{schema.method}, epsilon {schema.epsilon:g}: {table.n:,} people, {_columns(schema)}"]
     public = " AND ".join(part.sql("duckdb") for part in plan.condition.public)
     people = sum(stratum.n for stratum in strata.every)

@@ -10,10 +10,9 @@ from hubbub.query.columns_of import private_names
 from hubbub.query.errors import refused
 from hubbub.query.rules.public_first import conjuncts
 from hubbub.query.runs import Runs
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from hubbub.query.schema import TableSchema
 
 MOST_ATOMS = 16
@@ -70,13 +69,13 @@ class Condition:
         What the asker should know of how it was read.
     """
 
-    public: tuple[exp.Expression, ...]
-    atoms: tuple[exp.Expression, ...]
+    public: tuple[Tree, ...]
+    atoms: tuple[Tree, ...]
     formula: Formula
     notes: tuple[str, ...]
 
 
-def condition_of(where: exp.Expression | None, schema: TableSchema) -> Condition:
+def condition_of(where: Tree | None, schema: TableSchema) -> Condition:
     """Divide a normalised WHERE into what public columns decide and a formula over private ones.
 
     Example:
@@ -91,7 +90,7 @@ def condition_of(where: exp.Expression | None, schema: TableSchema) -> Condition
         return Condition((), (), ALWAYS, ())
     parts = conjuncts(where)
     public = tuple(part for part in parts if not private_names(part, schema))
-    atoms: dict[str, exp.Expression] = {}
+    atoms: dict[str, Tree] = {}
     notes: set[str] = set()
     rest = tuple(_formula(part, schema, atoms, notes) for part in parts if private_names(part, schema))
     if len(atoms) > MOST_ATOMS:
@@ -100,9 +99,7 @@ def condition_of(where: exp.Expression | None, schema: TableSchema) -> Condition
     return Condition(public, tuple(atoms.values()), rest[0] if len(rest) == 1 else AllOf(rest), tuple(sorted(notes)))
 
 
-def _formula(
-    node: exp.Expression, schema: TableSchema, atoms: dict[str, exp.Expression], notes: set[str]
-) -> Formula:
+def _formula(node: Tree, schema: TableSchema, atoms: dict[str, Tree], notes: set[str]) -> Formula:
     from sqlglot import exp
 
     if isinstance(node, exp.Paren):
@@ -123,12 +120,12 @@ def _formula(
     return PrivateAtom(place, codes_wanted(node, schema.private[place], notes))
 
 
-def _grouped(node: exp.Expression, schema: TableSchema) -> list[exp.Expression]:
+def _grouped(node: Tree, schema: TableSchema) -> list[Tree]:
     """The alternatives of an OR, those on public columns alone taken together."""
     from sqlglot import exp
 
-    parts: list[exp.Expression] = []
-    todo: list[exp.Expression] = [node]
+    parts: list[Tree] = []
+    todo: list[Tree] = [node]
     while todo:
         part = todo.pop()
         if isinstance(part, exp.Or):

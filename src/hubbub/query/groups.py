@@ -57,7 +57,9 @@ def groups_of(plan: QueryPlan, schema: TableSchema, strata: Strata) -> list[Peop
     for each in codes:
         number *= len(each)
     if number > MOST_STRATA:
-        raise QueryError(f"there are {number:,} groups", f"at most {MOST_STRATA:,} are answered: group by fewer columns")
+        raise QueryError(
+            f"there are {number:,} groups", f"at most {MOST_STRATA:,} are answered: group by fewer columns"
+        )
     groups = []
     for public, parts in shared.items():
         if not parts:
@@ -65,10 +67,9 @@ def groups_of(plan: QueryPlan, schema: TableSchema, strata: Strata) -> list[Peop
         for chosen in product(*codes):
             labels = {place: private[k].label(chosen[k]) for k, place in enumerate(plan.private_keys)}
             narrowed = [(place, _narrowed(formula, plan.private_keys, chosen)) for place, formula in parts]
-            keys, left = [], iter(public)
-            for key in plan.keys:
-                keys.append(next(left) if key.private is None else labels[key.private])
-            groups.append(PeopleGroup(tuple(keys), tuple(part for part in narrowed if part[1] != NEVER)))
+            left = iter(public)
+            keys = tuple(next(left) if key.private is None else labels[key.private] for key in plan.keys)
+            groups.append(PeopleGroup(keys, tuple(narrowed)))
     return groups
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.protocols.ranges.cell_sums import LevelCells, cells_of
 from hubbub.protocols.ranges.dimension import Codes
 from hubbub.protocols.ranges.errors_of_sums import report_variance
@@ -22,8 +24,17 @@ from hubbub.query.strata import Strata, Stratum
 from hubbub.query.sums_method import SumsMethod, Wanted
 from hubbub.query.support_counts import SupportCounts
 
-Held = Callable[[Monomial, LevelCells], Floats]
-"""How much of a weight is estimated to be in each cell of a level."""
+Held = Callable[[Sequence[Monomial], LevelCells], Floats]
+"""How much of each weight (row) is estimated to be in each cell of a level (column)."""
+
+
+@dataclass(frozen=True, eq=False)
+class OracleReport:
+    """The oracle of a level, and what a report of it tells: how often it supports a cell that is not its own."""
+
+    oracle: FrequencyOracle
+    false_mean: float
+    gap: float
 
 
 class IntervalMethod(SumsMethod):
@@ -46,6 +57,7 @@ class IntervalMethod(SumsMethod):
         self._sizes = table.level_sizes()
         self.counts = SupportCounts(table, mechanism)
         self._terms: dict[tuple[Formula, bool], FormulaTerms] = {}
+        self._reports: dict[Level, OracleReport] = {}
 
     @property
     def repeats(self) -> int:
@@ -70,9 +82,10 @@ class IntervalMethod(SumsMethod):
 
     def predict(self, strata: Strata, wanted: Sequence[Wanted]) -> list[StratumSums]:
         def even(stratum: Stratum) -> Held:
-            def held(monomial: Monomial, term: LevelCells) -> Floats:
-                share = stratum.totals[monomial] / cells_of(self._mechanism.dimensions, term.level)
-                return np.full(term.cells.size, share)
+            def held(wanted: Sequence[Monomial], term: LevelCells) -> Floats:
+                cells = cells_of(self._mechanism.dimensions, term.level)
+                totals = np.array([stratum.totals[monomial] for monomial in wanted])
+                return np.repeat(totals[:, None] / cells, term.cells.size, axis=1)
 
             return held
 
@@ -93,7 +106,7 @@ class IntervalMethod(SumsMethod):
             return [f"{every}, all of them, by least squares"]
         lines = [f"{every}{f', and {chosen.terms.known:g} times everybody' if chosen.terms.known else ''}"]
         for term in chosen.terms.terms[:12]:
-            oracle = self._mechanism.oracle(term.level)
+            oracle = self._report(term.level).oracle
             cells = prod(d.nodes(depth) for d, depth in zip(self._mechanism.dimensions, term.level, strict=True))
             people = self._sizes.get(term.level, 0)
             lines.append(
@@ -123,23 +136,33 @@ class IntervalMethod(SumsMethod):
 
     def _counted(self, strata: Strata, place: int, monomials: Sequence[Monomial]) -> Held:
         """What is in each cell by the reports."""
-        rows = {monomial: (monomial, 0) for monomial in monomials}
-        squares = {Monomial(m.base, 2 * m.power): (m, 1) for m in monomials if m.power}
+        sources = {Monomial(m.base, 2 * m.power): (m, 1) for m in monomials if m.power}
+        sources |= {monomial: (monomial, 0) for monomial in monomials}
 
-        def held(monomial: Monomial, term: LevelCells) -> Floats:
-            source, row = rows[monomial] if monomial in rows else squares[monomial]
-            counts, totals = self.counts.of(strata, place, source, term.level, term.cells)
-            moments = self._mechanism.oracle(term.level).moments()
-            gap = moments.true_mean - moments.false_mean
-            return np.asarray((counts[row] - moments.false_mean * totals[row]) / gap * self._scale(term.level))
+        def held(wanted: Sequence[Monomial], term: LevelCells) -> Floats:
+            report = self._report(term.level)
+            rows = []
+            for source, row in (sources[monomial] for monomial in wanted):
+                counts, totals = self.counts.of(strata, place, source, term.level, term.cells)
+                rows.append(counts[row] - report.false_mean * totals[row])
+            return np.array(rows) * (self._scale(term.level) / report.gap)
 
         return held
+
+    def _report(self, level: Level) -> OracleReport:
+        if level not in self._reports:
+            oracle = self._mechanism.oracle(level)
+            moments = oracle.moments()
+            self._reports[level] = OracleReport(oracle, moments.false_mean, moments.true_mean - moments.false_mean)
+        return self._reports[level]
 
     def _sums(self, strata: Strata, stratum: Stratum, chosen: FormulaTerms, held: Held) -> StratumSums:
         weights = strata.weights
         size = len(weights)
-        totals = np.array([stratum.totals[weight] for weight in weights])
-        products = np.array([[stratum.totals[a * b] for b in weights] for a in weights]).reshape(size, size)
+        every = needed(weights)
+        own = [every.index(weight) for weight in weights]
+        pairs = np.array([[every.index(a * b) for b in weights] for a in weights]).reshape(size, size)
+        totals = np.array([stratum.totals[monomial] for monomial in every])
         levels = {}
         for term in chosen.terms.terms:
             scale = self._scale(term.level)
@@ -147,10 +170,8 @@ class IntervalMethod(SumsMethod):
                 nothing = np.full((size, size), np.nan)
                 levels[term.level] = LevelSums(1.0, (np.nan, 0.0, 0.0), np.zeros(size), nothing, nothing)
                 continue
-            every = {monomial: held(monomial, term) for monomial in needed(weights)}
-            own = np.array([term.weights @ every[weight] for weight in weights])
-            first = np.array([[term.weights @ every[a * b] for b in weights] for a in weights])
-            second = np.array([[term.weights**2 @ every[a * b] for b in weights] for a in weights])
-            noise = report_variance(self._mechanism.oracle(term.level), term.weights)
-            levels[term.level] = LevelSums(scale, noise, own, first, second)
-        return StratumSums(chosen.terms.known, totals, products, levels)
+            rows = held(every, term)
+            first, second = rows @ term.weights, rows @ term.weights**2
+            noise = report_variance(self._report(term.level).oracle, term.weights)
+            levels[term.level] = LevelSums(scale, noise, first[own], first[pairs], second[pairs])
+        return StratumSums(chosen.terms.known, totals[own], totals[pairs], levels)

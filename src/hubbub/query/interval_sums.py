@@ -16,8 +16,8 @@ from hubbub.query.monomials import Floats
 class LevelSums:
     """What a level adds to the sums of a stratum.
 
-    With c the weight of each cell, and w_j what people are weighed with: the sums over people of c w_j, of c w_j w_k and
-    of c^2 w_j w_k, all estimated; and A, B, C of the variance A + B c + C c^2 of one report (`report_variance`).
+    With c the weight of each cell, and w_j what people are weighed with: the sums over people of c w_j, of c w_j w_k
+    and of c^2 w_j w_k, all estimated; and A, B, C of the variance A + B c + C c^2 of one report (`report_variance`).
     """
 
     scale: float

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hubbub.query.errors import QueryError, refused
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from hubbub.query.private_table import PrivateTable
 
 NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "BOOLEAN")
@@ -29,7 +28,7 @@ class MeasureProfile:
     """Near the mean, and short: sums of squares are taken around it."""
 
 
-def profile(table: PrivateTable, tree: exp.Expression, public: Sequence[str]) -> MeasureProfile:
+def profile(table: PrivateTable, tree: Tree, public: Sequence[str]) -> MeasureProfile:
     """Look at a public expression; what is no finite number is refused.
 
     Example:
@@ -50,16 +49,17 @@ def profile(table: PrivateTable, tree: exp.Expression, public: Sequence[str]) ->
         raise refused(tree, f"{text} is {kind}, no number", "sum, average and order numbers")
     where = " AND ".join(f"({part})" for part in public) or "TRUE"
     number = f"CAST(({text}) AS DOUBLE)"
-    asked = f"COUNT(*) - COUNT(x), MIN(x), MAX(x), AVG(x), COUNT(*) FILTER (WHERE NOT isfinite(x))"
+    asked = "COUNT(*) - COUNT(x), MIN(x), MAX(x), AVG(x), COUNT(*) FILTER (WHERE NOT isfinite(x))"
     rows = evaluate(table, f"SELECT {asked} FROM (SELECT {number} AS x FROM {table.relation} WHERE {where})", tree)  # noqa: S608
     missing, least, most, mean, wrong = rows[0]
     if wrong:
         raise refused(tree, f"{text} is NaN or infinite for {wrong:,} people", "leave them out by a condition")
-    centre = float(f"{mean:.3g}") if mean is not None and math.isfinite(mean) else 0.0
+    # sixteenths, so that differences are exact wherever the values are
+    centre = round(mean * 16) / 16 if isinstance(mean, float) and math.isfinite(mean) else 0.0
     return MeasureProfile(text, int(missing), _number(least), _number(most), centre)
 
 
-def expression_type(table: PrivateTable, tree: exp.Expression) -> str:
+def expression_type(table: PrivateTable, tree: Tree) -> str:
     """The type that the database gives a public expression; types that do not fit are refused.
 
     Example:
@@ -76,7 +76,7 @@ def expression_type(table: PrivateTable, tree: exp.Expression) -> str:
     return str(evaluate(table, text, tree)[0][1])
 
 
-def evaluate(table: PrivateTable, text: str, tree: exp.Expression) -> list[tuple[object, ...]]:
+def evaluate(table: PrivateTable, text: str, tree: Tree) -> list[tuple[Any, ...]]:
     """Ask the database; what it refuses is an error at the expression in question."""
     import duckdb
 

@@ -99,7 +99,7 @@ def _filled(schema: TableSchema, public: Mapping[str, Any], n: int) -> DuckDBPyC
     arrays = {ROW: pa.array(np.arange(n))}
     arrays |= {column.name: _arrow(public[column.name]) for column in schema.public}
     connection.register("given", pa.table(arrays))
-    connection.execute("INSERT INTO people SELECT * FROM given")  # noqa: S608 # no name of a query is in it
+    connection.execute("INSERT INTO people SELECT * FROM given")  # no name of a query is in it
     connection.unregister("given")
     return lock(connection)
 

@@ -16,11 +16,12 @@ from hubbub.query.joint import JointEstimate
 from hubbub.query.measures import MeasureProfile
 from hubbub.query.monomials import EVERYBODY, Monomial
 from hubbub.query.rules.constants import number
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
+    pass
 
-Profiles = Callable[["exp.Expression"], MeasureProfile]
+Profiles = Callable[[Tree], MeasureProfile]
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Output:
         Looks at a measure.
     """
 
-    def __init__(self, tree: exp.Expression, profiles: Profiles) -> None:
+    def __init__(self, tree: Tree, profiles: Profiles) -> None:
         from sqlglot import exp
 
         while isinstance(tree, exp.Paren):
@@ -97,7 +98,7 @@ class Output:
         stderr = math.sqrt(joint.variance(dual.gradient)) if np.isfinite(dual.gradient).all() else math.inf
         return Interval(dual.value, dual.value - reach * stderr, dual.value + reach * stderr, stderr, least, most)
 
-    def _find(self, node: exp.Expression, profiles: Profiles) -> None:
+    def _find(self, node: Tree, profiles: Profiles) -> None:
         from sqlglot import exp
 
         if isinstance(node, exp.Sum | exp.Variance | exp.VariancePop) or (
@@ -120,7 +121,7 @@ class Output:
         elif not isinstance(node, exp.Count) and number(node) is None:
             raise refused(node, f"{node.sql('duckdb')} cannot stand beside aggregates", "known are + - * / and numbers")
 
-    def _weights(self, node: exp.Expression) -> list[Monomial]:
+    def _weights(self, node: Tree) -> list[Monomial]:
         from sqlglot import exp
 
         if isinstance(node, exp.Count):
@@ -132,21 +133,21 @@ class Output:
             return [count, first, second]
         return [weight for part in node.iter_expressions() for weight in self._weights(part)]
 
-    def _present(self, node: exp.Expression) -> Monomial:
+    def _present(self, node: Tree) -> Monomial:
         """What counts those of whom an expression is known."""
         found = self._profiles.get(node.this.sql("duckdb"))
         return EVERYBODY if found is None or not found.missing else Monomial(found.sql, 0)
 
-    def _summed(self, node: exp.Expression) -> Monomial:
+    def _summed(self, node: Tree) -> Monomial:
         constant = number(node.this)
         return EVERYBODY if constant == 1 else Monomial(node.this.sql("duckdb"))
 
-    def _centred(self, node: exp.Expression) -> tuple[Monomial, Monomial, Monomial]:
+    def _centred(self, node: Tree) -> tuple[Monomial, Monomial, Monomial]:
         found = self._profiles[node.this.sql("duckdb")]
         base = f"CAST(({found.sql}) AS DOUBLE) - ({found.centre!r})"
         return (Monomial(base, 0) if found.missing else EVERYBODY), Monomial(base), Monomial(base, 2)
 
-    def _linear(self, node: exp.Expression) -> bool:
+    def _linear(self, node: Tree) -> bool:
         from sqlglot import exp
 
         if isinstance(node, exp.Sum | exp.Count):
@@ -162,7 +163,7 @@ class Output:
             )
         return False
 
-    def _dual(self, node: exp.Expression, sums: dict[Monomial, Dual]) -> Dual:
+    def _dual(self, node: Tree, sums: dict[Monomial, Dual]) -> Dual:
         from sqlglot import exp
 
         constant = number(node)
@@ -175,8 +176,10 @@ class Output:
             return sums[self._summed(node)]
         if isinstance(node, exp.Variance | exp.VariancePop):
             count, first, second = (sums[weight] for weight in self._centred(node))
-            less = Dual(1.0, np.zeros(size)) if isinstance(node, exp.Variance) else Dual(0.0, np.zeros(size))
-            return (second - first * first / count) / (count - less)
+            fewer = count - Dual(float(isinstance(node, exp.Variance)), np.zeros(size))
+            if abs(fewer.value) < 1e-9:  # one person has no variance
+                return Dual(math.nan, np.full(size, np.nan))
+            return (second - first * first / count) / fewer
         if isinstance(node, exp.Neg):
             return -self._dual(node.this, sums)
         if isinstance(node, exp.Paren):
@@ -204,9 +207,7 @@ class Output:
         return -math.inf, math.inf
 
 
-def _ratio(
-    top: Dual, bottom: Dual, joint: JointEstimate, reach: float, least: float, most: float
-) -> Interval:
+def _ratio(top: Dual, bottom: Dual, joint: JointEstimate, reach: float, least: float, most: float) -> Interval:
     """Fieller's interval: all ratios r for which top - r bottom is not told from 0."""
     ratio = top / bottom
     if math.isnan(ratio.value):

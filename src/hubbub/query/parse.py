@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from hubbub.core.errors import MissingDependency
 from hubbub.query.errors import QueryError
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
+    pass
 
 DIALECT = "duckdb"
 LONGEST = 20_000
@@ -22,7 +23,7 @@ _EXPLAIN = re.compile(r"\s*explain\b", re.IGNORECASE)
 class Statement:
     """A parsed query, and whether only its plan is wanted."""
 
-    select: exp.Select
+    select: Tree
     explain: bool
 
 
@@ -75,7 +76,7 @@ def _plain(message: object) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", str(message).strip().split("\n")[0])[:200].rstrip(".")
 
 
-def sql(node: exp.Expression) -> str:
+def sql(node: Tree) -> str:
     """A tree as SQL again.
 
     Example:
@@ -83,4 +84,4 @@ def sql(node: exp.Expression) -> str:
         >>> sql(parse_one("select a+1"))
         'SELECT a + 1'
     """
-    return node.sql(dialect=DIALECT)
+    return str(node.sql(dialect=DIALECT))

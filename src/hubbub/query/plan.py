@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from hubbub.query.columns_of import private_names
 from hubbub.query.errors import refused
 from hubbub.query.formula import Condition, condition_of
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from hubbub.query.schema import TableSchema
 
 
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
 class GroupKey:
     """An expression that groups are told apart by; of a private column, its place."""
 
-    tree: exp.Expression
+    tree: Tree
     private: int | None
 
     @property
     def sql(self) -> str:
         """The expression as SQL."""
-        return self.tree.sql("duckdb")
+        return str(self.tree.sql("duckdb"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +51,14 @@ class QueryPlan:
     condition
         Who is asked for.
     having, order
-        Conditions on groups, and what they are ordered by, in which `k0`, `k1`, ... are keys and `v0`, `v1`, ... outputs.
+        Conditions on groups, and what they are ordered by: `k0`, `k1`, ... are keys and `v0`, `v1`, ... outputs.
     limit, offset
         How many groups are shown, and how many are skipped before.
     """
 
     keys: tuple[GroupKey, ...]
     columns: tuple[ResultColumn, ...]
-    outputs: tuple[exp.Expression, ...]
+    outputs: tuple[Tree, ...]
     condition: Condition
     having: str | None
     order: tuple[str, ...]
@@ -77,7 +76,7 @@ class QueryPlan:
         return [key.private for key in self.keys if key.private is not None]
 
 
-def plan_query(select: exp.Select, schema: TableSchema) -> QueryPlan:
+def plan_query(select: Tree, schema: TableSchema) -> QueryPlan:
     """Take a normalised query apart.
 
     Example:
@@ -91,11 +90,10 @@ def plan_query(select: exp.Select, schema: TableSchema) -> QueryPlan:
         >>> [column.name for column in plan.columns], plan.having, plan.order, plan.limit
         (['os', 'n'], 'v0 > 5', ('v0 DESC',), 3)
     """
-    from sqlglot import exp
 
     group = select.args.get("group")
     keys = [_key(tree, schema) for tree in ([] if group is None else group.expressions)]
-    outputs: dict[str, exp.Expression] = {}
+    outputs: dict[str, Tree] = {}
     columns = []
     names: set[str] = set()
     for item in select.expressions:
@@ -123,13 +121,13 @@ def plan_query(select: exp.Select, schema: TableSchema) -> QueryPlan:
     )
 
 
-def _key(tree: exp.Expression, schema: TableSchema) -> GroupKey:
+def _key(tree: Tree, schema: TableSchema) -> GroupKey:
     private = private_names(tree, schema)
     place = next((k for k, column in enumerate(schema.private) if private and column.name == private[0]), None)
     return GroupKey(tree, place)
 
 
-def _output(tree: exp.Expression, outputs: dict[str, exp.Expression]) -> int:
+def _output(tree: Tree, outputs: dict[str, Tree]) -> int:
     """The place of an aggregate among the outputs, added if it is new."""
     from sqlglot import exp
 
@@ -140,15 +138,13 @@ def _output(tree: exp.Expression, outputs: dict[str, exp.Expression]) -> int:
     return list(outputs).index(text)
 
 
-def _over_groups(
-    tree: exp.Expression, keys: list[GroupKey], outputs: dict[str, exp.Expression]
-) -> exp.Expression:
+def _over_groups(tree: Tree, keys: list[GroupKey], outputs: dict[str, Tree]) -> Tree:
     """A condition or an order with its keys and aggregates replaced by the columns of the groups."""
     from sqlglot import exp
 
     names = {key.sql: f"k{place}" for place, key in enumerate(keys)}
 
-    def replaced(node: exp.Expression) -> exp.Expression:
+    def replaced(node: Tree) -> Tree:
         text = node.sql("duckdb")
         if text in names:
             return exp.column(names[text])

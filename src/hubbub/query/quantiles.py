@@ -19,15 +19,16 @@ from hubbub.query.private_table import PrivateTable
 from hubbub.query.rules.constants import number
 from hubbub.query.strata import Strata
 from hubbub.query.sums_method import SumsMethod
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
+    pass
 
 EDGES, FINER = 48, 12
 """How many values are tried at first, and how many inside each gap that is looked at closer."""
 ROUNDS = 8
 Tried = dict[float, tuple[float, float]]
-"""Of each value that was tried: by how much more people are at or below it than the share asks for, and the variance."""
+"""Of each value that was tried: how many more people are at or below it than the share asks for, and the variance."""
 
 
 class QuantileOutput:
@@ -47,7 +48,7 @@ class QuantileOutput:
 
     how = "a quantile: its interval is that of the values whose share below is not told from the one asked for"
 
-    def __init__(self, tree: exp.Expression, profiles: Callable[[exp.Expression], MeasureProfile]) -> None:
+    def __init__(self, tree: Tree, profiles: Callable[[Tree], MeasureProfile]) -> None:
         self.tree = tree
         self._profile = profiles(tree.this)
         share = number(tree.expression)
@@ -125,7 +126,8 @@ class QuantileOutput:
         thresholds = np.arange(len(edges))
         for values, bins_of in zip(tried, spots, strict=True):
             parts = [
-                (next(measured), np.where(spot <= thresholds, 1 - self._share, -self._share)[:, None]) for spot in bins_of
+                (next(measured), np.where(spot <= thresholds, 1 - self._share, -self._share)[:, None])
+                for spot in bins_of
             ]
             if not parts:
                 continue

@@ -151,16 +151,21 @@ class TableSchema:
         object.__setattr__(self, "private", tuple(self.private))
         object.__setattr__(self, "public", tuple(self.public))
         seen: set[str] = set()
-        for column in (*self.private, *self.public):
-            if column.name.casefold() in seen:
-                raise InvalidValue("columns", column.name, "names that differ in more than upper and lower case")
-            seen.add(column.name.casefold())
+        for name in self.names:
+            if name.casefold() in seen:
+                raise InvalidValue("columns", name, "names that differ in more than upper and lower case")
+            seen.add(name.casefold())
         if self.method not in (*METHODS, "HDG"):
             raise InvalidValue("method", self.method, f"one of {', '.join((*METHODS, 'HDG'))}")
         check_integer("fanout", self.fanout, 2)
         if (self.expected is None) != (self.method != "HDG"):
             raise InvalidValue("expected", self.expected, "a number of people for HDG, None for all others")
         self.mechanism  # noqa: B018 # refuses what no mechanism can be made of
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all columns."""
+        return [*(column.name for column in self.private), *(column.name for column in self.public)]
 
     @cached_property
     def mechanism(self) -> TableMechanism:

@@ -126,10 +126,8 @@ class Strata:
         parts = ", ".join(f"{part} AS p{place}" for place, part in enumerate(self._parts))
         names = ", ".join(f"p{place}" for place in range(len(self._parts)))
         inner = f"SELECT DISTINCT {parts} FROM {self.table.relation} WHERE {self._where}"  # noqa: S608
-        self._run(
-            "CREATE OR REPLACE TEMP TABLE strata AS SELECT row_number() OVER (ORDER BY "
-            f"{names}) - 1 AS id, {names} FROM ({inner})"  # noqa: S608
-        )
+        numbered = f"SELECT row_number() OVER (ORDER BY {names}) - 1 AS id, {names} FROM ({inner})"  # noqa: S608
+        self._run(f"CREATE OR REPLACE TEMP TABLE strata AS {numbered}")
 
     def _run(self, text: str) -> list[Any]:
         import duckdb

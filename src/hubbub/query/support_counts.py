@@ -96,9 +96,7 @@ class SupportCounts:
                 counts += more
                 totals += whole
 
-    def of(
-        self, strata: Strata, place: int, monomial: Monomial, level: Level, cells: Codes
-    ) -> tuple[Floats, Floats]:
+    def of(self, strata: Strata, place: int, monomial: Monomial, level: Level, cells: Codes) -> tuple[Floats, Floats]:
         """The support of each cell by a weight and by its square, and the totals of those who reported."""
         return self.supports.find(self._key(strata, place, monomial, level), cells)
 

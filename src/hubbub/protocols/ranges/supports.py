@@ -36,6 +36,7 @@ class Supports:
     def __init__(self, most: int = MOST_KEPT) -> None:
         self._most = most
         self._kept: OrderedDict[object, tuple[Codes, NDArray[Any], NDArray[Any]]] = OrderedDict()
+        self._size = 0
         self.counted = 0
         """How many cells were counted so far."""
 
@@ -65,6 +66,7 @@ class Supports:
         """Add the supports of cells that were missing, a row for each sum, and the totals of all reports."""
         known, before, _ = self._kept.pop(key, (_NO_CELLS, counts[:, :0], totals))
         self.counted += cells.size
+        self._size += cells.size
         order = np.argsort(np.concatenate([known, cells]), kind="stable")
         merged = np.concatenate([before, counts], axis=1)[:, order]
         self._kept[key] = np.concatenate([known, cells])[order], merged, totals
@@ -77,15 +79,14 @@ class Supports:
 
     def forget(self) -> None:
         """Drop what was not used for longest, until no more is kept than may be."""
-        size = sum(known.size for known, _, _ in self._kept.values())
-        while size > self._most:
+        while self._size > self._most:
             _, (known, _, _) = self._kept.popitem(last=False)
-            size -= known.size
+            self._size -= known.size
 
     def drop(self, measure: str) -> None:
         """Forget what was counted of a measure."""
         for key in [key for key in self._kept if isinstance(key, tuple) and key[1] == measure]:
-            del self._kept[key]
+            self._size -= self._kept.pop(key)[0].size
 
 
 def _count(oracle: FrequencyOracle, reports: Reports, cells: Codes, weights: Ints | None) -> tuple[Ints, Ints]:

@@ -19,10 +19,9 @@ from hubbub.query.rules.placement import check_placement
 from hubbub.query.rules.public_first import put_public_first
 from hubbub.query.rules.statement import check_statement
 from hubbub.query.rules.whitelist import check_whitelist
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from hubbub.query.schema import TableSchema
 
 RULES = (
@@ -39,7 +38,7 @@ RULES = (
 )
 
 
-def normalise(select: exp.Select, schema: TableSchema) -> exp.Select:
+def normalise(select: Tree, schema: TableSchema) -> Tree:
     """A query after all rules.
 
     Example:

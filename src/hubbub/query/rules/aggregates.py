@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from hubbub.query.errors import refused
 from hubbub.query.rules.constants import number
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from hubbub.query.schema import TableSchema
 
 
-def expand_aggregates(select: exp.Select, schema: TableSchema) -> exp.Select:
+def expand_aggregates(select: Tree, schema: TableSchema) -> Tree:
     """The query with AVG(x) as SUM(x) / COUNT(x), STDDEV as the root of VAR_SAMP, and all quantiles as QUANTILE_DISC.
 
     What a result was called stays its alias.
@@ -25,7 +24,7 @@ def expand_aggregates(select: exp.Select, schema: TableSchema) -> exp.Select:
     """
     from sqlglot import exp
 
-    items = []
+    items: list[Tree] = []
     for item in select.expressions:
         if isinstance(item, exp.Alias | exp.Column):
             items.append(item)
@@ -35,7 +34,7 @@ def expand_aggregates(select: exp.Select, schema: TableSchema) -> exp.Select:
     return select.transform(_expanded, copy=False)
 
 
-def _spelt(item: exp.Expression) -> str:
+def _spelt(item: Tree) -> str:
     """What a result without an alias is called: its own text."""
     plain = item.copy()
     from sqlglot import exp
@@ -44,10 +43,10 @@ def _spelt(item: exp.Expression) -> str:
         if name.name.isidentifier():
             name.set("quoted", False)
     text = plain.sql("duckdb", normalize_functions="lower")
-    return text.replace("count_star()", "count(*)")[:60]
+    return str(text)[:60]
 
 
-def _expanded(node: exp.Expression) -> exp.Expression:
+def _expanded(node: Tree) -> Tree:
     from sqlglot import exp
 
     if isinstance(node, exp.Avg):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hubbub.query.errors import refused
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from hubbub.query.schema import TableSchema
 
 
-def expand_aliases(select: exp.Select, schema: TableSchema) -> exp.Select:
+def expand_aliases(select: Tree, schema: TableSchema) -> Tree:
     """The query with aliases of SELECT, GROUP BY 1, ORDER BY 1 and GROUP BY ALL written out.
 
     Behind GROUP BY a column goes before an alias of its name; behind HAVING and ORDER BY the alias does.
@@ -28,7 +27,7 @@ def expand_aliases(select: exp.Select, schema: TableSchema) -> exp.Select:
     """
     from sqlglot import exp
 
-    meanings: dict[str, exp.Expression] = {}
+    meanings: dict[str, Tree] = {}
     for item in select.expressions:
         if isinstance(item, exp.Alias):
             name = item.alias.casefold()
@@ -42,7 +41,7 @@ def expand_aliases(select: exp.Select, schema: TableSchema) -> exp.Select:
             keys = [item.unalias().copy() for item in select.expressions if not item.find(exp.AggFunc)]
             group.set("all", None)
             group.set("expressions", keys)
-        columns = {column.name.casefold() for column in (*schema.private, *schema.public)}
+        columns = {name.casefold() for name in schema.names}
         for key in list(group.expressions):
             key.replace(_meant(key, select, {name: m for name, m in meanings.items() if name not in columns}))
         if not group.expressions:
@@ -57,13 +56,13 @@ def expand_aliases(select: exp.Select, schema: TableSchema) -> exp.Select:
     return select
 
 
-def _check_grouping(group: exp.Group) -> None:
+def _check_grouping(group: Tree) -> None:
     for part in ("grouping_sets", "cube", "rollup", "totals"):
         if group.args.get(part):
             raise refused(group, f"{part.replace('_', ' ').upper()} is not answered", "ask one GROUP BY at a time")
 
 
-def _meant(key: exp.Expression, select: exp.Select, meanings: dict[str, exp.Expression]) -> exp.Expression:
+def _meant(key: Tree, select: Tree, meanings: dict[str, Tree]) -> Tree:
     """What a position or an alias that stands alone is of."""
     from sqlglot import exp
 
@@ -77,11 +76,11 @@ def _meant(key: exp.Expression, select: exp.Select, meanings: dict[str, exp.Expr
     return key
 
 
-def _written_out(tree: exp.Expression, meanings: dict[str, exp.Expression]) -> exp.Expression:
+def _written_out(tree: Tree, meanings: dict[str, Tree]) -> Tree:
     """A condition or a key with aliases replaced everywhere but inside aggregates, where columns are meant."""
     from sqlglot import exp
 
-    def replaced(node: exp.Expression) -> exp.Expression:
+    def replaced(node: Tree) -> Tree:
         if isinstance(node, exp.Column) and not node.table and node.find_ancestor(exp.AggFunc) is None:
             meaning = meanings.get(node.name.casefold())
             if meaning is not None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hubbub.query.errors import did_you_mean, refused
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from hubbub.query.schema import TableSchema
 
 
-def resolve_columns(select: exp.Select, schema: TableSchema) -> exp.Select:
+def resolve_columns(select: Tree, schema: TableSchema) -> Tree:
     """The query with every name quoted and spelt as in the table, without the table's name before it.
 
     Example:
@@ -25,7 +24,7 @@ def resolve_columns(select: exp.Select, schema: TableSchema) -> exp.Select:
     """
     from sqlglot import exp
 
-    spelling = {column.name.casefold(): column.name for column in (*schema.private, *schema.public)}
+    spelling = {name.casefold(): name for name in schema.names}
     table = select.args["from_"].this
     known_as = {schema.name.casefold(), table.alias_or_name.casefold()}
     for column in select.find_all(exp.Column):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hubbub.query.columns_of import private_names
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from hubbub.query.schema import TableSchema
 
 
-def arrange_comparisons(select: exp.Select, schema: TableSchema) -> exp.Select:
+def arrange_comparisons(select: Tree, schema: TableSchema) -> Tree:
     """The query with `3 < age` as `age > 3`, and `age IN (3)` as `age = 3`.
 
     Example:
@@ -26,7 +25,7 @@ def arrange_comparisons(select: exp.Select, schema: TableSchema) -> exp.Select:
     """
     from sqlglot import exp
 
-    flipped: dict[type[exp.Expression], type[exp.Binary]] = {
+    flipped: dict[type[Tree], type[Tree]] = {
         exp.EQ: exp.EQ,
         exp.NEQ: exp.NEQ,
         exp.LT: exp.GT,
@@ -35,7 +34,7 @@ def arrange_comparisons(select: exp.Select, schema: TableSchema) -> exp.Select:
         exp.GTE: exp.LTE,
     }
 
-    def arranged(node: exp.Expression) -> exp.Expression:
+    def arranged(node: Tree) -> Tree:
         if type(node) in flipped and not private_names(node.left, schema) and private_names(node.right, schema):
             return flipped[type(node)](this=node.right, expression=node.left)
         if isinstance(node, exp.In) and len(node.expressions) == 1 and private_names(node.this, schema):

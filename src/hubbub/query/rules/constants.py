@@ -6,14 +6,13 @@ import operator
 from typing import TYPE_CHECKING
 
 from hubbub.query.errors import refused
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from hubbub.query.schema import TableSchema
 
 
-def fold_constants(select: exp.Select, schema: TableSchema) -> exp.Select:
+def fold_constants(select: Tree, schema: TableSchema) -> Tree:
     """The query with sums, differences, products and quotients of numbers in WHERE replaced by what they are.
 
     Example:
@@ -32,7 +31,7 @@ def fold_constants(select: exp.Select, schema: TableSchema) -> exp.Select:
     return select
 
 
-def number(node: exp.Expression) -> int | float | None:
+def number(node: Tree) -> int | float | None:
     """The number that a literal is, with its sign; None if it is none.
 
     Example:
@@ -52,7 +51,7 @@ def number(node: exp.Expression) -> int | float | None:
     return None
 
 
-def _folded(node: exp.Expression) -> exp.Expression:
+def _folded(node: Tree) -> Tree:
     from sqlglot import exp
 
     operations = {exp.Add: operator.add, exp.Sub: operator.sub, exp.Mul: operator.mul, exp.Div: operator.truediv}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from sqlglot import exp
+from hubbub.query.tree import Tree
 
+if TYPE_CHECKING:
     from hubbub.query.schema import TableSchema
 
 
-def push_negations(select: exp.Select, schema: TableSchema) -> exp.Select:
+def push_negations(select: Tree, schema: TableSchema) -> Tree:
     """The query whose WHERE has NOT only before IN, IS NULL, LIKE and functions.
 
     By de Morgan's laws, which hold for unknown (NULL) as well: a condition selects the same people as before.
@@ -27,10 +27,10 @@ def push_negations(select: exp.Select, schema: TableSchema) -> exp.Select:
     return select
 
 
-def _pushed(node: exp.Expression, negated: bool) -> exp.Expression:
+def _pushed(node: Tree, negated: bool) -> Tree:
     from sqlglot import exp
 
-    opposite: dict[type[exp.Expression], type[exp.Binary]] = {
+    opposite: dict[type[Tree], type[Tree]] = {
         exp.EQ: exp.NEQ,
         exp.NEQ: exp.EQ,
         exp.LT: exp.GTE,
@@ -59,7 +59,7 @@ def _pushed(node: exp.Expression, negated: bool) -> exp.Expression:
     return exp.Not(this=node)
 
 
-def _bracketed(node: exp.Expression) -> exp.Expression:
+def _bracketed(node: Tree) -> Tree:
     from sqlglot import exp
 
     return exp.Paren(this=node) if isinstance(node, exp.Or) else node

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 
 from hubbub.query.columns_of import private_names
 from hubbub.query.errors import refused
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from hubbub.query.schema import TableSchema
 
 MOST_GROUPED = 4096
 """Private columns of more values are not grouped by."""
 
 
-def check_placement(select: exp.Select, schema: TableSchema) -> exp.Select:
+def check_placement(select: Tree, schema: TableSchema) -> Tree:
     """The same query, if private columns stand in WHERE and GROUP BY alone, and results are keys or aggregates.
 
     Example:
@@ -57,7 +56,7 @@ def check_placement(select: exp.Select, schema: TableSchema) -> exp.Select:
     return select
 
 
-def _check_key(key: exp.Expression, schema: TableSchema) -> None:
+def _check_key(key: Tree, schema: TableSchema) -> None:
     from sqlglot import exp
 
     for call in key.find_all(exp.AggFunc):
@@ -74,7 +73,7 @@ def _check_key(key: exp.Expression, schema: TableSchema) -> None:
         raise refused(key, f"{column.name} has {column.size:,} values", f"at most {MOST_GROUPED:,} are grouped by")
 
 
-def _check_result(node: exp.Expression, keys: set[str], schema: TableSchema, clause: str) -> None:
+def _check_result(node: Tree, keys: set[str], schema: TableSchema, clause: str) -> None:
     """Refuse a result in which a column stands that is neither a key nor inside an aggregate."""
     from sqlglot import exp
 
@@ -92,7 +91,9 @@ def _check_result(node: exp.Expression, keys: set[str], schema: TableSchema, cla
     if isinstance(node, exp.Column):
         if private_names(node, schema):
             raise refused(
-                node, f"{node.name} is private: nobody's is known", f"in {clause} it can stand with GROUP BY {node.name}"
+                node,
+                f"{node.name} is private: nobody's is known",
+                f"in {clause} it can stand with GROUP BY {node.name}",
             )
         raise refused(node, f"{node.name} is in no aggregate", f"ask SUM({node.name}), or GROUP BY {node.name}")
     for part in node.iter_expressions():

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hubbub.query.columns_of import private_names
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from hubbub.query.schema import TableSchema
 
 
-def put_public_first(select: exp.Select, schema: TableSchema) -> exp.Select:
+def put_public_first(select: Tree, schema: TableSchema) -> Tree:
     """The query whose WHERE begins with what rests on public columns alone; the order of all else stays.
 
     Example:
@@ -38,7 +37,7 @@ def put_public_first(select: exp.Select, schema: TableSchema) -> exp.Select:
     return select
 
 
-def conjuncts(node: exp.Expression) -> list[exp.Expression]:
+def conjuncts(node: Tree) -> list[Tree]:
     """The conditions that must all hold.
 
     Example:

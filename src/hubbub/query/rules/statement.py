@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hubbub.query.errors import did_you_mean, refused
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from hubbub.query.schema import TableSchema
 
 KNOWN_PARTS = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
@@ -25,7 +24,7 @@ NAMES = {
 }
 
 
-def check_statement(select: exp.Select, schema: TableSchema) -> exp.Select:
+def check_statement(select: Tree, schema: TableSchema) -> Tree:
     """The same query, if it is SELECT ... FROM one table with what may follow.
 
     Example:

@@ -6,10 +6,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from hubbub.query.errors import refused
+from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from hubbub.query.schema import TableSchema
 
 STRUCTURE = "Select From Table TableAlias Where Group Having Order Ordered Limit Offset Alias Identifier Column Star"
@@ -22,13 +21,28 @@ AGGREGATES = (
     "Count Sum Avg Stddev StddevSamp StddevPop Variance VariancePop Median Quantile PercentileDisc PercentileCont "
     "ApproxQuantile"
 )
-CAST_TYPES = frozenset("BOOLEAN INT SMALLINT TINYINT BIGINT FLOAT DOUBLE TEXT VARCHAR DATE TIMESTAMP DECIMAL".split())
+CAST_TYPES = frozenset(
+    [
+        "BOOLEAN",
+        "INT",
+        "SMALLINT",
+        "TINYINT",
+        "BIGINT",
+        "FLOAT",
+        "DOUBLE",
+        "TEXT",
+        "VARCHAR",
+        "DATE",
+        "TIMESTAMP",
+        "DECIMAL",
+    ]
+)
 DEEPEST = 200
 """Trees may not be deeper than this."""
 
 
 @cache
-def allowed() -> frozenset[type[exp.Expression]]:
+def allowed() -> frozenset[type[Tree]]:
     """The kinds of expressions that a query may have.
 
     Example:
@@ -41,7 +55,7 @@ def allowed() -> frozenset[type[exp.Expression]]:
     return frozenset(getattr(exp, name) for name in names)
 
 
-def check_whitelist(select: exp.Select, schema: TableSchema) -> exp.Select:
+def check_whitelist(select: Tree, schema: TableSchema) -> Tree:
     """The same query, if all of its expressions are known.
 
     Example:
@@ -60,13 +74,15 @@ def check_whitelist(select: exp.Select, schema: TableSchema) -> exp.Select:
         if node.depth > DEEPEST:
             raise refused(node, "the query is nested too deeply", f"at most {DEEPEST} levels are read")
         if isinstance(node, exp.DataType) and (node.this.name not in CAST_TYPES or node.args.get("nested")):
-            raise refused(node.parent or node, f"unknown type {node.sql('duckdb')}", "known are BIGINT, DOUBLE, VARCHAR ...")
+            raise refused(
+                node.parent or node, f"unknown type {node.sql('duckdb')}", "known are BIGINT, DOUBLE, VARCHAR ..."
+            )
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):
             raise _unknown(node.this)
     return select
 
 
-def _unknown(node: exp.Expression) -> Exception:
+def _unknown(node: Tree) -> Exception:
     from sqlglot import exp
 
     if isinstance(node, exp.Max | exp.Min):
