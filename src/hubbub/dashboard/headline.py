@@ -9,6 +9,7 @@ from hubbub.dashboard.words import Scale, count
 _MOST_NAMED = 3
 _BIAS = {
     "none": "none: right on average",
+    "ratio": "small beside its error: one unbiased estimate divided by another; the intervals hold",
     "consistent": "small: adjusted to add up, which trades bias for error",
     "heuristic": "possible: the method does not rule it out, and intervals may be too narrow",
 }

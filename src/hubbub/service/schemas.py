@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from hubbub.core.estimate import Bias
 from hubbub.questions.shapes import Form
 from hubbub.service.reasons import REASONS
 
@@ -41,7 +42,7 @@ _LOST = {
 
 _ESTIMATE: dict[str, Any] = {
     "n": {"type": "integer"},
-    "bias": {"enum": ["none", "consistent", "heuristic"]},
+    "bias": {"enum": list(get_args(Bias))},
     "kind": {"enum": ["share", "quantity"]},
     "labels": _list({"type": "string"}),
     "value": _NUMBERS,
@@ -143,7 +144,7 @@ SCHEMAS: dict[str, Any] = {
         first={"type": "integer"},
         last={"type": "integer"},
         n={"type": "integer"},
-        bias={"enum": ["none", "consistent", "heuristic"]},
+        bias={"enum": list(get_args(Bias))},
         labels=_list({"type": "string"}),
         value=_NUMBERS,
         variance=_NUMBERS,
