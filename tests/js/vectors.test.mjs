@@ -73,7 +73,7 @@ test("views", () => {
 test("views of several fields", () => {
   for (const { view, size, values, drawn, sees } of vectors.joint) {
     const seen = values.map((value, at) => {
-      const given = drawn[at] ? js.unhex(drawn[at]) : new Uint8Array();
+      const given = js.unhex(drawn[at], drawn[at].length / 2);
       let from = 0;
       const cell = js.readView(view).see(value, (size) => given.slice(from, (from += size)));
       assert.equal(from, given.length);

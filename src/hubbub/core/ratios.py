@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.core.spec import Json
 
 Floats = NDArray[np.float64]
 _POINTS = 201
@@ -108,6 +110,28 @@ class Ratios(Estimate):
             pair=pair,
             weights=weights,
         )
+
+    def parts(self) -> dict[str, Json]:
+        """All but the values and variances, as JSON: what intervals and differences are made of."""
+        ends: list[Json] = list(self._bounds)
+        rows = {"top": self.top, "below": self.below}
+        plain: dict[str, Json] = {name: row.tolist() for name, row in rows.items()}
+        pair: list[Json] = list(self.pair)
+        weights: list[Json] = list(self.weights)
+        return {**plain, "moments": self.moments.tolist(), "pair": pair, "weights": weights, "bounds": ends}
+
+    @staticmethod
+    def from_parts(parts: Mapping[str, Any], value: Floats, variance: Floats) -> Ratios:
+        """Read back what `parts` wrote.
+
+        Example:
+            >>> made = Ratios.of(np.array([0.1]), np.array([0.2]), np.ones((3, 1)), 9, bounds=(0.0, 1.0))
+            >>> Ratios.from_parts(made.parts(), made.value, made.variance).interval() == made.interval()
+            True
+        """
+        bounds, pair, weights = ((float(a), float(b)) for a, b in (parts[name] for name in ("bounds", "pair", "weights")))
+        given = {name: np.array(parts[name], dtype=np.float64) for name in ("top", "below", "moments")}
+        return Ratios(value, variance, 0, "ratio", "quantity", bounds=bounds, pair=pair, weights=weights, **given)
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Fieller's intervals, one value at a time; within `bounds` where nothing can be told of the group's size."""

@@ -34,6 +34,8 @@ def headline(answer: AnswerCard) -> Html:
     if answer.withheld is not None:
         return join(f"Withheld: {answer.withheld}.")
     scale = Scale.of_answer(answer)
+    if answer.bias == "ratio" and answer.kind == "share":
+        return join("Shares within each group, and how two groups differ:")
     if answer.kind != "share" and len(answer.values) == 1:
         return join("On average ", _number(answer.values[0], scale), ".")
     ranked = answer.ranked()
