@@ -40,8 +40,9 @@ def test_it_is_checked_planned_and_promised() -> None:
     assert not [finding for finding in check(collection) if finding.level == "error"]
     rows = {row.question: row for row in forecast(collection)}
     assert (rows["crashes"].kind, rows["start"].unit) == ("histogram, by os", "start")
-    assert "crashes. How often does the app crash, by system? One report every day. It covers os and crashed together" in (
-        promise(collection)
+    assert (
+        "crashes. How often does the app crash, by system? One report every day. It covers os and crashed together"
+        in (promise(collection))
     )
     done = CliRunner().invoke(command, ["plan", str(Path(__file__).parents[2] / "examples" / "crashes.toml"), "--json"])
     assert "within a group of a share s, 1/s times as far" in json.loads(done.stdout)["poisoning"]["crashes"]["text"]
@@ -61,12 +62,18 @@ def test_it_is_checked_planned_and_promised() -> None:
     ],
 )
 def test_what_cannot_be_told_by_group_is_refused_by_its_key(keys: Any, domains: Any, field: str) -> None:
-    with pytest.raises(InvalidValue) as refused:
+    def checked() -> None:
         question = shares(**keys)
         question.check(setting(question, *domains))
+
+    with pytest.raises(InvalidValue) as refused:
+        checked()
     assert refused.value.field == field
+
+
+def test_only_numbers_have_a_mean_by_group() -> None:
+    question = Question.make("mean", field="crashed", by="os", epsilon=1.0)
     with pytest.raises(InvalidValue, match="only numbers have a mean"):
-        question = Question.make("mean", field="crashed", by="os", epsilon=1.0)
         question.check(setting(question, CRASHED, OS))
 
 
@@ -101,7 +108,8 @@ def released(question: Question, domains: Any, people: dict[str, Any], seed: int
 def crowd(n: int) -> dict[str, Any]:
     """Groups of 55%, 38%, 5.5% and 1.5% (who have none), with other crash rates; a few say nothing of crashes."""
     rng = np.random.default_rng(7)
-    os = np.repeat([0, 1, 2, 3], [int(0.55 * n), int(0.38 * n), int(0.055 * n), n - int(0.55 * n) - int(0.38 * n) - int(0.055 * n)])
+    sizes = [int(0.55 * n), int(0.38 * n), int(0.055 * n)]
+    os = np.repeat([0, 1, 2, 3], [*sizes, n - sum(sizes)])
     rate = np.array([0.05, 0.2, 0.6, 0.4])[os]
     crashed = np.where(rng.random(n) < 0.1, 2, (rng.random(n) < rate).astype(int))
     start = np.clip(rng.gamma(3.0, 1.0, n) + os, 0, 10)
@@ -152,7 +160,7 @@ def test_numbers_are_right_on_average_also_after_rounding() -> None:
     where = setting(question, START, OS)
     assert isinstance(question.parts(where)[0].value, GridAxis)  # type: ignore[attr-defined]
     made = [released(question, (START, OS), people, seed)["estimate"] for seed in range(200)]
-    tops, belows = (np.array([getattr(one, name) for one in made]) for name in ("top", "below"))
+    tops, belows = (np.array([getattr(one, name) for one in made]) for name in ("above", "below"))
     known = ~np.isnan(people["start"])
     for group in range(4):
         inside = (people["os"] == group) & known

@@ -187,7 +187,9 @@ def _column(values: Any, field: str) -> Any:
 def _numbers(values: Any, low: float, high: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Numbers moved into a range, and whether there is one."""
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iuf":
-        values = [value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan for value in values]
+        values = [
+            value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan for value in values
+        ]
     numbers = np.array(values, dtype=np.float64)
     known = ~np.isnan(numbers)
     return np.clip(np.where(known, numbers, low), low, high), known

@@ -32,19 +32,19 @@ class Difference(NamedTuple):
 class Ratios(Estimate):
     """Numbers that are each one unbiased sum of shares divided by another: a share within a group, or a mean.
 
-    Intervals are Fieller's: all r for which top - r below can be 0, whose variance is known exactly. They hold the
+    Intervals are Fieller's: all r for which above - r below can be 0, whose variance is known exactly. They hold the
     truth also where the group is so small that nobody can tell it from nobody; there they are all that is possible.
 
     Parameters
     ----------
-    top, below
+    above, below
         The two sums that each value is made of.
     moments
-        Three rows: the variance of `top`, the covariance of both, the variance of `below`.
+        Three rows: the variance of `above`, the covariance of both, the variance of `below`.
     pair
         The covariance of two shares i and j of different groups: pair[0] + pair[1] (f_i + f_j).
     weights
-        The sums of the weights of the shares in `top` and in `below`.
+        The sums of the weights of the shares in `above` and in `below`.
 
     Example:
         >>> moments = np.array([[1e-4, 1e-4], [0.0, 0.0], [1e-4, 1e-4]])
@@ -53,7 +53,7 @@ class Ratios(Estimate):
         [[0.446, 0.0], [0.556, 1.0]]
     """
 
-    top: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    above: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
     below: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
     moments: Floats = field(default_factory=lambda: np.zeros((3, 0)), repr=False)
     pair: tuple[float, float] = (0.0, 0.0)
@@ -61,7 +61,7 @@ class Ratios(Estimate):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, shape in (("top", (len(self),)), ("below", (len(self),)), ("moments", (3, len(self)))):
+        for name, shape in (("above", (len(self),)), ("below", (len(self),)), ("moments", (3, len(self)))):
             array = np.array(getattr(self, name), dtype=np.float64)
             if array.shape != shape:
                 raise InvalidValue(name, array.shape, f"the shape {shape}")
@@ -72,7 +72,7 @@ class Ratios(Estimate):
 
     @staticmethod
     def of(
-        top: Floats,
+        above: Floats,
         below: Floats,
         moments: Floats,
         n: int,
@@ -92,7 +92,7 @@ class Ratios(Estimate):
         """
         known = below > 0
         safe = np.where(known, below, 1.0)
-        value = np.where(known, np.clip(top / safe, *bounds), np.nan)
+        value = np.where(known, np.clip(above / safe, *bounds), np.nan)
         ratio = np.where(known, value, 0.0)
         spread = np.maximum(moments[0] - 2 * ratio * moments[1] + ratio**2 * moments[2], 0.0)
         variance = np.where(known, spread / safe**2, np.inf)
@@ -104,7 +104,7 @@ class Ratios(Estimate):
             "share" if kind == "share" else "quantity",
             labels,
             bounds=bounds,
-            top=top,
+            above=above,
             below=below,
             moments=moments,
             pair=pair,
@@ -114,7 +114,7 @@ class Ratios(Estimate):
     def parts(self) -> dict[str, Json]:
         """All but the values and variances, as JSON: what intervals and differences are made of."""
         ends: list[Json] = list(self._bounds)
-        rows = {"top": self.top, "below": self.below}
+        rows = {"above": self.above, "below": self.below}
         plain: dict[str, Json] = {name: row.tolist() for name, row in rows.items()}
         pair: list[Json] = list(self.pair)
         weights: list[Json] = list(self.weights)
@@ -129,13 +129,17 @@ class Ratios(Estimate):
             >>> Ratios.from_parts(made.parts(), made.value, made.variance).interval() == made.interval()
             True
         """
-        bounds, pair, weights = ((float(a), float(b)) for a, b in (parts[name] for name in ("bounds", "pair", "weights")))
-        given = {name: np.array(parts[name], dtype=np.float64) for name in ("top", "below", "moments")}
+        bounds, pair, weights = (
+            (float(a), float(b)) for a, b in (parts[name] for name in ("bounds", "pair", "weights"))
+        )
+        given: dict[str, Any] = {
+            name: np.array(parts[name], dtype=np.float64) for name in ("above", "below", "moments")
+        }
         return Ratios(value, variance, 0, "ratio", "quantity", bounds=bounds, pair=pair, weights=weights, **given)
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Fieller's intervals, one value at a time; within `bounds` where nothing can be told of the group's size."""
-        return fieller(self.top, self.below, self.moments, _reach(level), self._bounds)
+        return fieller(self.above, self.below, self.moments, _reach(level), self._bounds)
 
     def difference(self, first: int, second: int, level: float = 0.95) -> Difference:
         """The value at one place minus that at another, which is of another group.
@@ -156,7 +160,7 @@ class Ratios(Estimate):
         clear = bool((self.below[places] ** 2 > reach**2 * self.moments[2, places]).all())
         # Of a group that cannot be told from nobody, no ratio can be chosen to fit: the error of both sums counts.
         most_score = reach**2 if clear else -2 * math.log(1 - level)
-        ends = fieller(self.top, self.below, self.moments, math.sqrt(most_score), self._bounds)
+        ends = fieller(self.above, self.below, self.moments, math.sqrt(most_score), self._bounds)
         (low, other_low), (high, other_high) = (end[places] for end in ends)
         r, s = np.linspace(low, high, _POINTS)[:, None], np.linspace(other_low, other_high, _POINTS)[None, :]
         tried = [self._zero(place, ratio) for place, ratio in zip(places, (r, s), strict=True)]
@@ -174,13 +178,13 @@ class Ratios(Estimate):
         """The sum that is 0 at the true ratio, its variance, and the sum of its weights."""
         tops, both, belows = self.moments[:, place]
         variance = np.maximum(tops - 2 * ratio * both + ratio**2 * belows, 0.0)
-        return self.top[place] - ratio * self.below[place], variance, self.weights[0] - ratio * self.weights[1]
+        return self.above[place] - ratio * self.below[place], variance, self.weights[0] - ratio * self.weights[1]
 
 
 def fieller(
-    top: Floats, below: Floats, moments: Floats, reach: float, bounds: tuple[float, float]
+    above: Floats, below: Floats, moments: Floats, reach: float, bounds: tuple[float, float]
 ) -> tuple[Floats, Floats]:
-    """Of each ratio the smallest and the largest r with (top - r below)^2 <= reach^2 Var(top - r below).
+    """Of each ratio the smallest and the largest r with (above - r below)^2 <= reach^2 Var(above - r below).
 
     Where `below` cannot be told from 0 these r have no end, and what is within `bounds` is given.
 
@@ -191,8 +195,8 @@ def fieller(
     """
     least, most = bounds
     a = below**2 - reach**2 * moments[2]
-    b = top * below - reach**2 * moments[1]
-    c = top**2 - reach**2 * moments[0]
+    b = above * below - reach**2 * moments[1]
+    c = above**2 - reach**2 * moments[0]
     root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.sort(np.stack([(b - root) / a, (b + root) / a]), axis=0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from hubbub.collection import Collection
@@ -18,6 +19,9 @@ from hubbub.questions.group_numbers import breakdown_name, group_shares_name
 
 _MOST_TABLES = 3
 """So many values have a table of their own; those of others are folded away."""
+
+_MOST_COMPARED = 50
+"""So many values are compared on the page; the API has all."""
 
 
 class ChosenPair(NamedTuple):
@@ -56,7 +60,13 @@ def _of_field(
     if len(values) != len(shape.groups[field]) * len(shape.values):
         return None
     groups, name = shape.groups[field], f"q-{answer.question}-by-{field}"
-    tables = [_table(answer, list(values), groups, shape, place, f"{name}-{place}") for place in _order(values, shape)]
+    cut = (0.0, 1.0) if shape.low is None or shape.high is None else (shape.low, shape.high)
+    numbers = [value.possible(*cut) for value in values]
+    link = _link(collection, answer) if main else None
+    tables = [
+        _table(answer, numbers, groups, shape, place, BarTable(answer, f"{name}-{place}", link))
+        for place in range(len(shape.values))
+    ]
     sizes = answer.others.get(group_shares_name(field), ())
     parts: list[Child] = [
         el("h3", "By ", el("bdi", field)) if len(shape.groups) > 1 else None,
@@ -70,23 +80,19 @@ def _of_field(
     return el("section", parts, class_="groups")
 
 
-def _order(values: Sequence[Value], shape: Shape) -> list[int]:
-    """The places of the values, "(none)" last."""
-    places = range(len(shape.values))
-    return sorted(places, key=lambda place: shape.values[place] == "(none)")
+def _link(collection: Collection, answer: AnswerCard) -> Callable[[Value], str]:
+    return lambda value: path_to("results", collection.name, answer.question, value=value.code)
 
 
 def _table(
-    answer: AnswerCard, values: Sequence[Value], groups: Sequence[str], shape: Shape, place: int, name: str
+    answer: AnswerCard, values: Sequence[Value], groups: Sequence[str], shape: Shape, place: int, bars: BarTable
 ) -> Html:
-    own = [
-        values[group * len(shape.values) + place]._replace(label=label) for group, label in enumerate(groups)
-    ]
-    card = AnswerCard(answer.question, answer.step, answer.time, answer.n, tuple(own), kind=answer.kind)
-    title = shape.values[place]
+    """One value in every group."""
+    own = [values[group * len(shape.values) + place]._replace(label=label) for group, label in enumerate(groups)]
+    title, drawn = shape.values[place], replace(bars, answer=replace(answer, values=tuple(own)))
     return join(
         el("h4", el("bdi", title)) if len(shape.values) > 1 else None,
-        BarTable(card, name).table(card.values, f"{title}, by group"),
+        drawn.table(own, f"{title}, by group"),
     )
 
 
@@ -127,12 +133,13 @@ def _difference(
 
 def _told(ratios: Ratios, shape: Shape, groups: Sequence[str], first: int, second: int) -> Html:
     size = len(shape.values)
-    apart = [ratios.difference(first * size + place, second * size + place, LEVEL) for place in range(size)]
+    shown = range(min(size, _MOST_COMPARED))
+    apart = [ratios.difference(first * size + place, second * size + place, LEVEL) for place in shown]
     unit = "share" if shape.unit == "share" else "quantity"
     scale = Scale.of(unit, reaches=[(one.high - one.low) / 2 for one in apart])
     rows = [
         (label, scale.text(None if one.value != one.value else one.value), scale.text(one.low), scale.text(one.high))
-        for label, one in zip(shape.values, apart, strict=True)
+        for label, one in zip(shape.values, apart, strict=False)
     ]
     title = f"{groups[first]} minus {groups[second]}"
     return table(title, ["Value", "#difference", "#from", "#to"], rows)

@@ -50,8 +50,9 @@ class BreakdownQuestion(StatisticQuestion):
     by: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if isinstance(self.by, str):
-            object.__setattr__(self, "by", (self.by,))
+        given: object = self.by
+        if isinstance(given, str):
+            object.__setattr__(self, "by", (given,))
         super().__post_init__()
         names = (*self.by, self.field)
         if not self.by or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):

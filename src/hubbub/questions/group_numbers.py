@@ -179,7 +179,9 @@ class GroupNumbers(Statistic):
         belows = np.repeat(self._together(held, self.below, self.below, noise, merged)[:, None], len(self.tops), axis=1)
         tops = tops + self._step**2 / 4 * np.maximum(below, 0.0) / n
         moments = np.stack([tops.ravel(), both.ravel(), belows.ravel()])
-        names = tuple(f"{group}: {value}" if len(self.tops) > 1 else group for group in labels for value in self._values)
+        names = tuple(
+            f"{group}: {value}" if len(self.tops) > 1 else group for group in labels for value in self._values
+        )
         return Ratios.of(
             top.ravel(),
             below.ravel(),

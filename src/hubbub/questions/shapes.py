@@ -10,7 +10,7 @@ from hubbub.core.domain import Domain
 from hubbub.core.spec import Json
 
 Form = Literal["shares", "distribution", "mean", "means", "groups", "ranking", "table"]
-"""Shares of names; of values in an order; one mean; a mean for each name; numbers by group; the most common; a table."""
+"""Shares of names; of values in an order; a mean; one for each name; numbers by group; the most common; a table."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,7 +58,7 @@ _CENTRE = {
     "centre": _NUMBERS,
     "cut": {"type": ["number", "null"]},
     "ratio": _object(
-        top=_list({"type": "number"}),
+        above=_list({"type": "number"}),
         below=_list({"type": "number"}),
         moments=_list(_list({"type": "number"})),
         pair=_PAIR,
