@@ -83,7 +83,7 @@ def test_it_cannot_be_changed(everything: Collection) -> None:
         ({"title": "two\nlines"}, "title"),
         ({"version": 0}, "version"),
         ({"version": True}, "version"),
-        ({"trust": "shuffle"}, "trust"),
+        ({"trust": "shuffle"}, "shuffle"),
         ({"trust": "us"}, "trust"),
         ({"step_seconds": 0}, "step_seconds"),
         ({"step_seconds": 1.5}, "step_seconds"),

@@ -59,7 +59,7 @@ def steady(
     while True:
         step = place.step
         sketch = yield from ask_once(Ask(mechanism=mechanism, step=step, view=question.view, standing=True))
-        heard = sketch.n > 0
+        heard = sketch.people > 0
         estimates = question.answers(mechanism, sketch, candidates) if heard else {MAIN: unknown}
         place.step += 1
-        yield Release(step=step, estimates=estimates, published=heard, spent=1.0, n=float(sketch.n))
+        yield Release(step=step, estimates=estimates, published=heard, spent=1.0, n=float(sketch.people))
