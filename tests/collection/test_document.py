@@ -114,11 +114,6 @@ def test_what_is_refused(change: dict[str, Any], field: str) -> None:
     assert refused.value.field == field
 
 
-def test_shuffling_is_said_to_be_missing() -> None:
-    with pytest.raises(InvalidValue, match="not there yet"):
-        make(trust="shuffle")
-
-
 @pytest.mark.parametrize(
     ("given", "field"),
     [

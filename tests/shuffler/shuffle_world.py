@@ -109,9 +109,7 @@ class ShuffleWorld:
             hop.refresh()
 
     def text(self, **changes: Any) -> str:
-        return shuffled_text(
-            list(zip(self.urls, self.keys, strict=True)), self.onion_key, **{**self.given, **changes}
-        )
+        return shuffled_text(list(zip(self.urls, self.keys, strict=True)), self.onion_key, **{**self.given, **changes})
 
     def collect(self) -> Collector:
         return Collector(
@@ -144,9 +142,7 @@ class ShuffleWorld:
 
         return Calling(request)
 
-    def answer(
-        self, who: str, method: str, path: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Response:
+    def answer(self, who: str, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         try:
             if who == "collector":
                 return self._collector(path, headers, body)
@@ -194,7 +190,7 @@ class ShuffleWorld:
 
     def entries(self, values: Iterable[str], question: str = "popular") -> list[Entry]:
         """What devices with these values send, each sealed as a device seals it."""
-        (opened,) = [ask for ask in self.collector.board.open(self.collection.collection_id, self.clock.now())]
+        (opened,) = self.collector.board.open(self.collection.collection_id, self.clock.now())
         seal, mechanism = OnionReports(self.collection).seal, opened.ask.mechanism
         made = []
         for value in values:

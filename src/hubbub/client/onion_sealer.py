@@ -12,8 +12,8 @@ from hubbub.shuffle.onion import wrap
 class OnionReports:
     """Encrypts each report to the shufflers of a collection, and its innermost layer to the collector.
 
-    All layers are bound to the answer that the report is: to the collection, its version, question, run, step, round and
-    part, and to whose turn it is. None can be opened as anything else.
+    All layers are bound to the answer that the report is (collection, version, question, run, step, round, part), and
+    to whose turn it is. None can be opened as anything else.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The way of a report from a device to the collector, where shufflers stand between them: signed with the collection."""
+"""The way of a report from a device to the collector, where shufflers stand between: signed with the collection."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """What a shuffler hands on: the reports of one batch, each still in the layers that are left, and signed statements.
 
-Every shuffler states how many reports came to it, how many it left out and why, how many fakes it added, and the hash of
-what it handed on. Whoever takes a batch checks all statements so far: that each shuffler signed its own, that what one
-handed on is what the next received, and that the numbers add up. A shuffler that lies about its length is found out by
-the next one.
+Every shuffler states how many reports came to it, how many it left out and why, how many fakes it added, and the hash
+of what it handed on. Whoever takes a batch checks all statements so far: that each shuffler signed its own, that what
+one handed on is what the next received, and that the numbers add up. A shuffler that lies about its length is found out
+by the next one.
 
 On the wire a batch is a msgpack array [5, collection, version, question, run, step, round, part, statements, size of a
 report, reports], where a statement is [received, unreadable, repeated, fakes, handed, digest, signature].
@@ -27,7 +27,12 @@ SHUFFLED_TYPE = "application/vnd.hubbub.shuffled+msgpack"
 
 
 class HopStatement(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """What one shuffler says that it did with a batch, signed."""
+    """What one shuffler says that it did with a batch, signed.
+
+    Example:
+        >>> HopStatement(3, 1, 0, 2, 4, bytes(32), b"").signed("themes:1:popular:0:7:1:0", 0)[:20]
+        b'["hubbub shuffled 1"'
+    """
 
     received: int
     unreadable: int
@@ -115,6 +120,15 @@ def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_byt
         How many shufflers it has passed.
     report_bytes
         The size of a report without any layer.
+
+    Example:
+        >>> from hubbub.collection.sealing import Keys
+        >>> from hubbub.collection.shuffle_route import RouteShuffler
+        >>> first = RouteShuffler("https://first.example", "0a" * 32, Keys(b"k" * 32).public.hex())
+        >>> route = ShuffleRoute(shufflers=(first,), collector_key="0c" * 32, delta=1e-6, least=2)
+        >>> came = ShuffledBatch("themes", 1, AnswerName("popular", 0, 7, 1, 0), [], [b"ab", b"cd"])
+        >>> handed = came.stated([bytes(50), bytes(50)], b"k" * 32, unreadable=0, repeated=0, fakes=0)
+        >>> check_batch(handed, route, 1, report_bytes=2)
     """
     if len(batch.statements) != hops:
         raise DecodeError("statements", len(batch.statements), f"{hops}, one of each shuffler so far")
@@ -123,7 +137,9 @@ def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_byt
         raise DecodeError("reports", "reports of another size", f"{size} bytes each")
     before: HopStatement | None = None
     for place, each in enumerate(batch.statements):
-        if not verify(each.signed(batch.name, place), each.signature, bytes.fromhex(route.shufflers[place].signing_key)):
+        if not verify(
+            each.signed(batch.name, place), each.signature, bytes.fromhex(route.shufflers[place].signing_key)
+        ):
             raise DecodeError("signature", f"of shuffler {place}", "its signature of this statement")
         if min(each.received, each.unreadable, each.repeated, each.fakes, each.handed) < 0:
             raise DecodeError("statement", f"of shuffler {place}", "counts of at least 0")

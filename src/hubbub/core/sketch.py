@@ -92,7 +92,7 @@ class Sketch:
         """Binary columns; equal sketches give equal bytes."""
         columns = [Column.of("counts", "counts", self.counts)]
         if self.fakes:
-            columns.append(Column.of("counts", "fakes", np.int64([self.fakes])))
+            columns.append(Column.of("counts", "fakes", np.array([self.fakes], dtype=np.int64)))
         return pack_columns("sketch", self.spec_id, self.n, columns)
 
     @staticmethod

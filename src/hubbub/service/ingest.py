@@ -97,7 +97,7 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
         for outcome, count in receipt.outcomes().items():
             if count:
                 made.changes.counts[frame.collection, outcome] += count
-        if not frame.count and frame.shuffled is None:  # of a device that is asked and does not answer: see Collection.cover
+        if not frame.count:  # of a device that is asked and does not answer: see Collection.cover
             made.changes.counts[frame.collection, "cover"] += 1
     return made
 

@@ -96,7 +96,7 @@ class ConnectionLimits:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a collector takes: bytes of a request, and of a shuffled batch, reports a second and at once of each collection, and more."""
+    """What a collector takes: bytes of a request or a shuffled batch, reports a second and at once of a collection."""
 
     most_bytes: int = 4 << 20
     shuffled_bytes: int = 64 << 20

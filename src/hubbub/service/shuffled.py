@@ -8,16 +8,19 @@ from typing import NamedTuple
 
 from hubbub.backends import LOCAL
 from hubbub.collection import Collection
+from hubbub.collection.shuffle_route import batch_name
 from hubbub.collection.shuffled_batch import ShuffledBatch, check_batch
-from hubbub.collection.wire import AnswerName
+from hubbub.collection.wire import AnswerName, Entry, encode_upload
 from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json
+from hubbub.mechanisms.base import Mechanism
 from hubbub.service.frames import RefusedRequest
 from hubbub.service.open_asks import OpenAsk
 from hubbub.service.store.base import AskKey, ShuffledRow
-from hubbub.shuffle.onion import OnionKey, missing_checks, peel
+from hubbub.shuffle.onion import OnionKey, missing_checks, peel, wrap
 
 
 class OpenedBatch(NamedTuple):
@@ -101,3 +104,31 @@ def check_onion_key(collection: Collection, key: OnionKey | None) -> None:
     if public != collection.shuffle.collector_key:
         given = "no key" if public is None else f"{public[:16]}..."
         raise InvalidValue("onion_key", given, f"that of the collector_key of {collection.name}")
+
+
+def make_checks(
+    collection: Collection, answer: AnswerName, mechanism: Mechanism, count: int, rng: Random
+) -> list[tuple[bytes, bytes]]:
+    """Uploads of the collector's own reports, and each as the last shuffler will hand it on.
+
+    They look like any device's. What they say is drawn like a device's report of any value, and is not counted.
+
+    Parameters
+    ----------
+    collection, answer, mechanism
+        Whose reports they look like.
+    count
+        How many.
+    rng
+        Draws them: a secure one, but in tests.
+    """
+    route = collection.shuffle
+    assert route is not None
+    name, hops = batch_name(collection.name, collection.version, answer), len(route.shufflers)
+    made = []
+    for _ in range(count):
+        report = mechanism.randomize(mechanism.example_values(1), rng).to_bare()
+        inner = wrap(report, route.route[hops:], name, place=hops)
+        entry = Entry(*answer, rng.bytes(16), wrap(inner, route.route[:hops], name))
+        made.append((encode_upload(collection.name, collection.version, [entry], collection.frame_bytes), inner))
+    return made

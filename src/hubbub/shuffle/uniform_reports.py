@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
@@ -37,6 +35,7 @@ def uniform_reports(mechanism: Reporting, n: int, rng: Random) -> Reports:
 
     Example:
         >>> from hubbub import GRR
+        >>> import numpy as np
         >>> np.bincount(uniform_reports(GRR(epsilon=5.0, domain=2), 1000, Random(seed=1)).private["value"]).tolist()
         [519, 481]
     """

@@ -1,7 +1,7 @@
 """One shuffler of a collection: it gathers, takes its turn when a batch's time is over, and hands on until it is heard.
 
-It is driven by `take` and `receive`, which answer requests, and by `tick`, which does what is due. Whatever it does is in
-its store first: a shuffler that is killed goes on where it was, with the same order and the same bytes.
+It is driven by `take` and `receive`, which answer requests, and by `tick`, which does what is due. Whatever it does is
+in its store first: a shuffler that is killed goes on where it was, with the same order and the same bytes.
 """
 
 from __future__ import annotations

@@ -73,9 +73,7 @@ def is_asked(collection: Collection, name: AnswerName) -> bool:
     return name.step == 0 and (name.run == 0 or terms.study.every > 0)
 
 
-def _refused(
-    entry: Entry, collection: Collection, store: ShufflerStore, now: float, most_bytes: int
-) -> Reason | None:
+def _refused(entry: Entry, collection: Collection, store: ShufflerStore, now: float, most_bytes: int) -> Reason | None:
     route = collection.shuffle
     assert route is not None
     if not is_asked(collection, entry.name):

@@ -16,8 +16,8 @@ def take_turn(
 ) -> ShuffledBatch:
     """The batch that a shuffler hands on: a layer less, with its fakes, in another order, stated and signed.
 
-    A batch with too few reports of people is refused (`InvalidValue`), and nothing of it goes on. Reports that cannot be
-    opened, or have another size than all others, are left out and counted; of equal ones the first is kept.
+    A batch with too few reports of people is refused (`InvalidValue`), and nothing of it goes on. Reports that cannot
+    be opened, or have another size than all others, are left out and counted; of equal ones the first is kept.
 
     Parameters
     ----------

@@ -172,8 +172,8 @@ class ReleaseRow(NamedTuple):
 class ShuffledRow(NamedTuple):
     """A batch that shufflers handed on to an ask.
 
-    Of `n` reports `fakes` are the shufflers'; others could not be opened or read, or came twice. `checks` are reports of
-    the collector's own, of which some were lost.
+    Of `n` reports `fakes` are the shufflers'; others could not be opened or read, or came twice. `checks` are reports
+    of the collector's own, of which some were lost.
     """
 
     collection: str

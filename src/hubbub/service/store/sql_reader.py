@@ -116,9 +116,8 @@ class SqlReader(ABC):
         )
         made = []
         for row in rows:
-            *ask, final, forgotten, sketch = row[:13]
             batch = ShuffledRow(row[13], row[14], bytes(row[15]), *row[16:])
-            made.append((AskRow(*ask, bool(final), bool(forgotten), bytes(sketch)), batch))
+            made.append((_ask_row(row[:13]), batch))
         return made
 
     def spot_checks(self, key: AskKey) -> list[bytes]:
