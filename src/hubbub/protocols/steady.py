@@ -59,10 +59,10 @@ def steady(
     while True:
         step = place.step
         sketch = yield from ask_once(Ask(mechanism=mechanism, step=step, view=question.view, standing=True))
-        heard = sketch.n > 0
+        heard = sketch.people > 0
         estimates = question.answers(mechanism, sketch, candidates) if heard else {MAIN: _unknown(question)}
         place.step += 1
-        yield Release(step=step, estimates=estimates, published=heard, spent=1.0, n=float(sketch.n))
+        yield Release(step=step, estimates=estimates, published=heard, spent=1.0, n=float(sketch.people))
 
 
 def steady_parts(parts: Sequence[Statistic], *, epsilon: float, memory: Memory | None = None) -> Protocol:
@@ -96,13 +96,13 @@ def steady_parts(parts: Sequence[Statistic], *, epsilon: float, memory: Memory |
             for part, mechanism, arc in zip(parts, mechanisms, arcs, strict=True)
         ]
         sketches = yield from ask_all(asks)
-        heard = [sketch.n > 0 for sketch in sketches]
+        heard = [sketch.people > 0 for sketch in sketches]
         estimates: dict[str, Estimate] = {} if heard[0] else {MAIN: _unknown(parts[0])}
         for part, mechanism, sketch in zip(parts, mechanisms, sketches, strict=True):
-            if sketch.n:
+            if sketch.people > 0:
                 estimates.update(part.answers(mechanism, sketch))
         place.step += 1
-        n = float(sum(sketch.n for sketch in sketches))
+        n = float(sum(sketch.people for sketch in sketches))
         yield Release(step=step, estimates=estimates, published=any(heard), spent=1.0, n=n)
 
 

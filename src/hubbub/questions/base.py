@@ -95,6 +95,10 @@ class Question(ABC):
         """Whether single reports are kept because the question itself searches among them."""
         return False
 
+    def takes_fakes(self, setting: Setting) -> bool:
+        """Whether its estimates take off the fake reports that shufflers add."""
+        return False
+
     @property
     def lasts(self) -> int:
         """How many steps an answer may depend on: a server that was away for longer begins anew."""

@@ -159,7 +159,7 @@ class GroupNumbers(Statistic):
     def answers(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Mapping[str, Estimate]:
         shares = mechanism.estimate(sketch)
         assert shares.noise is not None
-        noise = replace(shares.noise, sampling=(1 - self.asked) / sketch.n)
+        noise = replace(shares.noise, sampling=(1 - self.asked) / shares.n)
         table = shares.value.reshape(*(axis.size for axis in self.by), self.value.size)
         numbers: dict[str, Estimate] = {}
         groups: dict[str, Estimate] = {}
@@ -167,8 +167,8 @@ class GroupNumbers(Statistic):
             others = tuple(other for other in range(len(self.by)) if other != place)
             held = table.sum(axis=others)
             name = breakdown_name(axis.field, axis.field == self.main)
-            numbers[name] = self._ratios(held, noise, sketch.n, labels)
-            groups[group_shares_name(axis.field)] = self._shares_of_groups(held, noise, sketch.n, labels)
+            numbers[name] = self._ratios(held, noise, shares.n, labels)
+            groups[group_shares_name(axis.field)] = self._shares_of_groups(held, noise, shares.n, labels)
         return {**numbers, **groups}
 
     def _ratios(self, held: Floats, noise: Noise, n: int, labels: tuple[str, ...]) -> Ratios:

@@ -96,6 +96,12 @@ class HistogramQuestion(StatisticQuestion):
     def keeps(self) -> bool:
         return self.keep_reports
 
+    def takes_fakes(self, setting: Setting) -> bool:
+        # Whoever asks kept reports about other candidates would take fakes for people's.
+        from hubbub.shuffle.uniform_reports import has_uniform_reports
+
+        return not self.keeps and has_uniform_reports(self.mechanism_for(setting))
+
     @property
     def arithmetic(self) -> int:
         # All candidates are estimated now, whether they are selected or not.

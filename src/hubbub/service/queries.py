@@ -10,7 +10,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from hubbub.collection import Collection
-from hubbub.core.errors import InvalidValue
+from hubbub.collection.wire import AnswerName
+from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.spec import Json
 from hubbub.service.alarms.shown import alarms_json
 from hubbub.service.archive import ReportsMissing
@@ -55,6 +56,7 @@ class Queries:
             Route("/v1/collections", self.collections),
             Route(collection, self.collection),
             Route(f"{collection}/asks", self.asks),
+            Route(f"{collection}/asks/{{answer}}", self.ask),
             Route(f"{collection}/counts", self.counts),
             Route(f"{collection}/events", self.events),
             Route(f"{collection}/alarms", self.alarms),
@@ -89,6 +91,17 @@ class Queries:
     async def asks(self, request: Request) -> Response:
         """The open asks of a collection, sealed."""
         return self._post(request, self._collector.asks[self._named(request).name])
+
+    async def ask(self, request: Request) -> Response:
+        """One ask, sealed, by the name of its answers, until they are late: for shufflers."""
+        try:
+            answer = AnswerName.read(request.path_params["answer"])
+        except DecodeError as error:
+            raise Problem(404, "not_found", str(error)) from None
+        bulletin = self._collector.ask_of(self._named(request).name, answer)
+        if bulletin is None:
+            raise Problem(404, "not_found", f"no ask {answer} now")
+        return self._post(request, bulletin)
 
     def _post(self, request: Request, bulletin: Bulletin) -> Response:
         kept = bulletin.fresh_seconds(self._collector.clock.now(), most=_LONGEST_KEPT)

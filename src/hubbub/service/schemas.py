@@ -130,6 +130,10 @@ SCHEMAS: dict[str, Any] = {
         duplicates={"type": "integer", "minimum": 0},
         rejected=_list(_object(id=_HEX, reason={"enum": list(REASONS)})),
     ),
+    "ShuffledReceipt": _object(
+        batch={"type": "string"},
+        **{key: {"type": "integer", "minimum": 0} for key in ("accepted", "fakes", "unreadable", "repeated")},
+    ),
     "Collections": _object(
         collections=_list(
             _object(name={"type": "string"}, version={"type": "integer"}, title={"type": "string"}, collection_id=_HEX)
