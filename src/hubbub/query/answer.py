@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hubbub.core.errors import InvalidValue, MissingDependency
-from hubbub.query.outputs import Interval
+from hubbub.query.outputs import AnswerInterval
 
 if TYPE_CHECKING:
     import pyarrow
@@ -35,7 +35,7 @@ class QueryAnswer:
     columns
         Keys and estimates, in the order of SELECT.
     rows
-        For each group the keys, and an `Interval` for each estimate.
+        For each group the keys, and an `AnswerInterval` for each estimate.
     level
         How surely an interval holds the truth, one at a time.
     n
@@ -48,8 +48,8 @@ class QueryAnswer:
         How it was answered, as EXPLAIN says it; EXPLAIN alone has no rows.
 
     Example:
-        >>> answer = QueryAnswer((AnswerColumn("os", False), AnswerColumn("n", True)), (("ios", Interval(5, 3, 7, 1)),),
-        ...                      0.95, 10)
+        >>> columns = AnswerColumn("os", False), AnswerColumn("n", True)
+        >>> answer = QueryAnswer(columns, (("ios", AnswerInterval(5, 3, 7, 1)),), 0.95, 10)
         >>> answer.to_arrow().to_pylist()
         [{'os': 'ios', 'n': 5.0, 'n_low': 3.0, 'n_high': 7.0}]
         >>> print(answer)
@@ -75,9 +75,9 @@ class QueryAnswer:
             raise InvalidValue("column", name, f"one of {', '.join(names)}")
         return [row[names.index(name)] for row in self.rows]
 
-    def value(self) -> Interval:
+    def value(self) -> AnswerInterval:
         """The one estimate of an answer of one row and one estimate."""
-        found = [cell for row in self.rows for cell in row if isinstance(cell, Interval)]
+        found = [cell for row in self.rows for cell in row if isinstance(cell, AnswerInterval)]
         if len(found) != 1:
             raise InvalidValue("answer", len(found), "one estimate")
         return found[0]
@@ -152,11 +152,11 @@ class QueryAnswer:
         for row in self.rows:
             words: list[str] = []
             for cell in row:
-                words += _shown(cell) if isinstance(cell, Interval) else ["NULL" if cell is None else str(cell)]
+                words += _shown(cell) if isinstance(cell, AnswerInterval) else ["NULL" if cell is None else str(cell)]
             yield words
 
 
-def _shown(cell: Interval) -> list[str]:
+def _shown(cell: AnswerInterval) -> list[str]:
     value, low, high = (min(max(number, cell.least), cell.most) for number in (cell.value, cell.low, cell.high))
     return ["NULL" if math.isnan(cell.value) else _number(value), f"{_number(low)} to {_number(high)}"]
 

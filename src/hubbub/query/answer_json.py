@@ -10,7 +10,7 @@ from typing import Any
 
 from hubbub.core.errors import DecodeError
 from hubbub.query.answer import AnswerColumn, QueryAnswer
-from hubbub.query.outputs import Interval
+from hubbub.query.outputs import AnswerInterval
 
 _PARTS = ("value", "low", "high", "stderr", "least", "most")
 
@@ -19,7 +19,7 @@ def answer_to_json(answer: QueryAnswer) -> dict[str, Any]:
     """An answer as JSON: a number that is not known is null, an end without a bound "inf" or "-inf".
 
     Example:
-        >>> answer = QueryAnswer((AnswerColumn("n", True),), ((Interval(5.0, 3.0, 7.0, 1.0),),), 0.95, 10)
+        >>> answer = QueryAnswer((AnswerColumn("n", True),), ((AnswerInterval(5.0, 3.0, 7.0, 1.0),),), 0.95, 10)
         >>> answer_to_json(answer)["rows"]
         [[{'value': 5.0, 'low': 3.0, 'high': 7.0, 'stderr': 1.0, 'least': '-inf', 'most': 'inf'}]]
     """
@@ -40,7 +40,7 @@ def answer_from_json(data: object) -> QueryAnswer:
     """Read an answer back; anything else is refused.
 
     Example:
-        >>> answer = QueryAnswer((AnswerColumn("n", True),), ((Interval(5.0, 3.0, 7.0, 1.0),),), 0.95, 10)
+        >>> answer = QueryAnswer((AnswerColumn("n", True),), ((AnswerInterval(5.0, 3.0, 7.0, 1.0),),), 0.95, 10)
         >>> answer_from_json(answer_to_json(answer)).rows == answer.rows
         True
         >>> answer_from_json({"rows": 3})
@@ -66,7 +66,7 @@ def answer_from_json(data: object) -> QueryAnswer:
 
 
 def _cell(cell: Any) -> Any:
-    if isinstance(cell, Interval):
+    if isinstance(cell, AnswerInterval):
         return {part: _number(getattr(cell, part)) for part in _PARTS}
     if isinstance(cell, datetime.date | datetime.time):
         return cell.isoformat()
@@ -85,4 +85,4 @@ def _read(cell: Any, column: AnswerColumn) -> Any:
     if not column.estimate:
         return cell
     numbers = {part: cell[part] for part in _PARTS}
-    return Interval(**{part: math.nan if number is None else float(number) for part, number in numbers.items()})
+    return AnswerInterval(**{part: math.nan if number is None else float(number) for part, number in numbers.items()})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hubbub.core.errors import InvalidValue, MissingDependency
-from hubbub.query.outputs import Interval
+from hubbub.query.outputs import AnswerInterval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,7 @@ def rich_table(answer: QueryAnswer, most: int) -> Table:
 
     Example:
         >>> from hubbub.query.answer import AnswerColumn, QueryAnswer
-        >>> answer = QueryAnswer((AnswerColumn("n", True),), ((Interval(5.0, 3.0, 7.0, 1.0),),), 0.95, 10)
+        >>> answer = QueryAnswer((AnswerColumn("n", True),), ((AnswerInterval(5.0, 3.0, 7.0, 1.0),),), 0.95, 10)
         >>> rich_table(answer, 5).row_count
         1
     """
@@ -39,7 +39,7 @@ def rich_table(answer: QueryAnswer, most: int) -> Table:
     for name, left in zip(heading, words, strict=True):
         table.add_column(escape(name), justify="left" if left else "right")
     for row, line in list(zip(answer.rows, lines, strict=True))[:most]:
-        cells = [cell for cell in row if isinstance(cell, Interval)]
+        cells = [cell for cell in row if isinstance(cell, AnswerInterval)]
         faint = bool(cells) and all(cell.low <= 0 <= cell.high for cell in cells)
         table.add_row(*map(escape, line), style="dim" if faint else None)
     if len(answer.rows) > most:
@@ -54,7 +54,7 @@ def bars(answer: QueryAnswer, name: str | None, ax: Axes | None) -> Axes:
         >>> import matplotlib
         >>> matplotlib.use("agg")
         >>> from hubbub.query.answer import AnswerColumn, QueryAnswer
-        >>> answer = QueryAnswer((AnswerColumn("n", True),), ((Interval(5.0, 3.0, 7.0, 1.0),),), 0.95, 10)
+        >>> answer = QueryAnswer((AnswerColumn("n", True),), ((AnswerInterval(5.0, 3.0, 7.0, 1.0),),), 0.95, 10)
         >>> bars(answer, None, None).get_xlabel()
         'n'
     """

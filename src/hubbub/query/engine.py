@@ -18,7 +18,7 @@ from hubbub.query.groups import PeopleGroup, groups_of
 from hubbub.query.interval_method import IntervalMethod
 from hubbub.query.measures import MeasureProfile, expression_type, profile
 from hubbub.query.monomials import Monomial
-from hubbub.query.outputs import Interval, Output
+from hubbub.query.outputs import AnswerInterval, Output
 from hubbub.query.parse import parse
 from hubbub.query.plan import QueryPlan, plan_query
 from hubbub.query.private_table import PrivateTable
@@ -139,9 +139,9 @@ class QueryEngine:
         strata: Sequence[Strata],
         groups: Sequence[PeopleGroup],
         level: float,
-    ) -> list[list[Interval]]:
+    ) -> list[list[AnswerInterval]]:
         """An interval for each group (row) and each aggregate."""
-        cells: list[list[Interval]] = [[] for _ in groups]
+        cells: list[list[AnswerInterval]] = [[] for _ in groups]
         wanted = [part for group in groups for part in group.parts]
         measured: dict[int, list[object]] = {}
         for output in outputs:
@@ -175,7 +175,7 @@ class QueryEngine:
 
 def interval_of(
     method: SumsMethod, output: Output, strata: Strata, group: PeopleGroup, parts: Sequence[object], level: float
-) -> Interval:
+) -> AnswerInterval:
     """An aggregate of a group from what was measured, or predicted, of its parts."""
     size = len(strata.weights)
     joint = method.joint([(part, np.eye(size)) for part in parts])

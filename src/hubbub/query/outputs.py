@@ -25,7 +25,7 @@ Profiles = Callable[[Tree], MeasureProfile]
 
 
 @dataclass(frozen=True)
-class Interval:
+class AnswerInterval:
     """An estimate, its interval, and what it lies between for certain. What is not known is NaN, or infinite."""
 
     value: float
@@ -70,7 +70,7 @@ class Output:
 
     def interval(
         self, joint: JointEstimate, weights: Sequence[Monomial], totals: Mapping[Monomial, float], level: float
-    ) -> Interval:
+    ) -> AnswerInterval:
         """The aggregate from estimated sums of some weights.
 
         Parameters
@@ -96,7 +96,7 @@ class Output:
             top, bottom = self._dual(self.tree.left, sums), self._dual(self.tree.right, sums)
             return _ratio(top, bottom, joint, reach, least, most)
         stderr = math.sqrt(joint.variance(dual.gradient)) if np.isfinite(dual.gradient).all() else math.inf
-        return Interval(dual.value, dual.value - reach * stderr, dual.value + reach * stderr, stderr, least, most)
+        return AnswerInterval(dual.value, dual.value - reach * stderr, dual.value + reach * stderr, stderr, least, most)
 
     def _find(self, node: Tree, profiles: Profiles) -> None:
         from sqlglot import exp
@@ -207,28 +207,28 @@ class Output:
         return -math.inf, math.inf
 
 
-def _ratio(top: Dual, bottom: Dual, joint: JointEstimate, reach: float, least: float, most: float) -> Interval:
+def _ratio(top: Dual, bottom: Dual, joint: JointEstimate, reach: float, least: float, most: float) -> AnswerInterval:
     """Fieller's interval: all ratios r for which top - r bottom is not told from 0."""
     ratio = top / bottom
     if math.isnan(ratio.value):
-        return Interval(math.nan, -math.inf, math.inf, math.inf, least, most)
+        return AnswerInterval(math.nan, -math.inf, math.inf, math.inf, least, most)
     stderr = math.sqrt(joint.variance(ratio.gradient))
     own = joint.variance(bottom.gradient)
     a = bottom.value**2 - reach**2 * own
     if not a > 0 or not math.isfinite(own):  # the denominator is not told from 0: any ratio may be
-        return Interval(ratio.value, -math.inf, math.inf, stderr, least, most)
+        return AnswerInterval(ratio.value, -math.inf, math.inf, stderr, least, most)
     both = (joint.variance(top.gradient + bottom.gradient) - joint.variance(top.gradient) - own) / 2
     b = top.value * bottom.value - reach**2 * both
     c = top.value**2 - reach**2 * joint.variance(top.gradient)
     spread = math.sqrt(max(b * b - a * c, 0.0))
-    return Interval(ratio.value, (b - spread) / a, (b + spread) / a, stderr, least, most)
+    return AnswerInterval(ratio.value, (b - spread) / a, (b + spread) / a, stderr, least, most)
 
 
-def _root(square: Dual, joint: JointEstimate, reach: float) -> Interval:
+def _root(square: Dual, joint: JointEstimate, reach: float) -> AnswerInterval:
     """A root's interval is that of what it is taken of."""
     if math.isnan(square.value) or not np.isfinite(square.gradient).all():
-        return Interval(math.nan, 0.0, math.inf, math.inf, 0.0)
+        return AnswerInterval(math.nan, 0.0, math.inf, math.inf, 0.0)
     wide = reach * math.sqrt(joint.variance(square.gradient))
     value, low, high = (math.sqrt(max(end, 0.0)) for end in (square.value, square.value - wide, square.value + wide))
     stderr = wide / reach / (2 * value) if value > 0 else math.inf
-    return Interval(value, low, high, stderr, 0.0)
+    return AnswerInterval(value, low, high, stderr, 0.0)

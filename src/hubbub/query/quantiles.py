@@ -13,7 +13,7 @@ from hubbub.query.formula import Formula
 from hubbub.query.groups import PeopleGroup
 from hubbub.query.measures import MeasureProfile, evaluate
 from hubbub.query.monomials import EVERYBODY
-from hubbub.query.outputs import Interval
+from hubbub.query.outputs import AnswerInterval
 from hubbub.query.plan import QueryPlan
 from hubbub.query.private_table import PrivateTable
 from hubbub.query.rules.constants import number
@@ -63,7 +63,7 @@ class QuantileOutput:
         public: Sequence[str],
         groups: Sequence[PeopleGroup],
         level: float,
-    ) -> list[Interval]:
+    ) -> list[AnswerInterval]:
         """The quantile of each group."""
         reach = NormalDist().inv_cdf(0.5 + level / 2)
         known = [*public, f"({self._profile.sql}) IS NOT NULL"]
@@ -163,10 +163,10 @@ def _slack(tried: Tried) -> float:
     return -1e-9 * max((abs(d) for d, _ in tried.values()), default=0.0)
 
 
-def _interval(tried: Tried, reach: float, least: float, most: float) -> Interval:
+def _interval(tried: Tried, reach: float, least: float, most: float) -> AnswerInterval:
     values = sorted(tried)
     if not values or all(abs(d) < 1e-9 and v < 1e-9 for d, v in tried.values()):  # nobody, for certain
-        return Interval(math.nan, -math.inf, math.inf, math.inf, least, most)
+        return AnswerInterval(math.nan, -math.inf, math.inf, math.inf, least, most)
     slack = _slack(tried)
     value = next((t for t in values if tried[t][0] >= slack), values[-1])
     below = [t for t in values if tried[t][0] < slack - reach * math.sqrt(tried[t][1])]
@@ -174,5 +174,5 @@ def _interval(tried: Tried, reach: float, least: float, most: float) -> Interval
     low = max((t for t in below if t <= value), default=least)
     high = min((t for t in above if t >= value), default=most)
     if math.isinf(max(v for _, v in tried.values())):
-        return Interval(value, -math.inf, math.inf, math.inf, least, most)
-    return Interval(value, low, high, (high - low) / (2 * reach), least, most)
+        return AnswerInterval(value, -math.inf, math.inf, math.inf, least, most)
+    return AnswerInterval(value, low, high, (high - low) / (2 * reach), least, most)
