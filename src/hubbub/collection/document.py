@@ -250,9 +250,10 @@ class Collection:
         except InvalidValue as error:
             raise InvalidValue(field, error.value, error.allowed) from None
 
-    def missing(self, field: str) -> Code:
+    def missing(self, field: str, *, several: bool = False) -> Code | None:
         """The code of a field for which nothing was recorded."""
-        return self._domain(field).missing()
+        domain = self._domain(field)
+        return domain.absent() if several else domain.missing()
 
     def _domain(self, field: str) -> Domain:
         if field not in self.fields:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import View, Whole
+from hubbub.questions.base import Question
 from hubbub.questions.item_shares import ItemShares
 from hubbub.questions.shapes import Shape, shares_shape
 from hubbub.questions.shares import Shares, shares_labels, shares_read, shares_title
@@ -84,6 +85,12 @@ class HistogramQuestion(StatisticQuestion):
     of: str | None = None
     candidates: tuple[str, ...] = ()
     keep_reports: bool = False
+
+    @classmethod
+    def reading(cls, keys: Mapping[str, Any]) -> type[Question]:
+        from hubbub.questions.breakdown import SharesByGroup
+
+        return SharesByGroup if "by" in keys else cls
 
     @property
     def keeps(self) -> bool:

@@ -31,6 +31,10 @@ def _query(name: str, text: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "schema": limits, "description": text}
 
 
+def _text(name: str, text: str, *, required: bool = False) -> dict[str, Any]:
+    return {"name": name, "in": "query", "schema": {"type": "string"}, "description": text, "required": required}
+
+
 def _answer(schema: str, text: str) -> dict[str, Any]:
     return {"description": text, "content": {JSON_TYPE: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}}
 
@@ -151,6 +155,20 @@ def _paths() -> dict[str, Any]:
             "The latest release of a question.",
             {"200": _answer("Release", "With intervals."), **wrong},
             (_NAME, _QUESTION, _LEVEL),
+            token=True,
+        ),
+        f"{collection}/questions/{{question}}/difference": _get(
+            "One group minus another, of a question that is told by group.",
+            {"200": _answer("Difference", "With intervals."), **wrong},
+            (
+                _NAME,
+                _QUESTION,
+                _text("of", "The name of a group.", required=True),
+                _text("minus", "The name of another.", required=True),
+                _text("by", "The field that makes the groups; the first one unless given."),
+                _query("step", "Of which step; of the latest unless given."),
+                _LEVEL,
+            ),
             token=True,
         ),
         f"{collection}/questions/{{question}}/candidates": _get(

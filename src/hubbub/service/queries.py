@@ -18,6 +18,7 @@ from hubbub.service.archive import ReportsMissing
 from hubbub.service.auth import Tokens
 from hubbub.service.bulletin import Bulletin
 from hubbub.service.candidates import ask_kept
+from hubbub.service.differences import group_difference
 from hubbub.service.openapi import openapi
 from hubbub.service.problems import Problem
 from hubbub.service.releases import shown
@@ -63,6 +64,7 @@ class Queries:
             Route(f"{collection}/shuffled", self.shuffled),
             Route(f"{collection}/questions/{{question}}/releases", self.releases),
             Route(f"{collection}/questions/{{question}}/releases/latest", self.latest),
+            Route(f"{collection}/questions/{{question}}/difference", self.difference),
             Route(f"{collection}/questions/{{question}}/candidates", self.candidates),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
@@ -136,6 +138,23 @@ class Queries:
         if not rows:
             raise Problem(404, "not_found", f"{question} has no release yet")
         return JSONResponse(shown(rows[0], level=_level(request)))
+
+    def difference(self, request: Request) -> Response:
+        """One group minus another, in the latest release or that of a step."""
+        self._tokens.check(request)
+        collection, question = self._asked(request)
+        shape = collection.questions[question].shape(collection.setting(question))
+        if not shape.groups:
+            raise Problem(404, "not_found", f"{question} is not told by group")
+        step = _integer(request, "step", -1)
+        first, last = (0, _FARTHEST) if step < 0 else (step, step)
+        rows = self._collector.releases(collection.name, question, first=first, last=last, most=1)
+        if not rows:
+            raise Problem(404, "not_found", f"{question} has no such release yet")
+        given = request.query_params
+        of, minus = given.get("of", ""), given.get("minus", "")
+        told = group_difference(rows[-1], shape, by=given.get("by"), of=of, minus=minus, level=_level(request))
+        return JSONResponse(told)
 
     def candidates(self, request: Request) -> Response:
         """The shares of any candidates, from single reports that are kept."""
