@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.protocols.ranges.choose import grid_error
+from hubbub.protocols.ranges.grid_forecast import grid_error
 from hubbub.protocols.ranges.grid_model import GridModel
 from hubbub.protocols.ranges.grid_table import PARTS
 from hubbub.protocols.ranges.grids import HDG, Grid

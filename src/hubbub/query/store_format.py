@@ -137,15 +137,8 @@ def reports_schema() -> Any:
     """The columns of stored reports, as Arrow has them."""
     import pyarrow as pa
 
-    return pa.schema(
-        [
-            ("block", pa.int32()),
-            ("level", pa.string()),
-            ("n", pa.int32()),
-            ("places", pa.binary()),
-            ("reports", pa.binary()),
-        ]
-    )
+    kinds = {"block": pa.int32(), "level": pa.string(), "n": pa.int32(), "places": pa.binary(), "reports": pa.binary()}
+    return pa.schema(list(map(pa.field, kinds, kinds.values())))
 
 
 def described(schema: TableSchema, n: int) -> str:
