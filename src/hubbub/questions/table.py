@@ -234,8 +234,8 @@ class TableQuestion(Question):
         parts = self.parts(setting)
         epsilon = max(part.oracle.effective_epsilon for part in parts)
         return (
-            f"One report {every(setting.step_seconds)}. It covers {listed(list(self.columns))} together, each as coarsely "
-            f"as the device's group has it, which is one of {len(parts)}. It is {odds_text(epsilon)}."
+            f"One report {every(setting.step_seconds)}. It covers {listed(list(self.columns))} together, each as "
+            f"coarsely as the device's group has it, which is one of {len(parts)}. It is {odds_text(epsilon)}."
         )
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
