@@ -19,6 +19,8 @@ from hubbub.protocols.view import View
 
 ARITHMETIC = 1
 """Goes up with every change of what is asked or released: a collector then begins a new era."""
+STEP = "step"
+"""The public column of the step that a report is of."""
 
 
 @dataclass(frozen=True)

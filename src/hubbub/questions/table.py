@@ -31,7 +31,7 @@ from hubbub.protocols.ranges.dimension import Dimension
 from hubbub.protocols.ranges.forecast import expected_stderr
 from hubbub.protocols.ranges.hierarchy import HIO
 from hubbub.protocols.ranges.query import RangeQuery
-from hubbub.protocols.table_stream import ARITHMETIC, ColumnShares, LevelPart, table_stream
+from hubbub.protocols.table_stream import ARITHMETIC, STEP, ColumnShares, LevelPart, table_stream
 from hubbub.questions.base import Question
 from hubbub.questions.shapes import Shape
 from hubbub.questions.words import listed, odds_text
@@ -44,8 +44,6 @@ MOST_LEVELS = 256
 MANY_LEVELS = 40
 MOST_SHOWN = 100
 """How many shares of a column a release has: of larger ones, those of intervals."""
-STEP = "step"
-"""The public column of the step that a report is of."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.protocols.ranges.hierarchy import IntervalMechanism, LevelReports, RangeReports
-from hubbub.questions.table import STEP
+from hubbub.protocols.table_stream import STEP
 from hubbub.service.archive import Archive
 from hubbub.service.raw_reports import reports_to
 from hubbub.service.store.base import AskKey
