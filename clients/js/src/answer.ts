@@ -3,7 +3,7 @@ import type { Book, Watch } from "./book";
 import type { Bytes } from "./bytes";
 import { type Collection, fieldOf, opens, roundTimes, stepAt } from "./collection";
 import { type Refused, check } from "./errors";
-import { type Code, missing } from "./fields";
+import { type Code, absent, missing } from "./fields";
 import { type Stateful, type State, remembers } from "./mechanisms";
 import { charge } from "./promises";
 import { systemRandom } from "./random";
@@ -151,7 +151,7 @@ export interface Recorded {
 /** What all asks of a step see of some fields. `code` is of a single one, as it was once kept. */
 interface Frozen {
   wall: number;
-  codes?: Code[];
+  codes?: (Code | null)[];
   code?: Code;
 }
 
@@ -159,11 +159,11 @@ interface Frozen {
 export const valueKey = ({ domains }: Collection, field: string): Key => ["value", field, domains[field]!];
 
 /** What was recorded of a field: in the step that it is, or ever. */
-async function recorded({ kept, collection, ask, book }: Making, field: string): Promise<Code> {
+async function recorded({ kept, collection, ask, book }: Making, field: string): Promise<Code | null> {
   const found = await kept.get<Recorded>(valueKey(collection, field));
   const step = stepAt(collection, book.wall);
   const known = found && (ask.terms.frozen !== "step" || stepAt(collection, found.wall) === step);
-  return known ? found.code : missing(fieldOf(collection, field));
+  return known ? found.code : (ask.terms.fields.length > 1 ? absent : missing)(fieldOf(collection, field));
 }
 
 /** What all asks of a step see: what was recorded before the first of them, all fields of a question together. */
@@ -179,5 +179,5 @@ async function frozen(making: Making): Promise<unknown> {
 }
 
 /** What the view sees of one field, or of several by their names. */
-const seenBy = ({ view, terms: { fields } }: Ask, codes: Code[]): unknown =>
-  view.see(fields.length === 1 ? codes[0]! : Object.fromEntries(fields.map((field, at) => [field, codes[at]!])));
+const seenBy = ({ view, terms: { fields } }: Ask, codes: (Code | null)[]): unknown =>
+  view.see(fields.length === 1 ? codes[0]! : Object.fromEntries(fields.map((field, at) => [field, codes[at]!])), systemRandom);

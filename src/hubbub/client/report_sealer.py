@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from hubbub.collection import Collection
 from hubbub.collection.wire import AnswerName
 
 
@@ -26,3 +27,18 @@ class PlainReports:
     def seal(self, name: AnswerName, report_id: bytes, report: bytes) -> bytes:
         """The report."""
         return report
+
+
+def sealer_for(collection: Collection) -> ReportSealer:
+    """How the reports of a collection are sealed: as they are, or in layers where they are shuffled.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> type(sealer_for(load_collection(EXAMPLE))).__name__
+        'PlainReports'
+    """
+    if collection.shuffle is None:
+        return PlainReports()
+    from hubbub.client.onion_sealer import OnionReports  # which other devices need not load
+
+    return OnionReports(collection)

@@ -14,6 +14,7 @@ from hubbub.collection import Collection
 from hubbub.dashboard.answer import LEVEL
 from hubbub.dashboard.assets import asset_route
 from hubbub.dashboard.collections import collection_page, overview_page
+from hubbub.dashboard.groups import ChosenPair
 from hubbub.dashboard.ingest import ingest_page
 from hubbub.dashboard.layout import HEADERS, Page, path_to
 from hubbub.dashboard.markup import el
@@ -112,7 +113,7 @@ class _Pages:
             return None
         asked = request.query_params.get("value", "")
         wanted = int(asked) if asked.isascii() and asked.isdigit() and len(asked) <= _MOST_DIGITS else None
-        content = question_page(self._reader, collection, name, wanted)
+        content = question_page(self._reader, collection, name, wanted, ChosenPair.read(request.query_params))
         return self._page(collection.questions[name].title or name, content, collection, "results", live=True)
 
     def ingest(self, _request: Request, collection: Collection) -> Page:

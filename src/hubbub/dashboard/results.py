@@ -11,6 +11,7 @@ from hubbub.dashboard.answer import AnswerCard, Value
 from hubbub.dashboard.bars import MOST_ROWS, BarTable, ranked_bars
 from hubbub.dashboard.columns import ordered_bars
 from hubbub.dashboard.facts import facts, numbered
+from hubbub.dashboard.groups import ChosenPair, group_tables
 from hubbub.dashboard.headline import bias_text, headline
 from hubbub.dashboard.layout import path_to
 from hubbub.dashboard.markup import Child, Html, el, join
@@ -68,14 +69,16 @@ def _section(
     )
 
 
-def question_page(reader: Reader, collection: Collection, name: str, wanted: int | None) -> Html:
-    """One question: every value, and one of them over time."""
+def question_page(
+    reader: Reader, collection: Collection, name: str, wanted: int | None, pair: ChosenPair | None = None
+) -> Html:
+    """One question: every value, and one of them over time; of numbers by group, also how two groups differ."""
     answers = as_possible(collection, name, reader.releases(collection.name, name, _history(collection, name)))
     code, told = chosen_code(answers, wanted), reader.alarms(collection.name)
     ranks = _shape(collection, name).form == "ranking"  # its values are others in every run
     charts = (
         None if ranks else over_time(collection, name, answers, code, told),
-        _values(collection, name, latest(answers), most=MOST_ROWS, chosen=code),
+        _values(collection, name, latest(answers), most=MOST_ROWS, chosen=code, pair=pair),
     )
     about = (
         _facts(collection, answers),
@@ -139,10 +142,13 @@ def _values(
     most: int,
     chosen: int | None = None,
     place: str = "q",
+    pair: ChosenPair | None = None,
 ) -> Html | None:
     shape = _shape(collection, name)
     if answer is None:
         return None
+    if shape.form == "groups":
+        return group_tables(collection, answer, shape, pair)
     if shape.form == "mean" and shape.low is not None and shape.high is not None:
         return join(mean_figure(answer, shape.low, shape.high), other_numbers(answer.others))
     if shape.form == "ranking":

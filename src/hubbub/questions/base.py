@@ -95,6 +95,10 @@ class Question(ABC):
         """Whether single reports are kept because the question itself searches among them."""
         return False
 
+    def takes_fakes(self, setting: Setting) -> bool:
+        """Whether its estimates take off the fake reports that shufflers add."""
+        return False
+
     @property
     def lasts(self) -> int:
         """How many steps an answer may depend on: a server that was away for longer begins anew."""
@@ -210,8 +214,13 @@ class Question(ABC):
         """
         if not isinstance(kind, str) or kind not in QUESTIONS:
             raise InvalidValue("kind", kind, f"one of {', '.join(QUESTIONS)}")
-        made: Question = read_keys(QUESTIONS[kind], keys)
+        made: Question = read_keys(QUESTIONS[kind].reading(keys), keys)
         return made
+
+    @classmethod
+    def reading(cls, keys: Mapping[str, Any]) -> type[Question]:
+        """The class that reads these keys: a kind may have another one for some of them."""
+        return cls
 
 
 QUESTIONS: Registry[Question] = Registry(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hubbub import __version__
+from hubbub.collection.shuffled_batch import SHUFFLED_TYPE
 from hubbub.collection.wire import BATCH_TYPE, JSON_TYPE, UPLOAD_TYPE
 from hubbub.service.candidates import MOST_CANDIDATES
 from hubbub.service.problems import CONTENT_TYPE
@@ -13,6 +14,7 @@ from hubbub.service.schemas import SCHEMAS
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
 _NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 _QUESTION = {**_NAME, "name": "question"}
+_ANSWER = {**_NAME, "name": "answer"}
 _LEVEL_SCHEMA = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 _LEVEL = {"name": "level", "in": "query", "schema": _LEVEL_SCHEMA, "description": "Of the intervals; 0.95."}
 _CANDIDATES = {
@@ -27,6 +29,10 @@ _CANDIDATES = {
 def _query(name: str, text: str) -> dict[str, Any]:
     limits = {"type": "integer", "minimum": -(1 << 53), "maximum": 1 << 53}
     return {"name": name, "in": "query", "schema": limits, "description": text}
+
+
+def _text(name: str, text: str, *, required: bool = False) -> dict[str, Any]:
+    return {"name": name, "in": "query", "schema": {"type": "string"}, "description": text, "required": required}
 
 
 def _answer(schema: str, text: str) -> dict[str, Any]:
@@ -55,6 +61,7 @@ def _paths() -> dict[str, Any]:
     wrong = {"400": _problem("A parameter has a value that is not allowed.")}
     refusals = {
         "400": "malformed",
+        "403": "not_shuffled: the collection's reports go to its first shuffler",
         "404": "unknown_collection",
         "408": "too_slow",
         "410": "outdated_version",
@@ -78,11 +85,38 @@ def _paths() -> dict[str, Any]:
             **{status: _problem(text) for status, text in refusals.items()},
         },
     }
+    shuffled_refusals = {
+        "400": "malformed",
+        "404": "unknown_collection, unknown_ask, or nothing here is shuffled",
+        "408": "too_slow",
+        "409": "replay: another batch was taken under this name",
+        "410": "late or outdated_version",
+        "413": "too_large",
+        "415": "unsupported_type",
+        "422": "under_minimum",
+        "425": "too_early",
+        "429": "over_ceiling",
+        "503": "busy or stopping",
+    }
+    shuffled = {
+        "summary": "A batch of the last shuffler, taken once; the same bytes again get the same answer.",
+        "requestBody": {"required": True, "content": {SHUFFLED_TYPE: _BYTES}},
+        "responses": {
+            "200": _answer("ShuffledReceipt", "What was in it."),
+            **{status: _problem(text) for status, text in shuffled_refusals.items()},
+        },
+    }
     return {
         "/v1/reports": {"post": post},
         "/v1/collections": _get("What is served.", {"200": _answer("Collections", "Names and versions.")}),
         collection: _get("A collection, sealed.", sealed, (_NAME,)),
         f"{collection}/asks": _get("The open asks, sealed.", sealed, (_NAME,)),
+        f"{collection}/asks/{{answer}}": _get(
+            "One ask, sealed, by the name of its answers; shufflers read it.",
+            sealed,
+            (_NAME, _ANSWER),
+        ),
+        "/v1/shuffled": {"post": shuffled},
         f"{collection}/counts": _get(
             "What became of reports, and what is open.", {"200": _answer("Counts", "Counters.")}, (_NAME,), token=True
         ),
@@ -115,6 +149,20 @@ def _paths() -> dict[str, Any]:
             "The latest release of a question.",
             {"200": _answer("Release", "With intervals."), **wrong},
             (_NAME, _QUESTION, _LEVEL),
+            token=True,
+        ),
+        f"{collection}/questions/{{question}}/difference": _get(
+            "One group minus another, of a question that is told by group.",
+            {"200": _answer("Difference", "With intervals."), **wrong},
+            (
+                _NAME,
+                _QUESTION,
+                _text("of", "The name of a group.", required=True),
+                _text("minus", "The name of another.", required=True),
+                _text("by", "The field that makes the groups; the first one unless given."),
+                _query("step", "Of which step; of the latest unless given."),
+                _LEVEL,
+            ),
             token=True,
         ),
         f"{collection}/questions/{{question}}/candidates": _get(

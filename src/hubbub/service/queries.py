@@ -10,13 +10,15 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from hubbub.collection import Collection
-from hubbub.core.errors import InvalidValue
+from hubbub.collection.wire import AnswerName
+from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.spec import Json
 from hubbub.service.alarms.shown import alarms_json
 from hubbub.service.archive import ReportsMissing
 from hubbub.service.auth import Tokens
 from hubbub.service.bulletin import Bulletin
 from hubbub.service.candidates import ask_kept
+from hubbub.service.differences import group_difference
 from hubbub.service.openapi import openapi
 from hubbub.service.problems import Problem
 from hubbub.service.releases import shown
@@ -54,11 +56,13 @@ class Queries:
             Route("/v1/collections", self.collections),
             Route(collection, self.collection),
             Route(f"{collection}/asks", self.asks),
+            Route(f"{collection}/asks/{{answer}}", self.ask),
             Route(f"{collection}/counts", self.counts),
             Route(f"{collection}/events", self.events),
             Route(f"{collection}/alarms", self.alarms),
             Route(f"{collection}/questions/{{question}}/releases", self.releases),
             Route(f"{collection}/questions/{{question}}/releases/latest", self.latest),
+            Route(f"{collection}/questions/{{question}}/difference", self.difference),
             Route(f"{collection}/questions/{{question}}/candidates", self.candidates),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
@@ -87,6 +91,17 @@ class Queries:
     async def asks(self, request: Request) -> Response:
         """The open asks of a collection, sealed."""
         return self._post(request, self._collector.asks[self._named(request).name])
+
+    async def ask(self, request: Request) -> Response:
+        """One ask, sealed, by the name of its answers, until they are late: for shufflers."""
+        try:
+            answer = AnswerName.read(request.path_params["answer"])
+        except DecodeError as error:
+            raise Problem(404, "not_found", str(error)) from None
+        bulletin = self._collector.ask_of(self._named(request).name, answer)
+        if bulletin is None:
+            raise Problem(404, "not_found", f"no ask {answer} now")
+        return self._post(request, bulletin)
 
     def _post(self, request: Request, bulletin: Bulletin) -> Response:
         kept = bulletin.fresh_seconds(self._collector.clock.now(), most=_LONGEST_KEPT)
@@ -121,6 +136,23 @@ class Queries:
         if not rows:
             raise Problem(404, "not_found", f"{question} has no release yet")
         return JSONResponse(shown(rows[0], level=_level(request)))
+
+    def difference(self, request: Request) -> Response:
+        """One group minus another, in the latest release or that of a step."""
+        self._tokens.check(request)
+        collection, question = self._asked(request)
+        shape = collection.questions[question].shape(collection.setting(question))
+        if not shape.groups:
+            raise Problem(404, "not_found", f"{question} is not told by group")
+        step = _integer(request, "step", -1)
+        first, last = (0, _FARTHEST) if step < 0 else (step, step)
+        rows = self._collector.releases(collection.name, question, first=first, last=last, most=1)
+        if not rows:
+            raise Problem(404, "not_found", f"{question} has no such release yet")
+        given = request.query_params
+        of, minus = given.get("of", ""), given.get("minus", "")
+        told = group_difference(rows[-1], shape, by=given.get("by"), of=of, minus=minus, level=_level(request))
+        return JSONResponse(told)
 
     def candidates(self, request: Request) -> Response:
         """The shares of any candidates, from single reports that are kept."""

@@ -78,5 +78,5 @@ def _count(oracle: FrequencyOracle, reports: Reports, cells: Codes, weights: Int
     if weights is None:
         counts = oracle.supports(reports, cells.astype(np.uint64))
         return np.array([counts, counts]), np.full(2, len(reports))
-    counts = oracle.support(reports, cells, weights).counts
+    counts = oracle.weighted_supports(reports, cells.astype(np.uint64), weights)
     return counts[:, :-1], counts[:, -1]
