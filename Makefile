@@ -41,8 +41,8 @@ lint: $(VENV)/dev.stamp ## style, types, layers
 # Tests start hundreds of processes: without files of bytecode each of them would compile the package anew.
 test test-slow test-papers: export PYTHONDONTWRITEBYTECODE =
 
-# Some tests wait for processes, browsers and real clocks: one more at work than there are processors.
-WORKERS = $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+# Many tests wait for processes, browsers and real clocks: two more at work than there are processors.
+WORKERS = $$(($$(getconf _NPROCESSORS_ONLN) + 2))
 IN_MEMORY = sh tests/in_memory.sh
 
 test: $(VENV)/dev.stamp ## doctests and tests, with lint beside them; the slowest 20 are named at the end
