@@ -161,10 +161,14 @@ longest = 4
 query_limit = 4096
 """
 HEAD += """
+[fields.side]
+kind = "categorical"
+names = ["left", "right"]
+
 [questions.grouped]
 kind = "histogram"
 field = "theme"
-by = ["page", "age"]
+by = ["age", "side"]
 epsilon = 1.0
 
 [questions.grouped-mean]
@@ -258,11 +262,7 @@ class Crowd:
             return mechanism.accumulate(mechanism.randomize(ask.view(baskets), rng))
         if ask.view.spec()["kind"] == "joint":
             values: list[Any] = [
-                {
-                    "theme": int(person % 10 < dark),
-                    "page": person % 41,
-                    "age": float(person % 100) if person % 7 else None,
-                }
+                {"theme": int(person % 10 < dark), "page": person % 41, "side": person % 3, "age": _age(person)}
                 for person in people
             ]
         elif name == "Rappor" or isinstance(ask.view, Prefix):
@@ -293,6 +293,10 @@ class Crowd:
             self.states[person], *said = symbols.step(state, at, [values[person]], rng, paid)
             counted = counted + symbols.accumulate(symbols.with_enrolment(self.states[person], *said, paid)[0])
         return counted
+
+
+def _age(person: int) -> float | None:
+    return float(person % 100) if person % 7 else None
 
 
 def replayed(collection: Collection, question: str, kept: dict[str, Any]) -> dict[str, Any]:
