@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -272,3 +274,22 @@ def test_a_categorical_column_of_two_has_no_order() -> None:
     question = Question.make("table", columns=["os", "crashed"], epsilon=1.0)
     where = Setting("q", {"os": Categorical(["a", "b"]), "crashed": Categorical(["no", "yes"])}, 3600)
     assert question.terms(where).parts == 3
+
+
+def test_a_collector_without_sql_says_so(tmp_path: Path) -> None:
+    """As `pip install hubbub[server]` gives it: everything else is as ever."""
+    from served import ServedCollector
+
+    served = ServedCollector(tmp_path, TEXT.replace('step = "1h"', 'step = "1d"'))
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+        headers = {"Authorization": f"Bearer {served.token}"}
+        connection.request("POST", PATH, json.dumps({"sql": "SELECT COUNT(*) FROM people"}), headers)
+        response = connection.getresponse()
+        told = json.loads(response.read())
+        connection.close()
+        assert (response.status, told["type"]) == (501, "urn:hubbub:problem:no_sql"), told
+        assert "hubbub[sql]" in told["detail"]
+        assert served.get("/results/people/people", token=True)[0] == 200
+    finally:
+        served.close()
