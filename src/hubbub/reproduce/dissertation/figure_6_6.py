@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.consistency.contingency import Codes
 from hubbub.core.random import Random
 from hubbub.reproduce.baselines.marginals.method import MarginalTask
 from hubbub.reproduce.baselines.marginals.tables import MOST_CELLS
@@ -53,12 +54,11 @@ def _people(name: str, partition: str) -> tuple[KnownRecords, tuple[int, ...]]:
     return people, tuple(columns.index(column) for column in ASKED[name])
 
 
-def wrong(people: KnownRecords, asked: tuple[int, ...], setting: Trained, rng: Random) -> float:
-    """One run: four fifths of the people are trained on, repeated up to n; the others are classified."""
-    order = rng.child("split").permutation(len(people.records))
+def wrong(people: KnownRecords, asked: tuple[int, ...], setting: Trained, order: Codes, rng: Random) -> float:
+    """One run: the first four fifths of the people are trained on, repeated up to n; the others are classified."""
     cut = len(order) * 4 // 5
     test = people.records[order[cut:]][:, asked]
-    rows = people.records[order[:cut]][rng.child("people").below(cut, setting.n)]
+    rows = people.records[order[rng.child("people").below(cut, setting.n)]]
     if setting.method == "Majority":
         most = int(np.bincount(rows[:, asked[-1]]).argmax())
         return float(np.mean(test[:, -1] != most))
@@ -92,10 +92,14 @@ def figure_6_6(context: Context) -> Reproduced:
     settings = _settings(context)
     steps = [(setting, run) for setting in settings for run in range(context.repeats)]
     rows: dict[Trained, list[float]] = {}
+    orders: dict[tuple[str, int], Codes] = {}
     for setting, run in context.track(steps, lambda step: f"{', '.join(map(str, step[0]))}, run {step[1] + 1}"):
         people, asked = _people(setting.people, setting.partition)
-        rng = context.rng.child("figure 6.6", setting.people, setting.partition, setting.n, run)
-        rows.setdefault(setting, []).append(wrong(people, asked, setting, rng.child(str(setting.epsilon))))
+        rng = context.rng.child("figure 6.6", setting.people, run)
+        if (setting.people, run) not in orders:
+            orders[setting.people, run] = rng.child("order").permutation(len(people.records))
+        own = rng.child(setting.partition, setting.n, str(setting.epsilon))
+        rows.setdefault(setting, []).append(wrong(people, asked, setting, orders[setting.people, run], own))
     runs = {setting: np.array(scores) for setting, scores in rows.items()}
     how = f"{context.repeats} runs; tables with shares below 0 are moved to the simplex; drawn with replacement"
     cells = []
@@ -104,15 +108,15 @@ def figure_6_6(context: Context) -> Reproduced:
         at = f", eps = {setting.epsilon:g}" if setting.method in PRIVATE else ""
         row = f"{setting.people}, {setting.partition}, n = {setting.n:,}{at}"
         cells.append(Cell(row, setting.method, None, float(scores.mean()), f"{how}; {people.note}"))
-    figure, panels = canvas(4, 3)
     sizes = sorted({setting.n for setting in runs})
+    figure, panels = canvas(4, len(sizes))
     places = [(name, partition, n) for name in ASKED for partition in PARTITIONS for n in sizes]
-    for panel, (name, partition, n) in zip(panels, places, strict=False):
+    for panel, (name, partition, n) in zip(panels, places, strict=True):
         for method in (*PRIVATE, *BASELINES):
             epsilons = [0.0] * len(EPSILONS) if method in BASELINES else list(EPSILONS)
-            own = [runs[key] for e in epsilons if (key := Trained(name, partition, n, method, e)) in runs]
-            if own:
-                draw_runs(panel, EPSILONS, own, method)
+            lines = [runs[key] for e in epsilons if (key := Trained(name, partition, n, method, e)) in runs]
+            if lines:
+                draw_runs(panel, EPSILONS, lines, method)
         finish(panel, "$\\epsilon$", "misclassified", f"{name}, {partition}, n = {n:,}", log="")
     legend_below(figure, panels)
     return cells + judged(lambda some: _claims(some, sizes), runs), figure

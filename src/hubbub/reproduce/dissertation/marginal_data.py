@@ -66,17 +66,27 @@ def top_items(m: int) -> KnownRecords:
 
 
 @cache
+def _adult() -> Table:
+    return adult()
+
+
+@cache
+def _census(columns: tuple[str, ...]) -> Table:
+    return census_records(columns=columns)
+
+
+@cache
 def census(values: int = 3, columns: tuple[str, ...] = ADULT_COLUMNS) -> KnownRecords:
     """Adult, each column cut to so many values: numbers at their quantiles, words to the most common and the rest."""
     note = f"Adult, numbers cut at quantiles and words to the most common, {values} values at most"
-    return _cut(adult(), values, columns, "Adult", note)
+    return _cut(_adult(), values, columns, "Adult", note)
 
 
 @cache
 def kdd_census(values: int = 3, columns: tuple[str, ...] = US_COLUMNS) -> KnownRecords:
     """The census of 1994 and 1995, cut likewise, in the place of the US data."""
     note = f"other data: the KDD census for US, cut at quantiles and to the most common, {values} values at most"
-    return _cut(census_records(columns=columns), values, columns, "census", note)
+    return _cut(_census(columns), values, columns, "census", note)
 
 
 def _cut(table: Table, values: int, columns: tuple[str, ...], name: str, note: str) -> KnownRecords:

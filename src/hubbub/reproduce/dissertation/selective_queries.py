@@ -63,7 +63,7 @@ def relative_errors(
 def _answers(table: RangeTable, query: RangeQuery) -> Floats:
     total = float(table.answer(query).value[0])
     count = float(table.answer(RangeQuery(query.box)).value[0])
-    return np.array([total, count, total / count])
+    return np.array([total, count, total / count if count else 0.0])
 
 
 def _truth(people: MeasuredPeople, query: RangeQuery) -> Floats:
