@@ -134,3 +134,24 @@ def test_a_collector_that_begins_again_knows_what_it_took(world: ShuffleWorld) -
     again = world.to("collector").request("POST", "/v1/shuffled", {}, body)
     assert (again.status, json.loads(again.body)["accepted"]) == (200, PEOPLE + 10)
     assert json.loads(world.finish().payload)["n"] == PEOPLE
+
+
+def test_the_privacy_page_and_the_api_tell_of_actual_batches(world: ShuffleWorld) -> None:
+    """Local, central and collusion epsilons of the latest batch, and its numbers."""
+    from hubbub.dashboard.app import ServiceReader
+    from hubbub.dashboard.privacy import privacy_page
+    from hubbub.service.service import Service
+
+    world.send(world.entries(values()))
+    world.close()
+    reader = ServiceReader(Service(world.collector))
+    told = reader.shuffled("survey")["questions"]["popular"]
+    assert told["batches"][0]["people"] == PEOPLE
+    assert [each["who"] for each in told["latest"]][-1] == "the collector and all shufflers"
+    alone, but_one, others, but_others, everyone = (each["epsilon"] for each in told["latest"])
+    assert alone < but_one < but_others < everyone == 2.0
+    assert alone < others < everyone
+    assert all(now["epsilon"] <= least["epsilon"] for now, least in zip(told["latest"], told["smallest"], strict=True))
+    page = str(privacy_page(reader, world.collection))
+    assert "Who must work together to see what" in page
+    assert "pass 2 shufflers" in page

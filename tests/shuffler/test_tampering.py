@@ -322,7 +322,7 @@ def test_a_party_that_never_answers(gone: str) -> None:
     world.tick()
     world.tick()
     (batch,) = world.hops[0].status()["batches"]  # type: ignore[misc]
-    assert batch["state"] == ("gathering" if gone == "collector" else "made")  # type: ignore[index]
+    assert batch["state"] == ("closed" if gone == "collector" else "made")  # type: ignore[index]
     if gone == "1":
         world.down.clear()
         world.tick()

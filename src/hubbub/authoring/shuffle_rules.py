@@ -62,10 +62,9 @@ def who_shuffles(collection: Collection) -> Iterator[Finding]:
     hosts = [urlsplit(each.url) for each in route.shufflers]
     if len({host.netloc for host in hosts}) < len(hosts):
         yield Finding("warning", "shuffle.shufflers", "two of them are at one address, and so probably in one hand")
-    for host in hosts:
-        if host.scheme == "http" and host.hostname not in _HERE:
-            text = f"{host.netloc} is reached without TLS: whoever is on the way sees which devices take part"
-            yield Finding("warning", "shuffle.shufflers", text)
+    if hosts[0].scheme == "http" and hosts[0].hostname not in _HERE:
+        text = f"{hosts[0].netloc} is reached without TLS: whoever is on the way sees the ids of reports"
+        yield Finding("warning", "shuffle.shufflers", text)
     if not route.fakes:
         text = "no fakes: if everyone else works with the collector, only the local epsilon is left"
         yield Finding("note", "shuffle.fakes", text)

@@ -17,6 +17,7 @@ from hubbub.dashboard.reader import Ingest, OpenAskCount
 from hubbub.service.alarms.shown import alarms_json
 from hubbub.service.auth import Tokens
 from hubbub.service.service import Service
+from hubbub.service.shuffled_shown import shuffled_json
 from hubbub.service.store.base import RateRow
 
 _FARTHEST = 1 << 62
@@ -101,6 +102,10 @@ class ServiceReader:
     def alarms(self, collection: str) -> Mapping[str, Any]:
         """The alarms of a collection, as the API tells of them."""
         return alarms_json(self._collector.alarms, self._collector.collections[collection])
+
+    def shuffled(self, collection: str) -> Mapping[str, Any]:
+        """The shuffled batches of a collection, as the API tells of them."""
+        return shuffled_json(self._collector.store, self._collector.collections[collection])
 
     def notice(self) -> str | None:
         """What to know of the clock."""

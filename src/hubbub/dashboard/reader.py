@@ -77,6 +77,10 @@ class Reader(Protocol):
         """The alarms of a collection, as the API tells of them."""
         ...
 
+    def shuffled(self, collection: str) -> Mapping[str, Any]:
+        """The shuffled batches of a collection, as the API tells of them."""
+        ...
+
     def notice(self) -> str | None:
         """What everyone who reads a page should know first: a clock in doubt."""
         ...

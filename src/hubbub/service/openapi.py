@@ -132,6 +132,12 @@ def _paths() -> dict[str, Any]:
             (_NAME,),
             token=True,
         ),
+        f"{collection}/shuffled": _get(
+            "The latest shuffled batches, and who must work together to learn what of them.",
+            {"200": _answer("Shuffled", "By question.")},
+            (_NAME,),
+            token=True,
+        ),
         f"{collection}/questions/{{question}}/releases": _get(
             "The latest releases of a question, oldest first.",
             {"200": _answer("Releases", "With intervals."), **wrong},

@@ -23,6 +23,7 @@ from hubbub.service.openapi import openapi
 from hubbub.service.problems import Problem
 from hubbub.service.releases import shown
 from hubbub.service.service import Service
+from hubbub.service.shuffled_shown import shuffled_json
 from hubbub.service.trusted_clock import clock_json
 
 MOST_RELEASES = 1000
@@ -60,6 +61,7 @@ class Queries:
             Route(f"{collection}/counts", self.counts),
             Route(f"{collection}/events", self.events),
             Route(f"{collection}/alarms", self.alarms),
+            Route(f"{collection}/shuffled", self.shuffled),
             Route(f"{collection}/questions/{{question}}/releases", self.releases),
             Route(f"{collection}/questions/{{question}}/releases/latest", self.latest),
             Route(f"{collection}/questions/{{question}}/difference", self.difference),
@@ -199,6 +201,11 @@ class Queries:
         told = [sender.status(collection.name) for sender in self._service.webhooks]
         webhooks: list[Json] = [status for status in told if status is not None]
         return JSONResponse({**alarms_json(self._collector.alarms, collection), "webhooks": webhooks})
+
+    def shuffled(self, request: Request) -> Response:
+        """The latest shuffled batches of a collection, and who must work together to learn what of them."""
+        self._tokens.check(request)
+        return JSONResponse(shuffled_json(self._collector.store, self._named(request)))
 
     # -- about the service ------------------------------------------------------------------------------------
 

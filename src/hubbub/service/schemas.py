@@ -92,6 +92,10 @@ _WATCHED: dict[str, Any] = {
     "baseline": _NUMBER,
 }
 
+_COALITIONS = _list(
+    _object(who={"type": "string"}, epsilon={"type": "number"}, delta={"type": "number"}, left={"type": "string"})
+)
+
 SCHEMAS: dict[str, Any] = {
     "Problem": {
         "type": "object",
@@ -242,6 +246,15 @@ SCHEMAS: dict[str, Any] = {
                 failing={"type": ["string", "null"]},
             )
         ),
+    ),
+    "Shuffled": _object(
+        route={"type": ["object", "null"]},
+        questions={
+            "type": "object",
+            "additionalProperties": _object(
+                smallest=_COALITIONS, latest=_COALITIONS, batches=_list({"type": "object"})
+            ),
+        },
     ),
     "Alive": _object(alive={"type": "boolean"}),
     "Ready": _object(

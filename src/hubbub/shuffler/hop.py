@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
@@ -132,7 +132,18 @@ class ShufflerHop:
         if kind not in (UPLOAD_TYPE, JSON_TYPE):
             raise RefusedRequest("malformed", f"content type {kind[:80]!r}; allowed: {UPLOAD_TYPE}, {JSON_TYPE}")
         frame = read_frame(kind, body, Served({collection.name: collection}))
-        return take_entries(frame.entries, collection, self._store, self._clock.now())
+        return take_entries(frame.entries, collection, self._store, self._clock)
+
+    def take_all(self, uploads: Sequence[tuple[str, bytes]]) -> list[Receipt | HubbubError]:
+        """Keep several uploads in one transaction; what became of each."""
+        outcomes: list[Receipt | HubbubError] = []
+        with self._store.transaction():
+            for kind, body in uploads:
+                try:
+                    outcomes.append(self.take(kind, body))
+                except HubbubError as error:  # which is raised before anything of the upload is kept
+                    outcomes.append(error)
+        return outcomes
 
     def receive(self, body: bytes) -> dict[str, Json]:
         """Keep a batch of the shuffler before this one; the same bytes again are acknowledged again."""
@@ -206,6 +217,9 @@ class ShufflerHop:
             self._drop(batch, f"nobody took it in time: {self.trouble}")
             return
         if batch.state == "gathering" and (batch.came is not None or now >= batch.closes + collection.taken_for):
+            self._store.close_batch(batch.name)
+            batch = batch._replace(state="closed")
+        if batch.state == "closed":
             self._make(batch, collection)
             batch = self._store.batch(batch.name) or batch
         if batch.state == "made":

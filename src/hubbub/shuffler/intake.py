@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hubbub.collection import Collection
+from hubbub.collection import Clock, Collection
 from hubbub.collection.shuffle_route import LAYER_BYTES, batch_name
 from hubbub.collection.wire import AnswerName, Entry
 from hubbub.service.reasons import Reason
@@ -15,9 +15,7 @@ MOST_BYTES = 64 << 20
 """The largest batch that goes from one party to the next."""
 
 
-def take_entries(
-    entries: Sequence[Entry], collection: Collection, store: ShufflerStore, now: float, *, most_bytes: int = MOST_BYTES
-) -> Receipt:
+def take_entries(entries: Sequence[Entry], collection: Collection, store: ShufflerStore, clock: Clock) -> Receipt:
     """Keep the reports of an upload, in one transaction; all that is acknowledged is on the disk.
 
     A report that is here already, under its id and with the same bytes, is acknowledged again; other bytes under the
@@ -25,6 +23,7 @@ def take_entries(
     """
     receipt = Receipt()
     with store.transaction():
+        now = clock.now()
         for entry in entries:
             name = batch_name(collection.name, collection.version, entry.name)
             before = store.known(name, entry.report_id)
@@ -34,7 +33,7 @@ def take_entries(
                 else:
                     receipt.rejected.append((entry.report_id.hex(), "replay"))
                 continue
-            reason = _refused(entry, collection, store, now, most_bytes)
+            reason = _refused(entry, collection, store, now)
             if reason is not None:
                 receipt.rejected.append((entry.report_id.hex(), reason))
                 continue
@@ -73,7 +72,7 @@ def is_asked(collection: Collection, name: AnswerName) -> bool:
     return name.step == 0 and (name.run == 0 or terms.study.every > 0)
 
 
-def _refused(entry: Entry, collection: Collection, store: ShufflerStore, now: float, most_bytes: int) -> Reason | None:
+def _refused(entry: Entry, collection: Collection, store: ShufflerStore, now: float) -> Reason | None:
     route = collection.shuffle
     assert route is not None
     if not is_asked(collection, entry.name):
@@ -90,5 +89,5 @@ def _refused(entry: Entry, collection: Collection, store: ShufflerStore, now: fl
     batch = store.batch(name)
     if batch is not None and batch.state != "gathering":
         return "late"
-    room = most_bytes // len(entry.report) - route.all_fakes
+    room = MOST_BYTES // len(entry.report) - route.all_fakes
     return None if store.size(name) < room else "over_ceiling"

@@ -33,7 +33,7 @@ _TABLES = (
 
 
 class BatchRow(NamedTuple):
-    """A batch: "gathering" until its time is over, then "made" until it is "handed", or "dropped".
+    """A batch: "gathering" until its time is over, "closed" until it is "made", then "handed" or "dropped".
 
     `came` is what the shuffler before this one handed on, `digest` its hash; the first shuffler has neither. `made` is
     what goes on.
@@ -132,11 +132,16 @@ class ShufflerStore:
         rows = self._run("SELECT * FROM batches WHERE name = ?", name)
         return _batch_row(rows[0]) if rows else None
 
+    def close_batch(self, name: str) -> None:
+        """From now on no report is added to a batch: all that was acknowledged is in it."""
+        with self.transaction():
+            self._run("UPDATE batches SET state = 'closed' WHERE name = ? AND state = 'gathering'", name)
+
     def make(self, name: str, made: bytes, note: str) -> None:
         """Keep what goes on, and let go of what came: in one transaction, so that there is one order for good."""
         with self.transaction():
             sql = "UPDATE batches SET state = 'made', made = ?, came = NULL, note = ?"
-            self._run(f"{sql} WHERE name = ? AND state = 'gathering'", made, note, name)
+            self._run(f"{sql} WHERE name = ? AND state = 'closed'", made, note, name)
             self._run("UPDATE reports SET onion = NULL WHERE batch = ?", name)
 
     def end(self, name: str, state: str, note: str) -> None:
