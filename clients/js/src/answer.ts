@@ -57,6 +57,7 @@ export async function answer(kept: Access, collection: Collection, ask: Ask, wat
     cover,
     until: terms.study ? ask.closes : opens(collection, step + 1),
     size: collection.uploadBytes,
+    ...(collection.shuffle && { address: collection.shuffle.address, ...(!cover && { route: collection.shuffle.route }) }),
     enrols: making.enrols,
   } satisfies Entry);
   const latest = Math.max(wall, book.latest);

@@ -19,6 +19,10 @@ export interface Entry {
   until: number;
   /** How long the upload is. */
   size: number;
+  /** Where it goes, if not to the collector: to the first shuffler. */
+  address?: string;
+  /** The keys of the layers that the report is still to be sealed in; it is not sent before that. */
+  route?: string[];
   /** The state whose enrolment it tells the server of. */
   enrols?: string;
 }
@@ -31,6 +35,10 @@ export const entryKey = ({ question, run, step, round }: Pick<Entry, "question" 
   `${step}`,
   `${round}`,
 ];
+
+/** What the layers of a report are bound to (`collection/shuffle_route.py`). */
+export const batchName = ({ collection, version, question, run, step, round, part }: Entry): string =>
+  [collection, version, question, run, step, round, part].join(":");
 
 /**
  * The readable upload of one entry, as `collection/wire.py` reads it, padded to the collection's signed size. It names
