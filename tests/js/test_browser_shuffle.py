@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hubbub.collection import Collection
-from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute, batch_name
+from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute, batch_name, layer_name
 from hubbub.core.domain import Categorical
 from hubbub.privacy.budget import Budget
 from hubbub.questions import Question
@@ -56,8 +56,9 @@ class Sites:
     def opened(self) -> list[bytes]:
         """What is inside of all that came to the first shuffler."""
         inside = []
+        ((_, ask),) = self.collector.current()
         for entry in self.first.entries.values():
-            onions, name = [entry.report], batch_name("themes", 1, entry.name)
+            onions, name = [entry.report], layer_name(batch_name("themes", 1, entry.name), ask)
             for place, key in enumerate(self.keys):
                 onions = peel(onions, key, name, place=place).inside
             inside += onions

@@ -4,7 +4,7 @@ import { wrap } from "./onion";
 import { systemRandom } from "./random";
 import type { Key, StateRow, Store } from "./store";
 import { leave, post } from "./transport";
-import { type Entry, batchName, entryKey, frame } from "./upload";
+import { type Entry, entryKey, frame, layerName } from "./upload";
 
 /** The answers that wait, and their way out: the same bytes until they are acknowledged. */
 export class Queue {
@@ -34,9 +34,9 @@ export class Queue {
    * Put a report into its layers. That takes WebCrypto, which no transaction waits for; what is stored first is what counts,
    * whichever tab made it.
    */
-  async #seal({ route, ...entry }: Entry): Promise<Entry> {
+  async #seal({ route, asked, ...entry }: Entry): Promise<Entry> {
     const keys = route!.map((key) => unhex(key, 32)!);
-    const sealed: Entry = { ...entry, report: await wrap(entry.report!, keys, batchName(entry)) };
+    const sealed: Entry = { ...entry, report: await wrap(entry.report!, keys, await layerName(entry, asked!)) };
     return this.#store(async (kept) => {
       const now = await kept.get<Entry>(entryKey(entry));
       if (!now?.route) return now ?? sealed;

@@ -1,4 +1,5 @@
 import { type Bytes, base64, hex } from "./bytes";
+import { type Spec, specId } from "./spec";
 import type { Key } from "./store";
 
 /** An answer: its name, its random id, and the bytes to send, once and again the same. */
@@ -21,8 +22,9 @@ export interface Entry {
   size: number;
   /** Where it goes, if not to the collector: to the first shuffler. */
   address?: string;
-  /** The keys of the layers that the report is still to be sealed in; it is not sent before that. */
+  /** The keys of the layers that the report is still to be sealed in, and what was asked; it is not sent before that. */
   route?: string[];
+  asked?: Spec;
   /** The state whose enrolment it tells the server of. */
   enrols?: string;
 }
@@ -36,9 +38,9 @@ export const entryKey = ({ question, run, step, round }: Pick<Entry, "question" 
   `${round}`,
 ];
 
-/** What the layers of a report are bound to (`collection/shuffle_route.py`). */
-export const batchName = ({ collection, version, question, run, step, round, part }: Entry): string =>
-  [collection, version, question, run, step, round, part].join(":");
+/** What the layers of a report are bound to: its batch, and what was asked (`collection/shuffle_route.py`). */
+export const layerName = async ({ collection, version, question, run, step, round, part }: Entry, asked: Spec) =>
+  [collection, version, question, run, step, round, part, await specId(asked)].join(":");
 
 /**
  * The readable upload of one entry, as `collection/wire.py` reads it, padded to the collection's signed size. It names

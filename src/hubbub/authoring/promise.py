@@ -126,8 +126,10 @@ def _shuffled(collection: Collection) -> list[str]:
         parties = "; ".join(each.text() for each in coalitions_of(collection, name))
         told.append(f"Of {name}, in the smallest batch: {parties}.")
     told.append(
-        "Of several batches with reports of one device, the epsilons and the deltas add up. The shufflers without the "
-        "server can read no report; the first of them sees which devices send, when, and from which address."
+        "Shufflers that work with the collector can also keep reports of others back and put in their own: then it is "
+        "as if everyone else worked with them. Of several batches with reports of one device, the epsilons and the "
+        "deltas add up. The shufflers without the server can read no report; the first of them sees which devices "
+        "send, when, and from which address."
     )
     return [f"Shuffled. {' '.join(told)}"]
 

@@ -47,7 +47,7 @@ class ShuffledDevices(Devices):
         collection = self.collection
         for at in range(len(reports)):
             report_id = self._rng.bytes(16)
-            sealed = self._sealer.seal(published.name, report_id, reports[at : at + 1].to_bare())
+            sealed = self._sealer.seal(published.name, published.ask, reports[at : at + 1].to_bare())
             entry = Entry(*published.name, report_id, sealed)
             self._waiting.append(encode_upload(collection.name, collection.version, [entry], collection.frame_bytes))
 
