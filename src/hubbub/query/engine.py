@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.ranges.hierarchy import IntervalMechanism
+from hubbub.protocols.ranges.grids import HDG
+from hubbub.protocols.ranges.split import SC
 from hubbub.query.answer import AnswerColumn, QueryAnswer
 from hubbub.query.errors import QueryError, refused
 from hubbub.query.explain import explained
+from hubbub.query.formula import ALWAYS
+from hubbub.query.grid_method import GridMethod
 from hubbub.query.groups import PeopleGroup, groups_of
 from hubbub.query.interval_method import IntervalMethod
+from hubbub.query.joint import JointEstimate
 from hubbub.query.measures import MeasureProfile, expression_type, profile
 from hubbub.query.monomials import Monomial
 from hubbub.query.outputs import AnswerInterval, Output
@@ -25,6 +29,7 @@ from hubbub.query.private_table import PrivateTable
 from hubbub.query.quantiles import QuantileOutput
 from hubbub.query.rules import normalise
 from hubbub.query.selection import chosen_groups
+from hubbub.query.split_method import SplitMethod
 from hubbub.query.strata import Strata
 from hubbub.query.sums_method import SumsMethod
 from hubbub.query.tree import Tree
@@ -123,7 +128,8 @@ class QueryEngine:
             tuple(groups[g].keys[c.key] if c.key is not None else cells[g][c.output or 0] for c in plan.columns)
             for g in shown
         )
-        bias = "heuristic" if self.table.schema.method == "HDG" and plan.condition.formula else "none"
+        guessed = self.table.schema.method == "HDG" and (plan.condition.formula != ALWAYS or plan.private_keys)
+        bias = "heuristic" if guessed else "none"
         return QueryAnswer(columns, rows, level, self.table.n, bias, _notes(plan, outputs, bias), words)
 
     def _strata(self, plan: QueryPlan, public: Sequence[str], weights: Sequence[Monomial]) -> Strata:
@@ -178,11 +184,8 @@ def interval_of(
 ) -> AnswerInterval:
     """An aggregate of a group from what was measured, or predicted, of its parts."""
     size = len(strata.weights)
-    joint = method.joint([(part, np.eye(size)) for part in parts])
-    if not parts:
-        from hubbub.query.joint import JointEstimate
-
-        joint = JointEstimate(np.zeros(size), (np.zeros((size, size)),))
+    nothing = JointEstimate(np.zeros(size), (np.zeros((size, size)),))
+    joint = method.joint([(part, np.eye(size)) for part in parts]) if parts else nothing
     totals: dict[Monomial, float] = {}
     for place in {place for place, _ in group.parts}:
         for weight in strata.weights:
@@ -192,7 +195,10 @@ def interval_of(
 
 def _method(table: PrivateTable, consistent: bool | None) -> SumsMethod:
     mechanism = table.schema.mechanism
-    assert isinstance(mechanism, IntervalMechanism)
+    if isinstance(mechanism, SC):
+        return SplitMethod(table, mechanism)
+    if isinstance(mechanism, HDG):
+        return GridMethod(table, mechanism)
     return IntervalMethod(table, mechanism, consistent=consistent)
 
 

@@ -47,7 +47,7 @@ class MemoryTable(PrivateTable):
     def __init__(self, schema: TableSchema, reports: TableReports, public: Mapping[str, Any]) -> None:
         self.schema = schema
         self._n = reports.n
-        self._groups = {level: _in_order(group, reports.n) for level, group in _levels(reports).items()}
+        self._groups = {level: _in_order(group, reports.n) for level, group in levels_of(reports).items()}
         if set(public) != {column.name for column in schema.public}:
             raise InvalidValue("public", sorted(public), f"the columns {[column.name for column in schema.public]}")
         for name, values in public.items():
@@ -70,7 +70,17 @@ class MemoryTable(PrivateTable):
         return None if group is None else rows_within(group, rows)
 
 
-def _levels(reports: TableReports) -> Mapping[Level, LevelReports]:
+def levels_of(reports: TableReports) -> Mapping[Level, LevelReports]:
+    """Reports by level, whichever mechanism they are of.
+
+    Example:
+        >>> import hubbub as hb
+        >>> from hubbub.protocols.ranges.dimension import Dimension
+        >>> from hubbub.protocols.ranges.split import SC
+        >>> sc = SC(1.0, (Dimension.categorical(3), Dimension.categorical(4)))
+        >>> sorted(levels_of(sc.randomize([[0, 1]], hb.Random(seed=1))))
+        [(0, 1), (1, 1)]
+    """
     if isinstance(reports, GridReports):
         return reports.grids
     if isinstance(reports, SplitReports):
