@@ -80,6 +80,7 @@ def test_shufflers_that_disagree_stop(start, tmp_path: Path) -> None:
     ended = finish(start(configs))
     assert {code for _, code in ended.values()} == {2}
     assert any(re.search("it has b'20 [56] 1'", error) for (_, error), _ in ended.values()), ended
+    assert "it stopped" in ended[3][0][1]  # told by the others, the server does not wait for those who have left
     assert not (tmp_path / "reports.bin").exists()
 
 

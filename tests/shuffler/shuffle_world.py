@@ -197,7 +197,7 @@ class ShuffleWorld:
             code = self.collection.encode("theme", value)
             report = mechanism.randomize([code], self.rng).to_bare()
             report_id = self.rng.bytes(16)
-            made.append(Entry(*opened.name, report_id, seal(opened.name, report_id, report)))
+            made.append(Entry(*opened.name, report_id, seal(opened.name, opened.ask, report)))
         return made
 
     def send(self, entries: Iterable[Entry], **changes: Any) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ from hubbub.collection.shuffled_batch import decode_shuffled
 from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.random import Random
-from hubbub.mechanisms.base import Mechanism
 from hubbub.service.alarms.alarms import Alarms
 from hubbub.service.archive import Archive
 from hubbub.service.bulletin import Bulletin, asks_bulletin, collection_bulletin
@@ -184,9 +183,7 @@ class Collector:
         opened = self.board.find(AnswerPlace(collection.collection_id, answer))
         if collection.shuffle is None or opened is None or not opened.takes(self.clock.now()) or opened.shuffled:
             raise InvalidValue("answer", str(answer), "an open ask of a collection whose reports are shuffled")
-        mechanism = opened.ask.mechanism
-        assert isinstance(mechanism, Mechanism)
-        made = make_checks(collection, answer, mechanism, count, rng or Random())
+        made = make_checks(collection, answer, opened.ask, count, rng or Random())
         self._commit(StoreChanges(spot_checks=[(opened.key, inner) for _, inner in made]))
         return [upload for upload, _ in made]
 
