@@ -41,18 +41,19 @@ lint: $(VENV)/dev.stamp ## style, types, layers
 # Tests start hundreds of processes: without files of bytecode each of them would compile the package anew.
 test test-slow test-papers: export PYTHONDONTWRITEBYTECODE =
 
-# Some tests wait for processes, browsers and real clocks: one more at work than there are processors.
-WORKERS = $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+# Many tests wait for processes, browsers and real clocks: two more at work than there are processors.
+WORKERS = $$(($$(getconf _NPROCESSORS_ONLN) + 2))
+IN_MEMORY = sh tests/in_memory.sh
 
 test: $(VENV)/dev.stamp ## doctests and tests, with lint beside them; the slowest 20 are named at the end
 	@mkdir -p build
 	@$(MAKE) --no-print-directory lint > build/lint.txt 2>&1 & lint=$$!; \
-	$(PY) -m pytest --numprocesses $(WORKERS) --dist worksteal --durations 20; tests=$$?; \
+	$(IN_MEMORY) $(PY) -m pytest --numprocesses $(WORKERS) --dist worksteal --durations 20; tests=$$?; \
 	wait $$lint; linted=$$?; cat build/lint.txt; exit $$((tests || linted))
 
 test-slow: $(VENV)/dev.stamp ## the statistical sweeps, the long forms of short tests, many examples of each property
-	@$(PY) -m pytest -m slow tests
-	@HUBBUB_EXAMPLES=long $(PY) -m pytest -m 'hypothesis and not slow' tests
+	@$(IN_MEMORY) $(PY) -m pytest -m slow tests
+	@HUBBUB_EXAMPLES=long $(IN_MEMORY) $(PY) -m pytest -m 'hypothesis and not slow' tests
 
 test-papers: $(VENV)/dev.stamp ## every figure and table of the papers, at a small size
 	@$(PY) -m pytest -m papers tests/reproduce

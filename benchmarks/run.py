@@ -24,6 +24,7 @@ from ingest import ingest
 from measure import Failure, Result
 from native import compiler
 from randomness import randomness
+from range_sums import range_sums
 from release import release
 from rich.console import Console
 from rich.progress import Progress
@@ -38,7 +39,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Result]]] = {
     part.__name__: part
     for part in (
         *(randomness, startup, olh, hadamard, clients, growth, streams, ingest, ternary, release, square_wave),
-        *(heavy_hitters, amplification),
+        *(heavy_hitters, range_sums, amplification),
     )
 }
 

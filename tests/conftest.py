@@ -38,3 +38,8 @@ def pytest_collection_finish() -> None:
     """What is collected stays: the collector of garbage need not go through it again and again."""
     gc.freeze()
     gc.set_threshold(20_000)
+
+
+def pytest_unconfigure() -> None:
+    """What was frozen is looked at again: DuckDB's module complains of whatever is left when Python ends."""
+    gc.unfreeze()

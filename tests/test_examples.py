@@ -6,6 +6,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -52,3 +53,13 @@ def test_keyvalue_with_few_people_says_what_it_cannot(capsys: pytest.CaptureFixt
     errors = example("keyvalue.py")["main"]()
     assert "943 people, 61 movies" in capsys.readouterr().out
     assert errors["mean"]["raw"] < 0.5
+
+
+def test_adaptive_ranges(capsys: pytest.CaptureFixture[str]) -> None:
+    """Over six seeds of the column HIO erred 2.4 to 4.1 times as much, and 98% and more of the intervals held."""
+    ages = np.random.default_rng(1).normal(40, 9, 30_000)
+    ((name, n, fixed, grown, held),) = example("adaptive_ranges.py")["main"]([("ages", ages)], runs=2, number=40)
+    assert (name, n) == ("ages", 30_000)
+    assert grown < 0.8 * fixed
+    assert held > 0.8
+    assert "HIO, consistent" in capsys.readouterr().out

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from hubbub.privacy.plan import plan as plan
     from hubbub.privacy.plan_sets import plan_sets as plan_sets
     from hubbub.protocols.change_stream import ChangeStream as ChangeStream
+    from hubbub.query.connect import connect as connect
     from hubbub.reproduce.baselines.ddrm import DDRM as DDRM
     from hubbub.reproduce.baselines.efmrtt import EFMRTT as EFMRTT
     from hubbub.reproduce.baselines.future_rand import FutureRand as FutureRand
@@ -99,6 +100,7 @@ _HOMES = {
     "Ternary": "hubbub.core.ternary",
     "ToPS": "hubbub.curator.tops",
     "adaptive": "hubbub.mechanisms.frequency.adaptive",
+    "connect": "hubbub.query.connect",
     "amplify": "hubbub.privacy.amplification.amplify",
     "audit": "hubbub.privacy.audit",
     "plan": "hubbub.privacy.plan",

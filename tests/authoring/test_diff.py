@@ -9,8 +9,10 @@ import pytest
 from tests.collection.conftest import QUESTIONS, make
 
 from hubbub.authoring import check
-from hubbub.authoring.diff import wider
+from hubbub.authoring.diff import changes, wider
+from hubbub.authoring.route_diff import route_changes
 from hubbub.collection import Collection
+from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute
 from hubbub.core.domain import Categorical, Numeric, Ordinal
 from hubbub.privacy.budget import Budget
 from hubbub.questions import Question
@@ -21,7 +23,9 @@ ASKED = {
     "s": Question.make(kind="stream", field="level", epsilon=1.0, method="LPA", w=4),
     "k": QUESTIONS["kept"],
 }
-OLD = make(fields=FIELDS, questions=ASKED, budget=Budget.of(event=6.0, window=(40.0, 7), user=100.0))
+OLD = make(
+    fields=FIELDS, questions=ASKED, lateness_seconds=600, budget=Budget.of(event=6.0, window=(40.0, 7), user=100.0)
+)
 
 
 def against(old: Collection = OLD, **change: Any) -> dict[str, list[tuple[str, str]]]:
@@ -39,6 +43,16 @@ def questions(**change: Any) -> dict[str, Question]:
     return {name: question for name, question in {**ASKED, **change}.items() if question is not None}
 
 
+ROUTE = ShuffleRoute(
+    shufflers=(
+        RouteShuffler("https://first.example", "0a" * 32, "1a" * 32),
+        RouteShuffler("https://second.example", "0b" * 32, "1b" * 32),
+    ),
+    collector_key="0c" * 32,
+    delta=1e-6,
+    least=100,
+    fakes=10,
+)
 CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"title": "Another"}, "title", "note", "nothing else breaks"),
     ({"fields": {**FIELDS, "more": Ordinal(3)}}, "fields.more", "note", "new"),
@@ -102,6 +116,7 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"minimum_batch": 500}, "privacy.minimum_batch", "note", "stricter"),
     ({"minimum_arc": 1 << 20}, "privacy.minimum_arc", "warning", "smaller groups"),
     ({"cover": True}, "privacy.cover", "note", "as much as those that answer"),
+    ({"trust": "shuffle", "shuffle": ROUTE}, "trust", "note", "devices send to the first"),
     ({"hash": "mix32"}, "hash", "note", "by mix32, no longer by product32"),
     (
         {"questions": questions(k=replace(ASKED["k"], permanent=3.0))},
@@ -148,7 +163,27 @@ def test_every_part_of_a_collection_is_compared() -> None:
     for change, *_ in CHANGES:
         assert replace(OLD, **change).collection_id != OLD.collection_id
     named = {key for change, *_ in CHANGES for key in change}
-    assert named | {"name", "version", "trust"} == {field.name for field in fields(OLD)}
+    assert named | {"name", "version"} == {field.name for field in fields(OLD)}
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "level"),
+    [
+        ({"shufflers": ROUTE.shufflers[:1]}, "shuffle.shufflers", "error"),
+        ({"least": 99}, "shuffle.least", "error"),
+        ({"fakes": 9}, "shuffle.fakes", "error"),
+        ({"delta": 1e-5}, "shuffle.delta", "error"),
+        ({"collector_key": "0e" * 32}, "shuffle", "note"),
+        (None, "trust", "error"),
+    ],
+    ids=["fewer shufflers", "smaller batches", "fewer fakes", "a larger delta", "another key", "none at all"],
+)
+def test_a_weaker_shuffle_is_a_new_collection(change: dict[str, Any] | None, where: str, level: str) -> None:
+    old = replace(OLD, trust="shuffle", shuffle=ROUTE)
+    route = None if change is None else replace(ROUTE, **change)
+    new = replace(old, version=2, trust="local" if route is None else "shuffle", shuffle=route)
+    assert [each.level for each in changes(new, old) if each.where == where] == [level]
+    assert not list(route_changes(old, old))
 
 
 def test_versions() -> None:

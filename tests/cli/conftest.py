@@ -7,13 +7,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.testing
 from typer.testing import CliRunner, Result
 
 from hubbub.cli.app import app
+
+# The runner would build all commands, a thirtieth of a second, for each call of one of them.
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
 ENTRY = "from hubbub.cli import main; main()"
 

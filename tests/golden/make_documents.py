@@ -2,7 +2,7 @@
 
     python tests/golden/make_documents.py KIND FOLDER
 
-KIND is toml, collection, hashed, asks, wire or mechanisms.
+KIND is toml, collection, hashed, shuffled, asks, wire or mechanisms.
 """
 
 from __future__ import annotations
@@ -55,6 +55,45 @@ field = "word"
 epsilon = 2.0
 candidates = ["yes", "no"]
 """
+SHUFFLED = f"""
+name = "survey"
+version = 1
+title = "A survey"
+trust = "shuffle"
+
+[schedule]
+step = "1h"
+lateness = "10m"
+
+[privacy]
+event = 4.0
+user = 40.0
+
+[fields.theme]
+kind = "categorical"
+names = ["light", "dark"]
+
+[questions.popular]
+kind = "histogram"
+field = "theme"
+epsilon = 2.0
+
+[shuffle]
+collector_key = "{"0c" * 32}"
+delta = 1e-6
+least = 1000
+fakes = 100
+
+[[shuffle.shufflers]]
+url = "https://first.example"
+encryption_key = "{"0a" * 32}"
+signing_key = "{"1a" * 32}"
+
+[[shuffle.shufflers]]
+url = "https://second.example"
+encryption_key = "{"0b" * 32}"
+signing_key = "{"1b" * 32}"
+"""
 FILES = Path(__file__).parents[2] / "examples"
 
 
@@ -84,6 +123,15 @@ def make_collection(folder: Path) -> None:
 def make_hashed(folder: Path) -> None:
     """A collection whose questions hash, and which says by what function."""
     collection = load_collection(HASHED)
+    (folder / "signed.json").write_text(json.dumps(seal(collection.spec(), KEYS.private)))
+    write(
+        folder / "expected.json", {"key": KEYS.public.hex(), "id": collection.collection_id, "spec": collection.spec()}
+    )
+
+
+def make_shuffled(folder: Path) -> None:
+    """A collection whose reports are shuffled."""
+    collection = load_collection(SHUFFLED)
     (folder / "signed.json").write_text(json.dumps(seal(collection.spec(), KEYS.private)))
     write(
         folder / "expected.json", {"key": KEYS.public.hex(), "id": collection.collection_id, "spec": collection.spec()}
@@ -155,5 +203,5 @@ def tidy(folder: Path) -> None:
 if __name__ == "__main__":
     made = Path(sys.argv[2])
     made.mkdir(parents=True)
-    kinds = (make_toml, make_collection, make_hashed, make_asks, make_wire, make_mechanisms)
+    kinds = (make_toml, make_collection, make_hashed, make_shuffled, make_asks, make_wire, make_mechanisms)
     {maker.__name__.removeprefix("make_"): maker for maker in kinds}[sys.argv[1]](made)

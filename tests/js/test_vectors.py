@@ -30,6 +30,7 @@ from hubbub import (
     StochasticRounding,
 )
 from hubbub.collection import Collection
+from hubbub.collection.joint import CellAxis, CodeAxis, GridAxis, Joint
 from hubbub.collection.views import Held, Members, On, Size
 from hubbub.collection.wire import Entry, encode_upload_json, json_size
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
@@ -607,6 +608,7 @@ def vectors() -> dict[str, Any]:
             for view, values in others
         ]
         + [{"view": Whole().spec(), "values": looks, "sees": looks}],
+        "joint": list(joint()),
         "codes": list(codes()),
         "mechanisms": list(reports()),
         "transcripts": list(transcripts()),
@@ -615,6 +617,30 @@ def vectors() -> dict[str, Any]:
         "documents": list(documents()),
         "frames": list(frames()),
     }
+
+
+def joint() -> Iterator[dict[str, Any]]:
+    """Cells of records of several fields, with the random bytes that numbers are rounded by."""
+    codes, cells = CodeAxis("os", codes=4), CellAxis("age", low=0.0, high=99.0, cells=9)
+    grid = GridAxis("age", low=-1.5, high=3.0, points=4)
+    views = [
+        Joint((codes, CodeAxis("crashed", codes=3))),
+        Joint((cells, CodeAxis("os", codes=4, width=3))),
+        Joint((CellAxis("age", low=0.0, high=99.0, cells=9, width=5), codes)),
+        Joint((codes, grid)),
+        Joint((grid, codes, GridAxis("os", low=0.0, high=3.0, points=2))),
+        Joint((CodeAxis("os", codes=2**52), CodeAxis("crashed", codes=2))),
+    ]
+    ages = [None, -7.0, -1.5, 0.0, 0.1, 10.999999999, 11.0, 98.9, 1e300, 3.0, 1.5]
+    records = [{"os": at % 5, "age": age, "crashed": at % 3} for at, age in enumerate(ages)]
+    records += [{"os": None, "age": 2.0, "crashed": -1}, {"age": 1.0}, {"os": 2**40, "age": "x", "crashed": 0.5}]
+    for view in views:
+        rng, drawn, sees = Random(seed=str(view)), [], []
+        for record in records:
+            given = Given(rng.bytes(8))
+            sees.append(int(view.look([record], given)[0]))
+            drawn.append(given.drawn.hex())
+        yield {"view": view.spec(), "size": view.size, "values": records, "drawn": drawn, "sees": sees}
 
 
 def _shown(seen: Any) -> Any:

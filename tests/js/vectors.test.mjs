@@ -62,11 +62,31 @@ test("views", () => {
   assert.deepEqual([...kinds].sort(), ["among", "binned", "clipped", "held", "members", "on", "size", "subsetcount", "subsets", "whole"]);
   const picked = js.readView({ kind: "field", name: "b" });
   assert.deepEqual([picked.see({ a: 1, b: 2 }), picked.see({ a: 1 }), picked.see(7)], [2, undefined, undefined]);
-  for (const { view, values, sees } of vectors.views) assert.deepEqual(values.map(js.readView(view).see), sees);
+  for (const { view, values, sees } of vectors.views) assert.deepEqual(values.map((value) => js.readView(view).see(value)), sees);
   for (const bad of [null, {}, { kind: "field" }, { kind: "whole", more: 1 }, { kind: "clipped", low: 1, high: 1 },
     { kind: "among", codes: [] }, { kind: "among", codes: [2, 1] }, { kind: "among", codes: [-1] }, { kind: "constructor" },
     ...[null, [], [[]], [[1], null], [[2, 1]], [[-1]], [[1.5]], [[1], [1]], [[2], [1]], [[1, 2], [1]]].map((sets) => ({ kind: "subsets", sets }))]) {
     assert.throws(() => js.readView(bad));
+  }
+});
+
+test("views of several fields", () => {
+  for (const { view, size, values, drawn, sees } of vectors.joint) {
+    const seen = values.map((value, at) => {
+      const given = js.unhex(drawn[at], drawn[at].length / 2);
+      let from = 0;
+      const cell = js.readView(view).see(value, (size) => given.slice(from, (from += size)));
+      assert.equal(from, given.length);
+      return cell;
+    });
+    assert.deepEqual(seen, sees);
+    assert.equal(js.readView(view).gives, `${size}`);
+  }
+  const good = { field: "os", codes: 3, width: 1 };
+  for (const axes of [null, [], [null], [{}], [{ ...good, more: 1 }], [{ ...good, codes: 0 }], [{ ...good, width: 4 }], [{ ...good, field: "" }],
+    [{ field: "age", low: 1, high: 1, points: 2 }], [{ field: "age", low: 0, high: 1, points: 1 }], [{ field: "age", low: 0, high: 1, cells: 1, width: 1 }],
+    [{ ...good, codes: 2 ** 53 - 1 }, good]]) {
+    assert.throws(() => js.readView({ kind: "joint", axes }));
   }
 });
 

@@ -7,8 +7,9 @@ import pytest
 
 from hubbub.core.hashing import FIRST_HASH, HASHES, bucket, fingerprint, hash32
 from hubbub.core.random import Random
-from hubbub.kernels import support
+from hubbub.kernels import support, weighted_support
 from hubbub.kernels.support import BLOCK, hash_support
+from hubbub.kernels.weighted_support import hash_sums
 
 PLAIN = np.array([0, 1, 2, 3, 255, 65_536, (1 << 32) - 1], dtype=np.uint64)
 WIDE = np.array([fingerprint(word) for word in ("hello", "hallo", "")] + [1 << 32, (1 << 64) - 1], dtype=np.uint64)
@@ -39,10 +40,19 @@ def test_counts_around_the_borders_of_blocks(n: int, name: str):
 @pytest.mark.parametrize("name", HASHES)
 @pytest.mark.parametrize("n", SIZES)
 def test_weights_around_the_borders_of_blocks(n: int, name: str):
+    """Weights of one digit and of several, below 0 and not, and as large as squares that 64 bits hold."""
     seeds, buckets = reports(n, 4)
-    weights = Random(seed=2).below(1 << 40, n) - (1 << 39)
-    counted = hash_support(seeds, buckets, 4, MIXED, weights, name=name)
-    assert counted.tolist() == brute(seeds, buckets, 4, MIXED, weights, name=name)
+    draws = Random(seed=2)
+    wide = draws.below(5, n) + (1 << 51)
+    wide[:1] = -(1 << 62)
+    rows = [draws.below(1 << 22, n), draws.below(1 << 24, n) - (1 << 23), np.zeros(n, dtype=np.int64)]
+    for weights in (*rows, draws.below(1 << 40, n) - (1 << 39), wide):
+        wanted = [[*brute(seeds, buckets, 4, MIXED, weights, name=name), weights.sum()]]
+        assert hash_sums(seeds, buckets, 4, MIXED, weights, name=name).tolist() == wanted
+    for weights in rows:
+        powers = [weights, weights**2]
+        wanted = [[*brute(seeds, buckets, 4, MIXED, row, name=name), row.sum()] for row in powers]
+        assert hash_sums(seeds, buckets, 4, MIXED, weights, powers=2, name=name).tolist() == wanted
 
 
 @pytest.mark.parametrize("name", HASHES)
@@ -63,11 +73,16 @@ def test_any_candidates(candidates: np.ndarray):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_threads_give_the_same(monkeypatch: pytest.MonkeyPatch, weighted: bool):
     seeds, buckets = reports(9_001, 8)
-    weights = Random(seed=2).below(1000, 9_001) if weighted else None
-    alone = hash_support(seeds, buckets, 8, MIXED, weights)
-    monkeypatch.setattr(support, "SLICE", 1)
-    assert hash_support(seeds, buckets, 8, MIXED, weights).tolist() == alone.tolist()
-    assert alone.tolist() == brute(seeds, buckets, 8, MIXED, weights)
+    weights = Random(seed=2).below(1000, 9_001) if weighted else np.ones(9_001, dtype=np.int64)
+
+    def counted() -> list[int]:
+        if weighted:
+            return hash_sums(seeds, buckets, 8, MIXED, weights)[0, :-1].tolist()
+        return hash_support(seeds, buckets, 8, MIXED).tolist()
+
+    alone = counted()
+    monkeypatch.setattr(weighted_support if weighted else support, "SLICE", 1)
+    assert counted() == alone == brute(seeds, buckets, 8, MIXED, weights)
 
 
 def test_strided_and_read_only_input():

@@ -40,7 +40,7 @@ def test_the_last_epsilon_is_spent_once_whoever_touches_the_file() -> None:
 
 
 def test_third_parties_touch_the_ledger_before_kills() -> None:
-    assert run("moments", 2 * PARTIES) == {"lives": 2 * PARTIES, "wrong": []}
+    assert run("moments", PARTIES) == {"lives": PARTIES, "wrong": []}
 
 
 def test_a_planted_close_is_found_in_under_five_runs() -> None:

@@ -49,9 +49,13 @@ class Twins:
 
 @contextmanager
 def answered(
-    collection: Collection, question: str, field: str, value: Callable[[int], Any], steps: range
+    collection: Collection, question: str, field: str | tuple[str, ...], value: Callable[[int], Any], steps: range
 ) -> Iterator[tuple[list[dict[str, Any]], Callable[[str], httpx.Response]]]:
-    """Let 24 devices answer for so many steps. What both collectors released, and how a page of one is fetched."""
+    """Let 24 devices answer for so many steps. What both collectors released, and how a page of one is fetched.
+
+    Of several fields a device has several values, or None where it records nothing.
+    """
+    fields = (field,) if isinstance(field, str) else field
     with tempfile.TemporaryDirectory(dir=_SHELF) as name:
         folder, clock = Path(name), ManualClock(collection.opens(steps[0]))
         twins = Twins(collection, clock, folder)
@@ -64,7 +68,10 @@ def answered(
             clock.set(collection.opens(step) + 0.1 * collection.step_seconds)
             twins.tick()
             for number, client in enumerate(devices):
-                client.record(field, value(number))
+                given_values = (value(number),) if isinstance(field, str) else value(number)
+                for recorded, held in zip(fields, given_values, strict=True):
+                    if held is not None:
+                        client.record(recorded, held)
                 assert client.tick() == 1
                 assert client.upload() == 1
             clock.set(collection.opens(step) + 0.9 * collection.step_seconds)

@@ -3,10 +3,11 @@ import type { Book, Watch } from "./book";
 import type { Bytes } from "./bytes";
 import { type Collection, fieldOf, opens, roundTimes, stepAt } from "./collection";
 import { type Refused, check } from "./errors";
-import { type Code, missing } from "./fields";
+import { type Code, absent, missing } from "./fields";
 import { type Stateful, type State, remembers } from "./mechanisms";
 import { charge } from "./promises";
 import { systemRandom } from "./random";
+import type { Spec } from "./spec";
 import type { Access, Key, StateRow, StudyState } from "./store";
 import { type Entry, entryKey } from "./upload";
 
@@ -57,6 +58,8 @@ export async function answer(kept: Access, collection: Collection, ask: Ask, wat
     cover,
     until: terms.study ? ask.closes : opens(collection, step + 1),
     size: collection.uploadBytes,
+    ...(collection.shuffle && { address: collection.shuffle.address }),
+    ...(collection.shuffle && !cover && { route: collection.shuffle.route, asked: asked(ask) }),
     enrols: making.enrols,
   } satisfies Entry);
   const latest = Math.max(wall, book.latest);
@@ -64,6 +67,9 @@ export async function answer(kept: Access, collection: Collection, ask: Ask, wat
   kept.put(["book"], { ...making.book, latest, answers: answers + 1, page: watch.page } satisfies Book);
   return refused;
 }
+
+/** What the layers of a sealed report are bound to, of what was asked. */
+const asked = ({ mechanism, looks }: Ask): Spec => ({ mechanism: mechanism.specId, view: looks });
 
 /** Charge an answer, as of a later moment where it is paid for beforehand. */
 function pay(making: Making, cost: bigint, until?: number): void {
@@ -151,7 +157,7 @@ export interface Recorded {
 /** What all asks of a step see of some fields. `code` is of a single one, as it was once kept. */
 interface Frozen {
   wall: number;
-  codes?: Code[];
+  codes?: (Code | null)[];
   code?: Code;
 }
 
@@ -159,11 +165,11 @@ interface Frozen {
 export const valueKey = ({ domains }: Collection, field: string): Key => ["value", field, domains[field]!];
 
 /** What was recorded of a field: in the step that it is, or ever. */
-async function recorded({ kept, collection, ask, book }: Making, field: string): Promise<Code> {
+async function recorded({ kept, collection, ask, book }: Making, field: string): Promise<Code | null> {
   const found = await kept.get<Recorded>(valueKey(collection, field));
   const step = stepAt(collection, book.wall);
   const known = found && (ask.terms.frozen !== "step" || stepAt(collection, found.wall) === step);
-  return known ? found.code : missing(fieldOf(collection, field));
+  return known ? found.code : (ask.terms.fields.length > 1 ? absent : missing)(fieldOf(collection, field));
 }
 
 /** What all asks of a step see: what was recorded before the first of them, all fields of a question together. */
@@ -179,5 +185,5 @@ async function frozen(making: Making): Promise<unknown> {
 }
 
 /** What the view sees of one field, or of several by their names. */
-const seenBy = ({ view, terms: { fields } }: Ask, codes: Code[]): unknown =>
-  view.see(fields.length === 1 ? codes[0]! : Object.fromEntries(fields.map((field, at) => [field, codes[at]!])));
+const seenBy = ({ view, terms: { fields } }: Ask, codes: (Code | null)[]): unknown =>
+  view.see(fields.length === 1 ? codes[0]! : Object.fromEntries(fields.map((field, at) => [field, codes[at]!])), systemRandom);

@@ -48,6 +48,9 @@ export function codeOf(field: string, domain: Spec, value: unknown): Code | Prom
   return Number(code);
 }
 
+/** What stands for it in a record of several fields: null where that would be a number like any other. */
+export const absent = (domain: Spec): Code | null => (kindOf(domain) === "numeric" ? null : missing(domain));
+
 /** The code of a field that nothing was recorded for: "(none)", the lower end, the empty text, set or mapping. */
 export function missing(domain: Spec): Code {
   const kind = kindOf(domain);

@@ -9,6 +9,7 @@ export { Watch, newBook } from "./book";
 export { Client } from "./client";
 export { readCollection } from "./collection";
 export { addPromises, charge } from "./promises";
+export { senderKeys, wrap } from "./onion";
 export { openSealed } from "./sealed";
 export { frame } from "./upload";
 export { expBelow, fraction, spentBy, within } from "./exact";

@@ -16,7 +16,7 @@ export function toUnits(value: number, low: number, high: number, cells: number)
 }
 
 /** Rounded up or down to a grid point by 32 random bits, so that its mean is kept exactly. */
-const toGrid = (units: number, draw: number): number => Math.floor(units / GRAIN) + Number(draw < units % GRAIN);
+export const toGrid = (units: number, draw: number): number => Math.floor(units / GRAIN) + Number(draw < units % GRAIN);
 
 function rangeOf({ low, high }: Spec) {
   const [from, to] = [low as number, high as number];

@@ -27,7 +27,7 @@ export interface StateRow {
 /** What is kept of a run of a study. */
 export interface StudyState {
   /** The values that the whole run is about, and the domains that they are of. */
-  codes: Code[];
+  codes: (Code | null)[];
   domains: string[];
   /** What the run's asks may still declare, and the last round that was answered. */
   left: bigint;

@@ -2,6 +2,8 @@ import { kindOf } from "./domain";
 import { check } from "./errors";
 import type { Code } from "./fields";
 import { prefixCode } from "./prefix";
+import { readAxis } from "./joint";
+import type { Random } from "./random";
 import { type Spec, exactly, integer } from "./spec";
 import type { Pairs } from "./ternary";
 
@@ -11,7 +13,8 @@ export interface View {
   gives: string;
   /** What a mechanism that takes the same as something else may read: cells are numbers too. */
   also?: string;
-  see(code: Code | Record<string, Code>): unknown;
+  /** What is seen of a code, or of several by field; a view that rounds numbers does so with 4 random bytes each. */
+  see(code: Code | Record<string, Code | null>, random?: Random): unknown;
 }
 
 const finite = (field: string, value: unknown): number => {
@@ -116,6 +119,20 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
     (given) => {
       const items = whole(given, "items", 1, 2 ** 24);
       return { gives: "", see: (code) => Array.from({ length: items }, (_, item) => Number(list(code).includes(item))) };
+    },
+  ],
+  joint: [
+    "axes kind",
+    (given) => {
+      const axes = list(given.axes).map(readAxis);
+      const size = axes.reduce((product, axis) => product * axis.size, 1);
+      check(axes.length && size <= Number.MAX_SAFE_INTEGER + 1, "axes", "at least one, and at most 2^53 cells");
+      return {
+        gives: `${size}`,
+        also: `${(size - 1).toString(2).length} bits`,
+        see: (codes, random) =>
+          axes.reduce((cell, axis) => cell * axis.size + axis.place((codes as Record<string, unknown>)[axis.field], random), 0),
+      };
     },
   ],
   on: ["kind", () => ({ gives: "", see: (code) => [Number(code === 1)] })],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from hubbub.authoring.route_diff import route_changes
 from hubbub.collection.document import Collection
 from hubbub.collection.duration import shown
 from hubbub.collection.finding import Finding
@@ -43,6 +44,7 @@ def changes(new: Collection, old: Collection) -> Iterator[Finding]:
         *_privacy(new, old),
         *_schedule(new, old),
         *_texts(new, old),
+        *route_changes(new, old),
     ]
     yield from _version(new, old, bool(findings))
     yield from findings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textwrap import fill
 
+from hubbub.authoring.coalitions import coalitions_of
 from hubbub.collection.document import Collection
 from hubbub.collection.duration import shown, span
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
@@ -29,6 +30,7 @@ def promise(collection: Collection, *, width: int | None = None) -> str:
         f"All together. {_together(collection)}",
         *_linked(collection),
         f"Who learns it. {_who(collection)}",
+        *_shuffled(collection),
         f"What is not covered. {_uncovered(collection)}",
     ]
     return "\n\n".join(paragraph if width is None else fill(paragraph, width) for paragraph in paragraphs)
@@ -105,6 +107,33 @@ def _linked(collection: Collection) -> list[str]:
     return [f"Linked reports. {' '.join(sentences)}"]
 
 
+def _shuffled(collection: Collection) -> list[str]:
+    """Who stands between, and who of them must work together to see what."""
+    route = collection.shuffle
+    if route is None:
+        return []
+    several = "one shuffler" if len(route.shufflers) == 1 else f"{len(route.shufflers)} shufflers"
+    fakes = f", each of which adds {route.fakes:,} made-up reports" if route.fakes else ""
+    addresses = listed([each.url for each in route.shufflers])
+    told = [
+        f"Reports are encrypted on the device and pass {several} ({addresses}){fakes}. The server reads them in "
+        f"batches of at least {route.least:,} people's reports, in an order that says nothing of who sent which, "
+        "without their random numbers. What is said above holds even if all of them work together; how much less some "
+        "of them learn depends on who works together. An epsilon and a delta mean: whatever they look for in a batch, "
+        "what one person's report says changes its probability by at most the factor e^epsilon, and delta more."
+    ]
+    for name in collection.questions:
+        parties = "; ".join(each.text() for each in coalitions_of(collection, name))
+        told.append(f"Of {name}, in the smallest batch: {parties}.")
+    told.append(
+        "Shufflers that work with the collector can also keep reports of others back and put in their own: then it is "
+        "as if everyone else worked with them. Of several batches with reports of one device, the epsilons and the "
+        "deltas add up. The shufflers without the server can read no report; the first of them sees which devices "
+        "send, when, and from which address."
+    )
+    return [f"Shuffled. {' '.join(told)}"]
+
+
 def _who(collection: Collection) -> str:
     return (
         "This holds against everyone who sees a report: on the network, at the server, in its records; nobody but the "
@@ -131,6 +160,8 @@ def _uncovered(collection: Collection) -> str:
 
 def _seen(collection: Collection) -> str:
     """What a device's uploads tell without being read."""
+    if collection.shuffle is not None:
+        return "That the device takes part, and in which steps it answered, to the first shuffler."
     if collection.cover:
         return "That the device takes part; to the server, in which steps it answered."
     return "That the device takes part, and in which steps it answered."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from hubbub.authoring.poisoning import moved_far
+from hubbub.authoring.shuffle_rules import shuffled_questions, who_shuffles
 from hubbub.collection.document import Collection
 from hubbub.collection.duration import every, shown
 from hubbub.collection.finding import Finding
@@ -259,4 +260,6 @@ RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     of_the_kinds,
     cover,
     moved_far,
+    shuffled_questions,
+    who_shuffles,
 )

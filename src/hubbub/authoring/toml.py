@@ -15,6 +15,7 @@ from hubbub.authoring.table import TomlTable
 from hubbub.collection.document import Collection
 from hubbub.collection.duration import seconds_of
 from hubbub.collection.error_path import at
+from hubbub.collection.shuffle_route import ShuffleRoute
 from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue
 from hubbub.privacy.budget import Budget
@@ -98,6 +99,7 @@ def _read(source: str | Path) -> tuple[Collection, AlarmPlan]:
         "version": file.take("version", int),
         "title": file.take("title", str),
         "trust": file.take("trust", str, "local"),
+        "shuffle": _route(file),
         "step_seconds": _duration(schedule, "step"),
         "lateness_seconds": _duration(schedule, "lateness"),
         "origin": _origin(schedule),
@@ -136,6 +138,15 @@ def _located(given: dict[str, Any]) -> Collection:
     except InvalidValue as error:
         where = _PLACES.get(error.field, error.field).replace("overrides.", "override.", 1)
         raise InvalidValue(where, error.value, error.allowed) from None
+
+
+def _route(file: TomlTable) -> ShuffleRoute | None:
+    """The table [shuffle]: who shuffles."""
+    if file.take("shuffle", dict, None) is None:
+        return None
+    given = {"fakes": 0, **file.table("shuffle").rest()}
+    with at("shuffle"):
+        return ShuffleRoute.from_spec(given)
 
 
 def _duration(table: TomlTable, key: str) -> int:

@@ -24,6 +24,8 @@ from hubbub.cli import (
     restore,
     serve,
     shuffler,
+    sql,
+    table,
     top,
     watch,
 )
@@ -108,6 +110,8 @@ app.command()(estimate.estimate)
 app.command()(top.top)
 app.command()(itemsets.itemsets)
 app.command()(release.release)
+app.command()(table.table)
+app.command()(sql.sql)
 app.command()(watch.watch)
 app.command()(reproduce.reproduce)
 app.add_typer(client.app, name="client")

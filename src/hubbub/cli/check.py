@@ -12,6 +12,7 @@ from hubbub.cli.options import AsJson
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from hubbub.authoring.coalitions import Coalition
     from hubbub.collection.finding import Finding
 
 REFUSED = 1
@@ -30,6 +31,7 @@ def check(
     """
     from hubbub.authoring.alarms import alarm_forecasts, alarms_promise
     from hubbub.authoring.check import check as examine
+    from hubbub.authoring.coalitions import coalitions_of
     from hubbub.authoring.poisoning import poisoning
     from hubbub.authoring.promise import promise
     from hubbub.authoring.toml import load_alarms, read_collection
@@ -44,6 +46,7 @@ def check(
     moved = {
         name: poisoning(question, collection.setting(name), part) for name, question in collection.questions.items()
     }
+    parties = {name: coalitions_of(collection, name) for name in collection.questions}
     refused = any(finding.level == "error" for finding in findings)
     if as_json:
         emit(
@@ -54,6 +57,7 @@ def check(
                 "ok": not refused,
                 "findings": [finding._asdict() for finding in findings],
                 "promise": promise(collection),
+                "coalitions": {name: [each.to_dict() for each in some] for name, some in parties.items() if some},
                 "poisoning": {name: {**how.to_dict(), "text": how.text()} for name, how in moved.items()},
                 "alarms": {"guarantee": alarms_promise(collection, alarms), "each": [row.to_dict() for row in watched]},
             }
@@ -64,6 +68,9 @@ def check(
             console.print(promise(collection, width=console.width), markup=False)
             console.print()
         console.print(_table(findings))
+        if collection.shuffle is not None:
+            console.print("\nWho must work together to see what.", style="bold")
+            console.print(_coalitions(parties, collection.shuffle.least))
         console.print("\nWhat a liar can do.", style="bold")
         for name, how in moved.items():
             console.print(f"{name}: {how.text()}", markup=False)
@@ -77,6 +84,22 @@ def check(
         console.print(f"\n{collection.name} {collection.version}: {verdict}", style="bold red" if refused else "bold")
     if refused:
         raise typer.Exit(REFUSED)
+
+
+def _coalitions(parties: dict[str, list[Coalition]], least: int) -> RenderableType:
+    from rich.table import Table
+
+    from hubbub.questions.words import rounded_up
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("question")
+    table.add_column(f"who, of a batch of {least:,}", overflow="fold")
+    table.add_column("epsilon", justify="right")
+    table.add_column("delta", justify="right")
+    for name, several in parties.items():
+        for each in several:
+            table.add_row(name, each.who, rounded_up(each.epsilon), f"{each.delta:g}" if each.delta else "0")
+    return table
 
 
 def _table(findings: list[Finding]) -> RenderableType:

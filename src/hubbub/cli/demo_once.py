@@ -20,8 +20,10 @@ def demo_once(n: int | None, epsilon: float, seed: int, out: Path, as_json: bool
     from hubbub.core.random import Random
     from hubbub.demo.crowd import compare
     from hubbub.demo.crowd import demo as collect
+    from hubbub.mechanisms.frequency.adaptive import adaptive
     from hubbub.privacy.audit import audit
 
+    adaptive(epsilon=epsilon, domain=2)  # what no mechanism takes is refused before anything is fetched or made
     out.mkdir(parents=True, exist_ok=True)
     rng = Random(seed=seed)
     crowd = _crowd(n, rng)

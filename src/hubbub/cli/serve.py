@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -102,7 +102,9 @@ def serve(
     kept = open_store(store)
     clock = TrustedClock(kept.clock(), hold=hold_for(loaded) if clock_hold is None else clock_hold)
     try:
-        collector = Collector(loaded, kept, clock=clock, keys=signing, limits=limits, archive=archive, alarms=alarms)
+        onion_key = folder.onion_key() if any(each.shuffle for each in loaded) else None
+        given: dict[str, Any] = {"limits": limits, "archive": archive, "alarms": alarms, "onion_key": onion_key}
+        collector = Collector(loaded, kept, clock=clock, keys=signing, **given)
     except ReplayMismatch as error:
         log("stopped", level=logging.ERROR, error=type(error).__name__, detail=str(error))
         raise typer.Exit(1) from None

@@ -1,4 +1,4 @@
-"""`hubbub shuffler`: one party of an oblivious shuffle."""
+"""`hubbub shuffler`: one party of an oblivious shuffle, or a shuffler of a collection."""
 
 from __future__ import annotations
 
@@ -57,6 +57,54 @@ def keys(
 
     write_keys(DGKPrivate.generate(bits), private, public)
     typer.echo(f"{private} is for the server alone; {public} is for everyone")
+
+
+@app.command()
+def key(
+    path: Annotated[Path, typer.Argument(help="The file of the private keys, to be made.")],
+    url: Annotated[str, typer.Option("--url", help="Where the shuffler will be.")] = "https://shuffler.example",
+) -> None:
+    """Make the keys of a shuffler of a collection, and say what goes into the collection's file."""
+    from hubbub.shuffler.keys import ShufflerKeys
+
+    made = ShufflerKeys.generate()
+    made.save(path)
+    typer.echo("[[shuffle.shufflers]]")
+    for name, value in {"url": url, **made.public()}.items():
+        typer.echo(f'{name} = "{value}"')
+
+
+@app.command()
+def collector_key(
+    keys: Annotated[Path, typer.Option("--keys", help="The folder that `hubbub serve` is given.")] = Path(
+        "hubbub-keys"
+    ),
+) -> None:
+    """Make the collector's own key, which opens shuffled reports, and say what goes into the collection's file."""
+    from hubbub.service.key_folder import KeyFolder
+
+    typer.echo("[shuffle]")
+    typer.echo(f'collector_key = "{KeyFolder(keys).onion_key().public.hex()}"')
+
+
+@app.command()
+def serve(
+    config: Annotated[Path, typer.Option("--config", help="Which collection, where, and with which keys (TOML).")],
+) -> None:
+    """Shuffle the reports of a collection, until it is told to stop."""
+    from hubbub.core.errors import MissingDependency
+
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingDependency(error.name or "starlette", "server") from None
+    from hubbub.service.logs import set_up
+    from hubbub.shuffler.config import HopConfig
+    from hubbub.shuffler.program import serve_hop
+
+    set_up()
+    serve_hop(HopConfig.load(config))
 
 
 def _cpu_seconds() -> float:

@@ -41,7 +41,7 @@ def follow(
     from hubbub.demo.remote_watch import RemoteWatch
     from hubbub.service.exposure import public_address
 
-    secret = _token(token)
+    secret = read_token(token)
     where = urlsplit(url)
     if secret is not None and where.scheme == "http" and public_address(where.hostname or ""):
         say(f"the token goes to {where.hostname} unencrypted: use https")
@@ -64,7 +64,7 @@ def follow(
     show_moments(run, run, view, live=live, plot=plot)
 
 
-def _token(file: Path | None) -> str | None:
+def read_token(file: Path | None) -> str | None:
     """The token, from a file or the environment: a command line can be read by others."""
     if file is None:
         return os.environ.get(VARIABLE) or None

@@ -63,7 +63,7 @@ class Answerer:
         try:
             if terms.study is not None:
                 return self._in_study(published, terms, step)
-            values = published.ask.view([self._frozen(terms, step)])
+            values = published.ask.view.look([self._frozen(terms, step)], self._rng)
             if terms.state:
                 return self._from_state(published, step, values, report_id)
             mechanism = _randomizer(published)
@@ -135,7 +135,7 @@ class Answerer:
             told["values"] = value_bytes(self._held(terms, None)).decode()
         told |= {"declared": declared, "round": published.round}
         self._store.keep_state(key, str(run), Kept(json.dumps(told).encode()))
-        values = published.ask.view([read_values(told["values"].encode())])
+        values = published.ask.view.look([read_values(told["values"].encode())], self._rng)
         return mechanism.randomize(values, self._rng).to_bare()
 
     def _spend(self, question: str, step: int, units: int, until: int | None = None) -> None:
@@ -151,12 +151,14 @@ class Answerer:
 
     def _held(self, terms: Terms, step: int | None) -> Any:
         """What was recorded, in a step or at any time: of one field its code, of several a record of them."""
-        codes = {}
+        codes: dict[str, Any] = {}
+        several = len(terms.fields) > 1
         for field in terms.fields:
             recorded = self._store.recorded(field)
             there = recorded is not None and (step is None or self._collection.step_at(recorded[0]) == step)
-            codes[field] = recorded[1] if recorded is not None and there else self._collection.missing(field)
-        return codes if len(codes) > 1 else codes[terms.fields[0]]
+            missing = self._collection.missing(field, several=several)
+            codes[field] = recorded[1] if recorded is not None and there else missing
+        return codes if several else codes[terms.fields[0]]
 
 
 def _randomizer(published: Published) -> Mechanism:

@@ -50,6 +50,8 @@ class Client:
         Over which part of a step requests are spread; 0 makes them at once.
     form
         How uploads are spelt: "msgpack" or "json".
+    connect
+        Makes a transport from an address: reports that are shuffled go to the first shuffler, not to the server.
 
     Example:
         >>> import tempfile
@@ -73,6 +75,7 @@ class Client:
         per_frame: int = 1,
         jitter: float = 0.1,
         form: str = "msgpack",
+        connect: Callable[[str], Transport] = HttpTransport,
     ) -> None:
         self._clock: Clock = SystemClock() if clock is None else clock
         self._rng = Random() if rng is None else rng
@@ -80,7 +83,8 @@ class Client:
         transport = HttpTransport(server) if isinstance(server, str) else server
         name = collection or collection_in(path) or _only_collection(transport)
         self._store = DeviceStore(path, name, self._rng, self._clock, monotonic)
-        self._uploader = Uploader(self._store, transport, self._rng, per_frame=per_frame, jitter=jitter, form=form)
+        sending: dict[str, Any] = {"per_frame": per_frame, "jitter": jitter, "form": form, "connect": connect}
+        self._uploader = Uploader(self._store, transport, self._rng, **sending)
         self._responder = Responder(self._store, self._rng)
         documents = Documents(self._store, transport, keys, name)
         self._current = Current(self._store, documents, self._rng, jitter=jitter)

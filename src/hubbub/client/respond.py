@@ -7,7 +7,7 @@ from hubbub.client.answer import Answerer
 from hubbub.client.current import Current
 from hubbub.client.documents import Published, Refused
 from hubbub.client.outbox import Answer
-from hubbub.client.report_sealer import PlainReports, ReportSealer
+from hubbub.client.report_sealer import sealer_for
 from hubbub.client.store import DeviceStore
 from hubbub.collection import Collection
 from hubbub.collection.wire import AnswerName
@@ -26,8 +26,6 @@ class Responder:
         The device's files.
     rng
         The device's randomness.
-    sealer
-        How a report becomes the bytes that are sent; as it is, where none is given.
 
     Example:
         >>> import tempfile
@@ -41,8 +39,8 @@ class Responder:
         True
     """
 
-    def __init__(self, store: DeviceStore, rng: Random, sealer: ReportSealer | None = None) -> None:
-        self._store, self._rng, self._sealer = store, rng, sealer or PlainReports()
+    def __init__(self, store: DeviceStore, rng: Random) -> None:
+        self._store, self._rng = store, rng
         self._noted: set[tuple[str, str]] = set()
 
     def respond(self, current: Current, now: float, wait: float) -> int:
@@ -98,7 +96,7 @@ class Responder:
                     self._cover(collection, answer)
                 raise
             if report is not None:  # a stream that has nothing to say is done with its step, too
-                answer = answer._replace(report=self._sealer.seal(published.name, report_id, report))
+                answer = answer._replace(report=sealer_for(collection).seal(published.name, published.ask, report))
             outbox.add(answer, since=collection.opens(step))
             return int(report is not None)
         except Refused as error:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hubbub.client.backoff import Backoff, Delay, uniform
 from hubbub.client.outbox import Answer
 from hubbub.client.store import DeviceStore
-from hubbub.client.transport import Response, Transport, Unreachable
+from hubbub.client.transport import HttpTransport, Response, Transport, Unreachable
 from hubbub.collection import Collection
 from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE, AnswerName, Entry, encode_upload, encode_upload_json
 from hubbub.core.errors import InvalidValue, check_integer
@@ -25,7 +25,7 @@ class Uploader:
     Parameters
     ----------
     store, transport
-        Whose reports, and where to.
+        Whose reports, and where to; to the first shuffler instead, where reports are shuffled.
     rng
         Where delays come from.
     per_frame
@@ -34,6 +34,8 @@ class Uploader:
         Over which part of a step uploads are spread; 0 sends at once.
     form
         "msgpack" or "json".
+    connect
+        Makes the transport to a shuffler from its address.
 
     Example:
         >>> import tempfile
@@ -52,7 +54,15 @@ class Uploader:
     """
 
     def __init__(
-        self, store: DeviceStore, transport: Transport, rng: Random, *, per_frame: int, jitter: float, form: str
+        self,
+        store: DeviceStore,
+        transport: Transport,
+        rng: Random,
+        *,
+        per_frame: int,
+        jitter: float,
+        form: str,
+        connect: Callable[[str], Transport] = HttpTransport,
     ) -> None:
         check_integer("per_frame", per_frame, 1)
         if not 0 <= jitter <= 1:
@@ -61,12 +71,13 @@ class Uploader:
             raise InvalidValue("form", form, "msgpack or json")
         self._store, self._transport, self._rng = store, transport, rng
         self._per_frame, self._jitter, self._form = per_frame, jitter, form
+        self._connect = connect
         self._backoff = Backoff(rng)
         self._delays: dict[bytes, Delay] = {}
 
     def upload(self, collection: Collection, waiting: Sequence[Answer], now: float) -> int:
         """Send what is due of what waits, cover too; how many reports were acknowledged."""
-        late = [answer for answer in waiting if now >= answer.closes + collection.lateness_seconds]
+        late = [answer for answer in waiting if now >= answer.closes + collection.taken_for]
         for answer in late:
             self._done(answer, "late" if answer.report else "late cover")
         due = [answer for answer in waiting if answer not in late and self._due(collection, answer, now)]
@@ -84,7 +95,7 @@ class Uploader:
         encode, kind = (encode_upload_json, JSON_TYPE) if self._form == "json" else (encode_upload, UPLOAD_TYPE)
         frame = encode(collection.name, collection.version, entries, collection.frame_bytes)
         try:
-            response = self._transport.request("POST", "/v1/reports", {"Content-Type": kind}, frame)
+            response = self._transport_to(collection).request("POST", "/v1/reports", {"Content-Type": kind}, frame)
             reasons = _reasons(response)
         except Unreachable as error:
             self._backoff.failed(now, getattr(error, "at_least", 0.0))
@@ -101,6 +112,11 @@ class Uploader:
             acknowledged += reason is None and done == "sent"
         return acknowledged
 
+    def _transport_to(self, collection: Collection) -> Transport:
+        """Where the reports of a collection go."""
+        route = collection.shuffle
+        return self._transport if route is None else self._connect(route.shufflers[0].url)
+
     def _done(self, answer: Answer, counted: str) -> None:
         with self._store.transaction():
             self._store.enrolled_by(answer.id, told=counted == "sent")
@@ -109,7 +125,7 @@ class Uploader:
 
     def _due(self, collection: Collection, answer: Answer, now: float) -> bool:
         if answer.id not in self._delays:
-            room = answer.closes + collection.lateness_seconds / 2 - now
+            room = answer.closes + collection.taken_for / 2 - now
             most = max(0.0, min(self._jitter * collection.step_seconds, room))
             self._delays[answer.id] = Delay(now, uniform(self._rng) * most)
         return self._delays[answer.id].over(now)

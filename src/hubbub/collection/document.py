@@ -15,6 +15,7 @@ from hubbub.collection.error_path import at
 from hubbub.collection.frame import frame_for
 from hubbub.collection.offset import offset_of, shifted
 from hubbub.collection.setting import Setting
+from hubbub.collection.shuffle_route import HOP_SECONDS, ShuffleRoute
 from hubbub.collection.slug import is_slug
 from hubbub.collection.terms import Terms
 from hubbub.core.domain import Code, Domain
@@ -64,7 +65,8 @@ class Collection:
     budget
         The most that it may cost one device.
     trust
-        "local": a report protects its sender from everyone, the server included.
+        "local": a report protects its sender from everyone, the server included. "shuffle": it does so still, and
+        shufflers between devices and server make the server forget whose report is whose.
     step_seconds, origin
         Step t is the time from origin + t step_seconds, a Unix time, to the next.
     lateness_seconds
@@ -82,6 +84,8 @@ class Collection:
         a frame without a report: a network then cannot tell it from one that answers.
     hash
         The hash function that mechanisms are compiled with; a signed document without it means "mix32", the first.
+    shuffle
+        Who shuffles, where that is whom one trusts; None elsewhere.
 
     Example:
         >>> from hubbub import Categorical
@@ -120,18 +124,18 @@ class Collection:
     overrides: Mapping[str, str] = field(default_factory=dict)
     cover: bool = False
     hash: str = BEST_HASH
+    shuffle: ShuffleRoute | None = None
     _signed: ClassVar[dict[str, Json] | None] = None  # of an instance: what it was read from, in an older format
 
     def __post_init__(self) -> None:
         _slug("name", self.name)
         _text("title", self.title)
-        if self.trust == "shuffle":
-            raise InvalidValue("trust", self.trust, '"local": shuffling is planned, and not there yet')
-        if self.trust != "local":
-            raise InvalidValue("trust", self.trust, '"local"')
+        if self.trust not in ("local", "shuffle"):
+            raise InvalidValue("trust", self.trust, '"local" or "shuffle"')
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
             check_integer(name, value, low, high)
+        self._check_route()
         if not isinstance(self.cover, bool):
             raise InvalidValue("cover", self.cover, "true or false")
         if self.hash not in HASHES:
@@ -162,6 +166,16 @@ class Collection:
             if name not in OVERRIDES:
                 raise InvalidValue(f"overrides.{name}", reason, f"one of {', '.join(OVERRIDES)}")
             _text(f"overrides.{name}", reason)
+
+    def _check_route(self) -> None:
+        if (self.trust == "shuffle") != isinstance(self.shuffle, ShuffleRoute):
+            raise InvalidValue("shuffle", self.shuffle, 'a route where trust is "shuffle", and nothing elsewhere')
+        if self.shuffle is None:
+            return
+        hops = 2 * HOP_SECONDS * len(self.shuffle.shufflers)
+        if self.lateness_seconds < hops:
+            allowed = f"at least {hops}: half of it is for late reports, and half for the shufflers to hand them on"
+            raise InvalidValue("lateness_seconds", self.lateness_seconds, allowed)
 
     def _freeze(self, name: str, kind: type) -> None:
         given = getattr(self, name)
@@ -215,6 +229,17 @@ class Collection:
             return self.opens(step + 1)
         return self.round_times(question, 0, step, phase)[1]
 
+    @property
+    def taken_for(self) -> float:
+        """Seconds after the close of an ask for which reports are taken; shufflers need the rest of the lateness.
+
+        Example:
+            >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+            >>> load_collection(EXAMPLE).taken_for
+            600
+        """
+        return self.lateness_seconds if self.shuffle is None else self.lateness_seconds / 2
+
     # -- devices ----------------------------------------------------------------------------------------------
 
     def encode(self, field: str, value: Any) -> Code:
@@ -225,9 +250,10 @@ class Collection:
         except InvalidValue as error:
             raise InvalidValue(field, error.value, error.allowed) from None
 
-    def missing(self, field: str) -> Code:
+    def missing(self, field: str, *, several: bool = False) -> Code | None:
         """The code of a field for which nothing was recorded."""
-        return self._domain(field).missing()
+        domain = self._domain(field)
+        return domain.absent() if several else domain.missing()
 
     def _domain(self, field: str) -> Domain:
         if field not in self.fields:
@@ -237,7 +263,11 @@ class Collection:
     @cached_property
     def frame_bytes(self) -> int:
         """The size of every upload: room for all that a device may answer in a step, in whole kilobytes."""
-        return frame_for(self.terms)
+        return frame_for(self.terms, self._layer_bytes)
+
+    @property
+    def _layer_bytes(self) -> int:
+        return 0 if self.shuffle is None else self.shuffle.layer_bytes
 
     @cached_property
     def terms(self) -> Mapping[str, Terms]:
@@ -317,6 +347,7 @@ class Collection:
             "overrides": dict(self.overrides),
             **({"cover": True} if self.cover else {}),
             **({"hash": self.hash} if self.hash != FIRST_HASH else {}),
+            **({} if self.shuffle is None else {"shuffle": self.shuffle.spec()}),
             "promises": [promise.spec() for promise in self.promises],
             "terms": {name: terms.spec() for name, terms in self.terms.items()},
             "frame_bytes": self.frame_bytes,
@@ -347,8 +378,9 @@ class Collection:
         with at("promises"):
             compiled = tuple(Promise.from_spec(promise) for promise in promises)
         size = integer("frame_bytes", present["frame_bytes"])
-        if size != frame_for(terms):
-            raise InvalidValue("frame_bytes", size, f"{frame_for(terms)}, which the largest answers need")
+        needed = frame_for(terms, made._layer_bytes)
+        if size != needed:
+            raise InvalidValue("frame_bytes", size, f"{needed}, which the largest answers need")
         made.__dict__.update(terms=terms, promises=compiled, frame_bytes=size)
         return made
 
@@ -378,7 +410,8 @@ def check_document(spec: Mapping[str, Any]) -> dict[str, Any]:
     compiled = _COMPILED.get(spec["format"], COMPILED) if present else COMPILED
     wanted = {"format"} | {part.name for part in fields(Collection)} | set(compiled)
     unspelt = present.get("cover", True) is not True or present.get("hash") == FIRST_HASH
-    if set(present) | {"cover", "hash"} != wanted or unspelt:
+    unspelt = unspelt or ("shuffle" in present and present["shuffle"] is None)
+    if set(present) | {"cover", "hash", "shuffle"} != wanted or unspelt:
         raise InvalidValue("collection", spec, f"exactly the fields {', '.join(sorted(wanted))}")
     for name in ("fields", "questions"):
         if not isinstance(present[name], Mapping):
@@ -397,6 +430,9 @@ def read_document(present: Mapping[str, Any], questions: Mapping[str, Any]) -> C
             domains[name] = Domain.from_spec(domain)
     with at("budget"):
         given["budget"] = Budget.from_spec(given["budget"])
+    if "shuffle" in given:
+        with at("shuffle"):
+            given["shuffle"] = ShuffleRoute.from_spec(given["shuffle"])
     return Collection(**{**given, "fields": domains, "questions": questions})
 
 

@@ -37,12 +37,14 @@ def frame_bytes(entries: int) -> int:
     return -(-(HEAD_BYTES + entries) // BLOCK) * BLOCK
 
 
-def frame_for(terms: Mapping[str, Terms]) -> int:
+def frame_for(terms: Mapping[str, Terms], layers: int = 0) -> int:
     """The size of every upload of a collection: room for one answer to each round of each question.
+
+    Layers of encryption add so many bytes to a report.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> frame_for(load_collection(EXAMPLE).terms)
         1024
     """
-    return frame_bytes(sum(entry_bytes(name, each.report_bytes) * each.rounds for name, each in terms.items()))
+    return frame_bytes(sum(entry_bytes(name, each.report_bytes + layers) * each.rounds for name, each in terms.items()))

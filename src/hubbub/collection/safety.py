@@ -31,7 +31,8 @@ def unsafe_terms(collection: Collection) -> Iterator[Finding]:
 
     No question costs more than epsilon 8 at once, and no release rests on fewer than 20 reports, unless the author says
     why; there is a limit of the whole, one for life where a question's own promise is for life; and every question fits
-    into what each limit keeps for it: else it would never be answered.
+    into what each limit keeps for it: else it would never be answered. Where reports are shuffled, no question is for
+    devices that remember: their reports of several steps may be known for one device's, which undoes the shuffle.
 
     Example:
         >>> from dataclasses import replace
@@ -44,9 +45,15 @@ def unsafe_terms(collection: Collection) -> Iterator[Finding]:
     """
     if collection.minimum_batch < SMALLEST_BATCH and "minimum_batch_below_20" not in collection.overrides:
         yield Finding("error", "privacy.minimum_batch", f"at least {SMALLEST_BATCH}, or a reason for fewer")
+    least = SMALLEST_BATCH if collection.shuffle is None else collection.shuffle.least
+    if least < SMALLEST_BATCH and "minimum_batch_below_20" not in collection.overrides:
+        yield Finding("error", "shuffle.least", f"at least {SMALLEST_BATCH}, or a reason for fewer")
     if not collection.promises:
         yield Finding("error", "privacy", "no limit of what a device may spend")
     for name, terms in collection.terms.items():
+        if collection.shuffle is not None and terms.state:
+            text = "devices keep a state for it, by which their reports can be linked: that undoes the shuffle"
+            yield Finding("error", f"questions.{name}", f'{text}; ask it in a collection of trust "local"')
         where, most = f"questions.{name}", LARGEST_EPSILON * UNITS_PER_EPSILON
         large = max([terms.limit, *(promise.limit for promise in terms.promises if promise.steps)])
         if large > most and "epsilon_above_8" not in collection.overrides:

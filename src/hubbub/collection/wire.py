@@ -357,6 +357,16 @@ def _check_batch(batch: Batch) -> None:
         raise DecodeError("reports", f"{len(batch.reports)} bytes", f"as many bytes for each of {batch.count} reports")
 
 
+def check_answer(collection: str, version: int, name: AnswerName) -> None:
+    """Refuse names and numbers that no collection, version or answer has.
+
+    Example:
+        >>> check_answer("themes", 1, AnswerName("popular", 0, 7, 1, 0))
+    """
+    _check_collection(collection, version)
+    _check_name(name)
+
+
 def _check_collection(name: str, version: int) -> None:
     _check_slug("collection", name)
     _check_range("version", version)

@@ -110,6 +110,15 @@ class Domain:
         """
         return self.symbols().size - 1
 
+    def absent(self) -> Code | None:
+        """What stands for it in a record of several fields: None where `missing` is a number like any other.
+
+        Example:
+            >>> Categorical(["yes", "no"]).absent(), Numeric(5, 9, cells=3).absent()
+            (2, None)
+        """
+        return self.missing()
+
     def symbols(self) -> Ordinal:
         """The codes of a field with a size: one more than it has values, for "nothing was recorded".
 
@@ -333,6 +342,9 @@ class Numeric(Domain):
 
     def missing(self) -> float:
         return self.low
+
+    def absent(self) -> None:
+        return None
 
     def _value(self, code: int) -> float:
         width = (self.high - self.low) / self.cells

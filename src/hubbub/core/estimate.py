@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.table import Table
 
-Bias = Literal["none", "consistent", "heuristic"]
+Bias = Literal["none", "ratio", "consistent", "heuristic"]
 Floats = NDArray[np.float64]
 
 
@@ -35,8 +35,9 @@ class Estimate:
     n
         How many reports it rests on.
     bias
-        "none": the estimator is unbiased. "consistent": it obeys constraints, by post-processing or as a likeliest
-        distribution, which trades bias for error. "heuristic": decoded by a method without such a guarantee.
+        "none": the estimator is unbiased. "ratio": one unbiased estimate divided by another, whose bias is far below
+        its error. "consistent": it obeys constraints, by post-processing or as a likeliest distribution, which trades
+        bias for error. "heuristic": decoded by a method without such a guarantee.
     kind
         "share" or "quantity".
     labels
@@ -91,8 +92,8 @@ class Estimate:
             if not low <= high:
                 raise InvalidValue("bounds", self.bounds, "a number, and one that is no smaller")
             object.__setattr__(self, "bounds", (low, high))
-        if self.bias not in ("none", "consistent", "heuristic"):
-            raise InvalidValue("bias", self.bias, "none, consistent or heuristic")
+        if self.bias not in get_args(Bias):
+            raise InvalidValue("bias", self.bias, f"one of {', '.join(get_args(Bias))}")
 
     def __len__(self) -> int:
         return len(self.value)

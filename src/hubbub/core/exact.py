@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 _DIGITS = 60
 _DOWN = Context(prec=_DIGITS, rounding=ROUND_FLOOR, Emin=-999999, Emax=999999)
 _UP = Context(prec=_DIGITS, rounding=ROUND_CEILING, Emin=-999999, Emax=999999)
 _ULP = Fraction(1, 10 ** (_DIGITS - 2))
+_KEPT = 1 << 12  # results of each function: planning and auditing ask for the same few again and again
 
 
+@lru_cache(_KEPT)
 def exp_floor(exponent: float | Fraction) -> Fraction:
     """A rational just below e^exponent: what a mechanism may use up, and no more.
 
@@ -25,6 +28,7 @@ def exp_floor(exponent: float | Fraction) -> Fraction:
     return Fraction(_DOWN.exp(x)) * (1 - 3 * _ULP * max(1, abs(int(x))))
 
 
+@lru_cache(_KEPT)
 def log_upper(ratio: Fraction) -> float:
     """The smallest float that is surely at least ln(ratio).
 
@@ -36,11 +40,13 @@ def log_upper(ratio: Fraction) -> float:
         raise ValueError("the ratio of two probabilities is above 0")
     if ratio == 1:
         return 0.0
-    logarithm = Fraction(_ln(ratio)) + _ULP * max(1, abs(int(_ln(ratio))))
+    rounded = _ln(ratio)
+    logarithm = Fraction(rounded) + _ULP * max(1, abs(int(rounded)))
     nearest = float(logarithm)
     return nearest if Fraction(nearest) >= logarithm else math.nextafter(nearest, math.inf)
 
 
+@lru_cache(_KEPT)
 def log_fraction(probability: Fraction) -> float:
     """ln of an exact probability, to the nearest float; -inf for 0.
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.ratios import Ratios
 from hubbub.core.selected import conditional_interval
 
 LEVEL = 0.95
@@ -75,6 +80,8 @@ class Values(Sequence[Value]):
         The least and the most that is possible, to which they are cut.
     cut
         What their estimates had to exceed to be told at all (see `hubbub.core.selected`).
+    ratios
+        Of numbers by group, what they are ratios of.
 
     Example:
         >>> [round(end, 3) for end in Values(["a"], [0.5], [0.01])[0][2:5]]
@@ -88,6 +95,13 @@ class Values(Sequence[Value]):
     centre: Sequence[float | None] | None = None
     bounds: tuple[float, float] = (-math.inf, math.inf)
     cut: float = -math.inf
+    ratios: Ratios | None = None
+
+    @cached_property
+    def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The ends of the intervals of ratios."""
+        assert self.ratios is not None
+        return self.ratios.interval(LEVEL)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -102,6 +116,9 @@ class Values(Sequence[Value]):
         if isinstance(code, slice):
             return [self[place] for place in range(*code.indices(len(self)))]
         value, variance = self.value[code], self.variance[code]
+        if self.ratios is not None:
+            low, high = (float(end[code]) for end in self.ends)
+            return Value(code, self.labels[code], value, low, high, self.signed).possible(*self.bounds)
         if value is None or variance is None:
             return Value(code, self.labels[code], value, None, None, self.signed).possible(*self.bounds)
         middle = value if self.centre is None else self.centre[code] or 0.0
@@ -212,4 +229,18 @@ def _values(stored: Mapping[str, Any]) -> Values:
     labels, signed = stored["labels"] or list(map(str, range(len(stored["value"])))), stored["kind"] != "share"
     cut = stored.get("cut")
     passed = -math.inf if cut is None else cut
-    return Values(labels, stored["value"], stored["variance"], signed, stored.get("centre"), cut=passed)
+    ratios = told_ratios(stored)
+    return Values(labels, stored["value"], stored["variance"], signed, stored.get("centre"), cut=passed, ratios=ratios)
+
+
+def told_ratios(stored: Mapping[str, Any]) -> Ratios | None:
+    """What stored numbers are ratios of, where they are such.
+
+    Example:
+        >>> told_ratios({"value": [0.5], "variance": [0.01]}) is None
+        True
+    """
+    if "ratio" not in stored:
+        return None
+    value, variance = (np.array(stored[name], dtype=np.float64) for name in ("value", "variance"))
+    return Ratios.from_parts(stored["ratio"], value, variance)

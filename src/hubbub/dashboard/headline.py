@@ -9,6 +9,7 @@ from hubbub.dashboard.words import Scale, count
 _MOST_NAMED = 3
 _BIAS = {
     "none": "none: right on average",
+    "ratio": "small beside its error: one unbiased estimate divided by another; the intervals hold",
     "consistent": "small: adjusted to add up, which trades bias for error",
     "heuristic": "possible: the method does not rule it out, and intervals may be too narrow",
 }
@@ -33,6 +34,8 @@ def headline(answer: AnswerCard) -> Html:
     if answer.withheld is not None:
         return join(f"Withheld: {answer.withheld}.")
     scale = Scale.of_answer(answer)
+    if answer.bias == "ratio" and answer.kind == "share":
+        return join("Shares within each group, and how two groups differ:")
     if answer.kind != "share" and len(answer.values) == 1:
         return join("On average ", _number(answer.values[0], scale), ".")
     ranked = answer.ranked()

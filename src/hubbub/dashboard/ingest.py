@@ -26,6 +26,8 @@ EXPLAINED = {
     "over_quota": "More at once than the collection takes. Devices wait and try again.",
     "over_sender_quota": "More at once than is taken from one sender. A relay that needs a higher limit, or a flood.",
     "over_ceiling": "More reports to one ask than the collector takes. A flood, or a ceiling that is too low.",
+    "not_shuffled": "Sent to the collector directly, and not to the first shuffler. An old program, or someone trying.",
+    "under_minimum": "In a shuffled batch with fewer reports of people than are signed: nothing of it is counted.",
 }
 """What each outcome means, and what usually causes it."""
 

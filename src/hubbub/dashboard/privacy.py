@@ -11,12 +11,15 @@ from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.dashboard.facts import table
 from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.reader import Reader
+from hubbub.dashboard.shuffled import shuffled_section
 from hubbub.questions.words import epsilon_text, sure_text
 
 
 def privacy_page(reader: Reader, collection: Collection) -> Html:
     """The promise, the account, and what the promise does not cover: forged reports."""
-    return join(_promise(collection), _limits(collection), _questions(reader, collection), _forged(collection))
+    shuffled = () if collection.shuffle is None else (shuffled_section(reader, collection),)
+    rest = _limits(collection), *shuffled, _questions(reader, collection), _forged(collection)
+    return join(_promise(collection), *rest)
 
 
 def _promise(collection: Collection) -> Html:

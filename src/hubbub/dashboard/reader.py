@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hubbub.collection import Collection
 from hubbub.dashboard.answer import AnswerCard
+
+if TYPE_CHECKING:
+    from hubbub.dashboard.query_box import BoxQuery
+    from hubbub.query.answer import QueryAnswer
 
 
 @dataclass(frozen=True)
@@ -73,8 +77,16 @@ class Reader(Protocol):
         """What became of a collection's reports."""
         ...
 
+    def query(self, collection: str, question: str, asked: BoxQuery) -> QueryAnswer | str:
+        """The answer of a query of a table, or why there is none."""
+        ...
+
     def alarms(self, collection: str) -> Mapping[str, Any]:
         """The alarms of a collection, as the API tells of them."""
+        ...
+
+    def shuffled(self, collection: str) -> Mapping[str, Any]:
+        """The shuffled batches of a collection, as the API tells of them."""
         ...
 
     def notice(self) -> str | None:

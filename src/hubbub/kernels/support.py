@@ -7,6 +7,7 @@ passes over them; the inner loop vectorises. What depends on the candidate alone
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,10 @@ def hash_support(
     buckets: NDArray[Any],
     g: int,
     candidates: NDArray[np.uint64],
-    weights: NDArray[np.int64] | None = None,
     *,
     name: str = FIRST_HASH,
 ) -> NDArray[np.int64]:
-    """For each candidate, the number of reports, or their total weight, whose bucket holds it by the hash of a name.
+    """For each candidate, the number of reports whose bucket holds it by the hash of a name.
 
     Example:
         >>> import numpy as np
@@ -40,7 +40,6 @@ def hash_support(
         [1, 1, 0, 0]
     """
     seeds, buckets = readonly(seeds, np.uint64), readonly(buckets, np.uint16)
-    weighing = readonly(np.empty(0) if weights is None else weights, np.int64)
     words, wides = candidate_words(candidates, name)
     lows, widths = bucket_intervals(g)
     product = name == BEST_HASH
@@ -48,7 +47,7 @@ def hash_support(
     def count(start: int, stop: int) -> NDArray[np.int64]:
         counts = np.zeros(len(words), dtype=np.int64)
         rows = slice(start, stop)
-        _support(seeds[rows], buckets[rows], weighing[rows], lows, widths, words, wides, product, counts)
+        _support(seeds[rows], buckets[rows], lows, widths, words, wides, product, counts)
         return counts
 
     return in_threads(count, len(seeds), max(BLOCK, SLICE // max(1, len(words))))
@@ -68,6 +67,7 @@ def candidate_words(candidates: NDArray[np.uint64], name: str) -> tuple[NDArray[
     return words, readonly((candidates >> _WORD).astype(np.uint32) * np.uint32(GOLDEN), np.uint32)
 
 
+@lru_cache(maxsize=64)
 def bucket_intervals(g: int) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
     """Where the hashes of each of g buckets start, and how many there are: `int32(hash - low) < width`.
 
@@ -108,15 +108,6 @@ def _hits_product(low_seed, high_seed, low, width, first, second):
 
 
 @inline
-def _weight_product(low_seed, high_seed, low, width, first, second, weights):
-    total = np.int64(0)
-    for j in range(low_seed.size):
-        h = _multiplied(low_seed[j], high_seed[j], first, second)
-        total += weights[j] * np.int64(np.int32(h - low[j]) < width[j])
-    return total
-
-
-@inline
 def _hits(low_seed, high_seed, low, width, word):
     hits = np.uint32(0)
     for j in range(low_seed.size):
@@ -127,15 +118,6 @@ def _hits(low_seed, high_seed, low, width, word):
 
 
 @inline
-def _weight(low_seed, high_seed, low, width, word, weights):
-    total = np.int64(0)
-    for j in range(low_seed.size):
-        h = _mix(low_seed[j], high_seed[j], word)
-        total += weights[j] * np.int64(np.int32(h - low[j]) < width[j])
-    return total
-
-
-@inline
 def _rekeyed(low_seed, high_seed, wide, out):
     """The seeds that the upper word of a wide value leads to: the first of its two passes."""
     for j in range(low_seed.size):
@@ -143,28 +125,28 @@ def _rekeyed(low_seed, high_seed, wide, out):
     return out[: low_seed.size]
 
 
+@inline
+def _loaded(seeds, buckets, lows, widths, low_seed, high_seed, low, width):
+    """Put a block of reports into the buffers, each with the interval of its bucket."""
+    for j in range(seeds.size):
+        seed, y = seeds[j], buckets[j]
+        low_seed[j], high_seed[j] = np.uint32(seed), np.uint32(seed >> _WORD)
+        low[j], width[j] = lows[y], widths[y]
+    size = seeds.size
+    return low_seed[:size], high_seed[:size], low[:size], width[:size]
+
+
 @kernel
-def _support(seeds, buckets, weights, lows, widths, words, wides, product, counts):
+def _support(seeds, buckets, lows, widths, words, wides, product, counts):
     low_seed, high_seed = np.empty(BLOCK, dtype=np.uint32), np.empty(BLOCK, dtype=np.uint32)
     low, width = np.empty(BLOCK, dtype=np.uint32), np.empty(BLOCK, dtype=np.int32)
     rekeyed = np.empty(BLOCK, dtype=np.uint32)
     for start in range(0, seeds.size, BLOCK):
-        size = min(BLOCK, seeds.size - start)
-        for j in range(size):
-            seed, y = seeds[start + j], buckets[start + j]
-            low_seed[j], high_seed[j] = np.uint32(seed), np.uint32(seed >> _WORD)
-            low[j], width[j] = lows[y], widths[y]
-        a, b, c, w = low_seed[:size], high_seed[:size], low[:size], width[:size]
-        own = weights[start : start + size]
+        stop = min(start + BLOCK, seeds.size)
+        a, b, c, w = _loaded(seeds[start:stop], buckets[start:stop], lows, widths, low_seed, high_seed, low, width)
         for v in range(words.size):
             if product:
-                if weights.size == 0:
-                    counts[v] += _hits_product(a, b, c, w, words[v], wides[v])
-                else:
-                    counts[v] += _weight_product(a, b, c, w, words[v], wides[v], own)
-                continue
-            first = a if wides[v] == 0 else _rekeyed(a, b, wides[v], rekeyed)
-            if weights.size == 0:
-                counts[v] += _hits(first, b, c, w, words[v])
+                counts[v] += _hits_product(a, b, c, w, words[v], wides[v])
             else:
-                counts[v] += _weight(first, b, c, w, words[v], own)
+                first = a if wides[v] == 0 else _rekeyed(a, b, wides[v], rekeyed)
+                counts[v] += _hits(first, b, c, w, words[v])

@@ -203,6 +203,8 @@ class Reporting(ABC):
         """Estimate from a sketch. Candidates are for open domains, and for sketches made by `support`."""
         if sketch.n == 0:
             raise InvalidValue("n", 0, "at least one report to estimate from")
+        if sketch.fakes:  # whoever does not know of them would take them for people's
+            raise InvalidValue("fakes", sketch.fakes, "0: privacy.amplification.fakes takes them off")
         return self._estimate(sketch, candidates)
 
     def influence(self) -> Influence | None:

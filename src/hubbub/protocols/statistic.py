@@ -48,7 +48,15 @@ class Statistic(ABC):
         """The mean variance of the values themselves, which a sample of the population shares out."""
 
     def read(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Estimate:
-        """What a sketch of the mechanism's reports answers; candidates are for open domains."""
+        """What a sketch of the mechanism's reports answers; candidates are for open domains.
+
+        Where shufflers added fake reports, they are taken off, and their variance is part of the answer's.
+        """
+        if sketch.fakes and candidates is None:
+            from hubbub.privacy.amplification.fakes import estimate_without_fakes
+
+            if isinstance(mechanism, FrequencyOracle):
+                return estimate_without_fakes(mechanism, sketch.with_fakes(0), sketch.fakes)
         return mechanism.estimate(sketch, candidates)
 
     def answers(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Mapping[str, Estimate]:

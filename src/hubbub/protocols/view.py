@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
 from hubbub.core.spec import Json
 
 _HOMES = {
@@ -24,6 +25,7 @@ _HOMES = {
     **dict.fromkeys(("subsetcount", "subsets"), "hubbub.protocols.subsets"),
     "prefix": "hubbub.protocols.prefix",
     **dict.fromkeys(("held", "members", "on", "size"), "hubbub.collection.views"),
+    "joint": "hubbub.collection.joint",
 }
 """Views that few asks name: their modules are loaded when one does."""
 
@@ -41,6 +43,10 @@ class View:
     def __call__(self, values: Any) -> Any:
         """Look at a batch of values."""
         raise NotImplementedError
+
+    def look(self, values: Any, rng: Random) -> Any:
+        """Look at a batch of values to answer an ask: a view that rounds numbers does so at random."""
+        return self(values)
 
     @property
     def size(self) -> int | None:

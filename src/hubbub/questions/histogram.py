@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import View, Whole
+from hubbub.questions.base import Question
 from hubbub.questions.item_shares import ItemShares
 from hubbub.questions.shapes import Shape, shares_shape
 from hubbub.questions.shares import Shares, shares_labels, shares_read, shares_title
@@ -85,9 +86,21 @@ class HistogramQuestion(StatisticQuestion):
     candidates: tuple[str, ...] = ()
     keep_reports: bool = False
 
+    @classmethod
+    def reading(cls, keys: Mapping[str, Any]) -> type[Question]:
+        from hubbub.questions.breakdown import SharesByGroup
+
+        return SharesByGroup if "by" in keys else cls
+
     @property
     def keeps(self) -> bool:
         return self.keep_reports
+
+    def takes_fakes(self, setting: Setting) -> bool:
+        # Whoever asks kept reports about other candidates would take fakes for people's.
+        from hubbub.shuffle.uniform_reports import has_uniform_reports
+
+        return not self.keeps and has_uniform_reports(self.mechanism_for(setting))
 
     @property
     def arithmetic(self) -> int:

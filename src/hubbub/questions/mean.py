@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.mechanisms.numeric.mean import MeanMechanism
 from hubbub.protocols.statistic import Means, Statistic
+from hubbub.questions.base import Question
 from hubbub.questions.shapes import Shape
 from hubbub.questions.shares import named_mechanism
 from hubbub.questions.statistic import StatisticQuestion
@@ -72,6 +74,12 @@ class MeanQuestion(StatisticQuestion):
     """
 
     kind: ClassVar[str] = "mean"
+
+    @classmethod
+    def reading(cls, keys: Mapping[str, Any]) -> type[Question]:
+        from hubbub.questions.breakdown import MeansByGroup
+
+        return MeansByGroup if "by" in keys else cls
 
     def statistic(self, setting: Setting) -> Statistic:
         return averages(setting.domain, self.field, self.mechanism)

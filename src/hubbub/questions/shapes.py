@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from hubbub.core.domain import Domain
 from hubbub.core.spec import Json
 
-Form = Literal["shares", "distribution", "mean", "means", "ranking", "table"]
-"""Shares of names; of values in an order; one mean; a mean for each name; the most common; a table of estimates."""
+Form = Literal["shares", "distribution", "mean", "means", "groups", "ranking", "table"]
+"""Shares of names; of values in an order; a mean; one for each name; numbers by group; the most common; a table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,11 @@ class Shape:
         Whether every device answers every ask; otherwise they take turns.
     window
         Over how many steps the `spent` of releases adds up to a whole; 0 where every step spends the same.
+    groups, values
+        Of numbers by group: the groups of each field that makes some, the main one first, and the names of the numbers
+        that are told of each group. An answer has all numbers of the first group, then all of the second.
+    columns
+        Of a table: what can be asked of it by SQL, each column with its values in words.
 
     Example:
         >>> Shape(form="mean", size=1, unit="age", low=0.0, high=99.0).spec()["unit"]
@@ -49,10 +55,14 @@ class Shape:
     adds_up: bool = False
     everyone: bool = True
     window: int = 0
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    values: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     def spec(self) -> dict[str, Json]:
         """The shape as JSON."""
-        return asdict(self)
+        groups: dict[str, Json] = {name: list(labels) for name, labels in self.groups.items()}
+        return {**asdict(self), "groups": groups, "values": list(self.values), "columns": dict(self.columns)}
 
 
 def shares_shape(domain: Domain, size: int, **more: Any) -> Shape:

@@ -16,6 +16,7 @@ from hubbub.service.queries import Queries
 from hubbub.service.reports import PATH, ReportsRoute
 from hubbub.service.sender_limit import LimitedBySender
 from hubbub.service.service import Service
+from hubbub.service.shuffled_route import ShuffledRoute
 
 
 def create_app(service: Service, tokens: Tokens, *, routes: Sequence[BaseRoute] = ()) -> ASGIApp:
@@ -51,7 +52,9 @@ def create_app(service: Service, tokens: Tokens, *, routes: Sequence[BaseRoute] 
             await service.stop()
 
     pages = Starlette(
-        routes=[*Queries(service, tokens).routes(), *routes], exception_handlers=handlers(), lifespan=lifespan
+        routes=[*Queries(service, tokens).routes(), ShuffledRoute(service).route(), *routes],
+        exception_handlers=handlers(),
+        lifespan=lifespan,
     )
     rest: ASGIApp = LimitedBySender(Logged(pages), service.senders)  # a flood writes no log
     reports = ReportsRoute(service)

@@ -10,6 +10,9 @@ from types import MappingProxyType
 
 from hubbub.alarms.plan import AlarmPlan
 from hubbub.collection import Clock, Collection, Keys
+from hubbub.collection.shuffled_batch import decode_shuffled
+from hubbub.collection.wire import AnswerName
+from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.random import Random
 from hubbub.service.alarms.alarms import Alarms
 from hubbub.service.archive import Archive
@@ -25,10 +28,12 @@ from hubbub.service.raw_reports import moved
 from hubbub.service.receipt import Receipt
 from hubbub.service.rounds import Rounds
 from hubbub.service.schedule import Schedule
+from hubbub.service.shuffled import check_onion_key, make_checks, open_shuffled
 from hubbub.service.store.base import Expiry, ReleaseRow, StoreChanges, StoreFailed
 from hubbub.service.store.sql import Store
 from hubbub.service.trusted_clock import TrustedClock
 from hubbub.service.versions import as_served, register
+from hubbub.shuffle.onion import OnionKey
 
 __all__ = ["Collector", "Limits"]
 
@@ -57,6 +62,8 @@ class Collector:
         the store.
     alarms
         The alarms of each collection, by its name.
+    onion_key
+        What the innermost layers of shuffled reports are encrypted to; needed where a collection has shufflers.
 
     Example:
         >>> from hubbub.collection import ManualClock
@@ -79,6 +86,7 @@ class Collector:
         rng: Random | None = None,
         archive: Archive | None = None,
         alarms: Mapping[str, AlarmPlan] | None = None,
+        onion_key: OnionKey | None = None,
     ) -> None:
         self.store = store
         self.archive = archive
@@ -87,6 +95,9 @@ class Collector:
         self.limits = limits or Limits()
         self.listeners: list[Callable[[StoreChanges], None]] = []
         self._keys = keys
+        self._onion_key = onion_key
+        for collection in collections:
+            check_onion_key(collection, onion_key)
         self._lock = threading.Lock()
         self._refused: Counter[tuple[str, str]] = Counter()
         self._pending: Counter[tuple[str, str]] = Counter()
@@ -130,17 +141,75 @@ class Collector:
             if len(body) > self.limits.most_bytes:
                 raise RefusedRequest("too_large", f"{len(body):,} bytes; at most {self.limits.most_bytes:,}")
             frame = read_frame(kind, body, self.served)
+            self._check_direct(frame)
             self._check_ceiling(frame)
-            wait = self._quota.take(frame.collection, max(frame.count, 1))
-            if wait:
-                reason = f"more than {self.limits.rate:g} reports a second; try again in {wait:.3g} seconds"
-                raise RefusedRequest(
-                    "over_quota", reason, collection=frame.collection, count=max(frame.count, 1), wait=wait
-                )
+            self._check_quota(frame)
         except RefusedRequest as refusal:
             self.refuse(refusal)
             raise
         return frame
+
+    def admit_shuffled(self, body: bytes) -> Frame:
+        """Read what the last shuffler handed on, and open its reports; or refuse it (`RefusedRequest`)."""
+        try:
+            if len(body) > self.limits.shuffled_bytes:
+                raise RefusedRequest("too_large", f"{len(body):,} bytes; at most {self.limits.shuffled_bytes:,}")
+            batch = decode_shuffled(body)
+            collection = self.served.find(batch.collection, batch.version, len(batch.onions))
+            if collection.shuffle is None or self._onion_key is None:
+                raise RefusedRequest("malformed", f"reports of {collection.name} are not shuffled")
+            opened = self.board.find(AnswerPlace(collection.collection_id, batch.answer))
+            if opened is None:
+                known = self.store.knows(collection.collection_id, batch.answer)
+                raise RefusedRequest("late" if known else "unknown_ask", batch.name, count=max(len(batch.onions), 1))
+            checks = self.store.spot_checks(opened.key)
+            made = open_shuffled(batch, body, collection, opened, self._onion_key, checks)
+            return Frame(collection.collection_id, shuffled=made)
+        except DecodeError as error:
+            refusal = RefusedRequest("malformed", str(error))
+            self.refuse(refusal)
+            raise refusal from None
+        except RefusedRequest as refusal:
+            self.refuse(refusal)
+            raise
+
+    def spot_check(self, name: str, answer: AnswerName, count: int, rng: Random | None = None) -> list[bytes]:
+        """Uploads to send to the first shuffler as if from devices; the collector looks for them in the batch.
+
+        They are stored before they are handed out. Whoever sends them should not be known to the shuffler for the
+        collector.
+        """
+        collection = self.collections[name]
+        opened = self.board.find(AnswerPlace(collection.collection_id, answer))
+        if collection.shuffle is None or opened is None or not opened.takes(self.clock.now()) or opened.shuffled:
+            raise InvalidValue("answer", str(answer), "an open ask of a collection whose reports are shuffled")
+        made = make_checks(collection, answer, opened.ask, count, rng or Random())
+        self._commit(StoreChanges(spot_checks=[(opened.key, inner) for _, inner in made]))
+        return [upload for upload, _ in made]
+
+    def ask_of(self, name: str, answer: AnswerName) -> Bulletin | None:
+        """One ask, sealed, for as long as its reports may come: shufflers read from it what reports look like."""
+        collection = self.collections[name]
+        opened = self.board.find(AnswerPlace(collection.collection_id, answer))
+        if opened is None:
+            return None
+        step = max(collection.step_at(opened.opens), 0)
+        return asks_bulletin(collection, [opened], step=step, until=opened.until, private=self._keys.private)
+
+    def _check_direct(self, frame: Frame) -> None:
+        """Refuse reports that did not pass the shufflers of their collection."""
+        shuffled = any(each.shuffle for each in self.collections.values() if each.collection_id == frame.collection)
+        if shuffled:
+            detail = "send to the first shuffler, whose address is in the signed collection"
+            raise RefusedRequest("not_shuffled", detail, collection=frame.collection, count=max(frame.count, 1))
+
+    def _check_quota(self, frame: Frame) -> None:
+        wait = self._quota.take(frame.collection, max(frame.count, 1))
+        if wait:
+            reason = f"more than {self.limits.rate:g} reports a second; try again in {wait:.3g} seconds"
+            raise RefusedRequest(
+                "over_quota", reason, collection=frame.collection, count=max(frame.count, 1), wait=wait
+            )
 
     def _check_ceiling(self, frame: Frame) -> None:
         """Refuse a batch to an ask that takes no more, before anyone looks at its reports one by one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from hubbub.collection import Collection
 from hubbub.collection.wire import (
@@ -20,6 +21,9 @@ from hubbub.collection.wire import (
 )
 from hubbub.core.errors import DecodeError, HubbubError
 from hubbub.service.reasons import Reason
+
+if TYPE_CHECKING:
+    from hubbub.service.shuffled import OpenedBatch
 
 TYPES = (UPLOAD_TYPE, BATCH_TYPE, JSON_TYPE)
 """What may be posted."""
@@ -46,7 +50,7 @@ class RefusedRequest(HubbubError):
 
 @dataclass(frozen=True)
 class Frame:
-    """One request: the id of the collection that it names, and the entries of an upload, or a batch.
+    """One request: the id of the collection that it names, and the entries of an upload, or a batch, or a shuffled one.
 
     Reports are not read yet: that takes the ask that they answer.
     """
@@ -54,11 +58,14 @@ class Frame:
     collection: str
     entries: list[Entry] = field(default_factory=list)
     batch: Batch | None = None
+    shuffled: OpenedBatch | None = None
+    """What shufflers handed on."""
 
     @property
     def count(self) -> int:
         """How many reports there are."""
-        return len(self.entries) + (0 if self.batch is None else self.batch.count)
+        shuffled = 0 if self.shuffled is None else len(self.shuffled.reports)
+        return len(self.entries) + (0 if self.batch is None else self.batch.count) + shuffled
 
 
 @dataclass(frozen=True)

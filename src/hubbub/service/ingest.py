@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,13 @@ from hubbub.core.sketch import Sketch
 from hubbub.service.frames import Frame
 from hubbub.service.gather import ReportGroup, gather
 from hubbub.service.ids import Ids
-from hubbub.service.open_asks import Board, OpenAsk
+from hubbub.service.open_asks import AnswerPlace, Board, OpenAsk
 from hubbub.service.raw_reports import pack
 from hubbub.service.reasons import Reason
 from hubbub.service.receipt import Receipt
 from hubbub.service.report_ids import DUPLICATE, FRESH, REPLAY
-from hubbub.service.store.base import IdPage, StoreChanges
+from hubbub.service.shuffled import OpenedBatch
+from hubbub.service.store.base import AskKey, IdPage, StoreChanges
 
 _LATE, _EARLY, _MALFORMED, _BEYOND = 3, 4, 5, 6
 _REASONS: dict[int, Reason] = {
@@ -45,12 +46,15 @@ class Draft:
     changes: StoreChanges
     receipts: list[Receipt]
     follow: list[tuple[OpenAsk, Sketch, Ids]]
+    shuffled: dict[AskKey, tuple[OpenAsk, Sketch, bytes]] = field(default_factory=dict)
 
     def apply(self) -> None:
         """Let memory follow the store."""
         for opened, sketch, ids in self.follow:
             opened.sketch = sketch
             opened.ids.add(ids)
+        for opened, sketch, digest in self.shuffled.values():
+            opened.sketch, opened.shuffled = sketch, digest
 
 
 def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[str, AnswerName], bool]) -> Draft:
@@ -87,6 +91,9 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
             made.follow.append((opened, sketch, ids))
         _tell(made.receipts, answers, status)
     for frame, receipt in zip(frames, made.receipts, strict=True):
+        if frame.shuffled is not None:
+            _take_shuffled(frame.shuffled, frame.collection, board, now, made, receipt)
+    for frame, receipt in zip(frames, made.receipts, strict=True):
         for outcome, count in receipt.outcomes().items():
             if count:
                 made.changes.counts[frame.collection, outcome] += count
@@ -109,6 +116,34 @@ def refusal(frame: Frame) -> Draft:
     made = Draft(StoreChanges(), [receipt], [])
     made.changes.counts[frame.collection, "malformed"] += len(receipt.rejected)
     return made
+
+
+def _take_shuffled(
+    batch: OpenedBatch, collection: str, board: Board, now: float, made: Draft, receipt: Receipt
+) -> None:
+    """Count a batch of shuffled reports as a whole, once: the same again was counted before, another is refused."""
+    opened, name = board.find(AnswerPlace(collection, batch.answer)), str(batch.answer)
+    if opened is None:
+        receipt.rejected.append((name, "unknown_ask"))
+        return
+    taken = made.shuffled[opened.key][2] if opened.key in made.shuffled else opened.shuffled
+    if taken is not None:
+        if taken == batch.digest:
+            receipt.duplicates += len(batch.reports)
+        else:
+            receipt.rejected.append((name, "replay"))
+    elif not opened.takes(now):
+        receipt.rejected.append((name, "too_early" if now < opened.opens else "late"))
+    elif len(batch.reports) > board.room(opened):
+        receipt.rejected.append((name, "over_ceiling"))
+    else:
+        sketch = batch.sketch(opened)
+        made.changes.shuffled.append(batch.row(opened.key))
+        made.changes.sketches[opened.key] = sketch.to_bytes()
+        if opened.keeps:
+            made.changes.reports.append((opened.key, len(batch.reports), pack(batch.reports)))
+        made.shuffled[opened.key] = (opened, sketch, batch.digest)
+        receipt.accepted += len(batch.reports)
 
 
 def _status(opened: OpenAsk, answers: ReportGroup, now: float) -> Status:

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hubbub.collection import Keys
+from hubbub.core.errors import InvalidValue
+from hubbub.core.private_file import write_private_file
 from hubbub.service.auth import token_file
+from hubbub.shuffle.onion import OnionKey
 
 
 class KeyFolder(NamedTuple):
@@ -37,6 +40,21 @@ class KeyFolder(NamedTuple):
         if not self.key_path.exists():
             Keys.new().save(self.key_path)
         return Keys.load(self.key_path)
+
+    @property
+    def onion_path(self) -> Path:
+        """Where the key is that the innermost layer of shuffled reports is encrypted to."""
+        return self.path / "onion.key"
+
+    def onion_key(self) -> OnionKey:
+        """That key."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self.onion_path.exists():
+            write_private_file(self.onion_path, OnionKey.generate().private.hex().encode() + b"\n")
+        try:
+            return OnionKey(bytes.fromhex(self.onion_path.read_text(encoding="ascii").strip()))
+        except ValueError:
+            raise InvalidValue(str(self.onion_path), "a file that is not shown", "64 hexadecimal digits") from None
 
     def token(self) -> str:
         """The token that opens query routes."""

@@ -96,9 +96,10 @@ class ConnectionLimits:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a collector takes: bytes of a request, reports a second and at once of each collection, and more."""
+    """What a collector takes: bytes of a request or a shuffled batch, reports a second and at once of a collection."""
 
     most_bytes: int = 4 << 20
+    shuffled_bytes: int = 64 << 20
     rate: float = 500_000.0
     burst: int = 1_000_000
     ceilings: Ceilings = field(default_factory=Ceilings)

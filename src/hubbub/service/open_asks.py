@@ -49,6 +49,8 @@ class OpenAsk:
     final: bool = False
     keeps: bool = False
     """Whether single reports are kept."""
+    shuffled: bytes | None = None
+    """The hash of the batch that shufflers handed on."""
 
     @property
     def question(self) -> str:

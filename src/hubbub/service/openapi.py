@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hubbub import __version__
+from hubbub.collection.shuffled_batch import SHUFFLED_TYPE
 from hubbub.collection.wire import BATCH_TYPE, JSON_TYPE, UPLOAD_TYPE
 from hubbub.service.candidates import MOST_CANDIDATES
 from hubbub.service.problems import CONTENT_TYPE
@@ -13,6 +14,7 @@ from hubbub.service.schemas import SCHEMAS
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
 _NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 _QUESTION = {**_NAME, "name": "question"}
+_ANSWER = {**_NAME, "name": "answer"}
 _LEVEL_SCHEMA = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 _LEVEL = {"name": "level", "in": "query", "schema": _LEVEL_SCHEMA, "description": "Of the intervals; 0.95."}
 _CANDIDATES = {
@@ -27,6 +29,10 @@ _CANDIDATES = {
 def _query(name: str, text: str) -> dict[str, Any]:
     limits = {"type": "integer", "minimum": -(1 << 53), "maximum": 1 << 53}
     return {"name": name, "in": "query", "schema": limits, "description": text}
+
+
+def _text(name: str, text: str, *, required: bool = False) -> dict[str, Any]:
+    return {"name": name, "in": "query", "schema": {"type": "string"}, "description": text, "required": required}
 
 
 def _answer(schema: str, text: str) -> dict[str, Any]:
@@ -49,12 +55,35 @@ def _get(
     return {"get": operation}
 
 
+_SQL = {
+    "summary": "Ask a table by SQL: a SELECT of counts, or EXPLAIN of one.",
+    "parameters": [_NAME, _QUESTION],
+    "security": [{"token": []}],
+    "requestBody": {
+        "required": True,
+        "content": {JSON_TYPE: {"schema": {"$ref": "#/components/schemas/Query"}}},
+    },
+    "responses": {
+        "200": _answer("QueryAnswer", "Groups, and estimates with intervals."),
+        "400": _problem("The request is not what it should be."),
+        "401": _problem("A token is needed."),
+        "404": _problem("Nothing has this name, or it is no table."),
+        "409": _problem("Reports that it needs are missing, or too few."),
+        "413": _problem("The query is too long."),
+        "422": _problem("The query cannot be answered: why, where, and what could be."),
+        "501": _problem("The collector was installed without SQL."),
+        "503": _problem("Another query is being answered, or this one takes too long."),
+    },
+}
+
+
 def _paths() -> dict[str, Any]:
     collection = "/v1/collections/{name}"
     sealed = {"200": _answer("Sealed", "Signed canonical JSON."), "304": {"description": "Not changed."}}
     wrong = {"400": _problem("A parameter has a value that is not allowed.")}
     refusals = {
         "400": "malformed",
+        "403": "not_shuffled: the collection's reports go to its first shuffler",
         "404": "unknown_collection",
         "408": "too_slow",
         "410": "outdated_version",
@@ -78,11 +107,38 @@ def _paths() -> dict[str, Any]:
             **{status: _problem(text) for status, text in refusals.items()},
         },
     }
+    shuffled_refusals = {
+        "400": "malformed",
+        "404": "unknown_collection, unknown_ask, or nothing here is shuffled",
+        "408": "too_slow",
+        "409": "replay: another batch was taken under this name",
+        "410": "late or outdated_version",
+        "413": "too_large",
+        "415": "unsupported_type",
+        "422": "under_minimum",
+        "425": "too_early",
+        "429": "over_ceiling",
+        "503": "busy or stopping",
+    }
+    shuffled = {
+        "summary": "A batch of the last shuffler, taken once; the same bytes again get the same answer.",
+        "requestBody": {"required": True, "content": {SHUFFLED_TYPE: _BYTES}},
+        "responses": {
+            "200": _answer("ShuffledReceipt", "What was in it."),
+            **{status: _problem(text) for status, text in shuffled_refusals.items()},
+        },
+    }
     return {
         "/v1/reports": {"post": post},
         "/v1/collections": _get("What is served.", {"200": _answer("Collections", "Names and versions.")}),
         collection: _get("A collection, sealed.", sealed, (_NAME,)),
         f"{collection}/asks": _get("The open asks, sealed.", sealed, (_NAME,)),
+        f"{collection}/asks/{{answer}}": _get(
+            "One ask, sealed, by the name of its answers; shufflers read it.",
+            sealed,
+            (_NAME, _ANSWER),
+        ),
+        "/v1/shuffled": {"post": shuffled},
         f"{collection}/counts": _get(
             "What became of reports, and what is open.", {"200": _answer("Counts", "Counters.")}, (_NAME,), token=True
         ),
@@ -95,6 +151,12 @@ def _paths() -> dict[str, Any]:
         f"{collection}/alarms": _get(
             "The alarms: what they promise, their state now, and the latest events.",
             {"200": _answer("Alarms", "All of them.")},
+            (_NAME,),
+            token=True,
+        ),
+        f"{collection}/shuffled": _get(
+            "The latest shuffled batches, and who must work together to learn what of them.",
+            {"200": _answer("Shuffled", "By question.")},
             (_NAME,),
             token=True,
         ),
@@ -117,6 +179,21 @@ def _paths() -> dict[str, Any]:
             (_NAME, _QUESTION, _LEVEL),
             token=True,
         ),
+        f"{collection}/questions/{{question}}/difference": _get(
+            "One group minus another, of a question that is told by group.",
+            {"200": _answer("Difference", "With intervals."), **wrong},
+            (
+                _NAME,
+                _QUESTION,
+                _text("of", "The name of a group.", required=True),
+                _text("minus", "The name of another.", required=True),
+                _text("by", "The field that makes the groups; the first one unless given."),
+                _query("step", "Of which step; of the latest unless given."),
+                _LEVEL,
+            ),
+            token=True,
+        ),
+        f"{collection}/questions/{{question}}/sql": {"post": _SQL},
         f"{collection}/questions/{{question}}/candidates": _get(
             "The shares of any candidates, of a question whose single reports are kept.",
             {

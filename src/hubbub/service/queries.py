@@ -5,22 +5,27 @@ from __future__ import annotations
 import re
 
 import msgspec
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from hubbub.collection import Collection
-from hubbub.core.errors import InvalidValue
+from hubbub.collection.wire import AnswerName
+from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.spec import Json
 from hubbub.service.alarms.shown import alarms_json
 from hubbub.service.archive import ReportsMissing
 from hubbub.service.auth import Tokens
 from hubbub.service.bulletin import Bulletin
 from hubbub.service.candidates import ask_kept
+from hubbub.service.differences import group_difference
 from hubbub.service.openapi import openapi
 from hubbub.service.problems import Problem
 from hubbub.service.releases import shown
 from hubbub.service.service import Service
+from hubbub.service.shuffled_shown import shuffled_json
+from hubbub.service.sql_request import MOST_BODY, read_query, whole_body
 from hubbub.service.trusted_clock import clock_json
 
 MOST_RELEASES = 1000
@@ -54,11 +59,15 @@ class Queries:
             Route("/v1/collections", self.collections),
             Route(collection, self.collection),
             Route(f"{collection}/asks", self.asks),
+            Route(f"{collection}/asks/{{answer}}", self.ask),
             Route(f"{collection}/counts", self.counts),
             Route(f"{collection}/events", self.events),
             Route(f"{collection}/alarms", self.alarms),
+            Route(f"{collection}/shuffled", self.shuffled),
             Route(f"{collection}/questions/{{question}}/releases", self.releases),
             Route(f"{collection}/questions/{{question}}/releases/latest", self.latest),
+            Route(f"{collection}/questions/{{question}}/difference", self.difference),
+            Route(f"{collection}/questions/{{question}}/sql", self.sql, methods=["POST"]),
             Route(f"{collection}/questions/{{question}}/candidates", self.candidates),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
@@ -87,6 +96,17 @@ class Queries:
     async def asks(self, request: Request) -> Response:
         """The open asks of a collection, sealed."""
         return self._post(request, self._collector.asks[self._named(request).name])
+
+    async def ask(self, request: Request) -> Response:
+        """One ask, sealed, by the name of its answers, until they are late: for shufflers."""
+        try:
+            answer = AnswerName.read(request.path_params["answer"])
+        except DecodeError as error:
+            raise Problem(404, "not_found", str(error)) from None
+        bulletin = self._collector.ask_of(self._named(request).name, answer)
+        if bulletin is None:
+            raise Problem(404, "not_found", f"no ask {answer} now")
+        return self._post(request, bulletin)
 
     def _post(self, request: Request, bulletin: Bulletin) -> Response:
         kept = bulletin.fresh_seconds(self._collector.clock.now(), most=_LONGEST_KEPT)
@@ -121,6 +141,40 @@ class Queries:
         if not rows:
             raise Problem(404, "not_found", f"{question} has no release yet")
         return JSONResponse(shown(rows[0], level=_level(request)))
+
+    def difference(self, request: Request) -> Response:
+        """One group minus another, in the latest release or that of a step."""
+        self._tokens.check(request)
+        collection, question = self._asked(request)
+        shape = collection.questions[question].shape(collection.setting(question))
+        if not shape.groups:
+            raise Problem(404, "not_found", f"{question} is not told by group")
+        step = _integer(request, "step", -1)
+        first, last = (0, _FARTHEST) if step < 0 else (step, step)
+        rows = self._collector.releases(collection.name, question, first=first, last=last, most=1)
+        if not rows:
+            raise Problem(404, "not_found", f"{question} has no such release yet")
+        given = request.query_params
+        of, minus = given.get("of", ""), given.get("minus", "")
+        told = group_difference(rows[-1], shape, by=given.get("by"), of=of, minus=minus, level=_level(request))
+        return JSONResponse(told)
+
+    async def sql(self, request: Request) -> Response:
+        """The answer of a query over the kept reports of a table question; it is made beside everything else."""
+        self._tokens.check(request)
+        collection, question = self._asked(request)
+        asked = read_query(await whole_body(request, MOST_BODY))
+        answer = await run_in_threadpool(
+            self._service.tables.answer,
+            collection.name,
+            question,
+            asked.sql,
+            first=asked.first,
+            last=asked.last,
+            level=asked.level,
+            explain=asked.explain,
+        )
+        return JSONResponse({"question": question, **answer.to_json()})
 
     def candidates(self, request: Request) -> Response:
         """The shares of any candidates, from single reports that are kept."""
@@ -167,6 +221,11 @@ class Queries:
         told = [sender.status(collection.name) for sender in self._service.webhooks]
         webhooks: list[Json] = [status for status in told if status is not None]
         return JSONResponse({**alarms_json(self._collector.alarms, collection), "webhooks": webhooks})
+
+    def shuffled(self, request: Request) -> Response:
+        """The latest shuffled batches of a collection, and who must work together to learn what of them."""
+        self._tokens.check(request)
+        return JSONResponse(shuffled_json(self._collector.store, self._named(request)))
 
     # -- about the service ------------------------------------------------------------------------------------
 

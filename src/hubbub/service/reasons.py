@@ -16,6 +16,8 @@ Reason = Literal[
     "over_quota",
     "over_sender_quota",
     "over_ceiling",
+    "not_shuffled",
+    "under_minimum",
 ]
 """A duplicate (the same id with the same bytes) is not among them: it was counted before, which is no fault."""
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.core.ratios import Ratios
 from hubbub.core.selected import Selected
 from hubbub.core.spec import Json
 from hubbub.protocols.ask import MAIN, Release
@@ -62,7 +63,7 @@ def row_of(
             told, withheld = _payload(estimate), few(estimate)
             if withheld is not None:
                 told = {**told, "value": None, "variance": None, "withheld": withheld}
-                for hidden in ("centre", "cut"):
+                for hidden in _OF_SOME:
                     told.pop(hidden, None)
             named[name] = told
         payload["estimates"] = named
@@ -81,6 +82,7 @@ def _payload(estimate: Estimate) -> dict[str, Json]:
         "variance": _list(estimate.variance),
         **({} if estimate.centre is None else {"centre": _list(estimate.centre)}),
         **({"cut": _finite(estimate.cut)} if isinstance(estimate, Selected) else {}),
+        **({"ratio": estimate.parts()} if isinstance(estimate, Ratios) else {}),
     }
 
 
@@ -124,8 +126,10 @@ def shown(row: ReleaseRow, *, level: float = 0.95) -> dict[str, Json]:
     return {**head, **main, "level": level, "stopped": stopped, "number": row.number, "estimates": estimates}
 
 
+_OF_SOME = ("centre", "cut", "ratio")
+"""What some estimates have beside their values, and what would tell them."""
 _OF_ESTIMATE = (
-    *("n", "bias", "kind", "labels", "value", "variance", "centre", "cut"),
+    *("n", "bias", "kind", "labels", "value", "variance", "centre", "cut", "ratio"),
     *("low", "high", "interval", "withheld"),
 )
 
@@ -136,7 +140,7 @@ def _intervals(told: dict[str, Any], level: float) -> dict[str, Json]:
     The names of a ranking are what was found: they would tell the answer.
     """
     if told["withheld"] is not None:
-        kept = {key: told[key] for key in told if key not in ("centre", "cut")}
+        kept = {key: told[key] for key in told if key not in _OF_SOME}
         nothing = dict.fromkeys(("value", "variance", "low", "high"))
         return {**kept, "labels": [], **nothing, "interval": "unknown"}
     labels = told.get("labels") or [str(code) for code in range(len(told["value"] or ()))]
@@ -155,6 +159,8 @@ def told_estimate(told: Mapping[str, Any], value: NDArray[np.float64], variance:
         >>> bool(low[0] < 0.304)
         True
     """
+    if "ratio" in told:
+        return Ratios.from_parts(told["ratio"], value, variance)
     if "cut" not in told:
         return Estimate(value, variance, 0, centre=told.get("centre"))
     cut = -math.inf if told["cut"] is None else told["cut"]

@@ -395,7 +395,10 @@ class Rounds:
             packed = ids.written(segments)
             self._repacked.id_pages += [IdPage(*row.key, page, part, data) for page, part, data in packed]
             ids.add(segments)
-        self.board.add(_open_ask(run, row, ask, ids))
+        opened = _open_ask(run, row, ask, ids)
+        batch = self._store.shuffled(row.key)
+        opened.shuffled = None if batch is None else batch.digest
+        self.board.add(opened)
 
     def _ids(self, key: AskKey) -> ReportIds:
         return ReportIds(self._rng, partial(self._store.some_id_pages, key))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from hubbub.core.estimate import Bias
 from hubbub.questions.shapes import Form
 from hubbub.service.reasons import REASONS
 
@@ -41,7 +42,7 @@ _LOST = {
 
 _ESTIMATE: dict[str, Any] = {
     "n": {"type": "integer"},
-    "bias": {"enum": ["none", "consistent", "heuristic"]},
+    "bias": {"enum": list(get_args(Bias))},
     "kind": {"enum": ["share", "quantity"]},
     "labels": _list({"type": "string"}),
     "value": _NUMBERS,
@@ -52,9 +53,22 @@ _ESTIMATE: dict[str, Any] = {
     "withheld": {"type": ["string", "null"]},
 }
 
-_CENTRE = {"centre": _NUMBERS, "cut": {"type": ["number", "null"]}}
+_PAIR = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+_CENTRE = {
+    "centre": _NUMBERS,
+    "cut": {"type": ["number", "null"]},
+    "ratio": _object(
+        above=_list({"type": "number"}),
+        below=_list({"type": "number"}),
+        moments=_list(_list({"type": "number"})),
+        pair=_PAIR,
+        weights=_PAIR,
+        bounds=_PAIR,
+    ),
+}
 """Of values that are smoothed over time, or were found by a search: the unbiased estimate that their intervals are of,
-and what it had to exceed for a value to be told at all."""
+and what it had to exceed for a value to be told at all. Of numbers by group: the two sums that each is a ratio of, with
+the variance of the upper, the covariance, and the variance of the lower."""
 
 _SHAPE = _object(
     form={"enum": list(get_args(Form))},
@@ -66,6 +80,9 @@ _SHAPE = _object(
     adds_up={"type": "boolean"},
     everyone={"type": "boolean"},
     window={"type": "integer", "minimum": 0},
+    groups={"type": "object", "additionalProperties": _list({"type": "string"})},
+    values=_list({"type": "string"}),
+    columns={"type": "object", "additionalProperties": {"type": "string"}},
 )
 """What the answers to a question look like: how to draw them."""
 
@@ -75,6 +92,10 @@ _WATCHED: dict[str, Any] = {
     "threshold": _NUMBER,
     "baseline": _NUMBER,
 }
+
+_COALITIONS = _list(
+    _object(who={"type": "string"}, epsilon={"type": "number"}, delta={"type": "number"}, left={"type": "string"})
+)
 
 SCHEMAS: dict[str, Any] = {
     "Problem": {
@@ -114,6 +135,10 @@ SCHEMAS: dict[str, Any] = {
         duplicates={"type": "integer", "minimum": 0},
         rejected=_list(_object(id=_HEX, reason={"enum": list(REASONS)})),
     ),
+    "ShuffledReceipt": _object(
+        batch={"type": "string"},
+        **{key: {"type": "integer", "minimum": 0} for key in ("accepted", "fakes", "unreadable", "repeated")},
+    ),
     "Collections": _object(
         collections=_list(
             _object(name={"type": "string"}, version={"type": "integer"}, title={"type": "string"}, collection_id=_HEX)
@@ -138,12 +163,43 @@ SCHEMAS: dict[str, Any] = {
         shape=_SHAPE,
         releases=_list({"$ref": "#/components/schemas/Release"}),
     ),
+    "Query": _object(
+        {
+            "from": {"type": ["integer", "null"]},
+            "to": {"type": ["integer", "null"]},
+            "level": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+            "explain": {"type": "boolean"},
+        },
+        sql={"type": "string"},
+    ),
+    "QueryAnswer": _object(
+        question={"type": "string"},
+        columns=_list(_object(name={"type": "string"}, estimate={"type": "boolean"}, how={"type": "string"})),
+        rows=_list({"type": "array"}),
+        level={"type": "number"},
+        n={"type": "integer"},
+        bias={"type": "string"},
+        notes=_list({"type": "string"}),
+        explain={"type": "string"},
+    ),
+    "Difference": _object(
+        question={"type": "string"},
+        step={"type": "integer"},
+        **{key: {"type": "string"} for key in ("by", "of", "minus")},
+        n={"type": "integer"},
+        level={"type": "number"},
+        withheld={"type": ["string", "null"]},
+        labels=_list({"type": "string"}),
+        value=_NUMBERS,
+        low=_NUMBERS,
+        high=_NUMBERS,
+    ),
     "Candidates": _object(
         question={"type": "string"},
         first={"type": "integer"},
         last={"type": "integer"},
         n={"type": "integer"},
-        bias={"enum": ["none", "consistent", "heuristic"]},
+        bias={"enum": list(get_args(Bias))},
         labels=_list({"type": "string"}),
         value=_NUMBERS,
         variance=_NUMBERS,
@@ -210,6 +266,15 @@ SCHEMAS: dict[str, Any] = {
                 failing={"type": ["string", "null"]},
             )
         ),
+    ),
+    "Shuffled": _object(
+        route={"type": ["object", "null"]},
+        questions={
+            "type": "object",
+            "additionalProperties": _object(
+                smallest=_COALITIONS, latest=_COALITIONS, batches=_list({"type": "object"})
+            ),
+        },
     ),
     "Alive": _object(alive={"type": "boolean"}),
     "Ready": _object(

@@ -54,7 +54,7 @@ def bind(host: str, port: int) -> socket.socket:
     return listening
 
 
-class _Server(uvicorn.Server):
+class SignalFreeServer(uvicorn.Server):
     """A server that leaves signals to whoever runs it: there are two in one loop."""
 
     @contextmanager
@@ -95,7 +95,7 @@ def run(
         ...     run(example_collector(), Tokens([]), [listening], on_ready=lambda: os.kill(os.getpid(), signal.SIGTERM))
         0
     """
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(_run(collector, tokens, sockets, routes, on_ready, webhooks))
 
 
@@ -122,7 +122,9 @@ async def _run(
     service = Service(collector, fail, webhooks)
     apps: list[ASGIApp] = [create_app(service, tokens, routes=routes(service)), metrics_app(service)]
     guards = [service.guard, Guard(ConnectionLimits(connections=64))]
-    servers = [_Server(_config(app, guard)) for app, guard, _ in zip(apps, guards, sockets, strict=False)]
+    servers = [
+        SignalFreeServer(server_config(app, guard)) for app, guard, _ in zip(apps, guards, sockets, strict=False)
+    ]
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
@@ -145,15 +147,28 @@ async def _run(
     return 0
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The faster event loop, where it is installed."""
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The faster event loop, where it is installed.
+
+    Example:
+        >>> loop_factory() is None or callable(loop_factory())
+        True
+    """
     if find_spec("uvloop") is None:
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop
     return factory
 
 
-def _config(app: ASGIApp, guard: Guard) -> uvicorn.Config:
+def server_config(app: ASGIApp, guard: Guard) -> uvicorn.Config:
+    """The settings of a server whose connections a guard watches, and which writes no log of requests.
+
+    Example:
+        >>> from hubbub.service.metrics import metrics_app
+        >>> from hubbub.service.example import example_collector
+        >>> server_config(metrics_app(Service(example_collector())), Guard()).access_log
+        False
+    """
     return uvicorn.Config(
         app,
         http=guarded(guard),

@@ -214,7 +214,9 @@ class TlsChannel:
             except (OSError, ssl.SSLError) as error:
                 if time.monotonic() + _RETRY_SECONDS > deadline:
                     raise _loss("party", number, f"somebody who answers at its address: {error}") from None
-                time.sleep(_RETRY_SECONDS)
+                with self._ready:  # who is awaited may have come and gone; the others were told
+                    if self._ready.wait_for(lambda: self._failed, timeout=_RETRY_SECONDS):
+                        raise next(iter(self._failed.values())) from None
         if self._known.get(connection.getpeercert(binary_form=True) or b"") != number:
             connection.close()
             raise ShuffleAborted("party", number, "the certificate of that party")

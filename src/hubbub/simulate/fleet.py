@@ -164,7 +164,7 @@ class Fleet:
                 assert isinstance(ask.mechanism, Mechanism)
                 paid = self._pay(ask.event().spent, chunk, payment)
                 values = self._values(ask, chunk)
-                yield ask.mechanism.randomize(ask.view(values if paid.all() else values[paid]), self.rng)
+                yield ask.mechanism.randomize(ask.view.look(values if paid.all() else values[paid], self.rng), self.rng)
 
     def on_arc(self, arc: Arc) -> Iterator[slice]:
         """The devices of an arc, in one or two runs."""
@@ -181,7 +181,7 @@ class Fleet:
         if states is None or key != mechanism.state_key(step):
             states = mechanism.enroll(size, self.rng)
         own = states if rows.size == size else states.take(rows - start)
-        seen = ask.view(self._values(ask, who))
+        seen = ask.view.look(self._values(ask, who), self.rng)
         price = mechanism.price(own, step, seen)
         new = price > 0
         new[new] = self._pay(price[new], rows[new], payment)

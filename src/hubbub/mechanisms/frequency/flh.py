@@ -139,15 +139,9 @@ class FLH(OLH):
         return np.bincount(cell, minlength=self.functions * self.buckets).reshape(self.sketch_shape)
 
     def _support_counts(self, sketch: Sketch) -> NDArray[np.int64]:
-        from hubbub.kernels.support import hash_support
+        from hubbub.kernels.weighted_support import hash_sums
 
         seeds = np.repeat(spread_seeds(np.arange(self.functions, dtype=np.uint64)), self.buckets)
         every = np.tile(np.arange(self.buckets), self.functions)
-        return hash_support(
-            seeds,
-            every,
-            self.buckets,
-            np.arange(self.size, dtype=np.uint64),
-            weights=sketch.counts.reshape(-1),
-            name=self.hash,
-        )
+        values, weights = np.arange(self.size, dtype=np.uint64), sketch.counts.reshape(-1)
+        return np.asarray(hash_sums(seeds, every, self.buckets, values, weights, name=self.hash)[0, :-1])

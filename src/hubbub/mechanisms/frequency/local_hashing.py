@@ -116,8 +116,18 @@ class LocalHashing(FrequencyOracle):
     ) -> NDArray[np.int64]:
         from hubbub.kernels.support import hash_support
 
+        if weights is not None:
+            return self._support_sums(reports, candidates, weights, 1)[0, :-1]
         seeds = self._seeds(reports.public)
-        return hash_support(seeds, reports.private["bucket"], self.buckets, candidates, weights, name=self.hash)
+        return hash_support(seeds, reports.private["bucket"], self.buckets, candidates, name=self.hash)
+
+    def _support_sums(
+        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64], powers: int
+    ) -> NDArray[np.int64]:
+        from hubbub.kernels.weighted_support import hash_sums
+
+        seeds, buckets = self._seeds(reports.public), reports.private["bucket"]
+        return hash_sums(seeds, buckets, self.buckets, candidates, weights, powers=powers, name=self.hash)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -68,6 +68,13 @@ class SupportMechanism(Mechanism):
     ) -> NDArray[np.int64]:
         """For each candidate, the number (or total weight) of reports that support it."""
 
+    def _support_sums(
+        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64], powers: int
+    ) -> NDArray[np.int64]:
+        """For each candidate, the weight of the reports that support it, and of all; with 2 powers, of squares too."""
+        columns = [weights**power for power in range(1, powers + 1)]
+        return np.array([np.append(self._support(reports, candidates, row), row.sum()) for row in columns])
+
     # -- the domain -------------------------------------------------------------------------------------------
 
     @cached_property
@@ -224,9 +231,7 @@ class SupportMechanism(Mechanism):
         codes = self._codes(candidates)
         if weights is None:
             return Sketch(self._support_id(codes, False), len(reports), self._support(reports, codes, None))
-        whole = _weights(weights, len(reports))
-        rows = [np.append(self._support(reports, codes, row), row.sum()) for row in (whole, whole**2)]
-        return Sketch(self._support_id(codes, True), len(reports), np.array(rows, dtype=np.int64))
+        return Sketch(self._support_id(codes, True), len(reports), self.weighted_supports(reports, codes, weights))
 
     def supports(self, reports: Reports, codes: NDArray[np.uint64]) -> NDArray[np.int64]:
         """How many of the reports support each of some codes, which may repeat: `support` for millions of them.
@@ -241,6 +246,18 @@ class SupportMechanism(Mechanism):
         """
         self.check(reports)
         return self._support(reports, codes, None)
+
+    def weighted_supports(self, reports: Reports, codes: NDArray[np.uint64], weights: ArrayLike) -> NDArray[np.int64]:
+        """The weight of the reports that support each of some codes, and of all; in the second row, of squared weights.
+
+        Example:
+            >>> from hubbub import GRR, Random
+            >>> grr = GRR(epsilon=30.0, domain=3)
+            >>> grr.weighted_supports(grr.randomize([0, 1, 1], Random(seed=1)), np.uint64([1, 2]), [5, 2, 3]).tolist()
+            [[5, 0, 10], [13, 0, 38]]
+        """
+        self.check(reports)
+        return self._support_sums(reports, codes, _weights(weights, len(reports)), 2)
 
     def support_sketch(self, candidates: Any, n: int, counts: ArrayLike) -> Sketch:
         """What `support` gave of n reports, with weights or without, from its counts alone."""
@@ -279,7 +296,7 @@ def _weights(weights: ArrayLike, n: int) -> NDArray[np.int64]:
     most = max(abs(int(array.min(initial=0))), int(array.max(initial=0)))
     if most * most * max(n, 1) >= 1 << 63:
         raise InvalidValue("weights", most, "weights whose squares sum to less than 2^63")
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=False)
 
 
 def unsigned(below: int) -> str:

@@ -74,9 +74,13 @@ def blocks(trials: Any, chance: float, most: int, *, tail: float = 1e-18) -> Blo
     count = min(most, int((last - first).max()) + 1)
     width = np.maximum((last + 1 - first) / count, 1.0)
     edges = np.minimum(np.round(first + width * np.arange(count + 1)), last + 1)
-    above, below = at_least(edges, n, chance), at_least(n - edges + 1, n, 1 - chance)
     low, high = np.minimum(edges[:, :-1], last), np.minimum(edges[:, 1:] - 1, last)
-    # Differences of upper tails lose nothing above the mean; below it, of lower ones.
+    # Differences of upper tails lose nothing above the mean; below it, of lower ones. No other tails are computed.
+    upper = edges > mean
+    lower = np.insert(~upper[:, :-1], 0, True, axis=1)  # where the edge before is not above the mean
+    upper[:, -1] = True
+    above = at_least(np.where(upper, edges, 0.0), n, chance)
+    below = at_least(np.where(lower, n - edges + 1, 0.0), n, 1 - chance)
     inside = np.where(low > mean, above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1])
     return Blocks(low, high, np.maximum(inside, 0.0), above[:, -1] + below[:, 0])
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 from hubbub.core.errors import InvalidValue
+from hubbub.protocols.ranges.adaptive import AdaptiveHierarchy
+from hubbub.protocols.ranges.adaptive_forecast import adaptive_error
 from hubbub.protocols.ranges.cell_sums import cells_of
 from hubbub.protocols.ranges.dimension import Dimension
 from hubbub.protocols.ranges.forecast import expected_stderr
-from hubbub.protocols.ranges.grids import HDG, LINE_ALPHA, PLANE_ALPHA
+from hubbub.protocols.ranges.grid_forecast import grid_error
+from hubbub.protocols.ranges.grids import HDG
 from hubbub.protocols.ranges.hierarchy import HIO, MG, IntervalMechanism
 from hubbub.protocols.ranges.query import RangeQuery
 from hubbub.protocols.ranges.split import SC
@@ -33,11 +35,12 @@ class RangeChoice:
     stderr
         The root of the mean squared error of the queries.
     unbiased
-        Whether answers rest on the reports alone; otherwise people are taken to be spread evenly inside cells, and the
-        error counts in how uneven the authors of the grids found people to be.
+        Whether answers rest on the reports alone; otherwise people are taken to be spread evenly inside cells. Then the
+        error counts in how uneven the authors of the grids found people to be; of an adaptive hierarchy, that the
+        people of an interval may all be at one of its values.
     """
 
-    mechanism: IntervalMechanism | SC | HDG
+    mechanism: IntervalMechanism | AdaptiveHierarchy | SC | HDG
     consistent: bool
     stderr: float
     unbiased: bool
@@ -94,11 +97,12 @@ def choose_ranges(
     choices = []
     for mechanism, consistent, error in _ways(epsilon, every, n, mean_square, unbiased):
         mean = sum(error(query) ** 2 for query in queries) / len(queries)
-        choices.append(RangeChoice(mechanism, consistent, math.sqrt(mean), not isinstance(mechanism, HDG)))
+        sure = not isinstance(mechanism, HDG | AdaptiveHierarchy)
+        choices.append(RangeChoice(mechanism, consistent, math.sqrt(mean), sure))
     return sorted(choices, key=lambda choice: choice.stderr)
 
 
-Way = tuple[IntervalMechanism | SC | HDG, bool, Callable[[RangeQuery], float]]
+Way = tuple[IntervalMechanism | AdaptiveHierarchy | SC | HDG, bool, Callable[[RangeQuery], float]]
 
 
 def _ways(
@@ -118,45 +122,16 @@ def _ways(
         for consistent in (False, True) if kind is HIO else (False,):
             if cells <= MOST_COUNTED or (kind is HIO and not consistent):
                 yield mechanism, consistent, _stderr(mechanism, n, mean_square, consistent)
-    if not unbiased:
-        grids = HDG(epsilon, dimensions, n)
-        yield grids, False, lambda query: grid_error(grids, query) * n * math.sqrt(mean_square)
+    if unbiased:
+        return
+    grids = HDG(epsilon, dimensions, n)
+    yield grids, False, lambda query: grid_error(grids, query) * n * math.sqrt(mean_square)
+    if len(dimensions) == 1 and dimensions[0].levels > 2:
+        adaptive = AdaptiveHierarchy(epsilon, dimensions, n)
+        yield adaptive, False, lambda query: adaptive_error(adaptive, query, mean_square=mean_square)
 
 
 def _stderr(
     mechanism: IntervalMechanism, n: int, mean_square: float, consistent: bool
 ) -> Callable[[RangeQuery], float]:
     return lambda query: expected_stderr(mechanism, query, n, mean_square=mean_square, consistent=consistent)
-
-
-def grid_error(grids: HDG, query: RangeQuery) -> float:
-    """The error of a share by HDG: the noise of the cells in a box, and people who are not spread evenly in a cell.
-
-    Of several dimensions it is that of the pair that errs most.
-
-    Example:
-        >>> round(grid_error(HDG(1.0, (Dimension.ordinal(64),) * 4, 300_000), RangeQuery([(0, 31)] * 4)), 4)
-        0.0268
-    """
-    asked = [column for column, wanted in enumerate(query.box) if wanted is not None]
-    parts = {
-        column: sum(high - low + 1 for low, high in grids.dimensions[column].runs(query.box[column]))
-        / grids.dimensions[column].size
-        for column in asked
-    }
-    if not asked:
-        return 0.0
-    if len(asked) == 1:
-        cells, uneven = grids.line_cells(asked[0]) * parts[asked[0]], LINE_ALPHA / grids.line_cells(asked[0])
-        return math.hypot(math.sqrt(4 * grids.unit * cells), _uneven(grids, asked[0], uneven))
-    errors = []
-    for first, second in combinations(asked, 2):
-        cells = math.prod(grids.plane_cells(column) * parts[column] for column in (first, second))
-        uneven = sum(_uneven(grids, column, PLANE_ALPHA / grids.plane_cells(column)) for column in (first, second))
-        errors.append(math.hypot(math.sqrt(4 * grids.unit * cells), uneven))
-    return max(errors)
-
-
-def _uneven(grids: HDG, column: int, error: float) -> float:
-    """What unevenness costs along a dimension: nothing where cells are single values."""
-    return 0.0 if grids.line_width(column) == 1 and grids.plane_width(column) == 1 else error

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from hubbub.protocols.ranges.cell_sums import cells_of
+from hubbub.protocols.ranges.cell_sums import CellSum, cells_of
 from hubbub.protocols.ranges.errors_of_sums import SumVariance
 from hubbub.protocols.ranges.hierarchy import IntervalMechanism
 from hubbub.protocols.ranges.query import RangeQuery
@@ -41,7 +41,19 @@ def expected_stderr(
         3586
     """
     query.check(mechanism.dimensions)
-    terms = mechanism.terms(query.box, consistent=consistent)
+    return terms_stderr(mechanism, mechanism.terms(query.box, consistent=consistent), n, mean_square=mean_square)
+
+
+def terms_stderr(mechanism: IntervalMechanism, terms: CellSum, n: int, *, mean_square: float = 1.0) -> float:
+    """The same of any weighted sum of cells.
+
+    Example:
+        >>> from hubbub.protocols.ranges.dimension import Dimension
+        >>> from hubbub.protocols.ranges.hierarchy import HIO
+        >>> hio = HIO(2.0, (Dimension.ordinal(1024),))
+        >>> round(terms_stderr(hio, hio.terms(((130, 720),)), 1_000_000))
+        8127
+    """
     variance = SumVariance(n, n * mean_square, terms.known, divided=mechanism.divided)
     size = n // len(mechanism.levels) if mechanism.divided else n
     for term in terms.terms:

@@ -125,9 +125,13 @@ class IntervalMechanism(ABC):
         said = {}
         for level, rows in zip(levels, groups, strict=True):
             if rows.size:
-                cells = cell_of(self.dimensions, level, codes[rows])
+                cells = self.cell_of(level, codes[rows])
                 said[level] = LevelReports(rows, self.oracle(level).randomize(cells, rng))
         return RangeReports(len(codes), said)
+
+    def cell_of(self, level: Level, records: Codes) -> Codes:
+        """The cell of a level that each record (row) falls in."""
+        return cell_of(self.dimensions, level, records)
 
 
 class HIO(IntervalMechanism):

@@ -50,4 +50,4 @@ class Measure:
     @cached_property
     def squares(self) -> float:
         """The sum of the squares over all people."""
-        return int((self.weights**2).sum()) / self.scale**2
+        return int(self.weights @ self.weights) / self.scale**2

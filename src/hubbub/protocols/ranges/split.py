@@ -147,7 +147,7 @@ class SplitTable:
             raise InvalidValue("measure", query.measure, f"one of {', '.join(self._measures) or 'no measures'}")
         measure = None if query.measure is None else self._measures[query.measure]
         value = squares = inside = 0.0
-        for rows, score in self._scores(query):
+        for rows, score in self.scores(query):
             weights = np.ones(score.size) if measure is None else measure.weights[rows] / measure.scale
             value += float(weights @ score)
             squares += float(weights**2 @ score**2)
@@ -157,8 +157,8 @@ class SplitTable:
         n = self.reports.n
         return Estimate(np.array([value]), np.array([variance]), n, kind="quantity", bounds=bounds)
 
-    def _scores(self, query: RangeQuery) -> Iterator[tuple[slice, Floats]]:
-        """People, some at a time, with the score of each."""
+    def scores(self, query: RangeQuery) -> Iterator[tuple[slice, Floats]]:
+        """People, some at a time, with the score of each: an unbiased estimate of whether they are in the box."""
         covers = [
             (column, dimension.decompose(wanted))
             for column, (dimension, wanted) in enumerate(zip(self.mechanism.dimensions, query.box, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,8 @@ class Supports:
 
     def __init__(self, most: int = MOST_KEPT) -> None:
         self._most = most
-        self._kept: OrderedDict[object, tuple[Codes, Ints, Ints]] = OrderedDict()
+        self._kept: OrderedDict[object, tuple[Codes, NDArray[Any], NDArray[Any]]] = OrderedDict()
+        self._size = 0
         self.counted = 0
         """How many cells were counted so far."""
 
@@ -49,34 +51,47 @@ class Supports:
     ) -> tuple[Ints, Ints]:
         """The weight, and the squared weight, of the reports of a level that support each of some cells; and of all."""
         key = level, measure
-        known, counts, totals = self._kept.pop(key, (_NO_CELLS, np.zeros((2, 0), dtype=np.int64), _NO_CELLS))
-        missing = np.setdiff1d(cells, known)
+        missing = self.missing(key, cells)
         if missing.size:
-            counted, totals = _count(oracle, reports, missing, None if weights is None else weights())
-            self.counted += missing.size
-            order = np.argsort(np.concatenate([known, missing]), kind="stable")
-            known = np.concatenate([known, missing])[order]
-            counts = np.concatenate([counts, counted], axis=1)[:, order]
-        self._kept[key] = known, counts, totals
-        result = counts[:, np.searchsorted(known, cells)]
-        self._forget()
-        return result, totals
+            self.keep(key, missing, *_count(oracle, reports, missing, None if weights is None else weights()))
+        result = self.find(key, cells)
+        self.forget()
+        return result
+
+    def missing(self, key: object, cells: Codes) -> Codes:
+        """Those of some cells that are not counted yet, each once."""
+        return np.setdiff1d(cells, self._kept[key][0]) if key in self._kept else np.unique(cells)
+
+    def keep(self, key: object, cells: Codes, counts: NDArray[Any], totals: NDArray[Any]) -> None:
+        """Add the supports of cells that were missing, a row for each sum, and the totals of all reports."""
+        known, before, _ = self._kept.pop(key, (_NO_CELLS, counts[:, :0], totals))
+        self.counted += cells.size
+        self._size += cells.size
+        order = np.argsort(np.concatenate([known, cells]), kind="stable")
+        merged = np.concatenate([before, counts], axis=1)[:, order]
+        self._kept[key] = np.concatenate([known, cells])[order], merged, totals
+
+    def find(self, key: object, cells: Codes) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The supports of cells that were counted, and the totals of all reports."""
+        known, counts, totals = self._kept[key]
+        self._kept.move_to_end(key)
+        return counts[:, np.searchsorted(known, cells)], totals
+
+    def forget(self) -> None:
+        """Drop what was not used for longest, until no more is kept than may be."""
+        while self._size > self._most:
+            _, (known, _, _) = self._kept.popitem(last=False)
+            self._size -= known.size
 
     def drop(self, measure: str) -> None:
         """Forget what was counted of a measure."""
         for key in [key for key in self._kept if isinstance(key, tuple) and key[1] == measure]:
-            del self._kept[key]
-
-    def _forget(self) -> None:
-        size = sum(known.size for known, _, _ in self._kept.values())
-        while size > self._most:
-            _, (known, _, _) = self._kept.popitem(last=False)
-            size -= known.size
+            self._size -= self._kept.pop(key)[0].size
 
 
 def _count(oracle: FrequencyOracle, reports: Reports, cells: Codes, weights: Ints | None) -> tuple[Ints, Ints]:
     if weights is None:
         counts = oracle.supports(reports, cells.astype(np.uint64))
         return np.array([counts, counts]), np.full(2, len(reports))
-    counts = oracle.support(reports, cells, weights).counts
+    counts = oracle.weighted_supports(reports, cells.astype(np.uint64), weights)
     return counts[:, :-1], counts[:, -1]

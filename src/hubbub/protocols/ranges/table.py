@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.protocols.ranges.cell_sums import CellSum, LevelCells
+from hubbub.protocols.ranges.cell_sums import CellSum, Level, LevelCells
 from hubbub.protocols.ranges.errors_of_sums import SumVariance
 from hubbub.protocols.ranges.hierarchy import IntervalMechanism, RangeReports
 from hubbub.protocols.ranges.measures import Measure
@@ -61,6 +61,7 @@ class RangeTable:
         self.reports = reports
         self.supports = Supports(most_kept)
         self._measures: dict[str, Measure] = {}
+        self._level_weights: dict[str, dict[Level, NDArray[np.int64]]] = {}
         for name, values in (measures or {}).items():
             self.measure(name, values)
 
@@ -76,10 +77,17 @@ class RangeTable:
             raise InvalidValue(name, measure.weights.size, f"{self.n} numbers, one a person")
         self.supports.drop(name)
         self._measures[name] = measure
+        # in the order of each level's reports, once: picking them out of all people costs more than a query's hashes
+        everyone = not self.mechanism.divided
+        self._level_weights[name] = {
+            level: measure.weights if everyone else measure.weights[group.rows]
+            for level, group in self.reports.levels.items()
+        }
 
     def forget(self, name: str) -> None:
         """Drop a measure and what was counted of it."""
         self._measures.pop(name, None)
+        self._level_weights.pop(name, None)
         self.supports.drop(name)
 
     def answer(self, query: RangeQuery, *, consistent: bool = False) -> Estimate:
@@ -120,7 +128,7 @@ class RangeTable:
         if group is None:
             variance.add(oracle, 0, term.weights, nothing, nothing)
             return 0.0
-        own = None if measure is None else lambda: measure.weights[group.rows]
+        own = None if name is None else lambda: self._level_weights[name][term.level]
         counts, totals = self.supports.of(term.level, name, term.cells, oracle, group.reports, own)
         moments = oracle.moments()
         scale = self.n / group.rows.size if self.mechanism.divided else 1.0

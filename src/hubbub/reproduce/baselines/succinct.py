@@ -209,12 +209,12 @@ class Succinct(MeanOnly):
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         """For every position, the sum of the reports' numbers times its signs."""
-        from hubbub.kernels.support import hash_support
+        from hubbub.kernels.weighted_support import hash_sums
 
         number = 2 * reports.private["cell"].astype(np.int64) - (self.cells - 1)
         plus, every = np.ones(len(reports), dtype=np.int64), np.arange(self.dimension, dtype=np.uint64)
-        sums = hash_support(reports.public["seed"], plus, 2, every, number, name=self.hash)
-        return np.asarray(2 * sums - number.sum())
+        sums = hash_sums(reports.public["seed"], plus, 2, every, number, name=self.hash)[0]
+        return np.asarray(2 * sums[:-1] - sums[-1])
 
     def _means(self, sketch: Sketch) -> NDArray[np.float64]:
         most = sketch.n * (self.cells - 1)

@@ -169,6 +169,24 @@ class ReleaseRow(NamedTuple):
     number: int = 0
 
 
+class ShuffledRow(NamedTuple):
+    """A batch that shufflers handed on to an ask.
+
+    Of `n` reports `fakes` are the shufflers'; others could not be opened or read, or came twice. `checks` are reports
+    of the collector's own, of which some were lost.
+    """
+
+    collection: str
+    ask: str
+    digest: bytes
+    n: int
+    fakes: int
+    unreadable: int
+    repeated: int
+    checks: int = 0
+    lost: int = 0
+
+
 class AlarmEventRow(NamedTuple):
     """An alarm that was raised or cleared: the event as JSON, under a number that counts those of a collection.
 
@@ -224,6 +242,10 @@ class StoreChanges:
     """Single reports, where a question keeps them: how many, and the segment."""
     archives: list[ArchiveRow] = field(default_factory=list)
     """Files that now hold what the segments of an ask did."""
+    shuffled: list[ShuffledRow] = field(default_factory=list)
+    """Batches that shufflers handed on."""
+    spot_checks: list[tuple[AskKey, bytes]] = field(default_factory=list)
+    """Reports of the collector's own, to be looked for in a shuffled batch."""
     sketches: dict[AskKey, bytes] = field(default_factory=dict)
     """The sketches of open asks, as they are now."""
     finals: list[AskKey] = field(default_factory=list)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hubbub.core.migrations import Format, Migration
 
-VERSION = 4
+VERSION = 5
 
 _TO_2 = (
     # Stores of version 1 got these tables when a newer hubbub first opened them.
@@ -82,7 +82,17 @@ _TO_4 = (
         name TEXT NOT NULL, collection TEXT NOT NULL, delivered BIGINT NOT NULL, PRIMARY KEY (name, collection)
     )""",
 )
-_MIGRATIONS = {1: _TO_2, 2: _TO_3, 3: _TO_4}
+_TO_5 = (
+    # Batches that came from shufflers, and the collector's own reports that it looks for in them.
+    """CREATE TABLE shuffled_batches (
+        collection TEXT NOT NULL, ask TEXT NOT NULL, digest {bytes} NOT NULL, n BIGINT NOT NULL, fakes BIGINT NOT NULL,
+        unreadable BIGINT NOT NULL, repeated BIGINT NOT NULL, checks BIGINT NOT NULL, lost BIGINT NOT NULL,
+        PRIMARY KEY (collection, ask)
+    )""",
+    "CREATE TABLE spot_checks (collection TEXT NOT NULL, ask TEXT NOT NULL, onion {bytes} NOT NULL)",
+    "CREATE INDEX spot_checks_of_asks ON spot_checks (collection, ask)",
+)
+_MIGRATIONS = {1: _TO_2, 2: _TO_3, 3: _TO_4, 4: _TO_5}
 
 
 def store_format(*, real: str, bytes: str, serial: str) -> Format:
@@ -90,7 +100,7 @@ def store_format(*, real: str, bytes: str, serial: str) -> Format:
 
     Example:
         >>> store_format(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY").version
-        4
+        5
     """
     migrations: dict[int, Migration] = {}
     for number, statements in _MIGRATIONS.items():

@@ -63,6 +63,17 @@ _TABLES = (
         payload TEXT NOT NULL, withheld TEXT, number INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (collection, question, step, number)
     )""",
+    # Batches that came from shufflers: one of an ask. What is said of them is of the batch, never of a report.
+    """CREATE TABLE IF NOT EXISTS shuffled_batches (
+        collection TEXT NOT NULL, ask TEXT NOT NULL, digest {bytes} NOT NULL, n BIGINT NOT NULL, fakes BIGINT NOT NULL,
+        unreadable BIGINT NOT NULL, repeated BIGINT NOT NULL, checks BIGINT NOT NULL, lost BIGINT NOT NULL,
+        PRIMARY KEY (collection, ask)
+    )""",
+    # The collector's own reports that it looks for in a shuffled batch, as the last shuffler will hand them on.
+    """CREATE TABLE IF NOT EXISTS spot_checks (
+        collection TEXT NOT NULL, ask TEXT NOT NULL, onion {bytes} NOT NULL
+    )""",
+    "CREATE INDEX IF NOT EXISTS spot_checks_of_asks ON spot_checks (collection, ask)",
     # Alarms are a collection's by its name: its versions share them.
     """CREATE TABLE IF NOT EXISTS alarm_states (
         collection TEXT NOT NULL, watch TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (collection, watch)
@@ -89,6 +100,6 @@ def tables(*, real: str, bytes: str, serial: str) -> list[str]:
 
     Example:
         >>> len(tables(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY"))
-        20
+        23
     """
     return [statement.format(real=real, bytes=bytes, serial=serial) for statement in _TABLES]

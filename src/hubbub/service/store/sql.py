@@ -116,6 +116,11 @@ class Store(SqlReader):
             for archive in changes.archives:
                 self._write("INSERT INTO archives VALUES (?, ?, ?, ?)", *archive)
                 self._write("DELETE FROM reports WHERE collection = ? AND ask = ?", *archive[:2])
+            for batch in changes.shuffled:
+                self._write("INSERT INTO shuffled_batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *batch)
+                self._write("DELETE FROM spot_checks WHERE collection = ? AND ask = ?", *batch[:2])
+            for key, onion in changes.spot_checks:
+                self._write("INSERT INTO spot_checks VALUES (?, ?, ?)", *key, onion)
             for key, sketch in changes.sketches.items():
                 self._one(_SKETCH, sketch, *key)
             for key in changes.finals:
@@ -195,7 +200,7 @@ class Store(SqlReader):
                 *place,
             ),
         }
-        for table in ("id_pages", "segments", "reports", "archives"):
+        for table in ("id_pages", "segments", "reports", "archives", "shuffled_batches", "spot_checks"):
             self._write(_EXPIRED.format(table), collection, collection, *place)
         self._write(_EXPIRED_STEPS, collection, *place)
         for table in ("asks", "candidate_counts", "snapshots"):

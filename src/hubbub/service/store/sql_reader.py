@@ -18,10 +18,12 @@ from hubbub.service.store.base import (
     EraRow,
     RateRow,
     ReleaseRow,
+    ShuffledRow,
     SnapshotRow,
 )
 
 _ASK = "asks.collection, asks.ask, question, first, step, round, part, spec, opens, closes, final, forgotten, data"
+_SHUFFLED = "collection, ask, digest, n, fakes, unreadable, repeated, checks, lost"
 _RELEASE = "collection, question, step, time, payload, withheld, number"
 _CHUNK = 256
 """How many rows are read at once."""
@@ -96,6 +98,32 @@ class SqlReader(ABC):
                 step += asked == step
             if step == before:
                 return step
+
+    def shuffled(self, key: AskKey) -> ShuffledRow | None:
+        """The batch that shufflers handed on to an ask."""
+        rows = self._read(f"SELECT {_SHUFFLED} FROM shuffled_batches WHERE collection = ? AND ask = ?", *key)  # noqa: S608
+        return ShuffledRow(rows[0][0], rows[0][1], bytes(rows[0][2]), *rows[0][3:]) if rows else None
+
+    def shuffled_steps(self, collection: str, question: str, most: int) -> list[tuple[AskRow, ShuffledRow]]:
+        """The latest batches that shufflers handed on to the asks of a question, latest first."""
+        rows = self._read(
+            f"SELECT {_ASK}, {_SHUFFLED} FROM asks JOIN sketches USING (collection, ask) "  # noqa: S608 - constants
+            "JOIN shuffled_batches USING (collection, ask) WHERE collection = ? AND question = ? "
+            "ORDER BY step DESC, round DESC, part DESC LIMIT ?",
+            collection,
+            question,
+            most,
+        )
+        made = []
+        for row in rows:
+            batch = ShuffledRow(row[13], row[14], bytes(row[15]), *row[16:])
+            made.append((_ask_row(row[:13]), batch))
+        return made
+
+    def spot_checks(self, key: AskKey) -> list[bytes]:
+        """The reports of the collector's own that it looks for in the shuffled batch of an ask."""
+        rows = self._read("SELECT onion FROM spot_checks WHERE collection = ? AND ask = ?", *key)
+        return [bytes(onion) for (onion,) in rows]
 
     def clock(self) -> str | None:
         """What was last believed of the clock."""
@@ -235,6 +263,18 @@ class SqlReader(ABC):
             last,
         )
         return [(ask, step) for ask, step in rows]
+
+    def closed_parts(self, collection: str, question: str, first: int, last: int) -> list[tuple[str, int, int]]:
+        """The closed asks of a question from one step to another, with their steps and parts."""
+        rows = self._read(
+            "SELECT ask, step, part FROM asks WHERE collection = ? AND question = ? AND step >= ? AND step <= ? "
+            "AND final = 1 ORDER BY step, round, part",
+            collection,
+            question,
+            first,
+            last,
+        )
+        return [(ask, step, part) for ask, step, part in rows]
 
     def release(self, collection: str, question: str, step: int, number: int = 0) -> ReleaseRow | None:
         """One release."""

@@ -1,0 +1,48 @@
+"""Reports in layers, where shufflers stand between the device and the collector."""
+
+from __future__ import annotations
+
+from hubbub.collection import Collection
+from hubbub.collection.shuffle_route import batch_name, layer_name
+from hubbub.collection.wire import AnswerName
+from hubbub.core.errors import InvalidValue
+from hubbub.protocols.ask import Ask
+from hubbub.shuffle.onion import wrap
+
+
+class OnionReports:
+    """Encrypts each report to the shufflers of a collection, and its innermost layer to the collector.
+
+    All layers are bound to the answer that the report is (collection, version, question, run, step, round, part), to
+    what was asked, and to whose turn it is. None can be opened as anything else.
+
+    Parameters
+    ----------
+    collection
+        The collection in force, which says who shuffles.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute
+        >>> from hubbub.shuffle.onion import OnionKey, peel
+        >>> first, last = OnionKey.generate(), OnionKey.generate()
+        >>> shuffler = RouteShuffler("https://first.example", first.public.hex(), "0b" * 32)
+        >>> route = ShuffleRoute(shufflers=(shuffler,), collector_key=last.public.hex(), delta=1e-6, least=100)
+        >>> collection = replace(load_collection(EXAMPLE), trust="shuffle", shuffle=route)
+        >>> ask, answer = next(collection.protocol("popular")), AnswerName("popular", 0, 7, 1, 0)
+        >>> sealed = OnionReports(collection).seal(answer, ask, b"report")
+        >>> name = layer_name("themes:1:popular:0:7:1:0", ask)
+        >>> peel(peel([sealed], first, name, place=0).inside, last, name, place=1).inside
+        [b'report']
+    """
+
+    def __init__(self, collection: Collection) -> None:
+        if collection.shuffle is None:
+            raise InvalidValue("trust", collection.trust, '"shuffle"')
+        self._collection, self._route = collection, collection.shuffle.route
+
+    def seal(self, name: AnswerName, ask: Ask, report: bytes) -> bytes:
+        """The report in its layers. Its id is not in them: nobody but the first shuffler learns it."""
+        batch = batch_name(self._collection.name, self._collection.version, name)
+        return wrap(report, self._route, layer_name(batch, ask))

@@ -1,0 +1,212 @@
+"""A view of several fields at once: the cell of their product that a record falls in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.domain import Numeric
+from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.grid import GRAIN, to_grid, to_units
+from hubbub.core.random import Random
+from hubbub.core.spec import Json
+from hubbub.protocols.view import View
+
+MOST_CELLS = 1 << 53
+"""A browser's numbers are exact up to here."""
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CodeAxis:
+    """A field with codes, as intervals of so many of them; the last code stands for nothing recorded.
+
+    Example:
+        >>> axis = CodeAxis("os", codes=7, width=3)
+        >>> axis.size, axis.place([0, 5, 6, None, 99]).tolist()
+        (3, [0, 1, 2, 2, 2])
+    """
+
+    field: str
+    codes: int
+    width: int = 1
+
+    def __post_init__(self) -> None:
+        _check_field(self.field)
+        check_integer("codes", self.codes, 1, MOST_CELLS)
+        check_integer("width", self.width, 1, self.codes)
+
+    @property
+    def size(self) -> int:
+        """How many intervals there are."""
+        return -(-self.codes // self.width)
+
+    def place(self, values: Any, rng: Random | None = None) -> Codes:
+        """The interval of each value."""
+        last = self.codes - 1
+        if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
+            values = np.array([value if _whole(value) else last for value in values], dtype=np.int64)
+        inside = (values >= 0) & (values <= last)
+        return np.where(inside, values, last).astype(np.int64) // self.width
+
+
+@dataclass(frozen=True)
+class CellAxis:
+    """A number, as intervals of so many equal cells; a last cell is for no number.
+
+    Example:
+        >>> axis = CellAxis("age", low=0.0, high=100.0, cells=10)
+        >>> axis.size, axis.place([0.0, 55.0, 1e9, None]).tolist()
+        (11, [0, 5, 9, 10])
+    """
+
+    field: str
+    low: float
+    high: float
+    cells: int
+    width: int = 1
+
+    def __post_init__(self) -> None:
+        _check_field(self.field)
+        domain = Numeric(self.low, self.high, cells=self.cells)
+        object.__setattr__(self, "low", domain.low)
+        object.__setattr__(self, "high", domain.high)
+        check_integer("width", self.width, 1, self.cells + 1)
+
+    @property
+    def size(self) -> int:
+        """How many intervals there are."""
+        return -(-(self.cells + 1) // self.width)
+
+    def place(self, values: Any, rng: Random | None = None) -> Codes:
+        """The interval of each value."""
+        numbers, known = _numbers(values, self.low, self.high)
+        cells = Numeric(self.low, self.high, cells=self.cells).encode(numbers)
+        return np.where(known, cells, self.cells) // self.width
+
+
+@dataclass(frozen=True)
+class GridAxis:
+    """A number, rounded at random to one of the two nearest points of a grid, so that its mean is kept; then no number.
+
+    Example:
+        >>> axis = GridAxis("age", low=0.0, high=100.0, points=3)
+        >>> axis.size, axis.place([0.0, 75.0, 200.0, None], Random(seed=3)).tolist()
+        (4, [0, 1, 2, 3])
+    """
+
+    field: str
+    low: float
+    high: float
+    points: int
+
+    def __post_init__(self) -> None:
+        _check_field(self.field)
+        check_integer("points", self.points, 2, 1 << 16)
+        domain = Numeric(self.low, self.high, cells=2)
+        object.__setattr__(self, "low", domain.low)
+        object.__setattr__(self, "high", domain.high)
+
+    @property
+    def size(self) -> int:
+        """The points, and no number."""
+        return self.points + 1
+
+    def place(self, values: Any, rng: Random | None = None) -> Codes:
+        """The point of each value; the nearest where nothing is drawn."""
+        numbers, known = _numbers(values, self.low, self.high)
+        units = to_units(numbers, self.low, self.high, self.points - 1)
+        draws = np.full(len(units), GRAIN // 2, dtype=np.uint32) if rng is None else rng.uint32(len(units))
+        return np.where(known, to_grid(units, draws), self.points)
+
+
+Axis = CodeAxis | CellAxis | GridAxis
+_KINDS: dict[frozenset[str], type[Any]] = {
+    frozenset({"field", "codes", "width"}): CodeAxis,
+    frozenset({"field", "low", "high", "cells", "width"}): CellAxis,
+    frozenset({"field", "low", "high", "points"}): GridAxis,
+}
+
+
+@dataclass(frozen=True)
+class Joint(View):
+    """The cell that a record falls in, of the product of several fields, the last of which varies fastest.
+
+    Example:
+        >>> view = Joint((CodeAxis("os", codes=3), CodeAxis("crashed", codes=3)))
+        >>> view([{"os": 1, "crashed": 0}, {"os": 2}]).tolist(), view.size
+        ([3, 8], 9)
+        >>> View.from_spec(view.spec()) == view
+        True
+    """
+
+    axes: tuple[Axis, ...]
+
+    def __post_init__(self) -> None:
+        given = self.axes
+        if not isinstance(given, list | tuple) or not given:
+            raise InvalidValue("axes", given, "at least one")
+        axes = tuple(axis if isinstance(axis, Axis) else _read_axis(axis) for axis in given)
+        if math.prod(axis.size for axis in axes) > MOST_CELLS:
+            raise InvalidValue("axes", len(axes), "at most 2^53 cells")
+        object.__setattr__(self, "axes", axes)
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return math.prod(axis.size for axis in self.axes)
+
+    def spec(self) -> dict[str, Json]:
+        return {"kind": "joint", "axes": [dict(vars(axis)) for axis in self.axes]}
+
+    def __call__(self, values: Any) -> Codes:
+        return self._cells(values, None)
+
+    def look(self, values: Any, rng: Random) -> Codes:
+        return self._cells(values, rng)
+
+    def _cells(self, values: Any, rng: Random | None) -> Codes:
+        cells = np.zeros(1, dtype=np.int64)
+        for axis in self.axes:
+            cells = cells * axis.size + axis.place(_column(values, axis.field), rng)
+        return cells
+
+
+def _column(values: Any, field: str) -> Any:
+    if isinstance(values, Mapping) or getattr(values, "dtype", None) is not None:
+        return values[field]  # columns by name, as simulations have them
+    return [record.get(field) if isinstance(record, Mapping) else None for record in values]
+
+
+def _numbers(values: Any, low: float, high: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Numbers moved into a range, and whether there is one."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iuf":
+        values = [
+            value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan for value in values
+        ]
+    numbers = np.array(values, dtype=np.float64)
+    known = ~np.isnan(numbers)
+    return np.clip(np.where(known, numbers, low), low, high), known
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _check_field(name: Any) -> None:
+    if not isinstance(name, str) or not name:
+        raise InvalidValue("field", name, "the name of a field")
+
+
+def _read_axis(spec: Any) -> Axis:
+    keys = frozenset(spec) if isinstance(spec, Mapping) else frozenset()
+    if keys not in _KINDS:
+        raise InvalidValue("axes", spec, "a field with codes, with cells, or with points of a grid")
+    axis: Axis = _KINDS[keys](**spec)
+    return axis

@@ -1,0 +1,206 @@
+"""What a shuffler hands on: the reports of one batch, each still in the layers that are left, and signed statements.
+
+Every shuffler states how many reports came to it, how many it left out and why, how many fakes it added, and the hash
+of what it handed on. Whoever takes a batch checks all statements so far: that each shuffler signed its own, that what
+one handed on is what the next received, and that the numbers add up. A shuffler that lies about its length is found out
+by the next one.
+
+On the wire a batch is a msgpack array [5, collection, version, question, run, step, round, part, statements, size of a
+report, reports], where a statement is [received, unreadable, repeated, fakes, handed, digest, signature].
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from hubbub.collection.sealing import sign, verify
+from hubbub.collection.shuffle_route import LAYER_BYTES, ShuffleRoute, batch_name
+from hubbub.collection.wire import AnswerName, check_answer
+from hubbub.core.errors import DecodeError
+from hubbub.core.spec import canonical
+
+SHUFFLED_TYPE = "application/vnd.hubbub.shuffled+msgpack"
+
+
+class HopStatement(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """What one shuffler says that it did with a batch, signed.
+
+    Example:
+        >>> HopStatement(3, 1, 0, 2, 4, bytes(32), b"").signed("themes:1:popular:0:7:1:0", 0)[:20]
+        b'["hubbub shuffled 1"'
+    """
+
+    received: int
+    unreadable: int
+    repeated: int
+    fakes: int
+    handed: int
+    digest: bytes
+    """SHA-256 of the reports that it handed on, in their order."""
+    signature: bytes
+
+    def signed(self, batch: str, place: int) -> bytes:
+        """What is signed: all of it, which batch it is of, and which shuffler says so."""
+        numbers = [self.received, self.unreadable, self.repeated, self.fakes, self.handed]
+        return canonical(["hubbub shuffled 1", batch, place, *numbers, self.digest.hex()]).encode()
+
+
+class ShuffledBatch(msgspec.Struct, frozen=True):
+    """The reports of a batch as a shuffler handed them on, with the statements of all shufflers so far.
+
+    Example:
+        >>> batch = ShuffledBatch("themes", 1, AnswerName("popular", 0, 7, 1, 0), [], [b"ab", b"cd"])
+        >>> batch.name, batch.digest == digest_of([b"ab", b"cd"])
+        ('themes:1:popular:0:7:1:0', True)
+    """
+
+    collection: str
+    version: int
+    answer: AnswerName
+    statements: list[HopStatement]
+    onions: list[bytes]
+
+    @property
+    def name(self) -> str:
+        """Which batch it is."""
+        return batch_name(self.collection, self.version, self.answer)
+
+    @property
+    def digest(self) -> bytes:
+        """The hash of the reports in their order."""
+        return digest_of(self.onions)
+
+    @property
+    def fakes(self) -> int:
+        """How many of the reports shufflers say that they added."""
+        return sum(statement.fakes for statement in self.statements)
+
+    def stated(
+        self, onions: Sequence[bytes], private: bytes, *, unreadable: int, repeated: int, fakes: int
+    ) -> ShuffledBatch:
+        """The batch that the next shuffler hands on, with its statement.
+
+        Example:
+            >>> from hubbub.collection.sealing import Keys
+            >>> came = ShuffledBatch("themes", 1, AnswerName("popular", 0, 7, 1, 0), [], [b"ab", b"cd"])
+            >>> handed = came.stated([b"b", b"d"], Keys.new().private, unreadable=0, repeated=0, fakes=0)
+            >>> handed.statements[0].received, handed.statements[0].handed
+            (2, 2)
+        """
+        made = HopStatement(len(self.onions), unreadable, repeated, fakes, len(onions), digest_of(onions), b"")
+        signature = sign(made.signed(self.name, len(self.statements)), private)
+        statements = [*self.statements, msgspec.structs.replace(made, signature=signature)]
+        return ShuffledBatch(self.collection, self.version, self.answer, statements, list(onions))
+
+
+def digest_of(onions: Sequence[bytes]) -> bytes:
+    """SHA-256 of reports of one size, in their order.
+
+    Example:
+        >>> digest_of([b"a", b"b"]).hex()[:8]
+        'fb8e20fc'
+    """
+    return hashlib.sha256(b"".join(onions)).digest()
+
+
+def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_bytes: int) -> None:
+    """Refuse a batch that so many shufflers did not hand on as they were to.
+
+    Parameters
+    ----------
+    batch
+        What came.
+    route
+        Who shuffles, as it is signed.
+    hops
+        How many shufflers it has passed.
+    report_bytes
+        The size of a report without any layer.
+
+    Example:
+        >>> from hubbub.collection.sealing import Keys
+        >>> from hubbub.collection.shuffle_route import RouteShuffler
+        >>> first = RouteShuffler("https://first.example", "0a" * 32, Keys(b"k" * 32).public.hex())
+        >>> route = ShuffleRoute(shufflers=(first,), collector_key="0c" * 32, delta=1e-6, least=2)
+        >>> came = ShuffledBatch("themes", 1, AnswerName("popular", 0, 7, 1, 0), [], [b"ab", b"cd"])
+        >>> handed = came.stated([bytes(50), bytes(50)], b"k" * 32, unreadable=0, repeated=0, fakes=0)
+        >>> check_batch(handed, route, 1, report_bytes=2)
+    """
+    if len(batch.statements) != hops:
+        raise DecodeError("statements", len(batch.statements), f"{hops}, one of each shuffler so far")
+    size = report_bytes + LAYER_BYTES * (len(route.shufflers) + 1 - hops)
+    if any(len(onion) != size for onion in batch.onions):
+        raise DecodeError("reports", "reports of another size", f"{size} bytes each")
+    before: HopStatement | None = None
+    for place, each in enumerate(batch.statements):
+        if not verify(
+            each.signed(batch.name, place), each.signature, bytes.fromhex(route.shufflers[place].signing_key)
+        ):
+            raise DecodeError("signature", f"of shuffler {place}", "its signature of this statement")
+        if min(each.received, each.unreadable, each.repeated, each.fakes, each.handed) < 0:
+            raise DecodeError("statement", f"of shuffler {place}", "counts of at least 0")
+        if each.received - each.unreadable - each.repeated + each.fakes != each.handed:
+            raise DecodeError("statement", f"of shuffler {place}", "numbers that add up")
+        if before is not None and each.received != before.handed:
+            raise DecodeError("received", each.received, f"{before.handed}, which shuffler {place - 1} handed on")
+        if each.fakes != route.fakes:
+            raise DecodeError("fakes", each.fakes, f"{route.fakes}, as is signed")
+        before = each
+    if before is not None and (before.handed != len(batch.onions) or before.digest != batch.digest):
+        raise DecodeError("reports", f"{len(batch.onions)} reports", "the very reports that were handed on")
+
+
+def encode_shuffled(batch: ShuffledBatch) -> bytes:
+    """The bytes of a batch.
+
+    Example:
+        >>> batch = ShuffledBatch("themes", 1, AnswerName("popular", 0, 7, 1, 0), [], [b"ab", b"cd"])
+        >>> decode_shuffled(encode_shuffled(batch)) == batch
+        True
+    """
+    size = len(batch.onions[0]) if batch.onions else 1
+    head = (batch.collection, batch.version, *batch.answer)
+    return _encoder.encode(_Shuffled(5, *head, batch.statements, size, b"".join(batch.onions)))
+
+
+def decode_shuffled(data: bytes) -> ShuffledBatch:
+    """Read a batch; who signed it is for `check_batch` to say.
+
+    Example:
+        >>> decode_shuffled(b"hostile")
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.DecodeError: batch: got b'hostile'; allowed: ...
+    """
+    try:
+        frame = _decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError, RecursionError) as error:
+        raise DecodeError("batch", data[:40], f"a well-formed shuffled batch ({error})") from None
+    answer = AnswerName(frame.question, frame.run, frame.step, frame.round, frame.part)
+    check_answer(frame.collection, frame.version, answer)
+    if frame.size < 1 or len(frame.onions) % frame.size:
+        raise DecodeError("reports", f"{len(frame.onions)} bytes", f"whole reports of {frame.size} bytes")
+    onions = [frame.onions[at : at + frame.size] for at in range(0, len(frame.onions), frame.size)]
+    return ShuffledBatch(frame.collection, frame.version, answer, frame.statements, onions)
+
+
+class _Shuffled(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    kind: Literal[5]
+    collection: str
+    version: int
+    question: str
+    run: int
+    step: int
+    round: int
+    part: int
+    statements: list[HopStatement]
+    size: int
+    onions: bytes
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(_Shuffled)

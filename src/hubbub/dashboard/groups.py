@@ -1,0 +1,153 @@
+"""Numbers by group: a table of the groups for each value, and how two groups that one chooses differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from hubbub.collection import Collection
+from hubbub.core.ratios import Ratios
+from hubbub.dashboard.answer import LEVEL, AnswerCard, Value, Values
+from hubbub.dashboard.bars import BarTable, fold
+from hubbub.dashboard.facts import table
+from hubbub.dashboard.layout import path_to
+from hubbub.dashboard.markup import Child, Html, el, join
+from hubbub.dashboard.words import Scale
+from hubbub.questions import Shape
+from hubbub.questions.group_numbers import breakdown_name, group_shares_name
+
+_MOST_TABLES = 3
+"""So many values have a table of their own; those of others are folded away."""
+
+_MOST_COMPARED = 50
+"""So many values are compared on the page; the API has all."""
+
+
+class ChosenPair(NamedTuple):
+    """Which two groups are compared: the field that makes them, and their places."""
+
+    by: str
+    first: int
+    second: int
+
+    @staticmethod
+    def read(asked: Mapping[str, str]) -> ChosenPair | None:
+        """From an address; None where it names none.
+
+        Example:
+            >>> ChosenPair.read({"by": "os", "of": "1", "minus": "0"})
+            ChosenPair(by='os', first=1, second=0)
+            >>> ChosenPair.read({"by": "os", "of": "x", "minus": "0"}) is None
+            True
+        """
+        places = [asked.get(name, "") for name in ("of", "minus")]
+        if not all(place.isascii() and place.isdigit() and len(place) < 7 for place in places):
+            return None
+        return ChosenPair(asked.get("by", ""), *map(int, places))
+
+
+def group_tables(collection: Collection, answer: AnswerCard, shape: Shape, pair: ChosenPair | None = None) -> Html:
+    """For each field that makes groups: its groups, how large they are, and the difference of two of them."""
+    main = next(iter(shape.groups))
+    return join(_of_field(collection, answer, shape, field, field == main, pair) for field in shape.groups)
+
+
+def _of_field(
+    collection: Collection, answer: AnswerCard, shape: Shape, field: str, main: bool, pair: ChosenPair | None
+) -> Html | None:
+    values = answer.values if main else answer.others.get(breakdown_name(field, main=False), ())
+    if len(values) != len(shape.groups[field]) * len(shape.values):
+        return None
+    groups, name = shape.groups[field], f"q-{answer.question}-by-{field}"
+    cut = (0.0, 1.0) if shape.low is None or shape.high is None else (shape.low, shape.high)
+    numbers = [value.possible(*cut) for value in values]
+    link = _link(collection, answer) if main else None
+    tables = [
+        _table(answer, numbers, groups, shape, place, BarTable(answer, f"{name}-{place}", link))
+        for place in range(len(shape.values))
+    ]
+    sizes = answer.others.get(group_shares_name(field), ())
+    parts: list[Child] = [
+        el("h3", "By ", el("bdi", field)) if len(shape.groups) > 1 else None,
+        tables[:_MOST_TABLES],
+        fold(f"{name}-more", f"{len(tables) - _MOST_TABLES} more values", tables[_MOST_TABLES:])
+        if len(tables) > _MOST_TABLES
+        else None,
+        _difference(collection, answer, values, shape, field, pair),
+        fold(f"{name}-sizes", "How large the groups are", _sizes(sizes)) if len(sizes) else None,
+    ]
+    return el("section", parts, class_="groups")
+
+
+def _link(collection: Collection, answer: AnswerCard) -> Callable[[Value], str]:
+    return lambda value: path_to("results", collection.name, answer.question, value=value.code)
+
+
+def _table(
+    answer: AnswerCard, values: Sequence[Value], groups: Sequence[str], shape: Shape, place: int, bars: BarTable
+) -> Html:
+    """One value in every group."""
+    own = [values[group * len(shape.values) + place]._replace(label=label) for group, label in enumerate(groups)]
+    title, drawn = shape.values[place], replace(bars, answer=replace(answer, values=tuple(own)))
+    return join(
+        el("h4", el("bdi", title)) if len(shape.values) > 1 else None,
+        drawn.table(own, f"{title}, by group"),
+    )
+
+
+def _sizes(values: Sequence[Value]) -> Html:
+    shares = [value.possible(0.0, 1.0) for value in values]
+    scale = Scale.of("share", reaches=[value.reach or 0.0 for value in shares])
+    rows = [(value.label, scale.text(value.value), scale.text(value.low), scale.text(value.high)) for value in shares]
+    return table("Shares of the groups", ["Group", "#share", "#from", "#to"], rows)
+
+
+def _difference(
+    collection: Collection,
+    answer: AnswerCard,
+    values: Sequence[Value],
+    shape: Shape,
+    field: str,
+    pair: ChosenPair | None,
+) -> Html | None:
+    ratios, groups = values.ratios if isinstance(values, Values) else None, shape.groups[field]
+    if ratios is None or len(groups) < 2:
+        return None
+    first, second = 1, 0
+    if pair is not None and pair.by == field and max(pair.first, pair.second) < len(groups):
+        first, second = pair.first, pair.second
+    form = el(
+        "form",
+        el("input", type="hidden", name="by", value=field),
+        el("label", "Group ", _choice("of", groups, first)),
+        el("label", " minus ", _choice("minus", groups, second)),
+        el("button", "Compare"),
+        method="get",
+        action=path_to("results", collection.name, answer.question),
+        class_="choose",
+    )
+    told = _told(ratios, shape, groups, first, second) if first != second else "Choose two different groups."
+    return el("section", el("h4", "How two groups differ"), form, el("div", told), class_="difference")
+
+
+def _told(ratios: Ratios, shape: Shape, groups: Sequence[str], first: int, second: int) -> Html:
+    size = len(shape.values)
+    shown = range(min(size, _MOST_COMPARED))
+    apart = [ratios.difference(first * size + place, second * size + place, LEVEL) for place in shown]
+    unit = "share" if shape.unit == "share" else "quantity"
+    scale = Scale.of(unit, reaches=[(one.high - one.low) / 2 for one in apart])
+    rows = [
+        (label, scale.text(None if one.value != one.value else one.value), scale.text(one.low), scale.text(one.high))
+        for label, one in zip(shape.values, apart, strict=False)
+    ]
+    title = f"{groups[first]} minus {groups[second]}"
+    return table(title, ["Value", "#difference", "#from", "#to"], rows)
+
+
+def _choice(name: str, groups: Sequence[str], chosen: int) -> Html:
+    options = [
+        el("option", label, value=place, selected="selected" if place == chosen else None)
+        for place, label in enumerate(groups)
+    ]
+    return el("select", options, name=name)

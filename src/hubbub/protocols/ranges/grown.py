@@ -1,0 +1,100 @@
+"""A hierarchy that was grown from what people said: finer where many are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.protocols.ranges.cell_sums import CellSum, Level, LevelCells
+from hubbub.protocols.ranges.dimension import Codes, Dimension, Floats, Selection
+from hubbub.protocols.ranges.hierarchy import IntervalMechanism, cell_oracle
+from hubbub.protocols.ranges.partition import Partition
+
+
+@dataclass(frozen=True)
+class GrownHierarchy(IntervalMechanism):
+    """A person reports their interval of one of several partitions of a dimension, each finer than the one before.
+
+    A sum over values is answered from all partitions by weighted least squares, given the total. Inside an interval of
+    the last partition people are taken to be spread evenly; for whole intervals answers are unbiased.
+
+    Parameters
+    ----------
+    epsilon, dimensions
+        What a report may spend, and the one private dimension.
+    partitions
+        The first to the last; a level is the number of one.
+
+    Example:
+        >>> dimension = Dimension.ordinal(8, fanout=2)
+        >>> halves = Partition.at_level(dimension, 1)
+        >>> grown = GrownHierarchy(1.0, (dimension,), (halves, halves.split(np.array([False, True]))))
+        >>> terms = grown.terms(((5, 7),))
+        >>> [term.weights.round(2).tolist() for term in terms.terms], round(terms.known, 3)
+        ([[-0.24, 0.24], [-0.19, -0.16, 0.34]], 0.421)
+    """
+
+    partitions: tuple[Partition, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.dimensions) != 1:
+            raise InvalidValue("dimensions", len(self.dimensions), "one")
+        if not self.partitions:
+            raise InvalidValue("partitions", self.partitions, "at least one")
+
+    @property
+    def dimension(self) -> Dimension:
+        """The one dimension."""
+        return self.dimensions[0]
+
+    @property
+    def leaves(self) -> Partition:
+        """The last partition."""
+        return self.partitions[-1]
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        return tuple((number,) for number in range(len(self.partitions)))
+
+    def oracle(self, level: Level) -> FrequencyOracle:
+        return cell_oracle(self.epsilon, len(self.partitions[level[0]]))
+
+    def cell_of(self, level: Level, records: Codes) -> Codes:
+        return self.partitions[level[0]].cell_of(records[:, 0])
+
+    def terms(self, box: Sequence[Selection], *, consistent: bool = True) -> CellSum:
+        """The weights of least squares, given the total; there are no others."""
+        return self.weigh(self.leaves.covered(box[0]))
+
+    def weigh(self, wanted: Floats) -> CellSum:
+        """The least-squares weights of a sum over the leaves, each taken so many times.
+
+        With y_l the estimates of partition l, of variance v_l, and A_l the 0-1 matrix from leaves to its intervals, the
+        matrix sum_l A_l'A_l / v_l is inverted upwards (Sherman and Morrison), as in `least_squares`.
+        """
+        precisions = [1 / _independent_variance(self.oracle(level)) for level in self.levels]
+        nodes = [partition.cell_of(self.leaves.starts) for partition in self.partitions]
+        solution, ones = wanted / precisions[-1], np.full(len(self.leaves), 1 / precisions[-1])
+        for node, precision in zip(nodes[-2::-1], precisions[-2::-1], strict=True):
+            totals = np.bincount(node, ones)
+            factor = precision / (1 + precision * totals)
+            solution = solution - (np.bincount(node, solution) * factor)[node] * ones
+            ones = ones - (totals * factor)[node] * ones
+        known = float(solution.sum() / ones.sum())
+        solution = solution - known * ones
+        terms = [
+            LevelCells(level, np.arange(len(partition)), np.bincount(node, precision * solution).astype(np.float64))
+            for level, partition, node, precision in zip(self.levels, self.partitions, nodes, precisions, strict=True)
+        ]
+        return CellSum(terms, known)
+
+
+def _independent_variance(oracle: FrequencyOracle) -> float:
+    """The variance of one report's support of a cell that is no other cell's too: what the total does not tell."""
+    noise = oracle.noise(1)
+    return noise.floor - noise.pair_floor

@@ -1,0 +1,167 @@
+"""The answer of a query: a relation in which every estimate has a low and a high end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hubbub.core.errors import InvalidValue, MissingDependency
+from hubbub.query.outputs import AnswerInterval
+
+if TYPE_CHECKING:
+    import pyarrow
+    from matplotlib.axes import Axes
+    from rich.table import Table
+
+
+@dataclass(frozen=True)
+class AnswerColumn:
+    """A column of an answer: a key of groups, or an estimate and how its interval is made."""
+
+    name: str
+    estimate: bool
+    how: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class QueryAnswer:
+    """A relation: keys of groups, and for each aggregate a value with its interval.
+
+    Parameters
+    ----------
+    columns
+        Keys and estimates, in the order of SELECT.
+    rows
+        For each group the keys, and an `AnswerInterval` for each estimate.
+    level
+        How surely an interval holds the truth, one at a time.
+    n
+        How many people the table has.
+    bias
+        "none", or "heuristic" where answers rest on assumptions that intervals do not cover.
+    notes
+        What to know of how the query was read and answered.
+    plan
+        How it was answered, as EXPLAIN says it; EXPLAIN alone has no rows.
+
+    Example:
+        >>> columns = AnswerColumn("os", False), AnswerColumn("n", True)
+        >>> answer = QueryAnswer(columns, (("ios", AnswerInterval(5, 3, 7, 1)),), 0.95, 10)
+        >>> answer.to_arrow().to_pylist()
+        [{'os': 'ios', 'n': 5.0, 'n_low': 3.0, 'n_high': 7.0}]
+        >>> print(answer)
+        os  n  95% interval
+        ios  5  3 to 7
+    """
+
+    columns: tuple[AnswerColumn, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    level: float
+    n: int
+    bias: str = "none"
+    notes: tuple[str, ...] = ()
+    plan: str = ""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def column(self, name: str) -> list[Any]:
+        """The keys, or the intervals, of a column."""
+        names = [column.name for column in self.columns]
+        if name not in names:
+            raise InvalidValue("column", name, f"one of {', '.join(names)}")
+        return [row[names.index(name)] for row in self.rows]
+
+    def value(self) -> AnswerInterval:
+        """The one estimate of an answer of one row and one estimate."""
+        found = [cell for row in self.rows for cell in row if isinstance(cell, AnswerInterval)]
+        if len(found) != 1:
+            raise InvalidValue("answer", len(found), "one estimate")
+        return found[0]
+
+    def to_arrow(self) -> pyarrow.Table:
+        """An Arrow table: each estimate is three columns, its name, and that with _low and _high."""
+        try:
+            import pyarrow as pa
+        except ImportError:
+            raise MissingDependency("pyarrow", "sql") from None
+        arrays: dict[str, Any] = {}
+        for place, column in enumerate(self.columns):
+            cells = [row[place] for row in self.rows]
+            if not column.estimate:
+                arrays[column.name] = pa.array(cells)
+                continue
+            for suffix, end in (("", "value"), ("_low", "low"), ("_high", "high")):
+                numbers = [getattr(cell, end) for cell in cells]
+                plain = [None if math.isnan(number) else float(number) for number in numbers]
+                arrays[f"{column.name}{suffix}"] = pa.array(plain, type=pa.float64())
+        return pa.table(arrays)
+
+    def to_pandas(self) -> Any:
+        """A data frame of pandas."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """A data frame of polars."""
+        try:
+            polars = import_module("polars")  # whoever wants it has it: no extra brings it
+        except ImportError:
+            raise InvalidValue("polars", "not installed", "polars beside hubbub: pip install polars") from None
+        return polars.from_arrow(self.to_arrow())
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as JSON; `from_json` reads it back."""
+        from hubbub.query.answer_json import answer_to_json
+
+        return answer_to_json(self)
+
+    @staticmethod
+    def from_json(data: object) -> QueryAnswer:
+        """Read an answer back."""
+        from hubbub.query.answer_json import answer_from_json
+
+        return answer_from_json(data)
+
+    def table(self, *, most: int = 50) -> Table:
+        """A rich table, values and intervals cut to what is possible."""
+        from hubbub.query.answer_view import rich_table
+
+        return rich_table(self, most)
+
+    def plot(self, column: str | None = None, *, ax: Axes | None = None) -> Axes:
+        """Bars of an estimate with its intervals, a group each; returns matplotlib's axes."""
+        from hubbub.query.answer_view import bars
+
+        return bars(self, column, ax)
+
+    def __rich__(self) -> Table:
+        return self.table()
+
+    def __str__(self) -> str:
+        return "\n".join("  ".join(line) for line in self.lines()) if self.columns else self.plan
+
+    def lines(self) -> Iterator[Sequence[str]]:
+        """The answer as words, a heading first, values and intervals cut to what is possible."""
+        heading: list[str] = []
+        for column in self.columns:
+            heading += [column.name, f"{self.level:.0%} interval"] if column.estimate else [column.name]
+        yield heading
+        for row in self.rows:
+            words: list[str] = []
+            for cell in row:
+                words += _shown(cell) if isinstance(cell, AnswerInterval) else ["NULL" if cell is None else str(cell)]
+            yield words
+
+
+def _shown(cell: AnswerInterval) -> list[str]:
+    value, low, high = (min(max(number, cell.least), cell.most) for number in (cell.value, cell.low, cell.high))
+    return ["NULL" if math.isnan(cell.value) else _number(value), f"{_number(low)} to {_number(high)}"]
+
+
+def _number(value: float) -> str:
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:,.4g}"

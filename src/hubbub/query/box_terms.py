@@ -1,0 +1,120 @@
+"""Which cells of which levels add up to a formula: of the ways to make it of boxes, the one that errs least."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.core.errors import InvalidValue
+from hubbub.protocols.ranges.cell_sums import CellSum, LevelCells, cells_of
+from hubbub.protocols.ranges.choose import MOST_COUNTED
+from hubbub.protocols.ranges.forecast import terms_stderr
+from hubbub.protocols.ranges.hierarchy import MG, IntervalMechanism
+from hubbub.query.boxes import SignedBoxes, ways_to_add
+from hubbub.query.errors import QueryError
+from hubbub.query.formula import ALWAYS, Formula
+from hubbub.query.runs import as_selection
+
+MOST_TRIED = 64
+"""Ways of more boxes than this are tried only if there is no other."""
+
+
+@dataclass(frozen=True, eq=False)
+class FormulaTerms:
+    """The boxes that a formula is made of, the way they are put together, and the cells that add up to them."""
+
+    way: str
+    boxes: SignedBoxes
+    terms: CellSum
+    consistent: bool
+
+
+def formula_terms(mechanism: IntervalMechanism, formula: Formula, n: int, *, consistent: bool) -> FormulaTerms:
+    """The cells whose weighted sum is the number of people for whom a formula holds.
+
+    Parameters
+    ----------
+    mechanism
+        How people reported.
+    formula
+        What must hold.
+    n
+        How many people there are.
+    consistent
+        Whether all levels answer together, by least squares.
+
+    Example:
+        >>> from hubbub.protocols.ranges.dimension import Dimension
+        >>> from hubbub.protocols.ranges.hierarchy import HIO
+        >>> from hubbub.query.formula import AnyOf, PrivateAtom
+        >>> hio = HIO(1.0, (Dimension.ordinal(25), Dimension.ordinal(25)))
+        >>> either = AnyOf((PrivateAtom(0, ((0, 9),)), PrivateAtom(1, ((0, 9),))))
+        >>> chosen = formula_terms(hio, either, 10_000, consistent=False)
+        >>> chosen.way, chosen.terms.cells
+        ('inclusion and exclusion', 8)
+    """
+    sizes = [dimension.size for dimension in mechanism.dimensions]
+    ways = ways_to_add(formula, sizes)
+    if formula == ALWAYS:
+        return FormulaTerms("everybody", ways[0][1], CellSum([], 1.0), False)
+    if consistent:  # least squares gives the same whichever way
+        fewest = min(ways, key=lambda way: len(way[1]))
+        return FormulaTerms(fewest[0], fewest[1], _terms(mechanism, fewest[1], True), True)
+    tried = [way for way in ways if len(way[1]) <= MOST_TRIED] or ways[:1]
+    chosen = [FormulaTerms(name, boxes, _terms(mechanism, boxes, False), False) for name, boxes in tried]
+    return min(chosen, key=lambda way: (terms_stderr(mechanism, way.terms, max(n, 1)), way.terms.cells))
+
+
+def may_be_consistent(mechanism: IntervalMechanism, strata: int) -> bool:
+    """Whether all cells of all levels are few enough to be counted for so many groups of people.
+
+    Example:
+        >>> from hubbub.protocols.ranges.dimension import Dimension
+        >>> from hubbub.protocols.ranges.hierarchy import HIO
+        >>> may_be_consistent(HIO(1.0, (Dimension.ordinal(100),)), 1)
+        True
+    """
+    if isinstance(mechanism, MG):
+        return False
+    cells = sum(cells_of(mechanism.dimensions, level) for level in mechanism.levels)
+    return cells * max(strata, 1) <= MOST_COUNTED
+
+
+def _terms(mechanism: IntervalMechanism, boxes: SignedBoxes, consistent: bool) -> CellSum:
+    sizes = [dimension.size for dimension in mechanism.dimensions]
+    sums = []
+    for factor, box in boxes:
+        wanted = [as_selection(runs, size) for runs, size in zip(box, sizes, strict=True)]
+        whole = all(selection is None for selection in wanted)
+        try:
+            terms = CellSum([], 1.0) if whole else mechanism.terms(wanted, consistent=consistent)
+        except InvalidValue as error:
+            raise QueryError(f"the condition is too fine: {error}", "ask for wider ranges") from None
+        sums.append((factor, terms))
+    return added(sums)
+
+
+def added(sums: list[tuple[int, CellSum]]) -> CellSum:
+    """Several weighted sums of cells as one; cells whose weights cancel are left out.
+
+    Example:
+        >>> one = CellSum([LevelCells((1,), np.array([0, 2]), np.ones(2))], 0.0)
+        >>> two = CellSum([LevelCells((1,), np.array([2, 3]), np.ones(2))], 1.0)
+        >>> both = added([(1, one), (-1, two)])
+        >>> both.terms[0].cells.tolist(), both.terms[0].weights.tolist(), both.known
+        ([0, 3], [1.0, -1.0], -1.0)
+    """
+    levels: dict[tuple[int, ...], list[tuple[int, LevelCells]]] = {}
+    for factor, part in sums:
+        for term in part.terms:
+            levels.setdefault(term.level, []).append((factor, term))
+    terms = []
+    for level, parts in levels.items():
+        cells, places = np.unique(np.concatenate([term.cells for _, term in parts]), return_inverse=True)
+        weights = np.zeros(cells.size)
+        np.add.at(weights, places, np.concatenate([factor * term.weights for factor, term in parts]))
+        kept = np.abs(weights) > 1e-12
+        if kept.any():
+            terms.append(LevelCells(level, cells[kept], weights[kept]))
+    return CellSum(terms, sum(factor * part.known for factor, part in sums))

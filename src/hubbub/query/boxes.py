@@ -1,0 +1,152 @@
+"""A formula over private columns as boxes: disjoint ones, or overlapping ones that are added and subtracted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from hubbub.query.errors import QueryError
+from hubbub.query.formula import AllOf, AnyOf, Formula, PrivateAtom
+from hubbub.query.runs import Runs, both, runs_of, without
+
+Box = tuple[Runs, ...]
+"""For each private column the codes that are wanted."""
+SignedBoxes = tuple[tuple[int, Box], ...]
+"""Boxes whose members are added up, each with a factor."""
+MOST_BOXES = 1024
+MOST_OVERLAPPING = 6
+"""More boxes than this are not tried by inclusion and exclusion."""
+
+
+def boxes_of(formula: Formula, sizes: Sequence[int]) -> list[Box]:
+    """Boxes, perhaps overlapping, whose union is where a formula holds.
+
+    Example:
+        >>> boxes_of(AnyOf((PrivateAtom(0, ((0, 3),)), PrivateAtom(0, ((7, 8),)))), [9, 5])
+        [(((0, 3), (7, 8)), ((0, 4),))]
+    """
+    whole: Box = tuple(((0, size - 1),) for size in sizes)
+    if isinstance(formula, PrivateAtom):
+        boxes = [tuple(formula.runs if k == formula.column else runs for k, runs in enumerate(whole))]
+        return [box for box in boxes if all(box)]
+    assert isinstance(formula, AllOf | AnyOf)
+    if isinstance(formula, AnyOf):
+        return merged([box for part in formula.parts for box in boxes_of(part, sizes)])
+    boxes = [whole]
+    for part in formula.parts:
+        meeting = boxes_of(part, sizes)
+        if len(boxes) * len(meeting) > MOST_BOXES:
+            raise QueryError("the condition has too many combinations of AND and OR", "ask several simpler queries")
+        boxes = merged([cut for box in boxes for other in meeting if (cut := overlap(box, other)) is not None])
+    return boxes
+
+
+def overlap(left: Box, right: Box) -> Box | None:
+    """Where two boxes meet; None if nowhere.
+
+    Example:
+        >>> overlap((((0, 5),), ((1, 1),)), (((3, 9),), ((0, 4),)))
+        (((3, 5),), ((1, 1),))
+    """
+    shared = tuple(both(a, b) for a, b in zip(left, right, strict=True))
+    return shared if all(shared) else None
+
+
+def merged(boxes: list[Box]) -> list[Box]:
+    """The boxes without those inside others, and with those that differ in one column put together.
+
+    Example:
+        >>> merged([(((0, 1),), ((0, 4),)), (((2, 3),), ((0, 4),)), (((0, 0),), ((2, 2),))])
+        [(((0, 3),), ((0, 4),))]
+    """
+    left = list(dict.fromkeys(boxes))
+    again = True
+    while again:
+        again = False
+        for a, b in combinations(range(len(left)), 2):
+            different = [k for k, (x, y) in enumerate(zip(left[a], left[b], strict=True)) if x != y]
+            joined = None
+            if overlap(left[a], left[b]) == left[b]:
+                joined = left[a]
+            elif overlap(left[a], left[b]) == left[a]:
+                joined = left[b]
+            elif len(different) == 1:
+                k = different[0]
+                joined = (*left[a][:k], runs_of((*left[a][k], *left[b][k])), *left[a][k + 1 :])
+            if joined is not None:
+                left = [*left[:a], joined, *left[a + 1 : b], *left[b + 1 :]]
+                again = True
+                break
+    return left
+
+
+def minus(box: Box, taken: Box) -> list[Box]:
+    """Disjoint boxes that make up one without another.
+
+    Example:
+        >>> minus((((0, 9),), ((0, 9),)), (((0, 4),), ((0, 4),)))
+        [(((5, 9),), ((0, 9),)), (((0, 4),), ((5, 9),))]
+    """
+    if overlap(box, taken) is None:
+        return [box]
+    pieces = []
+    rest = box
+    for k in range(len(box)):
+        outside = without(rest[k], taken[k])
+        if outside:
+            pieces.append((*rest[:k], outside, *rest[k + 1 :]))
+        rest = (*rest[:k], both(rest[k], taken[k]), *rest[k + 1 :])
+    return pieces
+
+
+def disjoint(boxes: Sequence[Box]) -> list[Box]:
+    """Disjoint boxes with the same union.
+
+    Example:
+        >>> disjoint([(((0, 4),), ((0, 9),)), (((0, 9),), ((0, 4),))])
+        [(((0, 4),), ((0, 9),)), (((5, 9),), ((0, 4),))]
+    """
+    apart: list[Box] = []
+    for box in boxes:
+        pieces = [box]
+        for earlier in apart:
+            pieces = [piece for whole in pieces for piece in minus(whole, earlier)]
+        apart += pieces
+        if len(apart) > MOST_BOXES:
+            raise QueryError("the condition has too many combinations of AND and OR", "ask several simpler queries")
+    return merged(apart)
+
+
+def ways_to_add(formula: Formula, sizes: Sequence[int]) -> list[tuple[str, SignedBoxes]]:
+    """The ways to make a formula of boxes: disjoint ones, by inclusion and exclusion, or all but the rest.
+
+    Example:
+        >>> formula = AnyOf((PrivateAtom(0, ((0, 4),)), PrivateAtom(1, ((0, 4),))))
+        >>> [(name, len(boxes)) for name, boxes in ways_to_add(formula, [10, 10])]
+        [('disjoint', 2), ('inclusion and exclusion', 3), ('all but the rest', 2)]
+    """
+    boxes = boxes_of(formula, sizes)
+    ways: list[tuple[str, SignedBoxes]] = [("disjoint", tuple((1, box) for box in disjoint(boxes)))]
+    if 1 < len(boxes) <= MOST_OVERLAPPING:
+        ways.append(("inclusion and exclusion", _inclusion(boxes)))
+    if boxes:
+        whole: Box = tuple(((0, size - 1),) for size in sizes)
+        rest = [whole]
+        for box in boxes:
+            rest = [piece for part in rest for piece in minus(part, box)]
+        if 0 < len(rest) <= MOST_BOXES:
+            ways.append(("all but the rest", ((1, whole), *((-1, box) for box in merged(rest)))))
+    return ways
+
+
+def _inclusion(boxes: Sequence[Box]) -> SignedBoxes:
+    signed: list[tuple[int, Box]] = []
+    meeting: list[tuple[int, Box]] = []  # a factor, and where several of the boxes so far meet
+    for box in boxes:
+        more = [(1, box), *((-sign, cut) for sign, old in meeting if (cut := overlap(old, box)) is not None)]
+        meeting += more
+        signed += more
+    factors: dict[Box, int] = {}
+    for sign, cut in signed:
+        factors[cut] = factors.get(cut, 0) + sign
+    return tuple((factor, cut) for cut, factor in factors.items() if factor)

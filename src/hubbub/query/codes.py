@@ -1,0 +1,160 @@
+"""Which codes of a private column a condition wants."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hubbub.core.domain import Categorical, Numeric, Ordinal
+from hubbub.query.errors import did_you_mean, refused
+from hubbub.query.rules.constants import number
+from hubbub.query.runs import Runs, runs_of, without
+from hubbub.query.schema import PrivateColumn
+from hubbub.query.tree import Tree
+
+if TYPE_CHECKING:
+    pass
+
+LEAST, MOST = -(1 << 60), 1 << 60
+
+
+def codes_wanted(condition: Tree, column: PrivateColumn, notes: set[str]) -> Runs:
+    """The codes of a private column that a single condition on it wants, never those of missing but by IS NULL.
+
+    Parameters
+    ----------
+    condition
+        A comparison with literals, IN, BETWEEN or IS NULL, perhaps with NOT before.
+    column
+        The column it is on.
+    notes
+        What the asker should know of how the condition was read is added here.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> age = PrivateColumn("age", Ordinal(100), missing=True)
+        >>> codes_wanted(parse_one("age > 29.5"), age, set()), codes_wanted(parse_one("age IS NULL"), age, set())
+        (((30, 99),), ((100, 100),))
+        >>> codes_wanted(parse_one("NOT age IN (0, 2)"), age, set())
+        ((1, 1), (3, 99))
+    """
+    from sqlglot import exp
+
+    if isinstance(condition, exp.Paren):
+        return codes_wanted(condition.this, column, notes)
+    if isinstance(condition, exp.Not):
+        if isinstance(condition.this, exp.In) and condition.this.find(exp.Null):
+            return ()  # what is not told apart from NULL is not told to be outside
+        whole = ((0, column.size - 1),) if isinstance(condition.this, exp.Is) else ((0, column.values - 1),)
+        return without(whole, codes_wanted(condition.this, column, notes))
+    if not isinstance(condition.this, exp.Column):
+        problem = f"{column.name} is private: it is compared as it is, not in an expression"
+        raise refused(condition, problem, f"ask {column.name} < ..., with the arithmetic on the other side")
+    if isinstance(condition, exp.Is):
+        return _missing(condition, column)
+    if isinstance(condition, exp.In) and condition.expressions:
+        return runs_of(run for value in condition.expressions for run in _equal(condition, value, column, notes))
+    if isinstance(condition, exp.Between):
+        above = _ordered(exp.GTE, condition, condition.args["low"], column, notes)
+        below = _ordered(exp.LTE, condition, condition.args["high"], column, notes)
+        return runs_of([(max(above[0], below[0]), min(above[1], below[1]))])
+    if isinstance(condition, exp.EQ):
+        return _equal(condition, condition.expression, column, notes)
+    if isinstance(condition, exp.NEQ):
+        same = _equal(condition, condition.expression, column, notes)
+        return () if isinstance(condition.expression, exp.Null) else without(((0, column.values - 1),), same)
+    if isinstance(condition, exp.LT | exp.LTE | exp.GT | exp.GTE):
+        return runs_of([_ordered(type(condition), condition, condition.expression, column, notes)])
+    problem = f"{column.name} is private: {condition.key.upper()} of it is not answered"
+    raise refused(condition, problem, "ask =, <>, <, <=, >, >=, IN, BETWEEN or IS NULL")
+
+
+def _missing(condition: Tree, column: PrivateColumn) -> Runs:
+    from sqlglot import exp
+
+    if not isinstance(condition.expression, exp.Null):
+        raise refused(condition, f"{column.name} IS ... is answered for NULL alone")
+    return ((column.values, column.values),) if column.missing else ()
+
+
+def _equal(condition: Tree, value: Tree, column: PrivateColumn, notes: set[str]) -> Runs:
+    from sqlglot import exp
+
+    domain = column.domain
+    if isinstance(value, exp.Null):
+        return ()
+    if isinstance(domain, Categorical):
+        if not (isinstance(value, exp.Literal) and value.is_string):
+            raise _no_value(condition, value, column, "compare it with a text in single quotes")
+        if value.name not in domain.names:
+            raise refused(value, f"{column.name} has no value '{value.name}'", did_you_mean(value.name, domain.names))
+        code = domain.names.index(value.name)
+        return ((code, code),)
+    point = _number(condition, value, column)
+    if isinstance(domain, Numeric):
+        cell = int(np.clip(np.searchsorted(domain.edges, point, side="right") - 1, 0, domain.cells - 1))
+        low, high = domain.edges[cell : cell + 2]
+        instead = f"ask {column.name} >= {low:g} AND {column.name} < {high:g}"
+        raise refused(value, f"single values of {column.name} are not known, only cells of {high - low:g}", instead)
+    return runs_of([(int(point), int(point))]) if point == int(point) and 0 <= point < column.values else ()
+
+
+def _ordered(kind: type[Tree], condition: Tree, value: Tree, column: PrivateColumn, notes: set[str]) -> tuple[int, int]:
+    """The first and the last code of those below or above a literal."""
+    from sqlglot import exp
+
+    domain = column.domain
+    if isinstance(value, exp.Null):
+        return 1, 0
+    if isinstance(domain, Categorical):
+        raise refused(condition, f"the values of {column.name} have no order", f"ask {column.name} IN ('...', '...')")
+    point = _number(condition, value, column)
+    upper = kind in (exp.LT, exp.LTE)
+    if isinstance(domain, Ordinal):
+        point = min(max(point, LEAST), MOST)
+        if upper:
+            last = math.ceil(point) - 1 if kind is exp.LT else math.floor(point)
+            return 0, min(last, column.values - 1)
+        first = math.floor(point) + 1 if kind is exp.GT else math.ceil(point)
+        return max(first, 0), column.values - 1
+    assert isinstance(domain, Numeric)
+    edge = _edge(value, point, column)
+    if kind in (exp.LTE, exp.GT) and 0 < edge < domain.cells:
+        notes.add(
+            f"{column.name} is known in cells: those of exactly {point:g} count as "
+            f"{'not ' if kind is exp.LTE else ''}in {column.name} {'<=' if kind is exp.LTE else '>'} {point:g}"
+        )
+    return (0, edge - 1) if upper else (edge, column.values - 1)
+
+
+def _edge(value: Tree, point: float, column: PrivateColumn) -> int:
+    """Which border between cells a number is; beyond the ends, the end."""
+    assert isinstance(column.domain, Numeric)
+    edges = column.domain.edges
+    place = int(np.clip(np.searchsorted(edges, point, side="left"), 0, column.domain.cells))
+    width = edges[1] - edges[0]
+    for near in (place, place - 1):
+        if 0 <= near < edges.size and abs(edges[near] - point) <= 1e-9 * max(width, abs(point)):
+            return near
+    if point < edges[0] or point > edges[-1]:
+        return place
+    instead = f"the borders beside {point:g} are {edges[place - 1]:g} and {edges[place]:g}"
+    raise refused(value, f"{column.name} is known in cells of {width:g}, and {point:g} is no border", instead)
+
+
+def _number(condition: Tree, value: Tree, column: PrivateColumn) -> float:
+    point = number(value)
+    if point is None:
+        raise _no_value(condition, value, column, "compare it with a number")
+    return point
+
+
+def _no_value(condition: Tree, value: Tree, column: PrivateColumn, instead: str) -> Exception:
+    from sqlglot import exp
+
+    if value.find(exp.Column):
+        problem = f"{column.name} is private: it cannot be compared with a column"
+        return refused(condition, problem, "compare it with a literal")
+    return refused(value, f"{value.sql('duckdb')} is no value of {column.name}, {column.domain.describe()}", instead)

@@ -1,0 +1,27 @@
+"""Which columns an expression reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hubbub.query.tree import Tree
+
+if TYPE_CHECKING:
+    from hubbub.query.schema import TableSchema
+
+
+def private_names(node: Tree, schema: TableSchema) -> list[str]:
+    """The private columns in an expression, in the order of the table.
+
+    Example:
+        >>> from hubbub import Ordinal
+        >>> from sqlglot import parse_one
+        >>> from hubbub.query.schema import PrivateColumn, TableSchema
+        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(9)), PrivateColumn("car", Ordinal(3))))
+        >>> private_names(parse_one("price + car > age"), schema)
+        ['age', 'car']
+    """
+    from sqlglot import exp
+
+    present = {column.name for column in node.find_all(exp.Column)}
+    return [column.name for column in schema.private if column.name in present]

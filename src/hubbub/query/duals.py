@@ -1,0 +1,44 @@
+"""Functions of several estimates with their gradients, for the delta method."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.query.monomials import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """A number and its gradient.
+
+    Example:
+        >>> x, y = Dual(6.0, np.array([1.0, 0.0])), Dual(2.0, np.array([0.0, 1.0]))
+        >>> (x / y).value, (x / y).gradient.tolist(), (x * y - x).gradient.tolist()
+        (3.0, [0.5, -1.5], [1.0, 6.0])
+        >>> (x / Dual(0.0, y.gradient)).value
+        nan
+    """
+
+    value: float
+    gradient: Floats
+
+    def __add__(self, other: Dual) -> Dual:
+        return Dual(self.value + other.value, self.gradient + other.gradient)
+
+    def __sub__(self, other: Dual) -> Dual:
+        return Dual(self.value - other.value, self.gradient - other.gradient)
+
+    def __mul__(self, other: Dual) -> Dual:
+        return Dual(self.value * other.value, self.value * other.gradient + other.value * self.gradient)
+
+    def __truediv__(self, other: Dual) -> Dual:
+        if other.value == 0:
+            return Dual(math.nan, np.full_like(self.gradient, np.nan))
+        quotient = self.value / other.value
+        return Dual(quotient, (self.gradient - quotient * other.gradient) / other.value)
+
+    def __neg__(self) -> Dual:
+        return Dual(-self.value, -self.gradient)

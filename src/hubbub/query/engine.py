@@ -1,0 +1,246 @@
+"""Answers queries over a table, wherever its reports are kept."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hubbub.core.errors import InvalidValue
+from hubbub.protocols.ranges.grids import HDG
+from hubbub.protocols.ranges.split import SC
+from hubbub.query.answer import AnswerColumn, QueryAnswer
+from hubbub.query.errors import QueryError, refused
+from hubbub.query.explain import explained
+from hubbub.query.formula import ALWAYS
+from hubbub.query.grid_method import GridMethod
+from hubbub.query.groups import PeopleGroup, groups_of
+from hubbub.query.interval_method import IntervalMethod
+from hubbub.query.joint import JointEstimate
+from hubbub.query.measures import MeasureProfile, evaluate, expression_type, profile
+from hubbub.query.monomials import Monomial
+from hubbub.query.outputs import AnswerInterval, Output
+from hubbub.query.parse import parse
+from hubbub.query.plan import QueryPlan, plan_query
+from hubbub.query.private_table import PrivateTable
+from hubbub.query.quantiles import QuantileOutput
+from hubbub.query.rules import normalise
+from hubbub.query.selection import chosen_groups
+from hubbub.query.split_method import SplitMethod
+from hubbub.query.strata import Strata
+from hubbub.query.sums_method import SumsMethod
+from hubbub.query.tree import Tree
+
+if TYPE_CHECKING:
+    pass
+
+AnyOutput = Output | QuantileOutput
+
+
+class QueryEngine:
+    """Answers queries over one table; what was counted for one serves the next.
+
+    Parameters
+    ----------
+    table
+        The public columns and the reports.
+    consistent
+        Of tables of HIO and HI: whether all levels answer together; None, where their cells are few enough.
+
+    Example:
+        >>> import hubbub as hb
+        >>> from hubbub.query.memory_table import MemoryTable
+        >>> from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
+        >>> schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(64)),), (PublicColumn("price", "DOUBLE"),),
+        ...                      epsilon=4.0)
+        >>> ages = np.arange(20_000) % 64
+        >>> reports = schema.mechanism.randomize(ages[:, None], hb.Random(seed=1))
+        >>> engine = QueryEngine(MemoryTable(schema, reports, {"price": 2.0 + ages % 2}))
+        >>> count = engine.sql("SELECT COUNT(*) FROM people WHERE age < 16").value()
+        >>> count.low < 5_000 < count.high
+        True
+        >>> print(engine.sql("SELECT AVG(price) AS mean FROM people WHERE age BETWEEN 16 AND 47"))
+        mean  95% interval
+        2.487  2.474 to 2.5
+    """
+
+    def __init__(self, table: PrivateTable, *, consistent: bool | None = None) -> None:
+        self.table = table
+        self._method = _method(table, consistent)
+        self._lock = threading.Lock()
+
+    @property
+    def passes(self) -> int:
+        """How often reports were read: a query that needs nothing new reads none."""
+        return self._method.repeats
+
+    def sql(self, text: str, *, level: float = 0.95, explain: bool = False) -> QueryAnswer:
+        """The answer of a SELECT, or the plan of an EXPLAIN SELECT, which reads no reports.
+
+        Parameters
+        ----------
+        text
+            The query.
+        level
+            How surely each interval holds the truth.
+        explain
+            Whether an answer comes with its plan.
+        """
+        if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+            raise InvalidValue("level", level, "a probability between 0 and 1")
+        try:
+            statement = parse(text)
+            select = normalise(statement.select, self.table.schema)
+            plan = plan_query(select, self.table.schema)
+            with self._lock:
+                try:
+                    return self._answer(plan, level, only_plan=statement.explain, explain=explain)
+                except QueryError as error:
+                    if error.start < 0:
+                        self._try_each(plan)  # which of the conditions and keys it is, with its place
+                    raise
+        except QueryError as error:
+            raise error.located(text) from None
+
+    def _answer(self, plan: QueryPlan, level: float, *, only_plan: bool, explain: bool) -> QueryAnswer:
+        public = [part.sql("duckdb") for part in plan.condition.public]
+        self._check_types(plan)
+
+        @cache
+        def profiled(text: str, tree: Tree) -> MeasureProfile:
+            return profile(self.table, tree, public)
+
+        outputs = [_output(tree, lambda inner: profiled(inner.sql("duckdb"), inner)) for tree in plan.outputs]
+        bundles = _bundles(outputs)
+        strata = [self._strata(plan, public, weights) for weights in bundles]
+        groups = groups_of(plan, self.table.schema, strata[0])
+        words = ""
+        if only_plan or explain:
+            words = explained(plan, self.table, self._method, groups, outputs, strata, level)
+        columns = tuple(
+            AnswerColumn(c.name, c.output is not None, "" if c.output is None else outputs[c.output].how)
+            for c in plan.columns
+        )
+        if only_plan:
+            return QueryAnswer((), (), level, self.table.n, plan=words)
+        cells = self._estimated(plan, public, outputs, strata, groups, level)
+        values = [[row[k].value for k in range(len(outputs))] for row in cells]
+        shown = chosen_groups(self.table.connection(), plan, [group.keys for group in groups], values)
+        rows = tuple(
+            tuple(groups[g].keys[c.key] if c.key is not None else cells[g][c.output or 0] for c in plan.columns)
+            for g in shown
+        )
+        guessed = self.table.schema.method == "HDG" and (plan.condition.formula != ALWAYS or plan.private_keys)
+        bias = "heuristic" if guessed else "none"
+        return QueryAnswer(columns, rows, level, self.table.n, bias, _notes(plan, outputs, bias), words)
+
+    def _strata(self, plan: QueryPlan, public: Sequence[str], weights: Sequence[Monomial]) -> Strata:
+        keys = [key.sql for key in plan.public_keys]
+        atoms = [atom.sql("duckdb") for atom in plan.condition.atoms]
+        return Strata(self.table, public=public, keys=keys, atoms=atoms, weights=weights)
+
+    def _estimated(
+        self,
+        plan: QueryPlan,
+        public: Sequence[str],
+        outputs: Sequence[AnyOutput],
+        strata: Sequence[Strata],
+        groups: Sequence[PeopleGroup],
+        level: float,
+    ) -> list[list[AnswerInterval]]:
+        """An interval for each group (row) and each aggregate."""
+        cells: list[list[AnswerInterval]] = [[] for _ in groups]
+        wanted = [part for group in groups for part in group.parts]
+        measured: dict[int, list[object]] = {}
+        for output in outputs:
+            if isinstance(output, QuantileOutput):
+                found = output.intervals(self.table, self._method, plan, public, groups, level)
+                for row, interval in zip(cells, found, strict=True):
+                    row.append(interval)
+                continue
+            place = next(k for k, bundle in enumerate(strata) if set(output.weights) <= set(bundle.weights))
+            own = strata[place]
+            if place not in measured:
+                measured[place] = self._method.measure(own, wanted)
+            spot = 0
+            for row, group in zip(cells, groups, strict=True):
+                parts = measured[place][spot : spot + len(group.parts)]
+                spot += len(group.parts)
+                row.append(interval_of(self._method, output, own, group, parts, level))
+        return cells
+
+    def _check_types(self, plan: QueryPlan) -> None:
+        """Refuse conditions that are none, and keys whose types do not fit, before anything is counted."""
+        for condition in (*plan.condition.public, *plan.condition.atoms):
+            kind = expression_type(self.table, condition)
+            if kind != "BOOLEAN":
+                raise refused(
+                    condition, f"{condition.sql('duckdb')} is {kind}, no condition", "compare it with a value"
+                )
+        for key in plan.public_keys:
+            expression_type(self.table, key.tree)
+
+    def _try_each(self, plan: QueryPlan) -> None:
+        for tree in (*plan.condition.public, *plan.condition.atoms, *(key.tree for key in plan.public_keys)):
+            text = f"SELECT COUNT({tree.sql('duckdb')}) FROM {self.table.relation}"  # noqa: S608 # a whitelisted tree
+            evaluate(self.table, text, tree)
+
+
+def interval_of(
+    method: SumsMethod, output: Output, strata: Strata, group: PeopleGroup, parts: Sequence[object], level: float
+) -> AnswerInterval:
+    """An aggregate of a group from what was measured, or predicted, of its parts."""
+    size = len(strata.weights)
+    nothing = JointEstimate(np.zeros(size), (np.zeros((size, size)),))
+    joint = method.joint([(part, np.eye(size)) for part in parts]) if parts else nothing
+    totals: dict[Monomial, float] = {}
+    for place in {place for place, _ in group.parts}:
+        for weight in strata.weights:
+            totals[weight] = totals.get(weight, 0.0) + strata.every[place].totals[weight]
+    return output.interval(joint, strata.weights, totals, level)
+
+
+def _method(table: PrivateTable, consistent: bool | None) -> SumsMethod:
+    mechanism = table.schema.mechanism
+    if isinstance(mechanism, SC):
+        return SplitMethod(table, mechanism)
+    if isinstance(mechanism, HDG):
+        return GridMethod(table, mechanism)
+    return IntervalMethod(table, mechanism, consistent=consistent)
+
+
+def _output(tree: Tree, profiles: object) -> AnyOutput:
+    from sqlglot import exp
+
+    if isinstance(tree, exp.PercentileDisc):
+        return QuantileOutput(tree, profiles)  # type: ignore[arg-type]
+    return Output(tree, profiles)  # type: ignore[arg-type]
+
+
+def _bundles(outputs: Sequence[AnyOutput]) -> list[tuple[Monomial, ...]]:
+    """The weights of aggregates that are counted together: those of one measure, and counts with any of them."""
+    bundles: dict[frozenset[str], dict[Monomial, None]] = {}
+    counts: dict[Monomial, None] = {}
+    for output in outputs:
+        if isinstance(output, QuantileOutput):
+            continue
+        bases = frozenset(weight.base for weight in output.weights if weight.base)
+        into = bundles.setdefault(bases, {}) if bases else counts
+        into.update(dict.fromkeys(output.weights))
+    if counts or not bundles:
+        first = next(iter(bundles), frozenset[str]())
+        bundles.setdefault(first, {}).update(counts)
+    return [tuple(sorted(weights)) for weights in bundles.values()]
+
+
+def _notes(plan: QueryPlan, outputs: Sequence[AnyOutput], bias: str) -> tuple[str, ...]:
+    notes = list(plan.condition.notes)
+    if bias == "heuristic":
+        notes.append("heuristic: people are taken to be spread evenly inside cells, which intervals do not cover")
+    if plan.private_keys:
+        notes.append("every value of a private key is listed, whether or not anybody has it")
+    ways = dict.fromkeys(output.how for output in outputs if output.how != "a sum")
+    return (*notes, *ways)

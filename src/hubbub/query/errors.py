@@ -1,0 +1,96 @@
+"""What becomes of a query that cannot be answered: an error that says where, why, and what could be asked instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from hubbub.core.errors import HubbubError
+from hubbub.query.tree import Tree
+
+if TYPE_CHECKING:
+    pass
+
+
+class QueryError(HubbubError, ValueError):
+    """A query that is not answered, with the place in its text that is at fault.
+
+    Parameters
+    ----------
+    problem
+        What is wrong.
+    instead
+        What could be asked.
+    line, column
+        Where, both counted from 1; None where the query as a whole is meant.
+
+    Example:
+        >>> raise QueryError("unknown column agee", "did you mean age?", line=1, column=8)
+        Traceback (most recent call last):
+            ...
+        hubbub.query.errors.QueryError: line 1, column 8: unknown column agee; did you mean age?
+    """
+
+    def __init__(
+        self, problem: str, instead: str = "", *, line: int | None = None, column: int | None = None, start: int = -1
+    ) -> None:
+        self.problem = problem
+        self.instead = instead
+        self.line = line
+        self.column = column
+        self.start = start
+        """How many characters stand before the place at fault, until `located` has made a line and a column of it."""
+        place = "" if line is None else f"line {line}, column {column}: "
+        super().__init__(f"{place}{problem}{f'; {instead}' if instead else ''}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (self.problem, self.instead, self.line, self.column)
+
+    def located(self, text: str) -> QueryError:
+        """The same error with line and column in a query's text.
+
+        Example:
+            >>> str(QueryError("no such table", start=14).located("SELECT 1\\nFROM shop"))
+            'line 2, column 6: no such table'
+        """
+        if self.line is not None or not 0 <= self.start <= len(text):
+            return self
+        before = text[: self.start]
+        column = self.start - (before.rfind("\n") + 1) + 1
+        return QueryError(self.problem, self.instead, line=before.count("\n") + 1, column=column, start=self.start)
+
+
+def _again(problem: str, instead: str, line: int | None, column: int | None) -> QueryError:
+    return QueryError(problem, instead, line=line, column=column)
+
+
+def refused(node: Tree, problem: str, instead: str = "") -> QueryError:
+    """An error at a part of a query.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> refused(parse_one("SELECT foo(x) FROM t").selects[0], "unknown function foo").start
+        7
+    """
+    around: Tree | None = node
+    starts: list[int] = []
+    while around is not None and not starts:  # not every part knows its place
+        starts = [part.meta["start"] for part in around.walk() if "start" in part.meta]
+        around = around.parent
+    return QueryError(problem, instead, start=min(starts, default=-1))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The nearest of some names as a question, or all of them.
+
+    Example:
+        >>> did_you_mean("agee", ["age", "os"]), did_you_mean("xyz", ["age", "os"])
+        ('did you mean age?', 'there are age, os')
+    """
+    names = list(known)
+    folded = {candidate.casefold(): candidate for candidate in names}
+    near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean {folded[near[0]]}?"
+    return f"there are {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}" if names else ""

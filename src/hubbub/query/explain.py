@@ -1,0 +1,104 @@
+"""EXPLAIN: how a query is answered, and what error that is expected to leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hubbub.core.domain import Categorical, Numeric
+from hubbub.query.boxes import Box, boxes_of, disjoint
+from hubbub.query.formula import Formula
+from hubbub.query.groups import PeopleGroup
+from hubbub.query.outputs import Output
+from hubbub.query.plan import QueryPlan
+from hubbub.query.private_table import PrivateTable
+from hubbub.query.schema import PrivateColumn, TableSchema
+from hubbub.query.strata import Strata
+from hubbub.query.sums_method import SumsMethod
+
+if TYPE_CHECKING:
+    from hubbub.query.quantiles import QuantileOutput
+
+MOST_SHOWN = 4
+"""Of so many groups and formulas the plan is shown."""
+
+
+def explained(
+    plan: QueryPlan,
+    table: PrivateTable,
+    method: SumsMethod,
+    groups: Sequence[PeopleGroup],
+    outputs: Sequence[Output | QuantileOutput],
+    bundles: Sequence[Strata],
+    level: float,
+) -> str:
+    """The plan in words: mechanism, public part, boxes, levels and cells, and the standard errors to be expected."""
+    from hubbub.query.engine import interval_of
+
+    schema, strata = table.schema, bundles[0]
+    lines = [f"{schema.method}, epsilon {schema.epsilon:g}: {table.n:,} people, {_columns(schema)}"]
+    public = " AND ".join(part.sql("duckdb") for part in plan.condition.public)
+    people = sum(stratum.n for stratum in strata.every)
+    lines.append(f"public: {public or 'no condition'}: {people:,} people, looked up exactly")
+    if plan.condition.atoms:
+        lines += [f"  with {' / '.join(atom.sql('duckdb') for atom in plan.condition.atoms)} told apart"]
+    if plan.keys:
+        lines.append(f"groups: {len(groups):,}, by {', '.join(key.sql for key in plan.keys)}")
+    described: dict[Formula, None] = {}
+    for group in groups:
+        for place, formula in group.parts:
+            if formula in described or len(described) >= MOST_SHOWN:
+                continue
+            described[formula] = None
+            boxes = disjoint(boxes_of(formula, [column.size for column in schema.private]))
+            lines.append("private: " + (" or ".join(box_text(box, schema) for box in boxes[:6]) or "nobody"))
+            lines += [f"  {line}" for line in method.describe(strata, (place, formula))]
+    lines.append("expected standard errors, as if people were spread evenly over all values:")
+    for group in groups[:MOST_SHOWN]:
+        errors = []
+        for output in outputs:
+            if isinstance(output, Output):
+                own = next(bundle for bundle in bundles if set(output.weights) <= set(bundle.weights))
+                parts = method.predict(own, group.parts)
+                interval = interval_of(method, output, own, group, parts, level)
+                errors.append(f"{output.tree.sql('duckdb')}: {interval.stderr:,.4g}")
+        if errors:
+            name = ", ".join("NULL" if key is None else str(key) for key in group.keys)
+            lines.append(f"  {f'{name}: ' if name else ''}{'; '.join(errors)}")
+    if len(groups) > MOST_SHOWN:
+        lines.append(f"  and {len(groups) - MOST_SHOWN:,} more groups")
+    return "\n".join(lines)
+
+
+def _columns(schema: TableSchema) -> str:
+    return ", ".join(f"{column.name} ({column.domain.describe()})" for column in schema.private)
+
+
+def box_text(box: Box, schema: TableSchema) -> str:
+    """A box in the words of the table.
+
+    Example:
+        >>> from hubbub import Ordinal
+        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(100)), PrivateColumn("kids", Ordinal(9))))
+        >>> box_text((((30, 39), (50, 50)), ((0, 8),)), schema)
+        'age 30 to 39, 50'
+    """
+    parts = []
+    for runs, column in zip(box, schema.private, strict=True):
+        if runs == ((0, column.size - 1),):
+            continue
+        pieces = [_piece(low, high, column) for low, high in runs[:5]] + (["..."] if len(runs) > 5 else [])
+        parts.append(f"{column.name} {', '.join(pieces)}")
+    return " and ".join(parts) or "everybody"
+
+
+def _piece(low: int, high: int, column: PrivateColumn) -> str:
+    """A run of codes in words; missing, which is the last, for itself."""
+    if high >= column.values:
+        return "NULL" if low >= column.values else f"{_piece(low, column.values - 1, column)}, NULL"
+    domain = column.domain
+    if isinstance(domain, Numeric):
+        return f"{domain.edges[low]:g} to {domain.edges[high + 1]:g}"
+    if isinstance(domain, Categorical):
+        return ", ".join(domain.names[low : min(high, low + 5) + 1]) + (", ..." if high > low + 5 else "")
+    return str(low) if low == high else f"{low} to {high}"

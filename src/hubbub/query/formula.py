@@ -1,0 +1,158 @@
+"""A query's condition as a formula over private columns, and the parts of it that public columns decide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hubbub.query.codes import codes_wanted
+from hubbub.query.columns_of import private_names
+from hubbub.query.errors import refused
+from hubbub.query.rules.public_first import conjuncts
+from hubbub.query.runs import Runs
+from hubbub.query.tree import Tree
+
+if TYPE_CHECKING:
+    from hubbub.query.schema import TableSchema
+
+MOST_ATOMS = 16
+"""Public conditions that stand in one OR with private ones."""
+
+
+@dataclass(frozen=True)
+class PrivateAtom:
+    """A private column, by its place, and the codes that are wanted of it."""
+
+    column: int
+    runs: Runs
+
+
+@dataclass(frozen=True)
+class PublicAtom:
+    """A condition on public columns, by its place among `Condition.atoms`."""
+
+    place: int
+
+
+@dataclass(frozen=True)
+class AllOf:
+    """All parts must hold; without parts it always does."""
+
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """One of the parts must hold; without parts it never does."""
+
+    parts: tuple[Formula, ...]
+
+
+Formula = PrivateAtom | PublicAtom | AllOf | AnyOf
+ALWAYS = AllOf(())
+NEVER = AnyOf(())
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """A WHERE: what everyone must meet in public columns, and a formula over private ones.
+
+    Parameters
+    ----------
+    public
+        Conditions that rest on public columns alone, all of which must hold.
+    atoms
+        Public conditions that stand beside private ones below an OR: which of them hold is looked up for each person.
+    formula
+        What must hold besides.
+    notes
+        What the asker should know of how it was read.
+    """
+
+    public: tuple[Tree, ...]
+    atoms: tuple[Tree, ...]
+    formula: Formula
+    notes: tuple[str, ...]
+
+
+def condition_of(where: Tree | None, schema: TableSchema) -> Condition:
+    """Divide a normalised WHERE into what public columns decide and a formula over private ones.
+
+    Example:
+        >>> from hubbub import Ordinal
+        >>> from sqlglot import parse_one
+        >>> from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
+        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(100)),), (PublicColumn("os", "VARCHAR"),))
+        >>> condition_of(parse_one("os <> 'a' AND (os = 'b' OR age < 9)"), schema).formula
+        AnyOf(parts=(PublicAtom(place=0), PrivateAtom(column=0, runs=((0, 8),))))
+    """
+    if where is None:
+        return Condition((), (), ALWAYS, ())
+    parts = conjuncts(where)
+    public = tuple(part for part in parts if not private_names(part, schema))
+    atoms: dict[str, Tree] = {}
+    notes: set[str] = set()
+    rest = tuple(_formula(part, schema, atoms, notes) for part in parts if private_names(part, schema))
+    if len(atoms) > MOST_ATOMS:
+        extra = list(atoms.values())[MOST_ATOMS]
+        raise refused(extra, "too many public conditions in OR with private ones", f"at most {MOST_ATOMS} are answered")
+    return Condition(public, tuple(atoms.values()), rest[0] if len(rest) == 1 else AllOf(rest), tuple(sorted(notes)))
+
+
+def _formula(node: Tree, schema: TableSchema, atoms: dict[str, Tree], notes: set[str]) -> Formula:
+    from sqlglot import exp
+
+    if isinstance(node, exp.Paren):
+        return _formula(node.this, schema, atoms, notes)
+    private = private_names(node, schema)
+    if not private:
+        text = node.sql("duckdb")
+        atoms.setdefault(text, node)
+        return PublicAtom(list(atoms).index(text))
+    if isinstance(node, exp.And):
+        return AllOf(tuple(_formula(part, schema, atoms, notes) for part in (node.left, node.right)))
+    if isinstance(node, exp.Or):
+        return AnyOf(tuple(_formula(part, schema, atoms, notes) for part in _grouped(node, schema)))
+    if len(private) > 1:
+        problem = f"{private[0]} and {private[1]} are private: they cannot be compared with each other"
+        raise refused(node, problem, "compare each with a literal")
+    place = next(k for k, column in enumerate(schema.private) if column.name == private[0])
+    return PrivateAtom(place, codes_wanted(node, schema.private[place], notes))
+
+
+def _grouped(node: Tree, schema: TableSchema) -> list[Tree]:
+    """The alternatives of an OR, those on public columns alone taken together."""
+    from sqlglot import exp
+
+    parts: list[Tree] = []
+    todo: list[Tree] = [node]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, exp.Or):
+            todo += [part.right, part.left]
+        else:
+            parts.append(part)
+    public = [part for part in parts if not private_names(part, schema)]
+    together = [exp.or_(*public, copy=False)] if public else []
+    return [*together, *(part for part in parts if private_names(part, schema))]
+
+
+def decided(formula: Formula, truths: tuple[bool, ...]) -> Formula:
+    """The formula that is left over private columns when it is known which public conditions hold.
+
+    Example:
+        >>> decided(AnyOf((PublicAtom(0), PrivateAtom(0, ((0, 8),)))), (False,))
+        PrivateAtom(column=0, runs=((0, 8),))
+        >>> decided(AnyOf((PublicAtom(0), PrivateAtom(0, ((0, 8),)))), (True,)) == ALWAYS
+        True
+    """
+    if isinstance(formula, PublicAtom):
+        return ALWAYS if truths[formula.place] else NEVER
+    if isinstance(formula, PrivateAtom):
+        return formula if formula.runs else NEVER
+    parts = [decided(part, truths) for part in formula.parts]
+    absorbing, neutral = (NEVER, ALWAYS) if isinstance(formula, AllOf) else (ALWAYS, NEVER)
+    if absorbing in parts:
+        return absorbing
+    left = tuple(part for part in parts if part != neutral)
+    return left[0] if len(left) == 1 else type(formula)(left)

@@ -1,0 +1,185 @@
+"""Tables whose people reported on grids (HDG): models of how people are spread, fitted to the reports."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hubbub.protocols.ranges.grid_forecast import grid_error
+from hubbub.protocols.ranges.grid_model import GridModel
+from hubbub.protocols.ranges.grid_table import PARTS
+from hubbub.protocols.ranges.grids import HDG, Grid
+from hubbub.protocols.ranges.measures import Measure
+from hubbub.protocols.ranges.query import RangeQuery
+from hubbub.query.boxes import boxes_of, disjoint
+from hubbub.query.formula import ALWAYS, Formula
+from hubbub.query.joint import JointEstimate, SumsWithError, independent
+from hubbub.query.monomials import Floats, Monomial
+from hubbub.query.private_table import PrivateTable
+from hubbub.query.runs import as_selection, size_of
+from hubbub.query.strata import BlockRows, Strata
+from hubbub.query.sums_method import SumsMethod, Wanted
+
+MOST_KEPT = 256
+"""The models of so many strata and weights are kept."""
+Key = tuple[str, Monomial, int]
+"""The name of a stratum, a weight, and its sign: a model is of what is never negative."""
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModels:
+    """What all reports, and then each of some parts of them, say of a weight; and its known total."""
+
+    total: float
+    models: list[GridModel]
+
+
+@dataclass(frozen=True, eq=False)
+class GridSums:
+    """The sums of a stratum by all reports, and by each part of them (row)."""
+
+    value: Floats
+    parts: Floats
+
+
+class GridMethod(SumsMethod):
+    """Shares of models, times known totals. Answers are not unbiased, and the variance is of the noise alone.
+
+    Parameters
+    ----------
+    table, mechanism
+        Whose reports are asked, and how they were made.
+    """
+
+    def __init__(self, table: PrivateTable, mechanism: HDG) -> None:
+        self._table = table
+        self._mechanism = mechanism
+        self._sizes = [dimension.size for dimension in mechanism.dimensions]
+        self._kept: OrderedDict[Key, FittedModels] = OrderedDict()
+        self._passes = 0
+
+    @property
+    def repeats(self) -> int:
+        return self._passes
+
+    def measure(self, strata: Strata, wanted: Sequence[Wanted]) -> list[GridSums]:
+        places = {place for place, formula in wanted if formula != ALWAYS}
+        keys = {
+            (strata.every[place].name, weight, sign): place
+            for place in places
+            for weight in strata.weights
+            for sign in (1, -1)
+        }
+        missing = {key: place for key, place in keys.items() if key not in self._kept}
+        if missing:
+            self._passes += 1
+            self._kept.update(self._fitted(strata, missing))
+        sums = [self._sums(strata, place, formula) for place, formula in wanted]
+        while len(self._kept) > max(MOST_KEPT, len(keys)):
+            self._kept.popitem(last=False)
+        return sums
+
+    def _sums(self, strata: Strata, place: int, formula: Formula) -> GridSums:
+        stratum = strata.every[place]
+        if formula == ALWAYS:
+            known = np.array([stratum.totals[weight] for weight in strata.weights])
+            return GridSums(known, np.repeat(known[None], PARTS, axis=0))
+        boxes = [self._selections(box) for box in disjoint(boxes_of(formula, self._sizes))]
+        values = np.zeros((PARTS + 1, len(strata.weights)))
+        for column, weight in enumerate(strata.weights):
+            for sign in (1, -1):
+                fitted = self._kept[stratum.name, weight, sign]
+                if fitted.total:
+                    shares = [sum(model.share(box) for box in boxes) for model in fitted.models]
+                    values[:, column] += sign * fitted.total * np.array(shares)
+        return GridSums(values[0], values[1:])
+
+    def _selections(self, box: Any) -> Any:
+        return tuple(as_selection(runs, size) for runs, size in zip(box, self._sizes, strict=True))
+
+    def _fitted(self, strata: Strata, missing: dict[Key, int]) -> dict[Key, FittedModels]:
+        grids = self._mechanism.grids
+        totals = dict.fromkeys(missing, 0.0)
+        counts = {
+            (key, grid): np.zeros((PARTS, self._mechanism.oracle(grid).size + 1)) for key in missing for grid in grids
+        }
+        for rows, block in strata.blocks(strata.weights):
+            for key, place in missing.items():
+                weights = np.maximum(key[2] * block.weights[key[1]], 0.0)
+                totals[key] += float(weights[block.strata == place].sum())
+                if weights.any():
+                    for grid in grids:
+                        self._add(counts[key, grid], grid, rows, block, place, weights)
+        return {
+            key: FittedModels(
+                totals[key],
+                [GridModel(self._mechanism, self._shares(key, counts, part)) for part in (None, *range(PARTS))]
+                if totals[key]
+                else [],
+            )
+            for key in missing
+        }
+
+    def _add(self, counts: Floats, grid: Grid, rows: range, block: BlockRows, place: int, weights: Floats) -> None:
+        """Add what the reports of a grid and a block support, part by part; the last column is the total."""
+        group = self._table.reports(grid, rows)
+        if group is None or not block.rows.size:
+            return
+        spots = np.minimum(np.searchsorted(block.rows, group.rows), block.rows.size - 1)
+        own = (block.rows[spots] == group.rows) & (block.strata[spots] == place)
+        oracle = self._mechanism.oracle(grid)
+        for part in range(PARTS):
+            chosen = np.flatnonzero(own & (group.rows % PARTS == part))
+            if chosen.size:
+                measure = Measure.of("measure", weights[spots[chosen]])
+                found = oracle.support(group.reports[chosen], np.arange(oracle.size), measure.weights)
+                counts[part] += found.counts[0] / measure.scale
+
+    def _shares(self, key: Key, counts: dict[tuple[Key, Grid], Floats], part: int | None) -> dict[Grid, Floats]:
+        shares = {}
+        for grid in self._mechanism.grids:
+            found = counts[key, grid].sum(axis=0) if part is None else counts[key, grid][part]
+            moments = self._mechanism.oracle(grid).moments()
+            gap = moments.true_mean - moments.false_mean
+            size = found.size - 1
+            shares[grid] = (found[:-1] / found[-1] - moments.false_mean) / gap if found[-1] else np.full(size, 1 / size)
+        return shares
+
+    def predict(self, strata: Strata, wanted: Sequence[Wanted]) -> list[SumsWithError]:
+        predicted = []
+        for place, formula in wanted:
+            stratum = strata.every[place]
+            totals = np.array([stratum.totals[weight] for weight in strata.weights])
+            products = np.array([[stratum.totals[a * b] for b in strata.weights] for a in strata.weights])
+            share, square = (1.0, 0.0) if formula == ALWAYS else self._expected(formula)
+            predicted.append(SumsWithError(share * totals, square * stratum.n * products))
+        return predicted
+
+    def _expected(self, formula: Formula) -> tuple[float, float]:
+        """The share of people for whom a formula holds, if they are spread evenly, and its squared error."""
+        share = square = 0.0
+        for box in disjoint(boxes_of(formula, self._sizes)):
+            square += grid_error(self._mechanism, RangeQuery(self._selections(box))) ** 2
+            share += float(np.prod([size_of(runs) / size for runs, size in zip(box, self._sizes, strict=True)]))
+        return share, square
+
+    def joint(self, parts: Sequence[tuple[Any, Floats]]) -> JointEstimate:
+        if isinstance(parts[0][0], SumsWithError):
+            return independent(parts, "heuristic")
+        value = np.sum([matrix @ part.value for part, matrix in parts], axis=0)
+        by_part = np.sum([part.parts @ matrix.T for part, matrix in parts], axis=0)
+        off = by_part - by_part.mean(axis=0)
+        return JointEstimate(value, (off.T @ off / (PARTS - 1) / PARTS,), "heuristic")
+
+    def describe(self, strata: Strata, wanted: Wanted) -> list[str]:
+        if wanted[1] == ALWAYS:
+            return ["known exactly: no private column decides"]
+        grids = ", ".join("x".join(map(str, self._mechanism.shape(grid))) for grid in self._mechanism.grids)
+        return [
+            f"a model of {len(self._mechanism.grids)} grids ({grids} cells)",
+            "heuristic: people are taken to be spread evenly inside cells; errors are of the noise alone",
+        ]

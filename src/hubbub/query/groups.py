@@ -1,0 +1,81 @@
+"""The groups of a query: the keys of each, and the strata and formulas that make it up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from hubbub.query.errors import QueryError
+from hubbub.query.formula import NEVER, AllOf, Formula, PrivateAtom, decided
+from hubbub.query.plan import QueryPlan
+from hubbub.query.schema import TableSchema
+from hubbub.query.strata import MOST_STRATA, Strata
+from hubbub.query.sums_method import Wanted
+
+
+@dataclass(frozen=True, eq=False)
+class PeopleGroup:
+    """A group: its keys in the order of GROUP BY, and which people of which strata are in it."""
+
+    keys: tuple[Any, ...]
+    parts: tuple[Wanted, ...]
+
+
+def groups_of(plan: QueryPlan, schema: TableSchema, strata: Strata) -> list[PeopleGroup]:
+    """All groups that somebody may be in.
+
+    Of public keys those are there that occur. Of private keys all values are: whether nobody has one is not known.
+
+    Example:
+        >>> import hubbub as hb
+        >>> from hubbub.query.memory_table import MemoryTable
+        >>> from hubbub.query.monomials import EVERYBODY
+        >>> from hubbub.query.parse import parse
+        >>> from hubbub.query.plan import plan_query
+        >>> from hubbub.query.rules import normalise
+        >>> from hubbub.query.schema import PrivateColumn
+        >>> schema = TableSchema("people", (PrivateColumn("car", hb.Categorical(["yes", "no"])),))
+        >>> table = MemoryTable(schema, schema.mechanism.randomize([[0], [1]], hb.Random(seed=1)), {})
+        >>> plan = plan_query(normalise(parse("SELECT car, COUNT(*) FROM people GROUP BY car").select, schema), schema)
+        >>> strata = Strata(table, public=[], keys=[], atoms=[], weights=[EVERYBODY])
+        >>> [group.keys for group in groups_of(plan, schema, strata)]
+        [('yes',), ('no',)]
+    """
+    shared: dict[tuple[Any, ...], list[Wanted]] = {}
+    for place, stratum in enumerate(strata.every):
+        formula = decided(plan.condition.formula, stratum.truths)
+        parts = shared.setdefault(stratum.keys, [])
+        if formula != NEVER:
+            parts.append((place, formula))
+    if not plan.keys:
+        return [PeopleGroup((), tuple(part for parts in shared.values() for part in parts))]
+    private = [schema.private[place] for place in plan.private_keys]
+    codes = [range(column.size) for column in private]
+    number = len(shared)
+    for each in codes:
+        number *= len(each)
+    if number > MOST_STRATA:
+        raise QueryError(
+            f"there are {number:,} groups", f"at most {MOST_STRATA:,} are answered: group by fewer columns"
+        )
+    groups = []
+    for public, parts in shared.items():
+        if not parts:
+            continue
+        for chosen in product(*codes):
+            labels = {place: private[k].label(chosen[k]) for k, place in enumerate(plan.private_keys)}
+            narrowed = [(place, _narrowed(formula, plan.private_keys, chosen)) for place, formula in parts]
+            left = iter(public)
+            keys = tuple(next(left) if key.private is None else labels[key.private] for key in plan.keys)
+            groups.append(PeopleGroup(keys, tuple(narrowed)))
+    return groups
+
+
+def _narrowed(formula: Formula, columns: Sequence[int], codes: Sequence[int]) -> Formula:
+    """A formula for those alone who have some codes of some columns."""
+    if not columns:
+        return formula
+    atoms = tuple(PrivateAtom(column, ((code, code),)) for column, code in zip(columns, codes, strict=True))
+    return AllOf((formula, *atoms))

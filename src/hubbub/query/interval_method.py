@@ -1,0 +1,177 @@
+"""Tables whose people reported intervals: HIO, HI and MG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.protocols.ranges.cell_sums import LevelCells, cells_of
+from hubbub.protocols.ranges.dimension import Codes
+from hubbub.protocols.ranges.errors_of_sums import report_variance
+from hubbub.protocols.ranges.hierarchy import IntervalMechanism
+from hubbub.query.box_terms import FormulaTerms, formula_terms, may_be_consistent
+from hubbub.query.formula import Formula
+from hubbub.query.interval_sums import LevelSums, StratumSums, joint_intervals
+from hubbub.query.joint import JointEstimate
+from hubbub.query.monomials import Floats, Monomial, counted, needed
+from hubbub.query.private_table import Level, PrivateTable
+from hubbub.query.strata import Strata, Stratum
+from hubbub.query.sums_method import SumsMethod, Wanted
+from hubbub.query.support_counts import SupportCounts
+
+Held = Callable[[Sequence[Monomial], LevelCells], Floats]
+"""How much of each weight (row) is estimated to be in each cell of a level (column)."""
+
+
+@dataclass(frozen=True, eq=False)
+class OracleReport:
+    """The oracle of a level, and what a report of it tells: how often it supports a cell that is not its own."""
+
+    oracle: FrequencyOracle
+    false_mean: float
+    gap: float
+
+
+class IntervalMethod(SumsMethod):
+    """Sums over cells of levels, plain or by least squares over all of them.
+
+    Parameters
+    ----------
+    table
+        Whose reports are asked.
+    mechanism
+        How they were made.
+    consistent
+        Whether all levels answer together; None lets it be so where the cells of all levels are few enough.
+    """
+
+    def __init__(self, table: PrivateTable, mechanism: IntervalMechanism, *, consistent: bool | None = None) -> None:
+        self._mechanism = mechanism
+        self._n = table.n
+        self._consistent = consistent
+        self._sizes = table.level_sizes()
+        self.counts = SupportCounts(table, mechanism)
+        self._terms: dict[tuple[Formula, bool], FormulaTerms] = {}
+        self._reports: dict[Level, OracleReport] = {}
+
+    @property
+    def repeats(self) -> int:
+        return self.counts.passes
+
+    def measure(self, strata: Strata, wanted: Sequence[Wanted]) -> list[StratumSums]:
+        terms = [self._cells(strata, formula) for _, formula in wanted]
+        needs: dict[int, dict[Level, list[Codes]]] = {}
+        for (place, _), chosen in zip(wanted, terms, strict=True):
+            for term in chosen.terms.terms:
+                if self._sizes.get(term.level):
+                    needs.setdefault(place, {}).setdefault(term.level, []).append(term.cells)
+        unions = {p: {lv: np.unique(np.concatenate(cs)) for lv, cs in levels.items()} for p, levels in needs.items()}
+        monomials = counted(needed(strata.weights))
+        self.counts.count(strata, unions, monomials)
+        parts = []
+        for (place, _), chosen in zip(wanted, terms, strict=True):
+            held = self._counted(strata, place, monomials)
+            parts.append(self._sums(strata, strata.every[place], chosen, held))
+        self.counts.supports.forget()
+        return parts
+
+    def predict(self, strata: Strata, wanted: Sequence[Wanted]) -> list[StratumSums]:
+        def even(stratum: Stratum) -> Held:
+            def held(wanted: Sequence[Monomial], term: LevelCells) -> Floats:
+                cells = cells_of(self._mechanism.dimensions, term.level)
+                totals = np.array([stratum.totals[monomial] for monomial in wanted])
+                return np.repeat(totals[:, None] / cells, term.cells.size, axis=1)
+
+            return held
+
+        return [
+            self._sums(strata, strata.every[place], self._cells(strata, formula), even(strata.every[place]))
+            for place, formula in wanted
+        ]
+
+    def joint(self, parts: Sequence[tuple[Any, Floats]]) -> JointEstimate:
+        return joint_intervals(self._n, self._mechanism.divided, parts)
+
+    def describe(self, strata: Strata, wanted: Wanted) -> list[str]:
+        chosen = self._cells(strata, wanted[1])
+        if not chosen.terms.terms:
+            return ["known exactly: no private column decides"]
+        every = f"{chosen.terms.cells:,} cells of {len(chosen.terms.terms)} levels"
+        if chosen.consistent:
+            return [f"{every}, all of them, by least squares"]
+        lines = [f"{every}{f', and {chosen.terms.known:g} times everybody' if chosen.terms.known else ''}"]
+        for term in chosen.terms.terms[:12]:
+            oracle = self._report(term.level).oracle
+            cells = prod(d.nodes(depth) for d, depth in zip(self._mechanism.dimensions, term.level, strict=True))
+            people = self._sizes.get(term.level, 0)
+            lines.append(
+                f"  level {'.'.join(map(str, term.level))}: {term.cells.size:,} of {cells:,} cells, "
+                f"{type(oracle).__name__}, {people:,} reports"
+            )
+        if len(chosen.terms.terms) > 12:
+            lines.append(f"  and {len(chosen.terms.terms) - 12} more levels")
+        return lines
+
+    def _cells(self, strata: Strata, formula: Formula) -> FormulaTerms:
+        consistent = self._consistent
+        if consistent is None:
+            consistent = may_be_consistent(self._mechanism, len(strata.every))
+        key = formula, consistent
+        if key not in self._terms:
+            if len(self._terms) > 4096:
+                self._terms.clear()
+            self._terms[key] = formula_terms(self._mechanism, formula, self._n, consistent=consistent)
+        return self._terms[key]
+
+    def _scale(self, level: Level) -> float:
+        if not self._mechanism.divided:
+            return 1.0
+        size = self._sizes.get(level, 0)
+        return self._n / size if size else np.inf
+
+    def _counted(self, strata: Strata, place: int, monomials: Sequence[Monomial]) -> Held:
+        """What is in each cell by the reports."""
+        sources = {Monomial(m.base, 2 * m.power): (m, 1) for m in monomials if m.power}
+        sources |= {monomial: (monomial, 0) for monomial in monomials}
+
+        def held(wanted: Sequence[Monomial], term: LevelCells) -> Floats:
+            report = self._report(term.level)
+            rows = []
+            for source, row in (sources[monomial] for monomial in wanted):
+                counts, totals = self.counts.of(strata, place, source, term.level, term.cells)
+                rows.append(counts[row] - report.false_mean * totals[row])
+            return np.array(rows) * (self._scale(term.level) / report.gap)
+
+        return held
+
+    def _report(self, level: Level) -> OracleReport:
+        if level not in self._reports:
+            oracle = self._mechanism.oracle(level)
+            moments = oracle.moments()
+            self._reports[level] = OracleReport(oracle, moments.false_mean, moments.true_mean - moments.false_mean)
+        return self._reports[level]
+
+    def _sums(self, strata: Strata, stratum: Stratum, chosen: FormulaTerms, held: Held) -> StratumSums:
+        weights = strata.weights
+        size = len(weights)
+        every = needed(weights)
+        own = [every.index(weight) for weight in weights]
+        pairs = np.array([[every.index(a * b) for b in weights] for a in weights]).reshape(size, size)
+        totals = np.array([stratum.totals[monomial] for monomial in every])
+        levels = {}
+        for term in chosen.terms.terms:
+            scale = self._scale(term.level)
+            if not np.isfinite(scale):  # nobody reported on it: nothing is known of the sum
+                nothing = np.full((size, size), np.nan)
+                levels[term.level] = LevelSums(1.0, (np.nan, 0.0, 0.0), np.zeros(size), nothing, nothing)
+                continue
+            rows = held(every, term)
+            first, second = rows @ term.weights, rows @ term.weights**2
+            noise = report_variance(self._report(term.level).oracle, term.weights)
+            levels[term.level] = LevelSums(scale, noise, first[own], first[pairs], second[pairs])
+        return StratumSums(chosen.terms.known, totals[own], totals[pairs], levels)

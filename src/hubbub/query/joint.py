@@ -1,0 +1,63 @@
+"""Several sums over the same people, with their covariances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.core.estimate import Bias
+from hubbub.query.monomials import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class SumsWithError:
+    """Sums of a stratum, and their covariance; those of other strata are independent of it."""
+
+    value: Floats
+    covariance: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class JointEstimate:
+    """Estimates of several sums, and how their errors go together.
+
+    Parameters
+    ----------
+    value
+        The estimates.
+    covariances
+        Matrices that add up to the covariance; none of their quadratic forms counts if it is negative, which chance can
+        make of an estimated matrix.
+    bias
+        As of an `Estimate`.
+
+    Example:
+        >>> both = JointEstimate(np.array([3.0, 5.0]), (np.array([[4.0, 2.0], [2.0, 9.0]]),))
+        >>> both.variance(np.array([1.0, -1.0]))
+        9.0
+    """
+
+    value: Floats
+    covariances: tuple[Floats, ...]
+    bias: Bias = "none"
+
+    def variance(self, weights: Floats) -> float:
+        """Of a weighted sum of the estimates."""
+        forms = [float(weights @ matrix @ weights) for matrix in self.covariances]
+        return sum(max(form, 0.0) if form == form else np.inf for form in forms)
+
+
+def independent(parts: Sequence[tuple[SumsWithError, Floats]], bias: Bias = "none") -> JointEstimate:
+    """The sums of several strata, each with the matrix that makes them (rows) of its weights (columns).
+
+    Example:
+        >>> part = SumsWithError(np.array([3.0]), np.array([[4.0]]))
+        >>> both = independent([(part, np.eye(1)), (part, 2 * np.eye(1))])
+        >>> both.value.tolist(), both.variance(np.ones(1))
+        ([9.0], 20.0)
+    """
+    value = np.sum([matrix @ part.value for part, matrix in parts], axis=0)
+    covariance = np.sum([matrix @ part.covariance @ matrix.T for part, matrix in parts], axis=0)
+    return JointEstimate(value, (covariance,), bias)

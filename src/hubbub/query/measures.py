@@ -1,0 +1,93 @@
+"""What must be known of a public expression before it is summed: that it is a number, finite, and where it lies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hubbub.query.errors import refused
+from hubbub.query.tree import Tree
+
+if TYPE_CHECKING:
+    from hubbub.query.private_table import PrivateTable
+
+NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "BOOLEAN")
+
+
+@dataclass(frozen=True)
+class MeasureProfile:
+    """A public expression over the people who meet the public conditions."""
+
+    sql: str
+    missing: int
+    least: float
+    most: float
+    centre: float
+    """Near the mean, and short: sums of squares are taken around it."""
+
+
+def profile(table: PrivateTable, tree: Tree, public: Sequence[str]) -> MeasureProfile:
+    """Look at a public expression; what is no finite number is refused.
+
+    Example:
+        >>> import hubbub as hb
+        >>> from sqlglot import parse_one
+        >>> from hubbub.query.memory_table import MemoryTable
+        >>> from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
+        >>> schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(9)),), (PublicColumn("price", "DOUBLE"),))
+        >>> reports = schema.mechanism.randomize([[3], [8], [1]], hb.Random(seed=1))
+        >>> table = MemoryTable(schema, reports, {"price": [2.5, 4.0, None]})
+        >>> found = profile(table, parse_one("price * 2"), [])
+        >>> found.missing, found.least, found.most, found.centre
+        (1, 5.0, 8.0, 6.5)
+    """
+    text = tree.sql("duckdb")
+    kind = expression_type(table, tree)
+    if not any(number in kind for number in NUMBERS):
+        raise refused(tree, f"{text} is {kind}, no number", "sum, average and order numbers")
+    where = " AND ".join(f"({part})" for part in public) or "TRUE"
+    number = f"CAST(({text}) AS DOUBLE)"
+    asked = "COUNT(*) - COUNT(x), MIN(x), MAX(x), AVG(x), COUNT(*) FILTER (WHERE NOT isfinite(x))"
+    rows = evaluate(table, f"SELECT {asked} FROM (SELECT {number} AS x FROM {table.relation} WHERE {where})", tree)  # noqa: S608
+    missing, least, most, mean, wrong = rows[0]
+    if wrong:
+        raise refused(tree, f"{text} is NaN or infinite for {wrong:,} people", "leave them out by a condition")
+    # sixteenths, so that differences are exact wherever the values are
+    centre = round(mean * 16) / 16 if isinstance(mean, float) and math.isfinite(mean) else 0.0
+    return MeasureProfile(text, int(missing), _number(least), _number(most), centre)
+
+
+def expression_type(table: PrivateTable, tree: Tree) -> str:
+    """The type that the database gives a public expression; types that do not fit are refused.
+
+    Example:
+        >>> import hubbub as hb
+        >>> from sqlglot import parse_one
+        >>> from hubbub.query.memory_table import MemoryTable
+        >>> from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
+        >>> schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(9)),), (PublicColumn("os", "VARCHAR"),))
+        >>> table = MemoryTable(schema, schema.mechanism.randomize([[3]], hb.Random(seed=1)), {"os": ["a"]})
+        >>> expression_type(table, parse_one("length(os) > 3"))
+        'BOOLEAN'
+    """
+    text = f"DESCRIBE SELECT {tree.sql('duckdb')} FROM {table.relation}"  # noqa: S608
+    return str(evaluate(table, text, tree)[0][1])
+
+
+def evaluate(table: PrivateTable, text: str, tree: Tree) -> list[tuple[Any, ...]]:
+    """Ask the database; what it refuses is an error at the expression in question."""
+    import duckdb
+
+    try:
+        return table.connection().execute(text).fetchall()
+    except duckdb.Error as error:
+        reason = str(error).splitlines()[0].partition(": ")[2] or str(error).splitlines()[0]
+        if isinstance(error, duckdb.BinderException | duckdb.ConversionException):
+            raise refused(tree, f"types do not fit: {reason}", "CAST(... AS DOUBLE) makes a number of a text") from None
+        raise refused(tree, f"it cannot be worked out: {reason}", "leave such values out by a condition") from None
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan

@@ -1,0 +1,120 @@
+"""A table whose reports and public columns are in memory: for simulations, tests, and reports read elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.protocols.ranges.grids import GridReports
+from hubbub.protocols.ranges.hierarchy import LevelReports, RangeReports
+from hubbub.protocols.ranges.split import SplitReports
+from hubbub.query.private_table import Level, PrivateTable, rows_within
+from hubbub.query.sandbox import lock, open_database, quoted
+from hubbub.query.schema import ROW, TableSchema
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+TableReports = RangeReports | SplitReports | GridReports
+
+
+class MemoryTable(PrivateTable):
+    """Reports and public columns in memory.
+
+    Parameters
+    ----------
+    schema
+        The columns, and how people reported.
+    reports
+        What they said, as `schema.mechanism.randomize` gives it.
+    public
+        Each public column: values of one a person, None where there is none.
+
+    Example:
+        >>> import hubbub as hb
+        >>> from hubbub.query.schema import PrivateColumn, PublicColumn
+        >>> schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(9)),), (PublicColumn("price", "DOUBLE"),))
+        >>> reports = schema.mechanism.randomize([[3], [8]], hb.Random(seed=1))
+        >>> table = MemoryTable(schema, reports, {"price": [2.5, 4.0]})
+        >>> table.n, table.connection().execute('SELECT "#row", price FROM people').fetchall()
+        (2, [(0, 2.5), (1, 4.0)])
+    """
+
+    def __init__(self, schema: TableSchema, reports: TableReports, public: Mapping[str, Any]) -> None:
+        self.schema = schema
+        self._n = reports.n
+        self._groups = {level: _in_order(group, reports.n) for level, group in levels_of(reports).items()}
+        if set(public) != {column.name for column in schema.public}:
+            raise InvalidValue("public", sorted(public), f"the columns {[column.name for column in schema.public]}")
+        for name, values in public.items():
+            if len(values) != reports.n:
+                raise InvalidValue(name, len(values), f"{reports.n} values, one a person")
+        self._connection = _filled(schema, public, reports.n)
+
+    @property
+    def n(self) -> int:
+        return self._n
+
+    def connection(self) -> DuckDBPyConnection:
+        return self._connection
+
+    def level_sizes(self) -> Mapping[Level, int]:
+        return {level: group.rows.size for level, group in self._groups.items()}
+
+    def reports(self, level: Level, rows: range) -> LevelReports | None:
+        group = self._groups.get(level)
+        return None if group is None else rows_within(group, rows)
+
+
+def levels_of(reports: TableReports) -> Mapping[Level, LevelReports]:
+    """Reports by level, whichever mechanism they are of.
+
+    Example:
+        >>> import hubbub as hb
+        >>> from hubbub.protocols.ranges.dimension import Dimension
+        >>> from hubbub.protocols.ranges.split import SC
+        >>> sc = SC(1.0, (Dimension.categorical(3), Dimension.categorical(4)))
+        >>> sorted(levels_of(sc.randomize([[0, 1]], hb.Random(seed=1))))
+        [(0, 1), (1, 1)]
+    """
+    if isinstance(reports, GridReports):
+        return reports.grids
+    if isinstance(reports, SplitReports):
+        everyone = np.arange(reports.n)
+        return {level: LevelReports(everyone, group) for level, group in reports.levels.items()}
+    return reports.levels
+
+
+def _in_order(group: LevelReports, n: int) -> LevelReports:
+    rows: NDArray[np.int64] = np.asarray(group.rows)
+    if rows.size and (rows.min() < 0 or rows.max() >= n):
+        raise InvalidValue("rows", int(rows.max()), f"rows from 0 to {n - 1}")
+    if (np.diff(rows) > 0).all():
+        return group
+    order = np.argsort(rows, kind="stable")
+    return LevelReports(rows[order], group.reports[order])
+
+
+def _filled(schema: TableSchema, public: Mapping[str, Any], n: int) -> DuckDBPyConnection:
+    """A locked database that holds the public columns."""
+    import pyarrow as pa
+
+    connection = open_database()
+    declared = ", ".join(f"{quoted(column.name)} {column.type}" for column in schema.public)
+    connection.execute(f"CREATE TABLE people ({quoted(ROW)} BIGINT{', ' if declared else ''}{declared})")
+    arrays = {ROW: pa.array(np.arange(n))}
+    arrays |= {column.name: _arrow(public[column.name]) for column in schema.public}
+    connection.register("given", pa.table(arrays))
+    connection.execute("INSERT INTO people SELECT * FROM given")  # no name of a query is in it
+    connection.unregister("given")
+    return lock(connection)
+
+
+def _arrow(values: Any) -> Any:
+    import pyarrow as pa
+
+    return values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)

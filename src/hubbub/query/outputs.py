@@ -1,0 +1,234 @@
+"""An aggregate as a function of a few sums: its value, its interval, and what it can be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hubbub.query.duals import Dual
+from hubbub.query.errors import refused
+from hubbub.query.joint import JointEstimate
+from hubbub.query.measures import MeasureProfile
+from hubbub.query.monomials import EVERYBODY, Monomial
+from hubbub.query.rules.constants import number
+from hubbub.query.tree import Tree
+
+if TYPE_CHECKING:
+    pass
+
+Profiles = Callable[[Tree], MeasureProfile]
+
+
+@dataclass(frozen=True)
+class AnswerInterval:
+    """An estimate, its interval, and what it lies between for certain. What is not known is NaN, or infinite."""
+
+    value: float
+    low: float
+    high: float
+    stderr: float
+    least: float = -math.inf
+    most: float = math.inf
+
+
+class Output:
+    """One aggregate: arithmetic of sums, counts and variances.
+
+    Parameters
+    ----------
+    tree
+        The normalised expression.
+    profiles
+        Looks at a measure.
+    """
+
+    def __init__(self, tree: Tree, profiles: Profiles) -> None:
+        from sqlglot import exp
+
+        while isinstance(tree, exp.Paren):
+            tree = tree.this
+        self.tree = tree
+        self._profiles: dict[str, MeasureProfile] = {}
+        self._find(tree, profiles)
+        self.weights = tuple(dict.fromkeys(self._weights(tree)))
+
+    @property
+    def how(self) -> str:
+        """How its interval is made."""
+        from sqlglot import exp
+
+        if isinstance(self.tree, exp.Sum | exp.Count):
+            return "a sum"
+        if isinstance(self.tree, exp.Div) and self._linear(self.tree.left) and self._linear(self.tree.right):
+            return "a ratio of sums: its interval is Fieller's"
+        return "a function of sums: its interval is by the delta method"
+
+    def interval(
+        self, joint: JointEstimate, weights: Sequence[Monomial], totals: Mapping[Monomial, float], level: float
+    ) -> AnswerInterval:
+        """The aggregate from estimated sums of some weights.
+
+        Parameters
+        ----------
+        joint
+            The sums and their covariances.
+        weights
+            What each sum is of.
+        totals
+            The sums over all people who may be in the group: what a sum of what is never negative cannot exceed.
+        level
+            How surely the interval holds the truth.
+        """
+        from sqlglot import exp
+
+        reach = NormalDist().inv_cdf(0.5 + level / 2)
+        sums = {weight: Dual(float(joint.value[k]), np.eye(len(weights))[k]) for k, weight in enumerate(weights)}
+        if isinstance(self.tree, exp.Sqrt):
+            return _root(self._dual(self.tree.this, sums), joint, reach)
+        dual = self._dual(self.tree, sums)
+        least, most = self._bounds(totals)
+        if isinstance(self.tree, exp.Div) and self._linear(self.tree.left) and self._linear(self.tree.right):
+            top, bottom = self._dual(self.tree.left, sums), self._dual(self.tree.right, sums)
+            return _ratio(top, bottom, joint, reach, least, most)
+        stderr = math.sqrt(joint.variance(dual.gradient)) if np.isfinite(dual.gradient).all() else math.inf
+        return AnswerInterval(dual.value, dual.value - reach * stderr, dual.value + reach * stderr, stderr, least, most)
+
+    def _find(self, node: Tree, profiles: Profiles) -> None:
+        from sqlglot import exp
+
+        if isinstance(node, exp.Sum | exp.Variance | exp.VariancePop) or (
+            isinstance(node, exp.Count) and not isinstance(node.this, exp.Star)
+        ):
+            if isinstance(node, exp.Count) and number(node.this) is not None:
+                return
+            self._profiles[node.this.sql("duckdb")] = profiles(node.this)
+        elif isinstance(node, exp.Sqrt):
+            if not isinstance(node.this, exp.Variance | exp.VariancePop):
+                raise refused(node, "roots of aggregates are not answered", "ask STDDEV, or work with the answer")
+            self._find(node.this, profiles)
+        elif isinstance(node, exp.Paren | exp.Neg):
+            self._find(node.this, profiles)
+        elif isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div):
+            self._find(node.left, profiles)
+            self._find(node.right, profiles)
+        elif isinstance(node, exp.PercentileDisc):
+            raise refused(node, "a quantile stands alone", "ask it as a result of its own")
+        elif not isinstance(node, exp.Count) and number(node) is None:
+            raise refused(node, f"{node.sql('duckdb')} cannot stand beside aggregates", "known are + - * / and numbers")
+
+    def _weights(self, node: Tree) -> list[Monomial]:
+        from sqlglot import exp
+
+        if isinstance(node, exp.Count):
+            return [self._present(node)]
+        if isinstance(node, exp.Sum):
+            return [self._summed(node)]
+        if isinstance(node, exp.Variance | exp.VariancePop):
+            count, first, second = self._centred(node)
+            return [count, first, second]
+        return [weight for part in node.iter_expressions() for weight in self._weights(part)]
+
+    def _present(self, node: Tree) -> Monomial:
+        """What counts those of whom an expression is known."""
+        found = self._profiles.get(node.this.sql("duckdb"))
+        return EVERYBODY if found is None or not found.missing else Monomial(found.sql, 0)
+
+    def _summed(self, node: Tree) -> Monomial:
+        constant = number(node.this)
+        return EVERYBODY if constant == 1 else Monomial(node.this.sql("duckdb"))
+
+    def _centred(self, node: Tree) -> tuple[Monomial, Monomial, Monomial]:
+        found = self._profiles[node.this.sql("duckdb")]
+        base = f"CAST(({found.sql}) AS DOUBLE) - ({found.centre!r})"
+        return (Monomial(base, 0) if found.missing else EVERYBODY), Monomial(base), Monomial(base, 2)
+
+    def _linear(self, node: Tree) -> bool:
+        from sqlglot import exp
+
+        if isinstance(node, exp.Sum | exp.Count):
+            return True
+        if isinstance(node, exp.Paren | exp.Neg):
+            return self._linear(node.this)
+        if isinstance(node, exp.Add | exp.Sub):
+            return self._linear(node.left) and self._linear(node.right)
+        if isinstance(node, exp.Mul):
+            return any(
+                number(one) is not None and self._linear(other)
+                for one, other in ((node.left, node.right), (node.right, node.left))
+            )
+        return False
+
+    def _dual(self, node: Tree, sums: dict[Monomial, Dual]) -> Dual:
+        from sqlglot import exp
+
+        constant = number(node)
+        size = next(iter(sums.values())).gradient.size
+        if constant is not None:
+            return Dual(float(constant), np.zeros(size))
+        if isinstance(node, exp.Count):
+            return sums[self._present(node)]
+        if isinstance(node, exp.Sum):
+            return sums[self._summed(node)]
+        if isinstance(node, exp.Variance | exp.VariancePop):
+            count, first, second = (sums[weight] for weight in self._centred(node))
+            fewer = count - Dual(float(isinstance(node, exp.Variance)), np.zeros(size))
+            if abs(fewer.value) < 1e-9:  # one person has no variance
+                return Dual(math.nan, np.full(size, np.nan))
+            return (second - first * first / count) / fewer
+        if isinstance(node, exp.Neg):
+            return -self._dual(node.this, sums)
+        if isinstance(node, exp.Paren):
+            return self._dual(node.this, sums)
+        left, right = self._dual(node.left, sums), self._dual(node.right, sums)
+        if isinstance(node, exp.Add):
+            return left + right
+        if isinstance(node, exp.Sub):
+            return left - right
+        return left * right if isinstance(node, exp.Mul) else left / right
+
+    def _bounds(self, totals: Mapping[Monomial, float]) -> tuple[float, float]:
+        """What a count, a sum of what is never negative, or an average lies between."""
+        from sqlglot import exp
+
+        tree = self.tree
+        if isinstance(tree, exp.Count):
+            return 0.0, totals.get(self._present(tree), 0.0)
+        if isinstance(tree, exp.Sum) and self._profiles[tree.this.sql("duckdb")].least >= 0:
+            return 0.0, totals.get(self._summed(tree), 0.0)
+        if isinstance(tree, exp.Div) and isinstance(tree.left, exp.Sum) and isinstance(tree.right, exp.Count):
+            found = self._profiles.get(tree.right.this.sql("duckdb"))
+            if found is not None and found.sql == tree.left.this.sql("duckdb"):
+                return found.least, found.most
+        return -math.inf, math.inf
+
+
+def _ratio(top: Dual, bottom: Dual, joint: JointEstimate, reach: float, least: float, most: float) -> AnswerInterval:
+    """Fieller's interval: all ratios r for which top - r bottom is not told from 0."""
+    ratio = top / bottom
+    if math.isnan(ratio.value):
+        return AnswerInterval(math.nan, -math.inf, math.inf, math.inf, least, most)
+    stderr = math.sqrt(joint.variance(ratio.gradient))
+    own = joint.variance(bottom.gradient)
+    a = bottom.value**2 - reach**2 * own
+    if not a > 0 or not math.isfinite(own):  # the denominator is not told from 0: any ratio may be
+        return AnswerInterval(ratio.value, -math.inf, math.inf, stderr, least, most)
+    both = (joint.variance(top.gradient + bottom.gradient) - joint.variance(top.gradient) - own) / 2
+    b = top.value * bottom.value - reach**2 * both
+    c = top.value**2 - reach**2 * joint.variance(top.gradient)
+    spread = math.sqrt(max(b * b - a * c, 0.0))
+    return AnswerInterval(ratio.value, (b - spread) / a, (b + spread) / a, stderr, least, most)
+
+
+def _root(square: Dual, joint: JointEstimate, reach: float) -> AnswerInterval:
+    """A root's interval is that of what it is taken of."""
+    if math.isnan(square.value) or not np.isfinite(square.gradient).all():
+        return AnswerInterval(math.nan, 0.0, math.inf, math.inf, 0.0)
+    wide = reach * math.sqrt(joint.variance(square.gradient))
+    value, low, high = (math.sqrt(max(end, 0.0)) for end in (square.value, square.value - wide, square.value + wide))
+    stderr = wide / reach / (2 * value) if value > 0 else math.inf
+    return AnswerInterval(value, low, high, stderr, 0.0)

@@ -1,0 +1,178 @@
+"""Quantiles of a public measure over people who are known by reports: the share below a value, turned around."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hubbub.query.formula import Formula
+from hubbub.query.groups import PeopleGroup
+from hubbub.query.measures import MeasureProfile, evaluate
+from hubbub.query.monomials import EVERYBODY
+from hubbub.query.outputs import AnswerInterval
+from hubbub.query.plan import QueryPlan
+from hubbub.query.private_table import PrivateTable
+from hubbub.query.rules.constants import number
+from hubbub.query.strata import Strata
+from hubbub.query.sums_method import SumsMethod
+from hubbub.query.tree import Tree
+
+if TYPE_CHECKING:
+    pass
+
+EDGES, FINER = 48, 12
+"""How many values are tried at first, and how many inside each gap that is looked at closer."""
+ROUNDS = 8
+Tried = dict[float, tuple[float, float]]
+"""Of each value that was tried: how many more people are at or below it than the share asks for, and the variance."""
+
+
+class QuantileOutput:
+    """The smallest value that at least a share of the people are at or below, as QUANTILE_DISC has it.
+
+    For a value t, D(t) adds up 1 - p over those at or below it and -p over those above: a sum like any other, with its
+    variance. The quantile is the first t with D(t) >= 0. Its interval goes from the last t at which D is told to be
+    negative to the first at which it is told to be positive.
+
+    Parameters
+    ----------
+    tree
+        QUANTILE_DISC of a public expression and a share.
+    profiles
+        Looks at a measure.
+    """
+
+    how = "a quantile: its interval is that of the values whose share below is not told from the one asked for"
+
+    def __init__(self, tree: Tree, profiles: Callable[[Tree], MeasureProfile]) -> None:
+        self.tree = tree
+        self._profile = profiles(tree.this)
+        share = number(tree.expression)
+        assert share is not None
+        self._share = float(share)
+
+    def intervals(
+        self,
+        table: PrivateTable,
+        method: SumsMethod,
+        plan: QueryPlan,
+        public: Sequence[str],
+        groups: Sequence[PeopleGroup],
+        level: float,
+    ) -> list[AnswerInterval]:
+        """The quantile of each group."""
+        reach = NormalDist().inv_cdf(0.5 + level / 2)
+        known = [*public, f"({self._profile.sql}) IS NOT NULL"]
+        tried: list[Tried] = [{} for _ in groups]
+        edges = self._values(table, known, -math.inf, math.inf, EDGES)
+        for _ in range(ROUNDS):
+            if not edges:
+                break
+            self._try(table, method, plan, known, groups, edges, tried)
+            gaps = {gap for values in tried if (gap := _gap(values, reach)) is not None}
+            finer: set[float] = set()
+            for low, high in sorted(gaps)[:EDGES]:
+                finer.update(self._values(table, known, low, high, FINER))
+            edges = sorted(finer - {edge for values in tried for edge in values})
+        least, most = self._profile.least, self._profile.most
+        return [_interval(values, reach, least, most) for values in tried]
+
+    def _values(self, table: PrivateTable, known: Sequence[str], low: float, high: float, count: int) -> list[float]:
+        """Some values of the measure above one number and at or below another, spread over the people who have them."""
+        number = f"CAST(({self._profile.sql}) AS DOUBLE)"
+        ends = [f"x > {low!r}"] if math.isfinite(low) else []
+        ends += [f"x <= {high!r}"] if math.isfinite(high) else []
+        where = " AND ".join(f"({part})" for part in known)
+        shares = ", ".join(f"{(k + 1) / count:.6f}" for k in range(count))
+        inner = f"SELECT DISTINCT {number} AS x FROM {table.relation} WHERE {where}"  # noqa: S608
+        text = f"SELECT quantile_disc(x, [{shares}]) FROM ({inner}) WHERE {' AND '.join(ends) or 'TRUE'}"  # noqa: S608
+        found = evaluate(table, text, self.tree)[0][0]
+        return sorted(set(found)) if isinstance(found, list) else []
+
+    def _try(
+        self,
+        table: PrivateTable,
+        method: SumsMethod,
+        plan: QueryPlan,
+        known: Sequence[str],
+        groups: Sequence[PeopleGroup],
+        edges: Sequence[float],
+        tried: Sequence[Tried],
+    ) -> None:
+        """Add D at each of some values, of each group."""
+        number = f"CAST(({self._profile.sql}) AS DOUBLE)"
+        bins = " ".join(f"WHEN {number} <= {edge!r} THEN {place}" for place, edge in enumerate(edges))
+        keys = [key.sql for key in plan.public_keys]
+        atoms = [atom.sql("duckdb") for atom in plan.condition.atoms]
+        binned = f"CASE {bins} ELSE {len(edges)} END"
+        strata = Strata(table, public=known, keys=[*keys, binned], atoms=atoms, weights=[EVERYBODY])
+        places: dict[object, list[tuple[int, int]]] = {}
+        for place, stratum in enumerate(strata.every):
+            places.setdefault((stratum.keys[:-1], stratum.truths), []).append((place, int(stratum.keys[-1])))
+        own = _own_strata(table, plan, known[:-1])
+        wanted: list[tuple[int, Formula]] = []
+        spots: list[list[int]] = []  # the bin of each part, group by group
+        for group in groups:
+            spots.append([])
+            for coarse, formula in group.parts:
+                for place, spot in places.get(own[coarse], []):
+                    wanted.append((place, formula))
+                    spots[-1].append(spot)
+        measured = iter(method.measure(strata, wanted))
+        thresholds = np.arange(len(edges))
+        for values, bins_of in zip(tried, spots, strict=True):
+            parts = [
+                (next(measured), np.where(spot <= thresholds, 1 - self._share, -self._share)[:, None])
+                for spot in bins_of
+            ]
+            if not parts:
+                continue
+            joint = method.joint(parts)
+            for place, edge in enumerate(edges):
+                values[edge] = float(joint.value[place]), joint.variance(np.eye(len(edges))[place])
+
+
+def _own_strata(table: PrivateTable, plan: QueryPlan, public: Sequence[str]) -> list[object]:
+    """The keys and truths of the strata that groups are made of."""
+    keys = [key.sql for key in plan.public_keys]
+    atoms = [atom.sql("duckdb") for atom in plan.condition.atoms]
+    strata = Strata(table, public=public, keys=keys, atoms=atoms, weights=[EVERYBODY])
+    return [(stratum.keys, stratum.truths) for stratum in strata.every]
+
+
+def _gap(tried: Tried, reach: float) -> tuple[float, float] | None:
+    """Between which values to look closer: where D changes its sign, unless noise leaves many values open anyway."""
+    values = sorted(tried)
+    if not values:
+        return None
+    first = next((k for k, t in enumerate(values) if tried[t][0] >= _slack(tried)), None)
+    if first is None:
+        return None
+    open_values = sum(abs(tried[t][0]) <= reach * math.sqrt(tried[t][1]) for t in values)
+    if open_values > 6 and math.sqrt(tried[values[first]][1]) > 1e-6:
+        return None
+    return (values[first - 1] if first else -math.inf), values[first]
+
+
+def _slack(tried: Tried) -> float:
+    """D of 0 is told from less only as far as sums of floats are exact."""
+    return -1e-9 * max((abs(d) for d, _ in tried.values()), default=0.0)
+
+
+def _interval(tried: Tried, reach: float, least: float, most: float) -> AnswerInterval:
+    values = sorted(tried)
+    if not values or all(abs(d) < 1e-9 and v < 1e-9 for d, v in tried.values()):  # nobody, for certain
+        return AnswerInterval(math.nan, -math.inf, math.inf, math.inf, least, most)
+    slack = _slack(tried)
+    value = next((t for t in values if tried[t][0] >= slack), values[-1])
+    below = [t for t in values if tried[t][0] < slack - reach * math.sqrt(tried[t][1])]
+    above = [t for t in values if tried[t][0] > reach * math.sqrt(tried[t][1])]
+    low = max((t for t in below if t <= value), default=least)
+    high = min((t for t in above if t >= value), default=most)
+    if math.isinf(max(v for _, v in tried.values())):
+        return AnswerInterval(value, -math.inf, math.inf, math.inf, least, most)
+    return AnswerInterval(value, low, high, (high - low) / (2 * reach), least, most)

@@ -1,0 +1,56 @@
+"""Rules that bring a query to one form: each takes a tree and gives a tree, and each is a file.
+
+A rule may also refuse a query. After all of them, names are those of the table, aliases are gone, NOT stands before
+single conditions alone, a private column stands left of what it is compared with, and the aggregates are COUNT, SUM,
+VARIANCE, VAR_POP and QUANTILE_DISC.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hubbub.query.rules.aggregates import expand_aggregates
+from hubbub.query.rules.aliases import expand_aliases
+from hubbub.query.rules.columns import resolve_columns
+from hubbub.query.rules.comparisons import arrange_comparisons
+from hubbub.query.rules.constants import fold_constants
+from hubbub.query.rules.negations import push_negations
+from hubbub.query.rules.placement import check_placement
+from hubbub.query.rules.public_first import put_public_first
+from hubbub.query.rules.statement import check_statement
+from hubbub.query.rules.whitelist import check_whitelist
+from hubbub.query.tree import Tree
+
+if TYPE_CHECKING:
+    from hubbub.query.schema import TableSchema
+
+RULES = (
+    check_statement,
+    check_whitelist,
+    expand_aliases,
+    resolve_columns,
+    fold_constants,
+    push_negations,
+    arrange_comparisons,
+    check_placement,
+    put_public_first,
+    expand_aggregates,
+)
+
+
+def normalise(select: Tree, schema: TableSchema) -> Tree:
+    """A query after all rules.
+
+    Example:
+        >>> from hubbub import Ordinal
+        >>> from hubbub.query.parse import parse, sql
+        >>> from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
+        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(100)),), (PublicColumn("price", "DOUBLE"),))
+        >>> query = parse("select avg(Price) as mean from people where not (30 > AGE or price < 2)").select
+        >>> sql(normalise(query, schema))
+        'SELECT SUM("price") / COUNT("price") AS "mean" FROM "people" WHERE "price" >= 2 AND "age" >= 30'
+    """
+    tree = select.copy()
+    for rule in RULES:
+        tree = rule(tree, schema)
+    return tree

@@ -1,0 +1,63 @@
+"""A DuckDB connection that cannot be made to read a file or to reach a network by what it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hubbub.core.errors import MissingDependency
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+def open_database(path: str = ":memory:", *, read_only: bool = False) -> DuckDBPyConnection:
+    """A connection, not locked yet: `lock` it before a query's text comes near it.
+
+    Example:
+        >>> open_database().execute("SELECT 1").fetchall()
+        [(1,)]
+    """
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingDependency("duckdb", "sql") from None
+    return duckdb.connect(path, read_only=read_only)
+
+
+def lock(connection: DuckDBPyConnection, folders: Sequence[str] = ()) -> DuckDBPyConnection:
+    """Take from a connection, for good, all that is outside its database, but for files in some folders.
+
+    Example:
+        >>> locked = lock(open_database())
+        >>> locked.execute("SELECT * FROM read_csv('/etc/hostname')")
+        Traceback (most recent call last):
+            ...
+        _duckdb.PermissionException: ...
+        >>> locked.execute("SET enable_external_access=true")
+        Traceback (most recent call last):
+            ...
+        _duckdb.InvalidInputException: ...
+    """
+    if folders:
+        listed = ", ".join("'" + folder.replace("'", "''") + "'" for folder in folders)
+        connection.execute(f"SET allowed_directories=[{listed}]")
+    for setting in (
+        "python_enable_replacements=false",  # no query can name a variable of this program
+        "autoinstall_known_extensions=false",
+        "autoload_known_extensions=false",
+        "enable_external_access=false",
+        "lock_configuration=true",
+    ):
+        connection.execute(f"SET {setting}")
+    return connection
+
+
+def quoted(name: str) -> str:
+    """A name as SQL.
+
+    Example:
+        >>> quoted('a"; DROP TABLE t')
+        '"a""; DROP TABLE t"'
+    """
+    return '"' + name.replace('"', '""') + '"'

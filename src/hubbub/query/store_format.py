@@ -1,0 +1,175 @@
+"""How a table is stored: public columns, reports by block and level, and the schema; in DuckDB or in Parquet."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hubbub.core.errors import InvalidValue
+from hubbub.protocols.ranges.hierarchy import LevelReports
+from hubbub.query.private_table import BLOCK, Level
+from hubbub.query.sandbox import open_database, quoted
+from hubbub.query.schema import ROW, TableSchema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT = 1
+DESCRIPTION = "hubbub.json"
+PEOPLE, REPORTS = "people.parquet", "reports.parquet"
+ROWS_TOGETHER = 16
+"""So many groups of reports stand together in a Parquet file: each is some hundred kilobytes."""
+
+
+def level_name(level: Level) -> str:
+    """A level as a word.
+
+    Example:
+        >>> level_name((3, 1)), read_level("3.1")
+        ('3.1', (3, 1))
+    """
+    return ".".join(map(str, level))
+
+
+def read_level(name: str) -> Level:
+    """The level that a word names."""
+    return tuple(int(part) for part in name.split("."))
+
+
+def packed(block: int, start: int, groups: Mapping[Level, LevelReports]) -> list[dict[str, Any]]:
+    """The reports of a block as rows: where they stand in the block, and the reports themselves, as bytes."""
+    return [
+        {
+            "block": block,
+            "level": level_name(level),
+            "n": int(group.rows.size),
+            "places": np.asarray(group.rows - start, dtype="<u4").tobytes(),
+            "reports": group.reports.to_bytes(),
+        }
+        for level, group in groups.items()
+        if group.rows.size
+    ]
+
+
+class StoreWriter(ABC):
+    """Takes the blocks of a table one after the other, and its description at the end."""
+
+    @abstractmethod
+    def people(self, rows: pa.Table) -> None:
+        """Add the public columns of a block."""
+
+    @abstractmethod
+    def reports(self, rows: list[dict[str, Any]]) -> None:
+        """Add the reports of a block."""
+
+    @abstractmethod
+    def describe(self, schema: TableSchema, n: int) -> None:
+        """Write what the table is; without it, it is none."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the files."""
+
+
+class DuckWriter(StoreWriter):
+    """Writes a DuckDB file."""
+
+    def __init__(self, path: Path, schema: TableSchema) -> None:
+        self._connection = open_database(str(path))
+        declared = "".join(f", {quoted(column.name)} {column.type}" for column in schema.public)
+        self._connection.execute(f"CREATE TABLE people ({quoted(ROW)} BIGINT{declared})")
+        self._connection.execute(
+            "CREATE TABLE reports (block INTEGER, level VARCHAR, n INTEGER, places BLOB, reports BLOB)"
+        )
+
+    def people(self, rows: pa.Table) -> None:
+        self._insert("people", rows)
+
+    def reports(self, rows: list[dict[str, Any]]) -> None:
+        import pyarrow as pa
+
+        self._insert("reports", pa.Table.from_pylist(rows, schema=reports_schema()))
+
+    def _insert(self, name: str, rows: pa.Table) -> None:
+        self._connection.register("given", rows)
+        self._connection.execute(f"INSERT INTO {name} SELECT * FROM given")  # noqa: S608 # one of two names
+        self._connection.unregister("given")
+
+    def describe(self, schema: TableSchema, n: int) -> None:
+        self._connection.execute("CREATE TABLE hubbub (description VARCHAR)")
+        self._connection.execute("INSERT INTO hubbub VALUES (?)", [described(schema, n)])
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class ParquetWriter(StoreWriter):
+    """Writes a folder of Parquet files."""
+
+    def __init__(self, path: Path, schema: TableSchema) -> None:
+        path.mkdir()
+        self._folder = path
+        self._people: Any = None
+        self._reports: Any = None
+
+    def people(self, rows: pa.Table) -> None:
+        import pyarrow.parquet as pq
+
+        if self._people is None:
+            self._people = pq.ParquetWriter(self._folder / PEOPLE, rows.schema)
+        self._people.write_table(rows)
+
+    def reports(self, rows: list[dict[str, Any]]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self._reports is None:
+            self._reports = pq.ParquetWriter(self._folder / REPORTS, reports_schema())
+        self._reports.write_table(pa.Table.from_pylist(rows, schema=reports_schema()), row_group_size=ROWS_TOGETHER)
+
+    def describe(self, schema: TableSchema, n: int) -> None:
+        (self._folder / DESCRIPTION).write_text(described(schema, n), encoding="utf-8")
+
+    def close(self) -> None:
+        for writer in (self._people, self._reports):
+            if writer is not None:
+                writer.close()
+
+
+def reports_schema() -> Any:
+    """The columns of stored reports, as Arrow has them."""
+    import pyarrow as pa
+
+    kinds = {"block": pa.int32(), "level": pa.string(), "n": pa.int32(), "places": pa.binary(), "reports": pa.binary()}
+    return pa.schema(list(map(pa.field, kinds, kinds.values())))
+
+
+def described(schema: TableSchema, n: int) -> str:
+    """What a store holds, as JSON.
+
+    Example:
+        >>> from hubbub import Ordinal
+        >>> from hubbub.query.schema import PrivateColumn
+        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(9)),))
+        >>> read_description(described(schema, 3)) == (schema, 3)
+        True
+    """
+    return json.dumps({"format": FORMAT, "block": BLOCK, "n": n, "schema": schema.spec()})
+
+
+def read_description(text: str) -> tuple[TableSchema, int]:
+    """The schema and the number of people of a store; one of another format is refused."""
+    try:
+        given = json.loads(text)
+        if given["format"] != FORMAT or given["block"] != BLOCK:
+            raise InvalidValue("format", given["format"], f"{FORMAT}: the store is of another version of hubbub")
+        return TableSchema.from_spec(given["schema"]), int(given["n"])
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, InvalidValue):
+            raise
+        raise InvalidValue("store", text[:60], f"a table that hubbub has made: {error}") from None

@@ -1,0 +1,145 @@
+"""Groups of people that public columns tell apart: by the keys of GROUP BY, and by which public conditions hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.query.errors import QueryError
+from hubbub.query.monomials import Floats, Monomial, needed
+from hubbub.query.private_table import PrivateTable
+from hubbub.query.sandbox import quoted
+from hubbub.query.schema import ROW
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MOST_STRATA = 10_000
+"""More groups than this are not answered."""
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """People who have the same keys, and for whom the same public conditions hold."""
+
+    name: str
+    """Tells it apart from the strata of all other queries, for what is kept of it."""
+    keys: tuple[Any, ...]
+    truths: tuple[bool, ...]
+    n: int
+    totals: dict[Monomial, float]
+    """The sum of each weight over them: public, and exact."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRows:
+    """People of a block: their rows, the place of their stratum, and what they are weighed with."""
+
+    rows: Codes
+    strata: Codes
+    weights: dict[Monomial, Floats]
+
+
+class Strata:
+    """The strata of a query, and people by block with the stratum of each.
+
+    Parameters
+    ----------
+    table
+        Whose people they are.
+    public
+        Conditions, as SQL, that all of them meet.
+    keys, atoms
+        Expressions and conditions, as SQL, that tell them apart.
+    weights
+        What sums are needed of.
+    """
+
+    def __init__(
+        self,
+        table: PrivateTable,
+        *,
+        public: Sequence[str],
+        keys: Sequence[str],
+        atoms: Sequence[str],
+        weights: Sequence[Monomial],
+    ) -> None:
+        self.table = table
+        self.weights = tuple(weights)
+        self._summed = needed(weights)
+        self._connection: DuckDBPyConnection = table.connection()
+        self._where = " AND ".join(f"({part})" for part in public) or "TRUE"
+        self._parts = [*keys, *(f"COALESCE(({atom}), FALSE)" for atom in atoms)]
+        self._keys = len(keys)
+        self.every = self._found()
+
+    def _found(self) -> list[Stratum]:
+        parts = [f"{part} AS p{place}" for place, part in enumerate(self._parts)]
+        sums = [f"SUM({weight.sql()})" for weight in self._summed]
+        columns = [*(f"p{place}" for place in range(len(parts))), "COUNT(*)", *sums]
+        inner = f"SELECT *{', ' if parts else ''}{', '.join(parts)} FROM {self.table.relation} WHERE {self._where}"  # noqa: S608
+        grouped = f" GROUP BY {', '.join(columns[: len(parts)])} ORDER BY ALL" if parts else ""
+        rows = self._run(f"SELECT {', '.join(columns)} FROM ({inner}){grouped} LIMIT {MOST_STRATA + 1}")  # noqa: S608
+        if len(rows) > MOST_STRATA:
+            raise QueryError(f"there are more than {MOST_STRATA:,} groups", "group by fewer or coarser columns")
+        strata = []
+        for row in rows:
+            values, n, totals = row[: len(parts)], int(row[len(parts)]), row[len(parts) + 1 :]
+            sums_of = {w: float(t or 0.0) for w, t in zip(self._summed, totals, strict=True)}
+            if not all(map(math.isfinite, sums_of.values())):
+                raise QueryError("a measure is not a finite number everywhere", "leave NaN and infinite values out")
+            name = repr((self._where, tuple(self._parts), values))
+            truths = tuple(bool(value) for value in values[self._keys :])
+            strata.append(Stratum(name, tuple(values[: self._keys]), truths, n, sums_of))
+        return strata
+
+    def blocks(self, counted: Sequence[Monomial]) -> Any:
+        """People by block, with what some of the weights are of them."""
+        self._join()
+        bases = sorted({monomial.base for monomial in counted if monomial.base})
+        selected = [f"CAST(({base}) AS DOUBLE) AS w{place}" for place, base in enumerate(bases)]
+        parts = [f"{part} AS p{place}" for place, part in enumerate(self._parts)]
+        inner = ", ".join([quoted(ROW) + " AS r", *parts, *selected])
+        on = " AND ".join(f"b.p{place} IS NOT DISTINCT FROM s.p{place}" for place in range(len(parts)))
+        joined = f" JOIN strata s ON {on}" if parts else ""
+        place = "s.id" if parts else "0"
+        columns = ", ".join(["b.r AS r", f"{place} AS id", *(f"b.w{k} AS w{k}" for k in range(len(bases)))])
+        for rows in self.table.blocks():
+            within = f"{quoted(ROW)} >= {rows.start} AND {quoted(ROW)} < {rows.stop}"
+            source = f"SELECT {inner} FROM {self.table.relation} WHERE {within} AND {self._where}"  # noqa: S608
+            found = self._connection.execute(f"SELECT {columns} FROM ({source}) b{joined} ORDER BY r").fetchnumpy()  # noqa: S608
+            values = {base: _floats(found[f"w{k}"]) for k, base in enumerate(bases)}
+            ones = np.ones(len(found["r"]))
+            weights = {m: m.of(values[m.base]) if m.base else ones for m in counted}
+            yield rows, BlockRows(np.asarray(found["r"]), np.asarray(found["id"], dtype=np.int64), weights)
+
+    def _join(self) -> None:
+        """Number the strata in a table that blocks are joined with."""
+        if not self._parts:
+            return
+        parts = ", ".join(f"{part} AS p{place}" for place, part in enumerate(self._parts))
+        names = ", ".join(f"p{place}" for place in range(len(self._parts)))
+        inner = f"SELECT DISTINCT {parts} FROM {self.table.relation} WHERE {self._where}"  # noqa: S608
+        numbered = f"SELECT row_number() OVER (ORDER BY {names}) - 1 AS id, {names} FROM ({inner})"  # noqa: S608
+        self._run(f"CREATE OR REPLACE TEMP TABLE strata AS {numbered}")
+
+    def _run(self, text: str) -> list[Any]:
+        import duckdb
+
+        try:
+            return self._connection.execute(text).fetchall()
+        except duckdb.Error as error:
+            raise QueryError(f"the database refused it: {str(error).splitlines()[0]}") from None
+
+
+def _floats(column: Any) -> Floats:
+    """A column as floats, NULL as NaN."""
+    if isinstance(column, np.ma.MaskedArray):
+        return np.asarray(column.filled(np.nan), dtype=np.float64)
+    return np.asarray(column, dtype=np.float64)

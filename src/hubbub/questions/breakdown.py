@@ -1,0 +1,305 @@
+"""Breakdowns: the shares of a field's values, or its mean, in each group that one or several other fields make."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from hubbub.collection.duration import every
+from hubbub.collection.finding import Finding
+from hubbub.collection.joint import Axis, CellAxis, CodeAxis, GridAxis
+from hubbub.collection.setting import Setting
+from hubbub.collection.spending import Cost
+from hubbub.collection.terms import Family, Terms
+from hubbub.core.domain import NONE, Categorical, Domain, Numeric, Ordinal
+from hubbub.core.errors import InvalidValue
+from hubbub.core.event import epsilon_of, units_of
+from hubbub.core.influence import Influence
+from hubbub.mechanisms.base import Reporting
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
+from hubbub.protocols.statistic import Statistic
+from hubbub.questions.group_numbers import GroupNumbers
+from hubbub.questions.shapes import Shape
+from hubbub.questions.statistic import StatisticQuestion
+from hubbub.questions.words import listed, odds_text
+
+MOST_NUMBERS = 1 << 12
+"""How many numbers an answer may have: groups times values."""
+_POINTS = (2, 3, 4, 5, 7, 9, 13, 17)
+"""Grids that numbers may be rounded to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakdownQuestion(StatisticQuestion):
+    """One statistic of one field, in each group of others: every step costs epsilon.
+
+    A device sends one report: of the value and all groups together, or of the value and one of the grouping fields,
+    which its place on the circle decides; whichever errs less.
+
+    Parameters
+    ----------
+    by
+        The field, or the fields, that make the groups; each is told by itself.
+    """
+
+    by: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        given: object = self.by
+        if isinstance(given, str):
+            object.__setattr__(self, "by", (given,))
+        super().__post_init__()
+        names = (*self.by, self.field)
+        if not self.by or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise InvalidValue("by", self.by, f"the names of other fields than {self.field}, all different")
+
+    @abstractmethod
+    def value_axes(self, domain: Domain) -> tuple[Axis, ...]:
+        """The ways to read the field: of several, that with the smallest error is taken."""
+
+    @abstractmethod
+    def value_names(self, domain: Domain) -> tuple[str, ...]:
+        """A name for each number that is told of a group."""
+
+    def reads(self) -> tuple[str, ...]:
+        return (self.field, *self.by)
+
+    def parts(self, setting: Setting) -> tuple[GroupNumbers, ...]:
+        """What each part of the devices is asked: all are asked the same, or each part by another field."""
+        value = setting.domains[self.field]
+        groups = tuple(_group_axis(setting.domains[name], name) for name in self.by)
+        labels = tuple(_names(setting.domains[name]) for name in self.by)
+        names = self.value_names(value)
+        if max(axis.size for axis in groups) * len(names) > MOST_NUMBERS:
+            raise InvalidValue("by", self.by, f"groups and values that make at most {MOST_NUMBERS:,} numbers")
+        axes = self.value_axes(value)
+        return _best(groups, axes, (*labels, names), self.mechanism, setting.hash, units_of(self.epsilon))
+
+    def statistic(self, setting: Setting) -> Statistic:
+        return self.parts(setting)[0]
+
+    def mechanisms(self, setting: Setting) -> tuple[Reporting, ...]:
+        return tuple(part.mechanism(units_of(self.epsilon)) for part in self.parts(setting))
+
+    def terms(self, setting: Setting) -> Terms:
+        parts, terms = self.parts(setting), super().terms(setting)
+        if len(parts) == 1:
+            return terms
+        # Families, because each mechanism fits one of the views alone: no value may be answered by an error.
+        spends = (units_of(epsilon_of(units_of(self.epsilon))),)
+        names = sorted({type(mechanism).__name__ for mechanism in self.mechanisms(setting)})
+        return replace(
+            terms,
+            views=tuple(part.view.spec() for part in parts),
+            mechanisms=(),
+            families=tuple(Family(name, spends) for name in names),
+            parts=len(parts),
+        )
+
+    def cost(self, setting: Setting) -> Cost:
+        return Cost(max(mechanism.event().spent for mechanism in self.mechanisms(setting)), 1)
+
+    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        from hubbub.protocols.steady import steady_parts
+
+        return steady_parts(self.parts(setting), epsilon=self.epsilon, memory=memory)
+
+    # -- what it tells ----------------------------------------------------------------------------------------
+
+    def groups(self, setting: Setting) -> dict[str, tuple[str, ...]]:
+        """The names of the groups of each field."""
+        return {name: _names(setting.domains[name]) for name in self.by}
+
+    def labels(self, setting: Setting) -> tuple[str, ...]:
+        values = self.value_names(setting.domains[self.field])
+        groups = _names(setting.domains[self.by[0]])
+        return tuple(f"{group}: {value}" if len(values) > 1 else group for group in groups for value in values)
+
+    def shape(self, setting: Setting) -> Shape:
+        asked, values = self.parts(setting)[0], self.value_names(setting.domains[self.field])
+        quantity = asked.kind == "quantity"
+        return Shape(
+            form="groups",
+            size=len(self.labels(setting)),
+            unit=self.field if quantity else "share",
+            low=asked.bounds[0] if quantity else None,
+            high=asked.bounds[1] if quantity else None,
+            groups=self.groups(setting),
+            values=values,
+        )
+
+    def unbiased_steps(self, setting: Setting) -> bool:
+        return False  # a ratio is not unbiased
+
+    def forecast(self, setting: Setting, n: int) -> float | None:
+        parts = self.parts(setting)
+        errors = [part.error(units_of(self.epsilon), n / len(parts), self.typical(setting)) for part in parts]
+        return math.sqrt(sum(errors) / len(errors))
+
+    def assumes(self, setting: Setting) -> str:
+        return "every step, in a group, if all groups are of one size"
+
+    def influence(self, setting: Setting) -> Influence | str:
+        influences = [self._influence(mechanism) for mechanism in self.mechanisms(setting)]
+        bounds = [influence for influence in influences if isinstance(influence, Influence)]
+        return max(bounds, key=lambda influence: influence.weight) if len(bounds) == len(influences) else influences[0]
+
+    def influence_of(self, setting: Setting) -> str:
+        return "every step, of all devices; within a group of a share s, 1/s times as far"
+
+    def moved_answer(self, setting: Setting) -> tuple[str, str]:
+        return "the share of all devices that is in any one group with any one value", "share"
+
+    def answering(self, setting: Setting) -> float:
+        return 1 / len(self.parts(setting))
+
+    # -- words ------------------------------------------------------------------------------------------------
+
+    @property
+    def summary(self) -> str:
+        return f"{self.kind}, by {listed(list(self.by))}"
+
+    def made_by(self, setting: Setting) -> str:
+        return " and ".join(dict.fromkeys(type(mechanism).__name__ for mechanism in self.mechanisms(setting)))
+
+    def sentence(self, setting: Setting) -> str:
+        parts, epsilon = self.parts(setting), max(each.effective_epsilon for each in self.mechanisms(setting))
+        covers = f"It covers {listed([*self.by, self.field])} together."
+        if len(parts) > 1:
+            covers = f"It covers {self.field} together with one of {listed(list(self.by))}, always the same one."
+        return f"One report {every(setting.step_seconds)}. {covers} It is {odds_text(epsilon)}."
+
+    def findings(self, setting: Setting) -> Iterator[Finding]:
+        parts = self.parts(setting)
+        if len(self.by) > 1:
+            how = "all of them in one report" if len(parts) == 1 else "with one of them a device"
+            errors = [f"{error:.2g}" for error in self._expected(setting)]
+            told = f"asked {how}: a typical number then has a standard error of {errors[0]} with 10,000 devices"
+            yield Finding("note", "by", f"{told}, and of {errors[1]} the other way")
+        if any(isinstance(part.value, GridAxis) for part in parts):
+            points = {part.value.points for part in parts if isinstance(part.value, GridAxis)}
+            yield Finding("note", "field", f"numbers are rounded at random to {max(points)} points, which keeps means")
+
+    def _expected(self, setting: Setting) -> tuple[float, float]:
+        """The standard error of a typical number with 10,000 devices, as it is asked and the other way."""
+        parts, units = self.parts(setting), units_of(self.epsilon)
+        first = parts[0]
+        other = _parts_of(
+            tuple(axis for part in parts for axis in part.by),
+            first.value,
+            (*(labels for part in parts for labels in part.labels[:-1]), first.labels[-1]),
+            self.mechanism,
+            setting.hash,
+            together=len(parts) > 1,
+        )
+        return math.sqrt(_error(parts, units) / 10_000), math.sqrt(_error(other, units) / 10_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharesByGroup(BreakdownQuestion):
+    """How common each value of a field is in each group.
+
+    Example:
+        >>> question = SharesByGroup(field="crashed", by="os", epsilon=1.0)
+        >>> domains = {"crashed": Categorical(["no", "yes"]), "os": Categorical(["13", "14"])}
+        >>> question.labels(Setting("crashes", domains, 3600))[:2], question.by
+        (('13: no', '13: yes'), ('os',))
+    """
+
+    kind: ClassVar[str] = "histogram"
+
+    def value_axes(self, domain: Domain) -> tuple[Axis, ...]:
+        return (_group_axis(domain, self.field, "field"),)
+
+    def value_names(self, domain: Domain) -> tuple[str, ...]:
+        return _names(domain, "field")
+
+    def default_title(self, setting: Setting) -> str:
+        return f"Of {self.field}: how common is each value, by {listed(list(self.by))}?"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeansByGroup(BreakdownQuestion):
+    """What the mean of a numeric field is in each group, among those who have a number.
+
+    Example:
+        >>> question = MeansByGroup(field="load", by="os", epsilon=1.0)
+        >>> domains = {"load": Numeric(0, 100, cells=10), "os": Categorical(["13", "14"])}
+        >>> question.labels(Setting("load", domains, 3600)), question.value_names(domains["load"])
+        (('13', '14', '(none)'), ('load',))
+    """
+
+    kind: ClassVar[str] = "mean"
+
+    def value_axes(self, domain: Domain) -> tuple[Axis, ...]:
+        if not isinstance(domain, Numeric):
+            raise InvalidValue("field", self.field, "a numeric field: only numbers have a mean")
+        return tuple(GridAxis(self.field, domain.low, domain.high, points) for points in _POINTS)
+
+    def value_names(self, domain: Domain) -> tuple[str, ...]:
+        return (self.field,)
+
+    def default_title(self, setting: Setting) -> str:
+        return f"Of {self.field}: what is its mean, by {listed(list(self.by))}?"
+
+
+def _group_axis(domain: Domain, name: str, key: str = "by") -> Axis:
+    """A field as groups: its values and "(none)", or its cells and none."""
+    if isinstance(domain, Numeric):
+        return CellAxis(name, domain.low, domain.high, domain.cells)
+    if isinstance(domain, Categorical | Ordinal):
+        return CodeAxis(name, domain.symbols().size)
+    raise InvalidValue(key, name, "a categorical, ordinal or numeric field")
+
+
+def _names(domain: Domain, key: str = "by") -> tuple[str, ...]:
+    labels = domain.symbol_labels()
+    if labels is None:
+        raise InvalidValue(key, domain.describe(), "a field with few enough values to be named")
+    return (*labels, NONE) if isinstance(domain, Numeric) else labels
+
+
+@lru_cache(maxsize=256)
+def _best(
+    groups: tuple[Axis, ...],
+    values: tuple[Axis, ...],
+    labels: tuple[tuple[str, ...], ...],
+    oracle: str | None,
+    hash: str,
+    units: int,
+) -> tuple[GroupNumbers, ...]:
+    """The way of asking whose numbers err least: in one report or in parts, and on which grid."""
+    ways = [
+        _parts_of(groups, value, labels, oracle, hash, together=together)
+        for value in values
+        for together in ((True, False) if len(groups) > 1 else (True,))
+    ]
+    return min(ways, key=lambda parts: float(f"{_error(parts, units):.9g}"))
+
+
+def _parts_of(
+    groups: tuple[Axis, ...],
+    value: Axis,
+    labels: tuple[tuple[str, ...], ...],
+    oracle: str | None,
+    hash: str,
+    *,
+    together: bool,
+) -> tuple[GroupNumbers, ...]:
+    given: dict[str, Any] = {"main": groups[0].field, "oracle": oracle, "hash": hash}
+    if together:
+        return (GroupNumbers(groups, value, labels, **given),)
+    return tuple(
+        GroupNumbers((axis,), value, (names, labels[-1]), asked=1 / len(groups), **given)
+        for axis, names in zip(groups, labels[:-1], strict=True)
+    )
+
+
+def _error(parts: tuple[GroupNumbers, ...], units: int) -> float:
+    """The mean variance of a typical number, a device."""
+    return sum(part.error_with(part.mechanism(units), 1 / len(parts)) for part in parts) / len(parts)

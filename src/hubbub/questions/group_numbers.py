@@ -1,0 +1,255 @@
+"""Numbers by group: one report of a group and a value together, and the shares or means that many of them tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.collection.joint import Axis, GridAxis, Joint
+from hubbub.core.domain import Ordinal
+from hubbub.core.estimate import Estimate
+from hubbub.core.event import epsilon_of
+from hubbub.core.hashing import BEST_HASH
+from hubbub.core.noise import Noise
+from hubbub.core.ratios import Ratios
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.first_hash import with_hash
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.protocols.ask import MAIN
+from hubbub.protocols.statistic import Statistic
+from hubbub.protocols.view import View
+from hubbub.questions.shares import MOST_BYTES, named_mechanism
+
+Floats = NDArray[np.float64]
+_ORACLES = ("GRR", "OUE", "OLH")
+
+
+def breakdown_name(field: str, main: bool) -> str:
+    """What a release calls the numbers by one of its fields.
+
+    Example:
+        >>> breakdown_name("os", main=True), breakdown_name("country", main=False)
+        ('estimate', 'by country')
+    """
+    return MAIN if main else f"by {field}"
+
+
+def group_shares_name(field: str) -> str:
+    """What a release calls the shares of the groups themselves.
+
+    Example:
+        >>> group_shares_name("os")
+        'groups of os'
+    """
+    return f"groups of {field}"
+
+
+@dataclass(frozen=True)
+class GroupNumbers(Statistic):
+    """Of each group, the share of each value, or the mean of a number among those who have one.
+
+    One frequency oracle reports the cell of the product of some groups and the value. What is told of a group is a
+    ratio of sums of its cells' shares, with the oracle's own covariance. A number is rounded at random to a coarse grid
+    before, which keeps its mean; that adds at most a quarter of the squared distance of two points to its variance.
+
+    Parameters
+    ----------
+    by
+        The fields that make the groups.
+    value
+        The field that is told by group, read as codes, cells, or points of a grid.
+    labels
+        For each field in `by`, the names of its groups; then the names of the values.
+    main
+        The field of `by` whose numbers are the main estimate.
+    oracle, hash
+        A named oracle; and the hash function of those that need one.
+    asked
+        The part of the devices that is asked: that of the others is not known adds to the error.
+
+    Example:
+        >>> from hubbub import Random
+        >>> from hubbub.collection.joint import CodeAxis
+        >>> by, value = CodeAxis("os", codes=3), CodeAxis("crashed", codes=3)
+        >>> asked = GroupNumbers((by,), value, (("13", "14", "(none)"), ("no", "yes", "(none)")), main="os")
+        >>> people = {"os": np.arange(20_000) % 2, "crashed": (np.arange(20_000) % 10 < 3).astype(int)}
+        >>> oracle = asked.mechanism(4 * 10**12)
+        >>> told = asked.answers(oracle, oracle.accumulate(oracle.randomize(asked.view(people), Random(seed=1))))
+        >>> told["estimate"].labels[:2], told["estimate"].value[:2].round(1).tolist()
+        (('13: no', '13: yes'), [0.6, 0.4])
+        >>> told["groups of os"].value[:2].round(1).tolist()
+        [0.5, 0.5]
+    """
+
+    by: tuple[Axis, ...]
+    value: Axis
+    labels: tuple[tuple[str, ...], ...]
+    main: str = ""
+    oracle: str | None = None
+    hash: str = BEST_HASH
+    asked: float = 1.0
+
+    @property
+    def view(self) -> View:  # type: ignore[override]
+        """The cell of the groups and the value."""
+        return Joint((*self.by, self.value))
+
+    @property
+    def cells(self) -> int:
+        """How many cells a report can name."""
+        return math.prod(axis.size for axis in self.by) * self.value.size
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """How many numbers the main estimate has."""
+        return self._groups(self.main or self.by[0].field) * len(self.tops)
+
+    @property
+    def kind(self) -> Literal["share", "quantity"]:  # type: ignore[override]
+        """Shares, or numbers in the field's own unit."""
+        return "quantity" if isinstance(self.value, GridAxis) else "share"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the most that a number can be."""
+        return (self.value.low, self.value.high) if isinstance(self.value, GridAxis) else (0.0, 1.0)
+
+    @cached_property
+    def tops(self) -> Floats:
+        """What the cells of a group are multiplied with, a row for each number that is told of it."""
+        if not isinstance(self.value, GridAxis):
+            return np.eye(self.value.size)
+        points = np.linspace(self.value.low, self.value.high, self.value.points)
+        return np.append(points, 0.0)[None, :]
+
+    @cached_property
+    def below(self) -> Floats:
+        """Which cells count: all of a group, or those with a number."""
+        counted = np.ones(self.value.size)
+        if isinstance(self.value, GridAxis):
+            counted[-1] = 0.0
+        return counted
+
+    @property
+    def _step(self) -> float:
+        """The distance of two points of the grid; 0 where nothing is rounded."""
+        return (self.value.high - self.value.low) / (self.value.points - 1) if isinstance(self.value, GridAxis) else 0.0
+
+    def mechanism(self, units: int) -> FrequencyOracle:
+        return _chosen(self, units)
+
+    def named(self, name: str, units: int) -> FrequencyOracle:
+        """The oracle of a name, over all cells."""
+        kind = named_mechanism(name, FrequencyOracle)
+        oracle: FrequencyOracle = kind(epsilon=epsilon_of(units), domain=Ordinal(self.cells))
+        return with_hash(oracle, self.hash)
+
+    # -- what reports tell ------------------------------------------------------------------------------------
+
+    def read(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Estimate:
+        return self.answers(mechanism, sketch)[breakdown_name(self.main, main=True)]
+
+    def answers(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Mapping[str, Estimate]:
+        shares = mechanism.estimate(sketch)
+        assert shares.noise is not None
+        noise = replace(shares.noise, sampling=(1 - self.asked) / shares.n)
+        table = shares.value.reshape(*(axis.size for axis in self.by), self.value.size)
+        numbers: dict[str, Estimate] = {}
+        groups: dict[str, Estimate] = {}
+        for place, (axis, labels) in enumerate(zip(self.by, self.labels, strict=False)):
+            others = tuple(other for other in range(len(self.by)) if other != place)
+            held = table.sum(axis=others)
+            name = breakdown_name(axis.field, axis.field == self.main)
+            numbers[name] = self._ratios(held, noise, shares.n, labels)
+            groups[group_shares_name(axis.field)] = self._shares_of_groups(held, noise, shares.n, labels)
+        return {**numbers, **groups}
+
+    def _ratios(self, held: Floats, noise: Noise, n: int, labels: tuple[str, ...]) -> Ratios:
+        merged = self._merged(len(held))
+        top, below = held @ self.tops.T, np.repeat((held @ self.below)[:, None], len(self.tops), axis=1)
+        tops = np.stack([self._together(held, row, row, noise, merged) for row in self.tops], axis=1)
+        both = np.stack([self._together(held, row, self.below, noise, merged) for row in self.tops], axis=1)
+        belows = np.repeat(self._together(held, self.below, self.below, noise, merged)[:, None], len(self.tops), axis=1)
+        tops = tops + self._step**2 / 4 * np.maximum(below, 0.0) / n
+        moments = np.stack([tops.ravel(), both.ravel(), belows.ravel()])
+        names = tuple(
+            f"{group}: {value}" if len(self.tops) > 1 else group for group in labels for value in self._values
+        )
+        return Ratios.of(
+            top.ravel(),
+            below.ravel(),
+            moments,
+            n,
+            bounds=self.bounds,
+            kind=self.kind,
+            labels=names,
+            pair=(noise.pair_floor, noise.pair_slope),
+            weights=(merged * float(self.tops[0].sum()), merged * float(self.below.sum())),
+        )
+
+    def _shares_of_groups(self, held: Floats, noise: Noise, n: int, labels: tuple[str, ...]) -> Estimate:
+        every = np.ones(self.value.size)
+        variance = self._together(held, every, every, noise, self._merged(len(held)))
+        return Estimate(held.sum(axis=1), np.maximum(variance, 0.0), n, labels=labels)
+
+    @staticmethod
+    def _together(held: Floats, first: Floats, second: Floats, noise: Noise, merged: int) -> Floats:
+        """The covariance of two weighted sums over the cells of each group, each of which is `merged` cells' sum."""
+        both = held @ (first * second)
+        product = merged * float(first @ second)
+        one, other = merged * float(first.sum()), merged * float(second.sum())
+        own = noise.floor * product + noise.slope * both
+        apart = noise.pair_floor * (one * other - product)
+        tilt = noise.pair_slope * (held @ first * other + held @ second * one - 2 * both)
+        return own + apart + tilt + noise.sampling * (both - (held @ first) * (held @ second))
+
+    def _merged(self, groups: int) -> int:
+        """How many cells are added up for one cell of a group and a value."""
+        return self.cells // (groups * self.value.size)
+
+    def _groups(self, field: str) -> int:
+        return next(axis.size for axis in self.by if axis.field == field)
+
+    @property
+    def _values(self) -> tuple[str, ...]:
+        return self.labels[-1]
+
+    # -- what to expect ---------------------------------------------------------------------------------------
+
+    def error(self, units: int, n: float, like: Floats) -> float:
+        """The mean variance of a number, if groups and values are all alike, over all fields in `by`."""
+        return self.error_with(self.mechanism(units), n)
+
+    def error_with(self, oracle: FrequencyOracle, n: float) -> float:
+        """The same, with an oracle."""
+        noise, ratio = replace(oracle.noise(1), sampling=1 - self.asked), float(np.mean(self.bounds))
+        total = 0.0
+        for axis in self.by:
+            held = np.full((1, self.value.size), 1.0) * self.below / self.below.sum() / axis.size
+            merged = self.cells // (axis.size * self.value.size)
+            for row in self.tops:
+                share = ratio if self.kind == "quantity" else float(row @ held[0]) * axis.size
+                weights = row - share * self.below
+                variance = float(self._together(held, weights, weights, noise, merged)[0])
+                total += (variance * axis.size**2 + self._step**2 / 4 * axis.size) / len(self.tops)
+        return total / len(self.by) / n
+
+    def spread(self, like: Floats) -> float:
+        return 0.0  # everyone is asked
+
+
+@lru_cache(maxsize=256)
+def _chosen(asked: GroupNumbers, units: int) -> FrequencyOracle:
+    """The named oracle, or the one of those that every client knows with which a typical number errs least."""
+    if asked.oracle is not None:
+        return asked.named(asked.oracle, units)
+    fits = [name for name in _ORACLES if name != "OUE" or asked.cells <= 8 * MOST_BYTES]
+    made = [asked.named(name, units) for name in fits]
+    return min(made, key=lambda oracle: float(f"{asked.error_with(oracle, 1):.9g}"))

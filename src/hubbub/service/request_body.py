@@ -1,0 +1,40 @@
+"""The body of a request, of at most so many bytes and within a time."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import ClientDisconnect, Request
+
+from hubbub.service.problems import Problem
+
+PATIENCE = 60.0
+"""Seconds that a body may take to arrive."""
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """All of a body; a longer one is refused before it is read to its end.
+
+    Parameters
+    ----------
+    request
+        Whose.
+    most
+        Bytes.
+    """
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > most:
+        raise Problem(413, "too_large", f"at most {most:,} bytes", headers=[("Connection", "close")])
+    chunks, size = [], 0
+    try:
+        async with asyncio.timeout(PATIENCE):
+            async for chunk in request.stream():
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > most:
+                    raise Problem(413, "too_large", f"at most {most:,} bytes", headers=[("Connection", "close")])
+    except TimeoutError:
+        raise Problem(408, "too_slow", f"at most {PATIENCE:g} seconds", headers=[("Connection", "close")]) from None
+    except ClientDisconnect:
+        raise Problem(400, "malformed", "the request was not sent to its end") from None
+    return b"".join(chunks)

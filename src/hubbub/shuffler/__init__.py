@@ -1,0 +1,1 @@
+"""Shufflers of collections: programs between devices and the collector, which make it forget whose report is whose."""

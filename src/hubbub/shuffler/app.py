@@ -1,0 +1,143 @@
+"""A shuffler's routes: uploads of devices, batches of other shufflers, and what became of batches.
+
+Nothing is logged of a request: neither its address nor its time. Senders are told apart by a keyed hash of their
+address, in memory alone, so that none can flood the others out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import NamedTuple
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from hubbub.client.transport import Unreachable
+from hubbub.collection.shuffled_batch import SHUFFLED_TYPE
+from hubbub.collection.wire import json_size
+from hubbub.core.errors import HubbubError
+from hubbub.service.problems import Problem, handlers, problem_of
+from hubbub.service.receipt import Receipt
+from hubbub.service.request_body import read_body
+from hubbub.service.senders import Senders
+from hubbub.shuffler.hop import PATH, ShufflerHop
+from hubbub.shuffler.intake import MOST_BYTES
+
+PACE = 0.2
+"""Seconds between two looks at what is due."""
+MOST_GROUP = 512
+"""Uploads that are stored in one transaction."""
+_FRAME = 1 << 22
+_ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
+_PREFLIGHT = {
+    **_ANY_ORIGIN,
+    "Access-Control-Allow-Methods": "POST",
+    "Access-Control-Allow-Headers": "content-type",
+    "Access-Control-Max-Age": "86400",
+}
+
+
+class _Waiting(NamedTuple):
+    kind: str
+    body: bytes
+    future: asyncio.Future[Receipt]
+
+
+class ShufflerApp:
+    """The ASGI application of a shuffler; `app` is what a server runs."""
+
+    def __init__(self, hop: ShufflerHop, senders: Senders) -> None:
+        self._hop, self._senders = hop, senders
+        self._waiting: deque[_Waiting] = deque()
+        self._more = asyncio.Event()
+        self._batch = asyncio.Lock()  # one batch at a time: they are large
+        routes = [
+            Route("/v1/reports", self.reports, methods=["POST", "OPTIONS"]),
+            Route(PATH, self.shuffled, methods=["POST"]),
+            Route("/v1/status", self.status),
+            Route("/healthz", self.healthz),
+        ]
+        self.app = Starlette(routes=routes, exception_handlers=handlers(), lifespan=self._lifespan)
+
+    async def reports(self, request: Request) -> Response:
+        """Take an upload; the answer means that it is on the disk."""
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=_PREFLIGHT)
+        try:
+            sender = self._senders.name(request.client.host if request.client else "", request.scope["headers"])
+            self._senders.take(sender, 1)
+            collection = self._hop.collection
+            body = await read_body(request, _FRAME if collection is None else json_size(collection.frame_bytes))
+            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            waiting = _Waiting(kind, body, asyncio.get_running_loop().create_future())
+            self._waiting.append(waiting)
+            self._more.set()
+            receipt = await waiting.future
+        except HubbubError as error:
+            problem = problem_of(error)
+            problem.headers = [*problem.headers, *_ANY_ORIGIN.items()]
+            raise problem from None
+        rejected = [{"id": report, "reason": reason} for report, reason in receipt.rejected]
+        told = {"accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": rejected}
+        return Response(msgspec.json.encode(told), headers=_ANY_ORIGIN, media_type="application/json")
+
+    async def shuffled(self, request: Request) -> Response:
+        """Take a batch of the shuffler before this one."""
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != SHUFFLED_TYPE:
+            raise Problem(415, "unsupported_type", f"allowed: {SHUFFLED_TYPE}")
+        try:
+            async with self._batch:
+                body = await read_body(request, MOST_BYTES)
+                return JSONResponse(await asyncio.to_thread(self._hop.receive, body))
+        except Unreachable as error:
+            raise Problem(503, "busy", str(error), headers=[("Retry-After", "1")]) from None
+        except HubbubError as error:
+            raise problem_of(error) from None
+
+    async def status(self, _request: Request) -> Response:
+        """What became of batches; of single reports there is nothing to tell."""
+        return JSONResponse(await asyncio.to_thread(self._hop.status))
+
+    async def healthz(self, _request: Request) -> Response:
+        """Whether the process answers."""
+        return JSONResponse({"alive": True})
+
+    # -- at work ----------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        tasks = [asyncio.create_task(self._store()), asyncio.create_task(self._tick())]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.to_thread(self._hop.tick)
+            await asyncio.sleep(PACE)
+
+    async def _store(self) -> None:
+        """Store what waits, many uploads in one transaction: a commit costs as much for one as for hundreds."""
+        while True:
+            await self._more.wait()
+            self._more.clear()
+            while self._waiting:
+                group = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_GROUP))]
+                outcomes = await asyncio.to_thread(self._hop.take_all, [(each.kind, each.body) for each in group])
+                for each, outcome in zip(group, outcomes, strict=True):
+                    if each.future.done():
+                        continue
+                    if isinstance(outcome, Receipt):
+                        each.future.set_result(outcome)
+                    else:
+                        each.future.set_exception(outcome)

@@ -1,0 +1,93 @@
+"""What becomes of the reports of one upload at the first shuffler: each is kept once, or it is said why not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hubbub.collection import Clock, Collection
+from hubbub.collection.shuffle_route import LAYER_BYTES, batch_name
+from hubbub.collection.wire import AnswerName, Entry
+from hubbub.service.reasons import Reason
+from hubbub.service.receipt import Receipt
+from hubbub.shuffler.store import ShufflerStore, report_digest
+
+MOST_BYTES = 64 << 20
+"""The largest batch that goes from one party to the next."""
+
+
+def take_entries(entries: Sequence[Entry], collection: Collection, store: ShufflerStore, clock: Clock) -> Receipt:
+    """Keep the reports of an upload, in one transaction; all that is acknowledged is on the disk.
+
+    A report that is here already, under its id and with the same bytes, is acknowledged again; other bytes under the
+    same id are refused. Nothing is kept of when or from where a report came.
+    """
+    receipt = Receipt()
+    with store.transaction():
+        now = clock.now()
+        for entry in entries:
+            name = batch_name(collection.name, collection.version, entry.name)
+            before = store.known(name, entry.report_id)
+            if before is not None:
+                if before == report_digest(entry.report):
+                    receipt.duplicates += 1
+                else:
+                    receipt.rejected.append((entry.report_id.hex(), "replay"))
+                continue
+            reason = _refused(entry, collection, store, now)
+            if reason is not None:
+                receipt.rejected.append((entry.report_id.hex(), reason))
+                continue
+            store.begin(name, collection.version, entry.name, closing(collection, entry.name))
+            store.add(name, entry.report_id, entry.report)
+            receipt.accepted += 1
+        for outcome, count in receipt.outcomes().items():
+            store.count(outcome, count)
+    return receipt
+
+
+def closing(collection: Collection, name: AnswerName) -> float:
+    """When the round of an answer closes, by the signed schedule alone.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> closing(load_collection(EXAMPLE), AnswerName("popular", 0, 7, 1, 0))
+        28800.0
+    """
+    return collection.round_times(name.question, name.run, name.step, name.round)[1]
+
+
+def is_asked(collection: Collection, name: AnswerName) -> bool:
+    """Whether the signed terms of a collection have such an answer at any time.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> is_asked(load_collection(EXAMPLE), AnswerName("popular", 0, 7, 2, 0))
+        False
+    """
+    terms = collection.terms.get(name.question)
+    if terms is None or not name.round <= terms.rounds or not name.part < terms.parts:
+        return False
+    if terms.study is None:
+        return name.run == 0
+    return name.step == 0 and (name.run == 0 or terms.study.every > 0)
+
+
+def _refused(entry: Entry, collection: Collection, store: ShufflerStore, now: float) -> Reason | None:
+    route = collection.shuffle
+    assert route is not None
+    if not is_asked(collection, entry.name):
+        return "unknown_ask"
+    layers = LAYER_BYTES * (len(route.shufflers) + 1)
+    if not layers < len(entry.report) <= collection.terms[entry.question].report_bytes + layers:
+        return "malformed"
+    opens, closes = collection.round_times(entry.question, entry.run, entry.step, entry.round)
+    if now < opens:
+        return "too_early"
+    if now >= closes + collection.taken_for:
+        return "late"
+    name = batch_name(collection.name, collection.version, entry.name)
+    batch = store.batch(name)
+    if batch is not None and batch.state != "gathering":
+        return "late"
+    room = MOST_BYTES // len(entry.report) - route.all_fakes
+    return None if store.size(name) < room else "over_ceiling"

@@ -1,0 +1,169 @@
+"""A collection whose reports are shuffled: what is refused, what is said, and what is promised."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hubbub import GRR, amplify
+from hubbub.authoring import check, load_collection, promise
+from hubbub.authoring.coalitions import coalitions, coalitions_of
+from hubbub.authoring.toml import read_collection
+from hubbub.collection import Collection
+from hubbub.collection.finding import UnsafeCollection
+from hubbub.core.errors import InvalidValue
+from hubbub.questions import read_collection as read_signed
+
+SHUFFLER = """
+[[shuffle.shufflers]]
+url = "https://shuffler-{0}.example"
+encryption_key = "{0}a{1}"
+signing_key = "{0}b{1}"
+"""
+TEXT = f"""
+name = "survey"
+version = 1
+title = "A survey"
+trust = "shuffle"
+
+[schedule]
+step = "1h"
+lateness = "10m"
+
+[privacy]
+user = 10.0
+
+[fields.theme]
+kind = "categorical"
+names = ["light", "dark"]
+
+[questions.popular]
+kind = "histogram"
+field = "theme"
+epsilon = 2.0
+
+[shuffle]
+collector_key = "{"0c" * 32}"
+delta = 1e-6
+least = 1000
+fakes = 200
+""" + "".join(SHUFFLER.format(number, "0" * 62) for number in (1, 2))
+
+
+def findings(text: str) -> list[tuple[str, str]]:
+    return [(found.level, found.where) for found in check(read_collection(text))]
+
+
+def changed(old: str, new: str, text: str = TEXT) -> str:
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+def test_it_is_read_and_signed() -> None:
+    collection = load_collection(TEXT)
+    assert read_signed(collection.spec()) == collection
+    again = Collection.from_spec(collection.spec())
+    assert again.shuffle == collection.shuffle
+    assert again.frame_bytes == collection.frame_bytes
+    assert (collection.taken_for, collection.lateness_seconds) == (300.0, 600)
+    plain = replace(collection, trust="local", shuffle=None)
+    assert "shuffle" not in plain.spec()
+
+
+BROKEN = [
+    ('trust = "shuffle"', 'trust = "local"', "shuffle"),
+    ("least = 1000", "least = 1", "shuffle.least"),
+    ("least = 1000", "least = 1000.0", "shuffle.least"),
+    ("delta = 1e-6", "delta = 1.0", "shuffle.delta"),
+    ("delta = 1e-6", 'delta = "small"', "shuffle.delta"),
+    ("fakes = 200", "fakes = -1", "shuffle.fakes"),
+    ("fakes = 200", "fake = 200", "shuffle.shuffle"),
+    (f'collector_key = "{"0c" * 32}"', 'collector_key = "0c"', "shuffle.collector_key"),
+    (f'collector_key = "{"0c" * 32}"', f'collector_key = "1a{"0" * 62}"', "shuffle.shufflers"),
+    ("https://shuffler-1.example", "shuffler-1.example", "shuffle.url"),
+    ('lateness = "10m"', 'lateness = "3s"', "schedule.lateness"),
+    (f'signing_key = "2b{"0" * 62}"', f'signing_key = "1b{"0" * 62}"', "shuffle.shufflers"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "where"), BROKEN, ids=[f"{where}-{k}" for k, (*_, where) in enumerate(BROKEN)])
+def test_an_error_names_its_place(old: str, new: str, where: str) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        load_collection(changed(old, new))
+    assert refused.value.field == where
+
+
+@pytest.mark.parametrize("kind", ["memo", "changes"])
+def test_linkable_questions_are_refused(kind: str) -> None:
+    keys = {"memo": "permanent = 3.0", "changes": "steps = 4\nchanges = 2"}[kind]
+    text = changed('kind = "histogram"', f'kind = "{kind}"\n{keys}').replace("fakes = 200", "fakes = 0")
+    assert ("error", "questions.popular") in findings(text)
+    with pytest.raises(UnsafeCollection, match="undoes the shuffle"):
+        load_collection(text)
+
+
+def test_devices_refuse_them_too() -> None:
+    """By the signed terms alone: a device knows no kinds."""
+    from hubbub.collection.safety import open_collection
+    from hubbub.collection.sealing import Keys, seal
+
+    text = changed('kind = "histogram"', 'kind = "memo"\npermanent = 3.0').replace("fakes = 200", "fakes = 0")
+    keys, unsafe = Keys.new(), read_collection(text)
+    with pytest.raises(UnsafeCollection, match="undoes the shuffle"):
+        open_collection(seal(unsafe.spec(), keys.private), keys.public)
+
+
+def test_fakes_only_where_they_can_be_taken_off() -> None:
+    assert ("error", "shuffle.fakes") in findings(changed("epsilon = 2.0", 'epsilon = 2.0\nmechanism = "OUE"'))
+    assert ("error", "shuffle.fakes") in findings(changed("epsilon = 2.0", "epsilon = 2.0\nkeep_reports = true"))
+    assert ("error", "shuffle.fakes") not in findings(changed("epsilon = 2.0", 'epsilon = 2.0\nmechanism = "OLH"'))
+
+
+def test_small_batches_need_a_reason() -> None:
+    assert ("error", "shuffle.least") in findings(changed("least = 1000", "least = 10"))
+    reason = '\n[override]\nminimum_batch_below_20 = "a test"\n'
+    assert ("error", "shuffle.least") not in findings(changed("least = 1000", "least = 10") + reason)
+
+
+def test_what_is_worth_knowing() -> None:
+    single = TEXT[: TEXT.rindex("[[shuffle.shufflers]]")]
+    assert ("warning", "shuffle.shufflers") in findings(single)
+    assert ("note", "shuffle.fakes") in findings(changed("fakes = 200", "fakes = 0"))
+    assert ("warning", "shuffle.shufflers") in findings(changed("https://shuffler-1", "http://shuffler-1"))
+    assert not [where for _, where in findings(TEXT) if where.startswith("shuffle")]
+
+
+def test_the_promise_says_who_must_work_together() -> None:
+    text = promise(load_collection(TEXT))
+    assert "pass 2 shufflers (https://shuffler-1.example and https://shuffler-2.example)" in text
+    assert "batches of at least 1,000 people's reports" in text
+    assert "the collector and all shufflers: epsilon 2." in text
+    assert "the first of them sees which devices send" in text
+
+
+def test_coalitions_are_those_of_amplify() -> None:
+    collection = load_collection(TEXT)
+    route, grr = collection.shuffle, GRR(epsilon=2.0, domain=3)
+    assert route is not None
+    found = {each.who: each for each in coalitions_of(collection, "popular")}
+    expected = {
+        "the collector": amplify(grr, n=1000, delta=1e-6, fakes=400),
+        "the collector and all shufflers but one": amplify(grr, n=1000, delta=1e-6, fakes=200),
+        "the collector and everyone else who takes part": amplify(grr, n=1, delta=1e-6, fakes=400),
+        "the collector, everyone else and all shufflers but one": amplify(grr, n=1, delta=1e-6, fakes=200),
+    }
+    for who, bound in expected.items():
+        assert (found[who].epsilon, found[who].delta) == (bound.epsilon, bound.delta)
+    assert found["the collector and all shufflers"].epsilon == grr.effective_epsilon
+    none = coalitions(grr, replace(route, fakes=0), 1000)
+    assert {each.who: each.epsilon for each in none}["the collector and everyone else who takes part"] == 2.0
+
+
+def test_where_there_are_several_mechanisms_the_bound_is_of_any() -> None:
+    """A question whose asks differ in epsilon: the bound holds for whatever spends as much."""
+    text = changed('kind = "histogram"', 'kind = "stream"\nmethod = "LBA"\nw = 4').replace("fakes = 200", "fakes = 0")
+    collection = load_collection(text)
+    alone, *_, together = coalitions_of(collection, "popular")
+    assert together.epsilon == pytest.approx(2.0)
+    assert amplify(GRR(epsilon=2.0, domain=3), n=1000, delta=1e-6).epsilon < alone.epsilon < 2.0

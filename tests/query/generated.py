@@ -1,0 +1,151 @@
+"""Random queries over one table, and the same table as DuckDB has it: for comparing answers without noise."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import duckdb
+import numpy as np
+
+import hubbub as hb
+from hubbub.query.engine import QueryEngine
+from hubbub.query.memory_table import MemoryTable
+from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
+
+N = 400
+STATES = ("ab", "cd", "it's", "ef")
+SYSTEMS = ("ios", "android", "web", None)
+EPSILON = 1000.0
+"""So large that no report is flipped: each of HI's 23 levels has a part of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A table by report, and the truth."""
+
+    engine: QueryEngine
+    truth: duckdb.DuckDBPyConnection
+
+
+@cache
+def world(method: str = "HI", consistent: bool | None = None) -> World:
+    """People with an age that may be missing, a state and an income in cells; systems, prices and days are public."""
+    generator = np.random.default_rng(7)
+    ages: list[int | None] = [None if x < 0.05 else int(x * 24) for x in generator.random(N)]
+    states = [STATES[k] for k in generator.integers(0, 4, N)]
+    incomes = generator.integers(0, 40, N) / 4.0
+    public: dict[str, Any] = {
+        "os": [SYSTEMS[k] for k in generator.integers(0, 4, N)],
+        "price": [None if x < 0.04 else float(round(x * 40) / 4) for x in generator.random(N)],
+        "qty": generator.integers(-2, 9, N).tolist(),
+        "pro": (generator.random(N) < 0.3).tolist(),
+    }
+    private = (
+        PrivateColumn("age", hb.Ordinal(24), missing=True),
+        PrivateColumn("state", hb.Categorical(STATES)),
+        PrivateColumn("income", hb.Numeric(0, 10, cells=5)),
+    )
+    columns = tuple(
+        PublicColumn(name, kind)
+        for name, kind in (("os", "VARCHAR"), ("price", "DOUBLE"), ("qty", "BIGINT"), ("pro", "BOOLEAN"))
+    )
+    schema = TableSchema("people", private, columns, method=method, epsilon=EPSILON)
+    records = np.stack(
+        [column.encode(values) for column, values in zip(private, (ages, states, incomes), strict=True)], axis=1
+    )
+    table = MemoryTable(schema, schema.mechanism.randomize(records, hb.Random(seed=1)), public)
+    truth = duckdb.connect()
+    truth.execute(
+        "CREATE TABLE people (age BIGINT, state VARCHAR, income DOUBLE, "
+        "os VARCHAR, price DOUBLE, qty BIGINT, pro BOOLEAN)"
+    )
+    rows = list(zip(ages, states, incomes.tolist(), *public.values(), strict=True))
+    truth.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+    return World(QueryEngine(table, consistent=consistent), truth)
+
+
+class Generator:
+    """Draws queries."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def query(self) -> tuple[str, int]:
+        """A query, and how many of its results are keys; the others are aggregates."""
+        draw = self._random
+        keys = draw.sample(["os", "pro", "state", "age", "qty % 3"], draw.choice([0, 0, 0, 1, 1, 2]))
+        aggregates = draw.sample(AGGREGATES, draw.choice([1, 1, 2, 3]))
+        results = [f"{key} AS k{place}" for place, key in enumerate(keys)]
+        results += [f"{each} AS a{place}" for place, each in enumerate(aggregates)]
+        text = f"SELECT {', '.join(results)} FROM people"
+        if draw.random() < 0.9:
+            text += f" WHERE {self.condition(draw.choice([1, 2, 2, 3]))}"
+        if keys:
+            text += f" GROUP BY {', '.join(keys)}"
+            # groups of nobody are there in one answer and not in the other
+            text += f" HAVING COUNT(*) > {draw.choice([0, 0, 3])}.5"
+            if draw.random() < 0.3:
+                text += f" AND SUM(qty) > {draw.randint(-3, 20)}.5"
+            if draw.random() < 0.5:
+                ways = [f"{key} {draw.choice(('ASC', 'DESC'))}" for key in keys]
+                if draw.random() < 0.3:
+                    ways = ["ROUND(COUNT(*)) DESC", *ways]
+                text += f" ORDER BY {', '.join(ways)}"
+                if draw.random() < 0.5:
+                    text += f" LIMIT {draw.randint(1, 5)} OFFSET {draw.randint(0, 2)}"
+        return text, len(keys)
+
+    def condition(self, depth: int) -> str:
+        draw = self._random
+        if depth == 0 or draw.random() < 0.2:
+            return self.atom()
+        kind = draw.choice(["AND", "AND", "OR", "OR", "NOT"])
+        if kind == "NOT":
+            return f"NOT ({self.condition(depth - 1)})"
+        return f"({self.condition(depth - 1)} {kind} {self.condition(depth - 1)})"
+
+    def atom(self) -> str:
+        draw = self._random
+        sign = draw.choice(["=", "<>", "<", "<=", ">", ">="])
+        low = draw.randint(-2, 25)
+        text = str(draw.choice(STATES)).replace("'", "''")
+        return draw.choice(
+            [
+                f"age {sign} {low}",
+                f"{low} {sign} age",
+                f"age BETWEEN {low} AND {low + draw.randint(-1, 9)}",
+                f"age IN ({low}, {draw.randint(0, 23)}, {draw.randint(0, 23)})",
+                f"age IS {draw.choice(['', 'NOT '])}NULL",
+                f"state {draw.choice(['=', '<>'])} '{text}'",
+                f"state {draw.choice(['', 'NOT '])}IN ('{text}', 'ab')",
+                f"income {draw.choice(['<', '>='])} {draw.choice([0, 2, 4, 6, 8])}",
+                f"os {draw.choice(['=', '<>'])} '{draw.choice(['ios', 'web'])}'",
+                f"price {sign} {draw.randint(0, 10)}",
+                f"qty {sign} {draw.randint(-2, 8)}",
+                "pro",
+                f"price * qty > {draw.randint(-5, 30)}",
+                f"os IS {draw.choice(['', 'NOT '])}NULL",
+            ]
+        )
+
+
+AGGREGATES = [
+    "COUNT(*)",
+    "COUNT(price)",
+    "SUM(price)",
+    "SUM(qty)",
+    "SUM(price * qty)",
+    "AVG(price)",
+    "AVG(qty + 1)",
+    "STDDEV(qty)",
+    "STDDEV(price)",
+    "VAR_POP(price)",
+    "QUANTILE_DISC(qty, 0.5)",
+    "QUANTILE_DISC(price, 0.25)",
+    "SUM(qty) / COUNT(*)",
+    "SUM(COALESCE(price, 0)) - 2 * SUM(qty)",
+    "SUM(CASE WHEN pro THEN qty ELSE 0 END)",
+]
