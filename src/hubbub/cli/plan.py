@@ -45,6 +45,17 @@ def plan(
     most_shift: Annotated[
         float | None, typer.Option("--most-shift", help="How far those may move a share at most: 0.05 is 5 points.")
     ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option("--column", help="A table's private column, NAME:SIZE, or NAME:SIZE:words without an order."),
+    ] = None,
+    query: Annotated[
+        list[str] | None,
+        typer.Option("--query", help="A table: a box that will be asked for, age=30-40,state=3; age=50% is any half."),
+    ] = None,
+    unbiased: Annotated[
+        bool, typer.Option("--unbiased", help="A table: only ways whose answers are unbiased.")
+    ] = False,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -53,13 +64,21 @@ def plan(
     Without a file, give --domain and two of --n, --epsilon and --stderr: the third is solved. With --sparsity, give --n
     and --epsilon: vectors of -1, 0 and 1, and key-value data. With --sets likewise: what share of people holds each of
     the items. With --of distribution, median or tail, give --n and --epsilon alone: how to ask for a number. With --of
-    sums or ranges too: how a curator adds up a stream of n values.
+    sums or ranges too: how a curator adds up a stream of n values. With --column and --query, each once or more, give
+    --n and --epsilon: how people should report private columns of a table.
     """
     from hubbub.cli.output import check_plot, emit, page, save_plot
     from hubbub.privacy.plan import plan as make
     from hubbub.privacy.poisoning import FORGED
 
     part = FORGED if forged is None else forged
+    if column or query or unbiased:
+        from hubbub.cli.plan_table import plan_table
+
+        others = (file, domain, stderr, sparsity, sets, held, of, most_bytes, forged, most_shift, plot)
+        if not column or not query or n is None or epsilon is None or any(option is not None for option in others):
+            raise InvalidValue("--column", column, "with --query, --n and --epsilon, and --unbiased and --json only")
+        return plan_table(columns=column, queries=query, n=n, epsilon=epsilon, unbiased=unbiased, as_json=as_json)
     if file is not None:
         from hubbub.cli.plan_file import plan_file
 

@@ -12,7 +12,13 @@ import numpy as np
 from hubbub.consistency.contingency import Attributes, Codes
 from hubbub.core.random import Random
 from hubbub.data.baskets import Baskets, retail
+from hubbub.data.census_records import MAIN_COLUMNS
+from hubbub.data.census_records import census as census_records
 from hubbub.data.records import ADULT_COLUMNS, adult
+from hubbub.data.table import Table
+
+US_COLUMNS = (*MAIN_COLUMNS, "enrolled")
+"""As many columns as the paper has of the US data: 16."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +66,32 @@ def top_items(m: int) -> KnownRecords:
 
 
 @cache
+def _adult() -> Table:
+    return adult()
+
+
+@cache
+def _census(columns: tuple[str, ...]) -> Table:
+    return census_records(columns=columns)
+
+
+@cache
 def census(values: int = 3, columns: tuple[str, ...] = ADULT_COLUMNS) -> KnownRecords:
     """Adult, each column cut to so many values: numbers at their quantiles, words to the most common and the rest."""
-    table = adult()
+    note = f"Adult, numbers cut at quantiles and words to the most common, {values} values at most"
+    return _cut(_adult(), values, columns, "Adult", note)
+
+
+@cache
+def kdd_census(values: int = 3, columns: tuple[str, ...] = US_COLUMNS) -> KnownRecords:
+    """The census of 1994 and 1995, cut likewise, in the place of the US data."""
+    note = f"other data: the KDD census for US, cut at quantiles and to the most common, {values} values at most"
+    return _cut(_census(columns), values, columns, "census", note)
+
+
+def _cut(table: Table, values: int, columns: tuple[str, ...], name: str, note: str) -> KnownRecords:
     codes, sizes = [], []
-    for name in columns:
-        column = table[name]
+    for column in (table[name] for name in columns):
         if column.dtype.kind in "if":
             borders = np.unique(np.quantile(column, np.arange(1, values) / values, method="inverted_cdf"))
             cut = np.searchsorted(borders, column, side="left")
@@ -76,8 +102,7 @@ def census(values: int = 3, columns: tuple[str, ...] = ADULT_COLUMNS) -> KnownRe
         _, cut = np.unique(cut, return_inverse=True)
         codes.append(cut)
         sizes.append(int(cut.max()) + 1)
-    note = f"Adult, numbers cut at quantiles and words to the most common, {values} values at most"
-    return KnownRecords(f"Adult, m = {len(columns)}", np.stack(codes, axis=1), tuple(sizes), note)
+    return KnownRecords(f"{name}, m = {len(columns)}", np.stack(codes, axis=1), tuple(sizes), note)
 
 
 def some_queries(m: int, k: int, number: int, rng: Random) -> list[Attributes]:
