@@ -160,6 +160,28 @@ k = 2
 longest = 4
 query_limit = 4096
 """
+HEAD += """
+[fields.side]
+kind = "categorical"
+names = ["left", "right"]
+
+[questions.grouped]
+kind = "histogram"
+field = "theme"
+by = ["age", "side"]
+epsilon = 1.0
+
+[questions.grouped-mean]
+kind = "mean"
+field = "age"
+by = "theme"
+epsilon = 1.0
+
+[questions.table]
+kind = "table"
+columns = ["page", "theme"]
+epsilon = 1.0
+"""
 STREAM = """
 [questions.{name}]
 kind = "stream"
@@ -238,8 +260,13 @@ class Crowd:
             assert isinstance(mechanism, Mechanism)
             baskets = [(1, 2, 3 + person % 9) if person % 10 < 4 else (1,) if person % 2 else () for person in people]
             return mechanism.accumulate(mechanism.randomize(ask.view(baskets), rng))
-        if name == "Rappor" or isinstance(ask.view, Prefix):
-            values: list[Any] = ["yes" if person % 10 < dark else "no" for person in people]
+        if ask.view.spec()["kind"] == "joint":
+            values: list[Any] = [
+                {"theme": int(person % 10 < dark), "page": person % 41, "side": person % 3, "age": _age(person)}
+                for person in people
+            ]
+        elif name == "Rappor" or isinstance(ask.view, Prefix):
+            values = ["yes" if person % 10 < dark else "no" for person in people]
         elif hasattr(mechanism, "low") or ask.view.spec().get("view") == "Clipped":
             values = [10.0 * dark + person % 10 for person in people]
         elif name in ("Collision", "CoCo", "ExSub", "NetSub", "NetSeed"):
@@ -247,7 +274,7 @@ class Crowd:
         else:
             values = [int(person % 10 < dark) for person in people]
         assert isinstance(mechanism, Mechanism)
-        reports = mechanism.randomize(ask.view(values), rng)
+        reports = mechanism.randomize(ask.view.look(values, rng), rng)
         if ask.kept:
             self.kept[ask.ask_id] = reports
         return mechanism.accumulate(reports)
@@ -266,6 +293,10 @@ class Crowd:
             self.states[person], *said = symbols.step(state, at, [values[person]], rng, paid)
             counted = counted + symbols.accumulate(symbols.with_enrolment(self.states[person], *said, paid)[0])
         return counted
+
+
+def _age(person: int) -> float | None:
+    return float(person % 100) if person % 7 else None
 
 
 def replayed(collection: Collection, question: str, kept: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from hubbub.collection import ManualClock
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Release
 from hubbub.protocols.driver import Conversation
-from hubbub.service.store.base import EraRow
+from hubbub.service.raw_reports import reports_to
+from hubbub.service.store.base import AskKey, EraRow
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 TOML = (Path(__file__).parents[2] / "examples" / "crashes.toml").read_text()
 TOML = TOML.replace("epsilon = 1.0", "epsilon = 8.0").replace("epsilon = 14.0", "epsilon = 112.0")
 TOML = TOML.replace("event = 2.0", "event = 16.0").replace("minimum_batch = 100", "minimum_batch = 20")
+TOML = TOML.replace("event = 16.0", "event = 17.0").replace("epsilon = 112.0", "epsilon = 119.0")
+TOML += """
+[questions.table]
+kind = "table"
+columns = ["start", "os", "crashed"]
+epsilon = 1.0
+"""
 EACH, STEP = 10, 7
 START = {"13": 2.5, "14": 10.0}
 BROWSERS = """async (options) => {
@@ -71,11 +79,15 @@ def test_both_clients_answer_and_every_release_is_what_the_protocol_says(
     page.evaluate("time => { window.time = time; }", 1000 * clock.now())
     page.evaluate(BROWSERS, {"collection": "crashes", "keys": [keys.public.hex()], "devices": EACH})
     page.close()
-    assert server.collector.counts()[crashes.collection_id, "accepted"] == 2 * 2 * EACH
+    assert server.collector.counts()[crashes.collection_id, "accepted"] == 3 * 2 * EACH
     clock.set(crashes.opens(STEP + 1) + crashes.lateness_seconds + 1.0)
     server.restart()
     told: dict[str, Any] = {}
-    for question in crashes.questions:
+    parts = server.store.closed_parts(crashes.collection_id, "table", STEP, STEP)
+    kept = [reports_to(server.store, None, AskKey(crashes.collection_id, ask)) for ask, _, _ in parts]
+    assert sum(len(reports) for batches in kept for reports in batches) == 2 * EACH
+    assert "OLH" in crashes.questions["table"].made_by(crashes.setting("table"))
+    for question in ("crashes", "start"):
         asks = server.store.asks(EraRow(crashes.collection_id, question, STEP))
         talk = Conversation(crashes.protocol(question, first=STEP), parts=crashes.terms[question].parts)
         talk.reply_all([Sketch.from_bytes(ask.sketch) for ask in asks if ask.sketch is not None and ask.step == STEP])

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
@@ -25,7 +26,7 @@ from make_transcripts import (
     sketch_of,
 )
 
-from hubbub.protocols.ask import Ask
+from hubbub.protocols.ask import Count, Counted, Release
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.window import METHODS, absorption
@@ -71,13 +72,17 @@ def test_it_goes_on_from_the_golden_snapshot(question: str) -> None:
     ends = [place for place, one in enumerate(kept["said"]) if "release" in one]
     memory = Memory(kept["snapshot"])
     talk = Conversation(COLLECTION.protocol(question, memory, first=FIRST))
-    for one in kept["said"][ends[SNAPSHOT - 1] + 1 :]:
+    rest = iter(kept["said"][ends[SNAPSHOT - 1] + 1 :])
+    for one in rest:
         said = talk.listen()
-        if isinstance(said, Ask):
-            assert said.ask_id == one["ask"]
-            talk.reply(said.ask_id, sketch_of(said, one))
-        else:
+        if isinstance(said, Release):
             assert alike(released(said), one)
+        elif isinstance(said, Count):
+            talk.tell(Counted(one["n"], np.array(one["support"], dtype=np.int64)))
+        else:
+            heard = [one, *(next(rest) for _ in talk.asks[1:])]
+            assert [ask.ask_id for ask in talk.asks] == [each["ask"] for each in heard]
+            talk.reply_all([sketch_of(ask, each) for ask, each in zip(talk.asks, heard, strict=True)])
 
 
 def test_every_kind_and_method_has_a_transcript() -> None:

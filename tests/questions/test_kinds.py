@@ -51,7 +51,7 @@ def test_every_kind_knows_itself(name: str) -> None:
 def test_keys_of_another_kind_are_refused_by_name(kind: str) -> None:
     keys: dict[str, Any] = {"field": "theme", "epsilon": 1.0, "method": "LPU", "w": 3, "permanent": 2.0}
     keys |= {"r": 3, "steps": 4, "changes": 2, "candidates": ["a"], "keep_reports": True, "sparsity": 1, "of": "size"}
-    keys |= {"start": "2026-12-01T00:00Z"}
+    keys |= {"start": "2026-12-01T00:00Z", "columns": ["theme", "age"]}
     known = set(QUESTIONS[kind].__dataclass_fields__)
     for key in keys.keys() - known:
         given = {name: value for name, value in keys.items() if name in known or name == key}

@@ -17,6 +17,7 @@ from typing import Any
 
 import hubbub as hb
 from hubbub.collection.admits import admits, admits_parts, matches
+from hubbub.collection.joint import CodeAxis, Joint
 from hubbub.collection.terms import Family, Study, Terms
 from hubbub.core.bit_strings import BitStrings
 from hubbub.core.domain import Ordinal, Sets
@@ -136,6 +137,29 @@ def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
     few = PSFO(epsilon=1.0, domain=Sets(Ordinal(2), most=1), length=1)
     yield "sets that may be too large for a mechanism", ITEMSETS, replace(pair, mechanism=few), 1
     yield "sets for a mechanism that reads a code", ITEMSETS, replace(pair, mechanism=hb.GRR(epsilon=1.0, domain=2)), 1
+    for codes, bits in (
+        (1, 1),
+        (2, 1),
+        (3, 1),
+        (3, 2),
+        (3, 3),
+        (1025, 10),
+        (1025, 11),
+        (2**52 + 1, 52),
+        (2**52 + 1, 53),
+    ):
+        view = Joint((CodeAxis("theme", codes),))
+        asked = replace(study, view=view, mechanism=hb.OLH(epsilon=1.0, domain=BitStrings(bits)))
+        yield f"{codes} codes in {bits} bits", replace(PREFIXES, views=(view.spec(),)), asked, 1
+    olh = hb.OLH(epsilon=1.0, domain=9)
+    nine = Joint((CodeAxis("theme", 3), CodeAxis("level", 3)))
+    for other in (nine, Joint((CodeAxis("theme", 3), CodeAxis("level", 4)))):
+        yield (
+            f"{other.size} cells for 9 codes",
+            replace(PREFIXES, views=(other.spec(),)),
+            replace(study, view=other, mechanism=olh),
+            1,
+        )
     reads = PSFO(epsilon=1.0, domain=3, length=1)
     yield (
         "a code for a mechanism that reads sets",

@@ -17,10 +17,13 @@ export function coded(spec: Json | undefined) {
   return { size, reads: `${size}`, code: (seen: unknown): number => Number(encode(seen) ?? size - 1) };
 }
 
-/** The codes of an open domain (`core/bit_strings.py`), as a prefix gives them. */
+/** The codes of an open domain (`core/bit_strings.py`), as a prefix or a view of several fields gives them. */
 function bitStrings(spec: Json | undefined) {
-  const most = 1n << integer("bits", exactly("domain", spec, "bits kind").bits, 1, 64);
-  return { reads: "", code: (seen: unknown): bigint => (typeof seen === "bigint" && seen >= 0n && seen < most ? seen : most - 1n) };
+  const bits = integer("bits", exactly("domain", spec, "bits kind").bits, 1, 64);
+  const most = 1n << bits;
+  const whole = (seen: unknown) => (Number.isSafeInteger(seen) ? BigInt(seen as number) : seen);
+  const code = (seen: unknown) => (typeof seen === "bigint" && seen >= 0n && seen < most ? seen : most - 1n);
+  return { reads: `${bits} bits`, code: (seen: unknown): bigint => code(whole(seen)) };
 }
 
 /** Generalised randomised response (`grr.py`). */

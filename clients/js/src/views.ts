@@ -129,6 +129,7 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
       check(axes.length && size <= Number.MAX_SAFE_INTEGER + 1, "axes", "at least one, and at most 2^53 cells");
       return {
         gives: `${size}`,
+        also: `${(size - 1).toString(2).length} bits`,
         see: (codes, random) =>
           axes.reduce((cell, axis) => cell * axis.size + axis.place((codes as Record<string, unknown>)[axis.field], random), 0),
       };

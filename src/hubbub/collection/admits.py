@@ -111,7 +111,9 @@ def _in_family(terms: Terms, ask: Ask) -> bool:
     items = getattr(domain, "items", None)
     if items is not None:  # it must read any set that the view can give: one too large would betray itself by an error
         return view.sees_sets and bool(getattr(domain, "most", None) == items.size == view.size)
-    size = getattr(domain, "size", None)
+    size, bits = getattr(domain, "size", None), getattr(domain, "bits", None)
+    if size is None and bits is not None:  # just as many bits as the view's codes have
+        return view.size is not None and bits == max(view.size - 1, 1).bit_length() and not view.sees_sets
     if size is not None:
         return bool(size == view.size) and not view.sees_sets
     ends = [(getattr(each, "low", None), getattr(each, "high", None)) for each in (mechanism, view)]

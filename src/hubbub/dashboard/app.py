@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import json
 from starlette.routing import BaseRoute
 
 from hubbub.collection import Collection
+from hubbub.core.errors import InvalidValue
 from hubbub.dashboard.answer import AnswerCard
 from hubbub.dashboard.clock_notice import clock_notice
 from hubbub.dashboard.meter import Meter
 from hubbub.dashboard.pages import routes
+from hubbub.dashboard.query_box import BoxQuery
 from hubbub.dashboard.reader import Ingest, OpenAskCount
 from hubbub.service.alarms.shown import alarms_json
 from hubbub.service.auth import Tokens
+from hubbub.service.problems import Problem, problem_of
 from hubbub.service.service import Service
 from hubbub.service.shuffled_shown import shuffled_json
 from hubbub.service.store.base import RateRow
+
+if TYPE_CHECKING:
+    from hubbub.query.answer import QueryAnswer
 
 _FARTHEST = 1 << 62
 
@@ -98,6 +104,15 @@ class ServiceReader:
             rates=self._meter.intervals(wanted),
             asks=asks,
         )
+
+    def query(self, collection: str, question: str, asked: BoxQuery) -> QueryAnswer | str:
+        """The answer of a query of a table, or why there is none."""
+        tables = self._service.tables
+        try:
+            return tables.answer(collection, question, asked.sql, first=asked.first, last=asked.last, explain=True)
+        except (Problem, InvalidValue) as error:
+            problem = problem_of(error)
+            return problem.detail or problem.slug
 
     def alarms(self, collection: str) -> Mapping[str, Any]:
         """The alarms of a collection, as the API tells of them."""

@@ -19,6 +19,7 @@ from hubbub.dashboard.ingest import ingest_page
 from hubbub.dashboard.layout import HEADERS, Page, path_to
 from hubbub.dashboard.markup import el
 from hubbub.dashboard.privacy import privacy_page
+from hubbub.dashboard.query_box import BoxQuery, answer_csv
 from hubbub.dashboard.reader import Reader
 from hubbub.dashboard.results import question_page, results_page
 
@@ -43,6 +44,7 @@ def routes(reader: Reader, *, allow: Callable[[str], bool] | None = None) -> lis
         Route("/", pages.overview),
         Route("/results/{name}", pages.about(pages.results, private=True)),
         Route("/results/{name}/{question}", pages.about(pages.question, private=True)),
+        Route("/results/{name}/{question}/answer.csv", pages.csv),
         Route("/ingest/{name}", pages.about(pages.ingest, private=True)),
         Route("/privacy/{name}", pages.about(pages.privacy)),
         Route("/collections/{name}", pages.about(pages.collection)),
@@ -113,8 +115,24 @@ class _Pages:
             return None
         asked = request.query_params.get("value", "")
         wanted = int(asked) if asked.isascii() and asked.isdigit() and len(asked) <= _MOST_DIGITS else None
-        content = question_page(self._reader, collection, name, wanted, ChosenPair.read(request.query_params))
-        return self._page(collection.questions[name].title or name, content, collection, "results", live=True)
+        query = BoxQuery.read(request.query_params)
+        content = question_page(self._reader, collection, name, wanted, ChosenPair.read(request.query_params), query)
+        title = collection.questions[name].title or name
+        return self._page(title, content, collection, "results", live=query is None)  # a query is asked once
+
+    def csv(self, request: Request) -> Response:
+        """The answer of a query as a file."""
+        if not self._may(request):
+            return self._locked()
+        collection, name = self._named(request), request.path_params["question"]
+        asked = BoxQuery.read(request.query_params)
+        if collection is None or name not in collection.questions or asked is None:
+            return self._missing()
+        answer = self._reader.query(collection.name, name, asked)
+        if isinstance(answer, str):
+            return Response(answer + "\n", 422, HEADERS, "text/plain; charset=utf-8")
+        headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}.csv"'}
+        return Response(answer_csv(answer), headers=headers, media_type="text/csv; charset=utf-8")
 
     def ingest(self, _request: Request, collection: Collection) -> Page:
         lead = "Reports as they come in, and what became of them."

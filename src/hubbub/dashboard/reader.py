@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hubbub.collection import Collection
 from hubbub.dashboard.answer import AnswerCard
+
+if TYPE_CHECKING:
+    from hubbub.dashboard.query_box import BoxQuery
+    from hubbub.query.answer import QueryAnswer
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,10 @@ class Reader(Protocol):
 
     def ingest(self, collection: str) -> Ingest:
         """What became of a collection's reports."""
+        ...
+
+    def query(self, collection: str, question: str, asked: BoxQuery) -> QueryAnswer | str:
+        """The answer of a query of a table, or why there is none."""
         ...
 
     def alarms(self, collection: str) -> Mapping[str, Any]:

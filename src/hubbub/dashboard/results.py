@@ -18,6 +18,7 @@ from hubbub.dashboard.markup import Child, Html, el, join
 from hubbub.dashboard.mean import mean_figure
 from hubbub.dashboard.others import other_numbers
 from hubbub.dashboard.over_time import at_a_glance, chosen_code, latest, over_time
+from hubbub.dashboard.query_box import BoxQuery, query_section
 from hubbub.dashboard.reader import OpenAskCount, Reader
 from hubbub.dashboard.together import together
 from hubbub.dashboard.words import count, moment, nearly, part, step_time
@@ -70,13 +71,19 @@ def _section(
 
 
 def question_page(
-    reader: Reader, collection: Collection, name: str, wanted: int | None, pair: ChosenPair | None = None
+    reader: Reader,
+    collection: Collection,
+    name: str,
+    wanted: int | None,
+    pair: ChosenPair | None = None,
+    query: BoxQuery | None = None,
 ) -> Html:
-    """One question: every value, and one of them over time; of numbers by group, also how two groups differ."""
+    """One question: every value, and one of them over time; how two groups differ; the query box of a table."""
     answers = as_possible(collection, name, reader.releases(collection.name, name, _history(collection, name)))
     code, told = chosen_code(answers, wanted), reader.alarms(collection.name)
     ranks = _shape(collection, name).form == "ranking"  # its values are others in every run
     charts = (
+        _query_box(reader, collection, name, query),
         None if ranks else over_time(collection, name, answers, code, told),
         _values(collection, name, latest(answers), most=MOST_ROWS, chosen=code, pair=pair),
     )
@@ -93,6 +100,14 @@ def question_page(
         None if ranks else at_a_glance(collection, name, answers, code, _link(collection, name)),
         alarm_section(collection, told, name),
     )
+
+
+def _query_box(reader: Reader, collection: Collection, name: str, query: BoxQuery | None) -> Html | None:
+    shape = _shape(collection, name)
+    if not shape.columns:
+        return None
+    answer = None if query is None else reader.query(collection.name, name, query)
+    return query_section(collection, name, shape, query, answer)
 
 
 def as_possible(collection: Collection, name: str, answers: Sequence[AnswerCard]) -> list[AnswerCard]:
@@ -154,6 +169,8 @@ def _values(
     if shape.form == "ranking":
         return join(ranked_bars(BarTable(answer, f"{place}-{name}"), most=most), other_numbers(answer.others))
     bars = BarTable(answer, f"{place}-{name}", _link(collection, name), chosen)
+    if shape.form == "table":
+        return join(ranked_bars(bars, most=most), other_numbers(answer.others))
     if shape.form != "distribution":
         return ranked_bars(bars, most=most)
     return join(ordered_bars(bars), other_numbers(answer.others))

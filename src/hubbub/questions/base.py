@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hubbub.collection.finding import Finding
 from hubbub.collection.setting import Setting
@@ -25,6 +25,9 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.questions.keys import check_epsilon, check_keys, keys_spec, read_keys
 from hubbub.questions.shapes import Shape
+
+if TYPE_CHECKING:
+    from hubbub.query.schema import TableSchema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +101,10 @@ class Question(ABC):
     def takes_fakes(self, setting: Setting) -> bool:
         """Whether its estimates take off the fake reports that shufflers add."""
         return False
+
+    def table(self, setting: Setting) -> TableSchema | None:
+        """The table that can be asked about by SQL, where its reports make one: part k of an ask is its level k."""
+        return None
 
     @property
     def lasts(self) -> int:
@@ -237,6 +244,7 @@ QUESTIONS: Registry[Question] = Registry(
         "release": "hubbub.questions.release:ReleaseQuestion",
         "top": "hubbub.questions.top:TopQuestion",
         "itemsets": "hubbub.questions.itemsets:ItemsetsQuestion",
+        "table": "hubbub.questions.table:TableQuestion",
     },
     named_by="kind",
 )

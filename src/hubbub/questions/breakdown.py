@@ -14,10 +14,10 @@ from hubbub.collection.finding import Finding
 from hubbub.collection.joint import Axis, CellAxis, CodeAxis, GridAxis
 from hubbub.collection.setting import Setting
 from hubbub.collection.spending import Cost
-from hubbub.collection.terms import Terms
+from hubbub.collection.terms import Family, Terms
 from hubbub.core.domain import NONE, Categorical, Domain, Numeric, Ordinal
 from hubbub.core.errors import InvalidValue
-from hubbub.core.event import units_of
+from hubbub.core.event import epsilon_of, units_of
 from hubbub.core.influence import Influence
 from hubbub.mechanisms.base import Reporting
 from hubbub.protocols.driver import Protocol
@@ -87,8 +87,19 @@ class BreakdownQuestion(StatisticQuestion):
         return tuple(part.mechanism(units_of(self.epsilon)) for part in self.parts(setting))
 
     def terms(self, setting: Setting) -> Terms:
-        parts = self.parts(setting)
-        return replace(super().terms(setting), views=tuple(part.view.spec() for part in parts), parts=len(parts))
+        parts, terms = self.parts(setting), super().terms(setting)
+        if len(parts) == 1:
+            return terms
+        # Families, because each mechanism fits one of the views alone: no value may be answered by an error.
+        spends = (units_of(epsilon_of(units_of(self.epsilon))),)
+        names = sorted({type(mechanism).__name__ for mechanism in self.mechanisms(setting)})
+        return replace(
+            terms,
+            views=tuple(part.view.spec() for part in parts),
+            mechanisms=(),
+            families=tuple(Family(name, spends) for name in names),
+            parts=len(parts),
+        )
 
     def cost(self, setting: Setting) -> Cost:
         return Cost(max(mechanism.event().spent for mechanism in self.mechanisms(setting)), 1)

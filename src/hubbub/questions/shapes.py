@@ -38,6 +38,8 @@ class Shape:
     groups, values
         Of numbers by group: the groups of each field that makes some, the main one first, and the names of the numbers
         that are told of each group. An answer has all numbers of the first group, then all of the second.
+    columns
+        Of a table: what can be asked of it by SQL, each column with its values in words.
 
     Example:
         >>> Shape(form="mean", size=1, unit="age", low=0.0, high=99.0).spec()["unit"]
@@ -55,11 +57,12 @@ class Shape:
     window: int = 0
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     values: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     def spec(self) -> dict[str, Json]:
         """The shape as JSON."""
         groups: dict[str, Json] = {name: list(labels) for name, labels in self.groups.items()}
-        return {**asdict(self), "groups": groups, "values": list(self.values)}
+        return {**asdict(self), "groups": groups, "values": list(self.values), "columns": dict(self.columns)}
 
 
 def shares_shape(domain: Domain, size: int, **more: Any) -> Shape:

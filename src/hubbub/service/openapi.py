@@ -55,6 +55,28 @@ def _get(
     return {"get": operation}
 
 
+_SQL = {
+    "summary": "Ask a table by SQL: a SELECT of counts, or EXPLAIN of one.",
+    "parameters": [_NAME, _QUESTION],
+    "security": [{"token": []}],
+    "requestBody": {
+        "required": True,
+        "content": {JSON_TYPE: {"schema": {"$ref": "#/components/schemas/Query"}}},
+    },
+    "responses": {
+        "200": _answer("QueryAnswer", "Groups, and estimates with intervals."),
+        "400": _problem("The request is not what it should be."),
+        "401": _problem("A token is needed."),
+        "404": _problem("Nothing has this name, or it is no table."),
+        "409": _problem("Reports that it needs are missing, or too few."),
+        "413": _problem("The query is too long."),
+        "422": _problem("The query cannot be answered: why, where, and what could be."),
+        "501": _problem("The collector was installed without SQL."),
+        "503": _problem("Another query is being answered, or this one takes too long."),
+    },
+}
+
+
 def _paths() -> dict[str, Any]:
     collection = "/v1/collections/{name}"
     sealed = {"200": _answer("Sealed", "Signed canonical JSON."), "304": {"description": "Not changed."}}
@@ -106,6 +128,21 @@ def _paths() -> dict[str, Any]:
             **{status: _problem(text) for status, text in shuffled_refusals.items()},
         },
     }
+    checks = {
+        "summary": "Uploads of the collector's own, to be sent to the first shuffler from elsewhere.",
+        "parameters": [_NAME],
+        "requestBody": {
+            "required": True,
+            "content": {JSON_TYPE: {"schema": {"$ref": "#/components/schemas/SpotChecks"}}},
+        },
+        "security": [{"token": []}],
+        "responses": {
+            "200": _answer("SpotCheckUploads", "In base64."),
+            **{status: _problem(text) for status, text in {"400": "malformed", "401": "no_token"}.items()},
+            **{status: _problem(text) for status, text in {"404": "not_found", "408": "too_slow"}.items()},
+            **{status: _problem(text) for status, text in {"413": "too_large", "503": "busy"}.items()},
+        },
+    }
     return {
         "/v1/reports": {"post": post},
         "/v1/collections": _get("What is served.", {"200": _answer("Collections", "Names and versions.")}),
@@ -117,6 +154,7 @@ def _paths() -> dict[str, Any]:
             (_NAME, _ANSWER),
         ),
         "/v1/shuffled": {"post": shuffled},
+        f"{collection}/spot-checks": {"post": checks},
         f"{collection}/counts": _get(
             "What became of reports, and what is open.", {"200": _answer("Counts", "Counters.")}, (_NAME,), token=True
         ),
@@ -171,6 +209,7 @@ def _paths() -> dict[str, Any]:
             ),
             token=True,
         ),
+        f"{collection}/questions/{{question}}/sql": {"post": _SQL},
         f"{collection}/questions/{{question}}/candidates": _get(
             "The shares of any candidates, of a question whose single reports are kept.",
             {

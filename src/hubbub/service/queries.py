@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import msgspec
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -24,6 +25,7 @@ from hubbub.service.problems import Problem
 from hubbub.service.releases import shown
 from hubbub.service.service import Service
 from hubbub.service.shuffled_shown import shuffled_json
+from hubbub.service.sql_request import MOST_BODY, read_query, whole_body
 from hubbub.service.trusted_clock import clock_json
 
 MOST_RELEASES = 1000
@@ -65,6 +67,7 @@ class Queries:
             Route(f"{collection}/questions/{{question}}/releases", self.releases),
             Route(f"{collection}/questions/{{question}}/releases/latest", self.latest),
             Route(f"{collection}/questions/{{question}}/difference", self.difference),
+            Route(f"{collection}/questions/{{question}}/sql", self.sql, methods=["POST"]),
             Route(f"{collection}/questions/{{question}}/candidates", self.candidates),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
@@ -155,6 +158,23 @@ class Queries:
         of, minus = given.get("of", ""), given.get("minus", "")
         told = group_difference(rows[-1], shape, by=given.get("by"), of=of, minus=minus, level=_level(request))
         return JSONResponse(told)
+
+    async def sql(self, request: Request) -> Response:
+        """The answer of a query over the kept reports of a table question; it is made beside everything else."""
+        self._tokens.check(request)
+        collection, question = self._asked(request)
+        asked = read_query(await whole_body(request, MOST_BODY))
+        answer = await run_in_threadpool(
+            self._service.tables.answer,
+            collection.name,
+            question,
+            asked.sql,
+            first=asked.first,
+            last=asked.last,
+            level=asked.level,
+            explain=asked.explain,
+        )
+        return JSONResponse({"question": question, **answer.to_json()})
 
     def candidates(self, request: Request) -> Response:
         """The shares of any candidates, from single reports that are kept."""

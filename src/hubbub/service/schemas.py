@@ -82,6 +82,7 @@ _SHAPE = _object(
     window={"type": "integer", "minimum": 0},
     groups={"type": "object", "additionalProperties": _list({"type": "string"})},
     values=_list({"type": "string"}),
+    columns={"type": "object", "additionalProperties": {"type": "string"}},
 )
 """What the answers to a question look like: how to draw them."""
 
@@ -161,6 +162,25 @@ SCHEMAS: dict[str, Any] = {
         question={"type": "string"},
         shape=_SHAPE,
         releases=_list({"$ref": "#/components/schemas/Release"}),
+    ),
+    "Query": _object(
+        {
+            "from": {"type": ["integer", "null"]},
+            "to": {"type": ["integer", "null"]},
+            "level": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+            "explain": {"type": "boolean"},
+        },
+        sql={"type": "string"},
+    ),
+    "QueryAnswer": _object(
+        question={"type": "string"},
+        columns=_list(_object(name={"type": "string"}, estimate={"type": "boolean"}, how={"type": "string"})),
+        rows=_list({"type": "array"}),
+        level={"type": "number"},
+        n={"type": "integer"},
+        bias={"type": "string"},
+        notes=_list({"type": "string"}),
+        explain={"type": "string"},
     ),
     "Difference": _object(
         question={"type": "string"},
@@ -256,6 +276,8 @@ SCHEMAS: dict[str, Any] = {
             ),
         },
     ),
+    "SpotChecks": _object(answer={"type": "string"}, count=_integer(1, 1000)),
+    "SpotCheckUploads": _object(uploads=_list({"type": "string"})),
     "Alive": _object(alive={"type": "boolean"}),
     "Ready": _object(
         {

@@ -14,6 +14,7 @@ from hubbub.service.senders import Senders
 from hubbub.service.sse import Hub
 from hubbub.service.store.base import StoreChanges
 from hubbub.service.store_probe import StoreProbe
+from hubbub.service.table_queries import TableQueries
 from hubbub.service.webhooks.config import Webhook
 from hubbub.service.webhooks.sender import WebhookSender
 from hubbub.service.writer import Writer
@@ -55,6 +56,7 @@ class Service:
     ) -> None:
         self.collector = collector
         self.hub = Hub()
+        self.tables = TableQueries(collector)
         self.writer = Writer(collector, self._failed)
         self.senders = Senders(collector.limits.senders, collector.clock)
         self.guard = Guard(collector.limits.connections, blocked=self.senders.blocked)

@@ -264,6 +264,18 @@ class SqlReader(ABC):
         )
         return [(ask, step) for ask, step in rows]
 
+    def closed_parts(self, collection: str, question: str, first: int, last: int) -> list[tuple[str, int, int]]:
+        """The closed asks of a question from one step to another, with their steps and parts."""
+        rows = self._read(
+            "SELECT ask, step, part FROM asks WHERE collection = ? AND question = ? AND step >= ? AND step <= ? "
+            "AND final = 1 ORDER BY step, round, part",
+            collection,
+            question,
+            first,
+            last,
+        )
+        return [(ask, step, part) for ask, step, part in rows]
+
     def release(self, collection: str, question: str, step: int, number: int = 0) -> ReleaseRow | None:
         """One release."""
         rows = self._read(

@@ -1,0 +1,199 @@
+"""The query box of a table: a query, its answer as a table and as bars, its plan, and the answer as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hubbub.collection import Collection
+from hubbub.dashboard.answer import AnswerCard, Value
+from hubbub.dashboard.bars import MOST_ROWS, BarTable, fold
+from hubbub.dashboard.facts import facts, table
+from hubbub.dashboard.layout import path_to
+from hubbub.dashboard.markup import Child, Html, el, join
+from hubbub.questions import Shape
+
+if TYPE_CHECKING:
+    from hubbub.query.answer import QueryAnswer
+    from hubbub.query.outputs import AnswerInterval
+
+LONGEST = 10_000
+_MOST_DIGITS = 12
+
+
+class BoxQuery(NamedTuple):
+    """What an address asks of a table: the query, and the steps that it is of."""
+
+    sql: str
+    first: int | None = None
+    last: int | None = None
+
+    @staticmethod
+    def read(asked: Mapping[str, str]) -> BoxQuery | None:
+        """From an address; None where it asks nothing.
+
+        Example:
+            >>> BoxQuery.read({"sql": "SELECT COUNT(*) FROM people", "from": "7", "to": ""})
+            BoxQuery(sql='SELECT COUNT(*) FROM people', first=7, last=None)
+            >>> BoxQuery.read({"sql": " "}) is None
+            True
+        """
+        sql = asked.get("sql", "")[:LONGEST]
+        if not sql.strip():
+            return None
+        return BoxQuery(sql, *(_step(asked.get(name, "")) for name in ("from", "to")))
+
+    def address(self) -> dict[str, object]:
+        """The same as parts of an address.
+
+        Example:
+            >>> BoxQuery("SELECT 1", first=7).address()
+            {'sql': 'SELECT 1', 'from': 7}
+        """
+        steps = {"from": self.first, "to": self.last}
+        return {"sql": self.sql, **{name: step for name, step in steps.items() if step is not None}}
+
+
+def query_section(
+    collection: Collection, name: str, shape: Shape, asked: BoxQuery | None, answer: QueryAnswer | str | None
+) -> Html:
+    """The box, and below it what was answered, or why nothing was."""
+    columns = facts([(column, values) for column, values in shape.columns.items()])
+    example = f'SELECT COUNT(*) FROM "{name}"'  # noqa: S608 - shown, not run
+    text = el("textarea", asked.sql if asked else example, name="sql", rows=4, spellcheck="false", aria_label="Query")
+    steps = [
+        el("label", f"{word} step ", el("input", name=key, inputmode="numeric", size=8, value=_shown(step)))
+        for word, key, step in (
+            ("from", "from", asked.first if asked else None),
+            ("to", "to", asked.last if asked else None),
+        )
+    ]
+    form = el(
+        "form",
+        text,
+        el("p", steps, el("button", "Ask"), class_="choose"),
+        method="get",
+        action=path_to("results", collection.name, name),
+    )
+    title = f"q-{name}-sql"
+    return el(
+        "section",
+        el("h3", "Ask by SQL", id=title),
+        el(
+            "p",
+            "COUNT(*) of any conditions on these columns and on step; the latest step, unless others are named. "
+            "EXPLAIN before a query says how it is answered, and how far off that will be.",
+            class_="note",
+        ),
+        columns,
+        form,
+        None if asked is None or answer is None else _told(collection, name, asked, answer),
+        aria_labelledby=title,
+        class_="sql",
+    )
+
+
+def _told(collection: Collection, name: str, asked: BoxQuery, answer: QueryAnswer | str) -> Html:
+    if isinstance(answer, str):
+        return el("p", answer, class_="notice", role="alert")
+    if not answer.columns:
+        return el("pre", answer.plan)
+    parts: list[Child] = [_bars(name, answer), _rows(answer)]
+    parts += [el("p", note, class_="note") for note in answer.notes]
+    if answer.plan:
+        parts.append(fold(f"q-{name}-plan", "How it was answered", el("pre", answer.plan)))
+    download = path_to("results", collection.name, name, "answer.csv", **asked.address())
+    parts.append(el("p", el("a", "The answer as CSV", href=download)))
+    parts.append(el("p", f"From {answer.n:,} reports.", class_="note"))
+    return join(parts)
+
+
+def _bars(name: str, answer: QueryAnswer) -> Html | None:
+    """The first estimate, a bar for each group."""
+    place = next((place for place, column in enumerate(answer.columns) if column.estimate), None)
+    if place is None:
+        return None
+    keys = [other for other, column in enumerate(answer.columns) if not column.estimate]
+    values = []
+    for code, row in enumerate(answer.rows[:MOST_ROWS]):
+        label = ", ".join("NULL" if row[key] is None else str(row[key]) for key in keys) or answer.columns[place].name
+        value, low, high = _ends(row[place])
+        values.append(Value(code, label, value, low, high, signed=True))
+    card = AnswerCard(name, 0, 0.0, answer.n, tuple(values), kind="quantity")
+    return BarTable(card, f"q-{name}-answer").table(values, f"{answer.columns[place].name}, drawn")
+
+
+def _rows(answer: QueryAnswer) -> Html | None:
+    headings, rows = answer_rows(answer)
+    if len(headings) <= 3 and len(rows) == 1:
+        return None  # the bar says it all
+    shown: list[Sequence[Child]] = [[_number(cell) for cell in row] for row in rows[:MOST_ROWS]]
+    return table("The answer", [f"#{heading}" for heading in headings], shown)
+
+
+def answer_rows(answer: QueryAnswer) -> tuple[list[str], list[list[Any]]]:
+    """The answer as plain rows: each estimate is three columns, its name, and that with _low and _high.
+
+    Example:
+        >>> from hubbub.query.answer import AnswerColumn, QueryAnswer
+        >>> from hubbub.query.outputs import AnswerInterval
+        >>> answer_rows(QueryAnswer((AnswerColumn("n", True),), ((AnswerInterval(5.0, 3.0, 7.0, 1.0),),), 0.95, 10))
+        (['n', 'n_low', 'n_high'], [[5.0, 3.0, 7.0]])
+    """
+    headings: list[str] = []
+    for column in answer.columns:
+        ends = [f"{column.name}_low", f"{column.name}_high"] if column.estimate else []
+        headings += [column.name, *ends]
+    rows = []
+    for row in answer.rows:
+        plain: list[Any] = []
+        for column, cell in zip(answer.columns, row, strict=True):
+            plain += _ends(cell) if column.estimate else [cell]
+        rows.append(plain)
+    return headings, rows
+
+
+def answer_csv(answer: QueryAnswer) -> str:
+    """The answer as CSV; of EXPLAIN, the plan.
+
+    Example:
+        >>> from hubbub.query.answer import AnswerColumn, QueryAnswer
+        >>> answer_csv(QueryAnswer((AnswerColumn("os", False),), (("=1+1",),), 0.95, 10)).splitlines()
+        ['os', "'=1+1"]
+    """
+    if not answer.columns:
+        return answer.plan + "\n"
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    headings, rows = answer_rows(answer)
+    writer.writerow([_plain(heading) for heading in headings])
+    writer.writerows([_plain(cell) for cell in row] for row in rows)
+    return out.getvalue()
+
+
+def _plain(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula."""
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in "=+-@\t\r" and cell else cell
+
+
+def _ends(cell: AnswerInterval) -> list[float | None]:
+    """Value, low and high, cut to what is possible; None where there is no number."""
+    cut = (min(max(number, cell.least), cell.most) for number in (cell.value, cell.low, cell.high))
+    return [number if math.isfinite(number) else None for number in cut]
+
+
+def _number(cell: Any) -> str:
+    if cell is None:
+        return "NULL"
+    return f"{cell:,.6g}" if isinstance(cell, float) else str(cell)
+
+
+def _step(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
+
+
+def _shown(step: int | None) -> str:
+    return "" if step is None else str(step)

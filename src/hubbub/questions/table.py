@@ -1,0 +1,288 @@
+"""Tables: private columns that devices report on, of which any counts can be asked afterwards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+from hubbub.collection.duration import every
+from hubbub.collection.finding import Finding
+from hubbub.collection.joint import Axis, CellAxis, CodeAxis, Joint
+from hubbub.collection.setting import Setting
+from hubbub.collection.spending import Cost
+from hubbub.collection.terms import Family, Terms
+from hubbub.core.bit_strings import BitStrings
+from hubbub.core.domain import NONE, Categorical, Domain, Numeric, Ordinal
+from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.event import epsilon_of, units_of
+from hubbub.core.influence import Influence
+from hubbub.mechanisms.frequency.grr import GRR
+from hubbub.mechanisms.frequency.local_hashing import OLH
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.privacy.budget import MOST_UNITS
+from hubbub.privacy.promise import Promise, of_question
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.memory import Memory
+from hubbub.protocols.ranges.cell_sums import cells_of
+from hubbub.protocols.ranges.dimension import Dimension
+from hubbub.protocols.ranges.forecast import expected_stderr
+from hubbub.protocols.ranges.hierarchy import HIO
+from hubbub.protocols.ranges.query import RangeQuery
+from hubbub.protocols.table_stream import ARITHMETIC, STEP, ColumnShares, LevelPart, table_stream
+from hubbub.questions.base import Question
+from hubbub.questions.shapes import Shape
+from hubbub.questions.words import listed, odds_text
+
+if TYPE_CHECKING:
+    from hubbub.query.schema import TableSchema
+
+MOST_LEVELS = 256
+"""Devices are divided into as many parts as there are levels."""
+MANY_LEVELS = 40
+MOST_SHOWN = 100
+"""How many shares of a column a release has: of larger ones, those of intervals."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableQuestion(Question):
+    """Counts over private columns, of any box: every step costs epsilon, and reports are kept to be asked later.
+
+    Each column has a hierarchy of intervals. A device reports the cell of its record on one level of the product of all
+    hierarchies (HIO), which its place on the circle decides, with all of epsilon.
+
+    Parameters
+    ----------
+    columns
+        The fields that make the table: at least two, categorical, ordinal or numeric (seen as its cells).
+    fanout
+        How many intervals of an ordered column make one of the next level.
+
+    Example:
+        >>> question = TableQuestion(columns=("age", "state"), epsilon=2.0)
+        >>> setting = Setting("people", {"age": Ordinal(100), "state": Categorical(["a", "b", "c"])}, 86400)
+        >>> question.terms(setting).parts, question.labels(setting)[:2]
+        (7, ('0 to 4', '5 to 9'))
+    """
+
+    kind: ClassVar[str] = "table"
+    columns: tuple[str, ...]
+    fanout: int = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names = self.columns
+        if len(names) < 2 or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise InvalidValue("columns", names, "the names of at least two fields, all different")
+        if STEP in (name.casefold() for name in names):
+            raise InvalidValue("columns", names, f"other names than {STEP}, which is the column of the step")
+        check_integer("fanout", self.fanout, 2, 1 << 16)
+
+    # -- what it asks of devices ------------------------------------------------------------------------------
+
+    def reads(self) -> tuple[str, ...]:
+        return self.columns
+
+    def check(self, setting: Setting) -> None:
+        self.mechanism(setting)
+
+    def mechanism(self, setting: Setting) -> HIO:
+        """How devices report."""
+        dimensions = tuple(self._dimension(name, setting.domains[name]) for name in self.columns)
+        levels = math.prod(dimension.levels for dimension in dimensions) - 1
+        if levels > MOST_LEVELS:
+            raise InvalidValue(
+                "columns", f"{levels:,} levels", f"columns with at most {MOST_LEVELS} levels: fewer, or a larger fanout"
+            )
+        if math.prod(dimension.size for dimension in dimensions) > 1 << 53:
+            raise InvalidValue("columns", self.columns, "columns whose values make at most 2^53 cells")
+        return HIO(epsilon_of(units_of(self.epsilon)), dimensions)
+
+    def _dimension(self, name: str, domain: Domain) -> Dimension:
+        if not isinstance(domain, Categorical | Ordinal | Numeric):
+            raise InvalidValue("columns", name, "categorical, ordinal or numeric fields")
+        size = _symbols(domain)
+        ordered = domain.in_order and size > 2
+        return Dimension.ordinal(size, fanout=self.fanout) if ordered else Dimension.categorical(size)
+
+    def parts(self, setting: Setting) -> tuple[LevelPart, ...]:
+        """What each part of the devices is asked, in the order of the mechanism's levels."""
+        hio = self.mechanism(setting)
+        return tuple(
+            LevelPart(
+                Joint(tuple(self._axis(setting, place, depth) for place, depth in enumerate(level))),
+                _device_oracle(hio.level_epsilon, cells_of(hio.dimensions, level)),
+            )
+            for level in hio.levels
+        )
+
+    def _axis(self, setting: Setting, place: int, depth: int) -> Axis:
+        name = self.columns[place]
+        domain = setting.domains[name]
+        width = self._dimension(name, domain).widths[depth]
+        if isinstance(domain, Numeric):
+            return CellAxis(name, domain.low, domain.high, domain.cells, width)
+        return CodeAxis(name, _symbols(domain), width)
+
+    def terms(self, setting: Setting) -> Terms:
+        parts, units = self.parts(setting), units_of(self.epsilon)
+        return Terms(
+            fields=self.columns,
+            views=tuple(part.view.spec() for part in parts),
+            # Families, because each mechanism fits one of the views alone: no value may be answered by an error.
+            families=tuple(
+                Family(name, (units_of(epsilon_of(units)),))
+                for name in sorted({type(part.oracle).__name__ for part in parts})
+            ),
+            parts=len(parts),
+            limit=self.cost(setting).each,
+            promises=(
+                Promise(
+                    min(units, MOST_UNITS), 1, setting.step_seconds, setting.origin, scope=of_question(setting.name)
+                ),
+            ),
+            report_bytes=max(part.oracle.report_bytes for part in parts),
+        )
+
+    def cost(self, setting: Setting) -> Cost:
+        return Cost(max(part.oracle.event().spent for part in self.parts(setting)), 1)
+
+    # -- the server's half ------------------------------------------------------------------------------------
+
+    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        return table_stream(self.parts(setting), self._told(setting), memory=memory)
+
+    @property
+    def arithmetic(self) -> int:
+        return ARITHMETIC
+
+    @property
+    def searches(self) -> bool:
+        return True
+
+    def table(self, setting: Setting) -> TableSchema:
+        from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
+
+        private = tuple(PrivateColumn(name, setting.domains[name], missing=True) for name in self.columns)
+        epsilon = self.mechanism(setting).epsilon
+        return TableSchema(setting.name, private, (PublicColumn(STEP, "BIGINT"),), epsilon=epsilon, fanout=self.fanout)
+
+    def _told(self, setting: Setting) -> list[ColumnShares]:
+        """Of each column the finest level that a release can list, all others being at their roots."""
+        hio = self.mechanism(setting)
+        told = []
+        for place, name in enumerate(self.columns):
+            dimension = hio.dimensions[place]
+            depth = max(
+                depth for depth in range(1, dimension.levels) if depth == 1 or dimension.nodes(depth) <= MOST_SHOWN
+            )
+            level = tuple(depth if other == place else 0 for other in range(len(self.columns)))
+            told.append(ColumnShares(name, hio.levels.index(level), self._cells(setting, name, dimension, depth)))
+        return told
+
+    def _cells(self, setting: Setting, name: str, dimension: Dimension, depth: int) -> tuple[str, ...]:
+        domain, width = setting.domains[name], dimension.widths[depth]
+        firsts = range(0, dimension.size, width)
+        return tuple(_interval(domain, first, min(first + width, dimension.size) - 1) for first in firsts)
+
+    # -- what it tells ----------------------------------------------------------------------------------------
+
+    def shape(self, setting: Setting) -> Shape:
+        return Shape(
+            form="table",
+            size=len(self.labels(setting)),
+            everyone=False,
+            columns={name: setting.domains[name].describe() for name in self.columns},
+        )
+
+    def labels(self, setting: Setting) -> tuple[str, ...]:
+        return self._told(setting)[0].labels
+
+    def forecast(self, setting: Setting, n: int) -> float | None:
+        hio = self.mechanism(setting)
+        if n < len(hio.levels):
+            return None
+        box = [None] * len(hio.dimensions)
+        return expected_stderr(hio, RangeQuery([_half(hio.dimensions[0]), *box[1:]]), n) / n
+
+    def assumes(self, setting: Setting) -> str:
+        return f"the part of all devices in half of {self.columns[0]}, whatever else they have"
+
+    def influence(self, setting: Setting) -> Influence | str:
+        return "an answer adds up cells of several levels, and forged reports may all be on one of them"
+
+    def answering(self, setting: Setting) -> float:
+        return 1 / len(self.mechanism(setting).levels)
+
+    # -- words ------------------------------------------------------------------------------------------------
+
+    @property
+    def summary(self) -> str:
+        return f"table of {listed(list(self.columns))}"
+
+    def made_by(self, setting: Setting) -> str:
+        return " and ".join(dict.fromkeys(type(part.oracle).__name__ for part in self.parts(setting)))
+
+    def default_title(self, setting: Setting) -> str:
+        return f"Of {listed(list(self.columns))}: how many people are in any range?"
+
+    def sentence(self, setting: Setting) -> str:
+        parts = self.parts(setting)
+        epsilon = max(part.oracle.effective_epsilon for part in parts)
+        return (
+            f"One report {every(setting.step_seconds)}. It covers {listed(list(self.columns))} together, each as "
+            f"coarsely as the device's group has it, which is one of {len(parts)}. It is {odds_text(epsilon)}."
+        )
+
+    def findings(self, setting: Setting) -> Iterator[Finding]:
+        levels = len(self.mechanism(setting).levels)
+        yield Finding(
+            "note",
+            "",
+            "its reports are kept one by one until the retention is over, to be asked by SQL; people are told",
+        )
+        if levels > MANY_LEVELS:
+            text = (
+                f"its {levels} levels leave each part few devices: fewer columns, or a larger fanout, make them fewer"
+            )
+            yield Finding("warning", "columns", text)
+
+
+def _symbols(domain: Domain) -> int:
+    """How many codes a column has: its values, and one for nothing recorded."""
+    assert domain.size is not None
+    return domain.size + 1
+
+
+def _interval(domain: Domain, first: int, last: int) -> str:
+    """What an interval of codes is called."""
+    assert domain.size is not None
+    beyond = f" or {NONE}" if last >= domain.size else ""
+    if first >= domain.size:
+        return NONE
+    last = min(last, domain.size - 1)
+    if isinstance(domain, Numeric):
+        return f"{domain.edges[first]:g} to {domain.edges[last + 1]:g}{beyond}"
+    names = domain.labels
+    ends = [str(code) if names is None else names[code] for code in (first, last)]
+    return (ends[0] if first == last else f"{ends[0]} to {ends[1]}") + beyond
+
+
+def _half(dimension: Dimension) -> tuple[int, int] | frozenset[int]:
+    quarter = dimension.size // 4
+    if dimension.levels == 2:
+        return frozenset(range(max(dimension.size // 2, 1)))
+    return quarter, dimension.size - 1 - quarter
+
+
+@lru_cache(maxsize=4096)
+def _device_oracle(epsilon: float, cells: int) -> FrequencyOracle:
+    """The oracle of a level as devices run it: direct answers where cells are few, else hashes of strings of bits.
+
+    A collector need not count all cells of a level: those that a query needs are counted among the kept reports.
+    """
+    if cells < 3 * math.exp(min(epsilon, 50.0)) + 2:
+        return GRR(epsilon=epsilon, domain=cells)
+    return OLH(epsilon=epsilon, domain=BitStrings(max(cells - 1, 1).bit_length()))

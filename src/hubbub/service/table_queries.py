@@ -1,0 +1,123 @@
+"""SQL over what table questions keep: one query at a time, beside the ingest, with limits."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import TYPE_CHECKING
+
+from hubbub.core.errors import MissingDependency
+from hubbub.service.archive import ReportsMissing
+from hubbub.service.collector import Collector
+from hubbub.service.kept_table import Part, closed_steps, kept_table
+from hubbub.service.problems import Problem
+
+if TYPE_CHECKING:
+    from hubbub.query.answer import QueryAnswer
+    from hubbub.query.engine import QueryEngine
+
+LONGEST_QUERY = 10_000
+"""Characters."""
+SECONDS = 30.0
+"""After so long an answer is no longer waited for."""
+_KEPT_TABLES = 2
+_ALL_STEPS = 1 << 62
+
+
+class TableQueries:
+    """Answers queries of the tables of a collector. What was counted for one query serves the next of the same steps.
+
+    Parameters
+    ----------
+    collector
+        Whose reports they are.
+    seconds
+        After how long an answer is no longer waited for.
+
+    Example:
+        >>> from hubbub.service.example import example_collector
+        >>> TableQueries(example_collector()).answer("themes", "popular", "SELECT COUNT(*) FROM popular")
+        Traceback (most recent call last):
+            ...
+        hubbub.service.problems.Problem: 404 not_found: popular is no table
+    """
+
+    def __init__(self, collector: Collector, *, seconds: float = SECONDS) -> None:
+        self._collector, self._seconds = collector, seconds
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sql")
+        self._free = threading.Semaphore(1)
+        self._engines: OrderedDict[tuple[object, ...], QueryEngine] = OrderedDict()
+
+    def answer(
+        self,
+        collection: str,
+        question: str,
+        text: str,
+        *,
+        first: int | None = None,
+        last: int | None = None,
+        level: float = 0.95,
+        explain: bool = False,
+    ) -> QueryAnswer:
+        """The answer of a query over the reports of some closed steps, the latest unless given.
+
+        A `Problem` says why there is none: the query cannot be answered, it takes too long, too few reports are there.
+        """
+        served = self._collector.collections[collection]
+        asked = served.questions[question]
+        if not asked.shape(served.setting(question)).columns:
+            raise Problem(404, "not_found", f"{question} is no table")
+        if len(text) > LONGEST_QUERY:
+            raise Problem(413, "too_large", f"a query has at most {LONGEST_QUERY:,} characters")
+        if not self._free.acquire(blocking=False):
+            raise Problem(503, "query_busy", "another query is being answered", headers=[("Retry-After", "1")])
+        future: Future[QueryAnswer] = self._thread.submit(
+            self._run, collection, question, text, first, last, level, explain
+        )
+        future.add_done_callback(lambda _: self._free.release())
+        try:
+            return future.result(self._seconds)
+        except FutureTimeout:
+            detail = f"it was not answered in {self._seconds:g} seconds: ask for less, or for fewer steps"
+            raise Problem(503, "query_too_slow", detail) from None
+
+    def close(self) -> None:
+        """Take no more queries."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _run(
+        self, name: str, question: str, text: str, first: int | None, last: int | None, level: float, explain: bool
+    ) -> QueryAnswer:
+        try:
+            from hubbub.query.errors import QueryError
+
+            engine = self._engine(name, question, first, last)
+            try:
+                return engine.sql(text, level=level, explain=explain)
+            except QueryError as error:
+                raise Problem(422, "query_refused", str(error)) from error
+        except MissingDependency as error:
+            raise Problem(501, "no_sql", str(error)) from error
+        except ReportsMissing as error:
+            raise Problem(409, "reports_missing", str(error)) from error
+
+    def _engine(self, name: str, question: str, first: int | None, last: int | None) -> QueryEngine:
+        from hubbub.query.engine import QueryEngine
+
+        served, store = self._collector.collections[name], self._collector.store
+        every: list[Part] = store.closed_parts(served.collection_id, question, 0, _ALL_STEPS)
+        parts = closed_steps(every, first, last)
+        key = served.collection_id, question, tuple(parts)
+        if key not in self._engines:
+            table = kept_table(store, self._collector.archive, served, question, parts)
+            self._engines[key] = QueryEngine(table)
+            while len(self._engines) > _KEPT_TABLES:
+                self._engines.popitem(last=False)
+        self._engines.move_to_end(key)
+        engine = self._engines[key]
+        if engine.table.n < served.minimum_batch:
+            few = f"{engine.table.n:,} reports; at least {served.minimum_batch:,} are needed"
+            raise Problem(409, "withheld", few)
+        return engine

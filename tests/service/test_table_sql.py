@@ -1,0 +1,295 @@
+"""A table question: devices report on one level, reports are kept, and SQL is asked of them by the API and the page."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from loopback import running
+from web import AUTHORIZED, KEYS, TOKEN, problem
+
+from hubbub import Random
+from hubbub.authoring import check, forecast, load_collection, promise
+from hubbub.collection import ManualClock
+from hubbub.collection.wire import Batch
+from hubbub.core.domain import Categorical, Ordinal, Strings
+from hubbub.core.errors import InvalidValue
+from hubbub.dashboard.app import dashboard
+from hubbub.protocols.ranges.hierarchy import cell_oracle
+from hubbub.questions import Question, Setting, read_collection
+from hubbub.service.app import create_app
+from hubbub.service.archive import Archive
+from hubbub.service.auth import Tokens
+from hubbub.service.collector import Collector
+from hubbub.service.frames import Frame
+from hubbub.service.service import Service
+from hubbub.service.store.sqlite import SqliteStore
+
+pytest.importorskip("duckdb")
+pytest.importorskip("sqlglot")
+
+TEXT = """
+name = "people"
+version = 1
+title = "People"
+
+[schedule]
+step = "1h"
+lateness = "10s"
+retention = "1d"
+
+[privacy]
+event = 4.0
+minimum_batch = 20
+
+[fields.age]
+kind = "ordinal"
+size = 60
+
+[fields.state]
+kind = "categorical"
+names = ["north", "south", "west"]
+
+[fields.load]
+kind = "numeric"
+low = 0.0
+high = 10.0
+cells = 5
+
+[questions.people]
+kind = "table"
+columns = ["age", "state", "load"]
+epsilon = 4.0
+"""
+PEOPLE = load_collection(TEXT)
+N, STEPS = 12_000, (7, 8)
+HOUR = 3600.0
+PATH = "/v1/collections/people/questions/people/sql"
+
+
+def records(step: int) -> dict[str, Any]:
+    """What people hold: a fifth says no state; loads go with the state, and in step 8 all are ten years older."""
+    rng = np.random.default_rng(5)
+    state = rng.choice(4, N, p=[0.4, 0.3, 0.1, 0.2])
+    age = np.minimum(rng.binomial(45, 0.4, N) + 10 * (step == 8), 59)
+    load = np.clip(rng.normal(2.0 + 2.0 * (state % 3), 1.0, N), 0, 10)
+    return {"age": age, "state": state, "load": load}
+
+
+def fill(one: Collector, step: int) -> None:
+    rng, held = Random(seed=step), records(step)
+    places = rng.uint32(N)
+    for window in one.board.open(PEOPLE.collection_id, one.clock.now()):
+        inside = window.ask.cohort.holds(places)
+        seen = window.ask.view.look({name: column[inside] for name, column in held.items()}, rng)
+        reports = window.ask.mechanism.randomize(seen, rng)
+        batch = Batch("people", 1, window.name, rng.bytes(16 * len(reports)), reports.to_bare())
+        assert one.ingest([Frame(PEOPLE.collection_id, batch=batch)])[0].accepted == len(reports)
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    folder = tmp_path_factory.mktemp("table")
+    clock, archive = ManualClock(STEPS[0] * HOUR), Archive(folder / "reports")
+    one = Collector([PEOPLE], SqliteStore(":memory:"), clock=clock, keys=KEYS, archive=archive)
+    for step in STEPS:
+        clock.set(step * HOUR)
+        one.tick()
+        fill(one, step)
+        clock.set((step + 1) * HOUR + 11)
+        one.tick()
+    service, tokens = Service(one), Tokens([TOKEN])
+    routes = dashboard(tokens)(service)
+    with running(create_app(service, tokens, routes=routes)) as client:
+        client.service = service  # type: ignore[attr-defined]
+        yield client
+    one.store.close()
+
+
+def sql(asked: Any, text: str, **more: Any) -> Any:
+    response = asked.post(PATH, content=json.dumps({"sql": text, **more}), headers=AUTHORIZED)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def holds(cell: dict[str, Any], truth: float) -> bool:
+    """Whether an interval of 99.99% holds the truth: of some twenty, one in 500 runs of other seeds would not."""
+    return bool(cell["low"] <= truth <= cell["high"])
+
+
+def test_counts_of_boxes_are_near_the_truth(asked: Any) -> None:
+    held = records(8)
+    conditions = {
+        "TRUE": np.ones(N, dtype=bool),
+        "age BETWEEN 20 AND 39": (held["age"] >= 20) & (held["age"] <= 39),
+        "age >= 30 AND state = 'south'": (held["age"] >= 30) & (held["state"] == 1),
+        "state IN ('north', 'west') AND load < 4": np.isin(held["state"], [0, 2]) & (held["load"] < 4),
+        "state IS NULL": held["state"] == 3,
+        "NOT (age < 25 OR state = 'north')": (held["age"] >= 25) & np.isin(held["state"], [1, 2]),
+    }
+    for condition, inside in conditions.items():
+        told = sql(asked, f"SELECT COUNT(*) AS n FROM people WHERE {condition}", level=0.9999)
+        assert told["n"] == N
+        ((cell,),) = told["rows"]
+        assert holds(cell, int(inside.sum())), (condition, cell, int(inside.sum()))
+        if condition != "TRUE":
+            assert cell["high"] - cell["low"] < 0.9 * N  # it says something
+
+
+def test_steps_are_a_public_column_and_can_be_asked_together(asked: Any) -> None:
+    told = sql(
+        asked, "SELECT step, COUNT(*) AS n FROM people WHERE age < 20 GROUP BY step", level=0.9999, **{"from": 7}
+    )
+    assert told["n"] == 2 * N
+    assert [row[0] for row in told["rows"]] == [7, 8]
+    for step, cell in told["rows"]:
+        assert holds(cell, int((records(step)["age"] < 20).sum()))
+    one = sql(asked, "SELECT COUNT(*) FROM people", **{"from": 7, "to": 7})
+    assert one["n"] == N
+
+
+def test_what_cannot_be_answered_is_a_problem_that_says_why(asked: Any) -> None:
+    def refused(body: Any, headers: Any = AUTHORIZED) -> tuple[int, str, str]:
+        response = asked.post(PATH, content=body if isinstance(body, bytes) else json.dumps(body), headers=headers)
+        return response.status_code, problem(response), response.json().get("detail", "")
+
+    assert refused({"sql": "SELECT COUNT(*) FROM people"}, {})[:2] == (401, "no_token")
+    status, kind, why = refused({"sql": "SELECT COUNT(*) FROM people WHERE agee > 3"})
+    assert (status, kind) == (422, "query_refused")
+    assert "did you mean age?" in why
+    assert "line 1" in why
+    assert refused({"sql": "SELECT age FROM people"})[:2] == (422, "query_refused")
+    assert refused({"sql": "SELECT COUNT(*) FROM people, people"})[:2] == (422, "query_refused")
+    assert refused(b"{")[:2] == (400, "malformed")
+    assert refused({"sql": "SELECT 1", "levle": 1})[:2] == (400, "invalid_parameter")
+    assert refused({"sql": "x" * 20_000})[:2] == (413, "too_large")
+    assert refused({"sql": "SELECT COUNT(*) FROM people", "from": 70})[:2] == (409, "withheld")
+    nothing = asked.post(PATH.replace("questions/people", "questions/gone"), content="{}", headers=AUTHORIZED)
+    assert nothing.status_code == 404
+
+
+def test_one_query_at_a_time_and_none_without_end(asked: Any) -> None:
+    tables = asked.service.tables
+    hold = threading.Event()
+    tables._free.acquire()
+    try:
+        response = asked.post(PATH, content=json.dumps({"sql": "SELECT COUNT(*) FROM people"}), headers=AUTHORIZED)
+        assert (response.status_code, problem(response)) == (503, "query_busy")
+    finally:
+        tables._free.release()
+    slow, tables._seconds = tables._thread.submit(hold.wait, 30), 0.05
+    try:
+        response = asked.post(PATH, content=json.dumps({"sql": "SELECT COUNT(*) FROM people"}), headers=AUTHORIZED)
+        assert (response.status_code, problem(response)) == (503, "query_too_slow")
+    finally:
+        hold.set()
+        slow.result(30)
+        tables._seconds = 30.0
+
+
+def test_the_page_has_a_box_a_drawing_a_plan_and_a_file(asked: Any) -> None:
+    page = asked.get("/results/people/people", headers=AUTHORIZED).text
+    assert 'SELECT COUNT(*) FROM "people"' in page
+    assert "0 to 59" in page
+    query = "/results/people/people{}?sql=SELECT+state,+COUNT(*)+AS+n+FROM+people+GROUP+BY+state"
+    told = asked.get(query.format(""), headers=AUTHORIZED).text
+    assert "north" in told
+    assert "How it was answered" in told
+    assert "data-feed" not in told
+    sheet = asked.get(query.format("/answer.csv"), headers=AUTHORIZED)
+    assert sheet.headers["content-disposition"] == 'attachment; filename="people.csv"'
+    assert sheet.text.splitlines()[0] == "state,n,n_low,n_high"
+    assert len(sheet.text.splitlines()) == 5
+    wrong = asked.get("/results/people/people?sql=SELECT+%3Cb%3E", headers=AUTHORIZED).text
+    assert 'role="alert"' in wrong
+    assert "<b>" not in wrong.split('role="alert"')[1][:200]
+    assert asked.get(query.format("/answer.csv")).status_code == 401
+
+
+def test_a_release_has_the_shares_of_every_column(asked: Any) -> None:
+    told = asked.get("/v1/collections/people/questions/people/releases/latest?level=0.9999", headers=AUTHORIZED).json()
+    held = records(8)
+    assert list(told["estimates"]) == ["estimate", "state", "load"]
+    shares = told["estimates"]["state"]
+    assert shares["labels"] == ["north", "south", "west", "(none)"]
+    for place, (low, high) in enumerate(zip(shares["low"], shares["high"], strict=True)):
+        assert low <= float(np.mean(held["state"] == place)) <= high
+    assert told["labels"][0] == "0"
+
+
+def test_levels_as_devices_run_them_are_those_of_the_table() -> None:
+    """A hash supports the same cells whether its domain is listed or not."""
+    question, where = PEOPLE.questions["people"], PEOPLE.setting("people")
+    hio = question.mechanism(where)
+    assert question.table(where).mechanism == hio
+    for part, level in zip(question.parts(where), hio.levels, strict=True):
+        oracle = hio.oracle(level)
+        assert oracle == cell_oracle(hio.level_epsilon, part.view.size)
+        assert part.oracle.rates == oracle.rates
+        assert part.oracle.columns == oracle.columns
+        reports = part.oracle.randomize(np.arange(200) % part.view.size, Random(seed=1))
+        cells = np.arange(min(part.view.size, 50), dtype=np.uint64)
+        same = type(reports)(oracle.spec_id, public=reports.public, private=reports.private)
+        assert part.oracle.supports(reports, cells).tolist() == oracle.supports(same, cells).tolist()
+
+
+def test_it_is_checked_planned_and_promised() -> None:
+    assert read_collection(PEOPLE.spec()) == PEOPLE
+    said = promise(PEOPLE)
+    assert "It covers age, state and load together" in said
+    assert "Reports of people are kept one by one" in said
+    assert any("asked by SQL" in finding.text for finding in check(PEOPLE))
+    (row,) = forecast(PEOPLE)
+    assert row.kind == "table of age, state and load"
+    assert 0 < row.errors[100_000] < row.errors[10_000] < 0.1  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("keys", "domains"),
+    [
+        ({"columns": ["age"]}, (Ordinal(9),)),
+        ({"columns": ["age", "age"]}, (Ordinal(9), Ordinal(9))),
+        ({"columns": ["age", "step"]}, (Ordinal(9), Ordinal(9))),
+        ({"columns": ["age", "word"]}, (Ordinal(9), Strings(9))),
+        ({"columns": ["a", "b", "c", "d"], "fanout": 2}, (Ordinal(900),) * 4),
+    ],
+)
+def test_what_makes_no_table_is_refused_by_its_key(keys: Any, domains: Any) -> None:
+    def checked() -> None:
+        question = Question.make("table", epsilon=1.0, **keys)
+        question.check(Setting("q", dict(zip(question.reads(), domains, strict=True)), 3600))
+
+    with pytest.raises(InvalidValue) as refused:
+        checked()
+    assert refused.value.field == "columns"
+
+
+def test_a_categorical_column_of_two_has_no_order() -> None:
+    question = Question.make("table", columns=["os", "crashed"], epsilon=1.0)
+    where = Setting("q", {"os": Categorical(["a", "b"]), "crashed": Categorical(["no", "yes"])}, 3600)
+    assert question.terms(where).parts == 3
+
+
+def test_a_collector_without_sql_says_so(tmp_path: Path) -> None:
+    """As `pip install hubbub[server]` gives it: everything else is as ever."""
+    from served import ServedCollector
+
+    served = ServedCollector(tmp_path, TEXT.replace('step = "1h"', 'step = "1d"'))
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+        headers = {"Authorization": f"Bearer {served.token}"}
+        connection.request("POST", PATH, json.dumps({"sql": "SELECT COUNT(*) FROM people"}), headers)
+        response = connection.getresponse()
+        told = json.loads(response.read())
+        connection.close()
+        assert (response.status, told["type"]) == (501, "urn:hubbub:problem:no_sql"), told
+        assert "hubbub[sql]" in told["detail"]
+        assert served.get("/results/people/people", token=True)[0] == 200
+    finally:
+        served.close()
