@@ -57,6 +57,13 @@ def layers(world: ShuffleWorld, batch: ShuffledBatch) -> str:
     return layer_name(batch.name, opened.ask)
 
 
+def checked(world: ShuffleWorld, count: int) -> None:
+    """Send reports of the collector's own."""
+    frame, uploads = world.collector.spot_check("survey", world.answer_name, count, Random(seed=2))
+    world.collector.ingest([frame])
+    assert [world.post(upload)["accepted"] for upload in uploads] == [1] * count
+
+
 def dropped(world: ShuffleWorld) -> str:
     """Why the last shuffler gave the batch up."""
     (batch,) = world.hops[-1].status()["batches"]  # type: ignore[misc]
@@ -158,8 +165,7 @@ def test_reports_of_another_batch_cannot_be_opened() -> None:
 def test_replaced_reports_are_as_many_as_a_spot_check_may_find() -> None:
     """A shuffler that replaces reports by its own: nobody can tell, but the collector's own reports are missed."""
     world = ShuffleWorld()
-    for told in world.collector.spot_check("survey", world.answer_name, 15, Random(seed=2)):
-        assert world.post(told)["accepted"] == 1
+    checked(world, 15)
 
     def tamper(who: str, method: str, path: str, body: bytes | None) -> bytes | None:
         if who != "collector" or path != "/v1/shuffled" or body is None:
@@ -179,8 +185,7 @@ def test_replaced_reports_are_as_many_as_a_spot_check_may_find() -> None:
 
 def test_spot_checks_are_nobodys_reports() -> None:
     world = ShuffleWorld()
-    for told in world.collector.spot_check("survey", world.answer_name, 7, Random(seed=2)):
-        world.post(told)
+    checked(world, 7)
     world.send(world.entries(values()))
     world.close()
     ((_, batch),) = world.store.shuffled_steps(world.collection.collection_id, "popular", 1)

@@ -23,6 +23,9 @@ from hubbub.service.open_asks import OpenAsk
 from hubbub.service.store.base import AskKey, ShuffledRow
 from hubbub.shuffle.onion import OnionKey, missing_checks, peel, wrap
 
+MOST_CHECKS = 1000
+"""How many reports of its own a collector makes at once."""
+
 
 class OpenedBatch(NamedTuple):
     """A batch whose innermost layers are open: its reports, and what else there was.
