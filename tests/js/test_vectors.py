@@ -108,8 +108,9 @@ MECHANISMS: list[Mechanism] = [
     NetSeed(epsilon=0.5, dimension=2, sparsity=1),
     NetSeed(epsilon=1.0, dimension=4, sparsity=3, t=3),
     NetSeed(epsilon=1.0, dimension=128, sparsity=8),
-    Measured(epsilon=1.0, oracle=GRR(epsilon=1.0, domain=3), measures=2),
-    Measured(epsilon=2.0, oracle=OLH(epsilon=2.0, domain=300), measures=1),
+    Measured(epsilon=1.0, domain=3, measures=2),
+    Measured(epsilon=2.0, domain=300, measures=1),
+    Measured(epsilon=1.0, domain=EMOJI, oracle=OUE(epsilon=1.0, domain=EMOJI), measures=1),
     PSFO(epsilon=1.0, domain=Sets(Ordinal(4), most=2), oracle="GRR"),
     PSFO(epsilon=2.0, domain=300, length=7),
     PSFO(epsilon=0.5, domain=70_000, length=1, oracle="OLH"),
@@ -232,7 +233,7 @@ def values_of(mechanism: Mechanism) -> list[Any]:
         return [*mechanism.example_values(3), real, {mechanism.dimension - 1: 0.3}]
     if isinstance(mechanism, Measured):
         numbers = [0.1, float("nan")], [-1e300, 5e-324]
-        return [(code, row[: mechanism.measures]) for code in (0, mechanism.inner.size - 1) for row in numbers]
+        return [(code, row[: mechanism.measures]) for code in mechanism.inner.example_values(2) for row in numbers]
     if isinstance(mechanism, Rappor):
         return ["", "hello", "caf\u00e9", "cafe\u0301"]
     return mechanism.example_values(4)
@@ -309,7 +310,9 @@ def refused() -> Iterator[dict[str, Any]]:
             yield {**spec, "domain": {**spec["domain"], "most": mechanism.size + 1}}
         elif isinstance(mechanism, Measured):
             inner = spec["oracle"]
-            yield {**spec, "oracle": {**inner, "other": json.loads(canonical(mechanism.inner.other - 1))}}  # type: ignore[attr-defined]
+            if "other" in inner:
+                yield {**spec, "oracle": {**inner, "other": json.loads(canonical(mechanism.inner.other - 1))}}  # type: ignore[attr-defined]
+            yield {**spec, "oracle": {**inner, "domain": {"kind": "ordinal", "size": mechanism.inner.size + 1}}}
             yield {**spec, "oracle": {"mechanism": "Nothing"}}
             yield {**spec, "oracle": spec}
             yield {**spec, "measures": 0}

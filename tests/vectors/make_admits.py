@@ -166,7 +166,7 @@ def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
     terms = replace(PREFIXES, families=(Family("Measured", (EPSILON,)), Family("OLH", (EPSILON,))), report_bytes=99)
     for view in (nine, beside):
         for measures in (0, 1, 2):
-            wrapped = Measured(epsilon=1.0, oracle=olh, measures=measures) if measures else olh
+            wrapped = Measured(epsilon=1.0, domain=9, oracle=olh, measures=measures) if measures else olh
             asked = replace(study, view=view, mechanism=wrapped)
             yield f"{measures} numbers for {view.measured}", replace(terms, views=(view.spec(),)), asked, 1
     reads = PSFO(epsilon=1.0, domain=3, length=1)

@@ -1,7 +1,7 @@
 import type { Bytes } from "./bytes";
 import { check } from "./errors";
 import type { Built, Fresh } from "./mechanisms";
-import { type Spec, integer } from "./spec";
+import { type Spec, canonical, integer } from "./spec";
 
 /** The oracles that draw one block of bytes a report. */
 const ORACLES = ["GRR", "BLH", "OLH", "SUE", "OUE"];
@@ -10,6 +10,7 @@ const ORACLES = ["GRR", "BLH", "OLH", "SUE", "OUE"];
 export function measured(spec: Spec, _name: string, build: (spec: unknown) => Built & { name: string }): Built {
   const oracle = build(spec.oracle);
   check(ORACLES.includes(oracle.name) && "randomize" in oracle, "oracle", `one of ${ORACLES}`);
+  check(canonical((spec.oracle as Spec).domain!) === canonical(spec.domain!), "oracle", "one over the domain");
   const count = Number(integer("measures", spec.measures, 1, 64));
   return {
     ratio: oracle.ratio,

@@ -83,7 +83,7 @@ const KNOWN: Record<string, [fields: string, build: Builder, hashes?: string[]]>
   PSFO: ["domain epsilon length mechanism oracle", psfo],
   SplitUnary: ["domain epsilon mechanism one zero", splitUnary],
   PrivSet: ["bits domain epsilon least m mechanism t", privSet],
-  Measured: ["epsilon measures mechanism oracle", measured],
+  Measured: ["domain epsilon measures mechanism oracle", measured],
   Symbols: ["changes dimension epsilon fanout lengths mechanism one sizes steps", changeStream],
 };
 

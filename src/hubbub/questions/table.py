@@ -146,7 +146,7 @@ class TableQuestion(Question):
             for name, domain in zip(self.measures, ranges, strict=True)
             if isinstance(domain, Numeric)
         )
-        wrapped = Measured(epsilon=oracle.epsilon, oracle=oracle, measures=len(numbers))
+        wrapped = Measured(epsilon=oracle.epsilon, domain=oracle.domain, oracle=oracle, measures=len(numbers))
         return LevelPart(Beside(view, numbers), wrapped)
 
     def _axis(self, setting: Setting, place: int, depth: int) -> Axis:

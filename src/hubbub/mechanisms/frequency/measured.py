@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.domain import Domain, as_domain
+from hubbub.core.domain import as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import ColumnSpec, Mechanism
-from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.mechanisms.frequency.adaptive import adaptive
+from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
 from hubbub.mechanisms.stateful import Stateful
 
 if TYPE_CHECKING:  # a device estimates nothing
@@ -42,40 +43,42 @@ class Measured(Mechanism):
     ----------
     epsilon
         What a report may spend on the code.
+    domain
+        What the code is of.
     oracle
-        The oracle, or its spec.
+        The oracle over the domain, or its spec; an empty name chooses direct answers or local hashing by variance.
     measures
         How many numbers there are.
 
     Example:
-        >>> from hubbub import GRR
-        >>> measured = Measured(epsilon=4.0, oracle=GRR(epsilon=4.0, domain=3), measures=1)
+        >>> measured = Measured(epsilon=4.0, domain=3, measures=1)
         >>> reports = measured.randomize([(0, [2.5]), (2, [9.0])], Random(seed=1))
         >>> measured.numbers(reports).tolist(), reports.private["value"].tolist()
         ([[2.5], [9.0]], [0, 2])
     """
 
-    oracle: FrequencyOracle | Mapping[str, Any]
+    domain: DomainLike
+    oracle: FrequencyOracle | Mapping[str, Any] | str = ""
     measures: int = 1
 
     def _resolve(self) -> None:
         self._integer("measures", 1, MOST_MEASURES)
-        if isinstance(self.oracle, Mapping):
+        self._set("domain", as_domain("domain", self.domain))
+        if self.oracle == "":
+            self._set("oracle", adaptive(epsilon=self.epsilon, domain=self.domain, most_bytes=0))
+        elif isinstance(self.oracle, Mapping):
             self._set("oracle", FrequencyOracle.from_spec(self.oracle))
         inner = self.oracle
         if not isinstance(inner, FrequencyOracle) or isinstance(inner, Stateful) or not inner.fixed_block:
             raise InvalidValue("oracle", inner, "a frequency oracle that remembers nothing, or its spec")
+        if inner.domain != self.domain:
+            raise InvalidValue("oracle", inner.domain, f"an oracle over {self.domain}")
 
     @cached_property
     def inner(self) -> FrequencyOracle:
         """The oracle."""
         assert isinstance(self.oracle, FrequencyOracle)
         return self.oracle
-
-    @property
-    def domain(self) -> Domain:
-        """What the oracle reads."""
-        return as_domain("domain", self.inner.domain)
 
     def ratio(self) -> Fraction:
         return self.inner.ratio()
@@ -116,8 +119,7 @@ class Measured(Mechanism):
         """The numbers of some reports, a row each: reports hold the bits of their 64-bit floats.
 
         Example:
-            >>> from hubbub import GRR
-            >>> measured = Measured(epsilon=4.0, oracle=GRR(epsilon=4.0, domain=3), measures=1)
+            >>> measured = Measured(epsilon=4.0, domain=3, measures=1)
             >>> measured.numbers(measured.randomize([(0, [2.5])], Random(seed=1))).tolist()
             [[2.5]]
         """
@@ -127,8 +129,7 @@ class Measured(Mechanism):
         """The oracle's own reports.
 
         Example:
-            >>> from hubbub import GRR
-            >>> measured = Measured(epsilon=4.0, oracle=GRR(epsilon=4.0, domain=3), measures=1)
+            >>> measured = Measured(epsilon=4.0, domain=3, measures=1)
             >>> len(measured.inside(measured.randomize([(0, [2.5])], Random(seed=1))).public)
             0
         """
@@ -181,8 +182,5 @@ class Measured(Mechanism):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        from hubbub.mechanisms.frequency.grr import GRR
-        from hubbub.mechanisms.frequency.local_hashing import OLH
-
-        yield cls(epsilon=1.0, oracle=GRR(epsilon=1.0, domain=3), measures=2)
-        yield cls(epsilon=2.0, oracle=OLH(epsilon=2.0, domain=5), measures=1)
+        yield cls(epsilon=1.0, domain=3, measures=2)
+        yield cls(epsilon=0.5, domain=["a", "b", "c", "d", "e", "f", "g"])
