@@ -52,6 +52,8 @@ class Site:
         """The tag of every document, by which a server could know a browser again."""
         self.tags_back: list[str] = []
         """The paths that were asked for with the tag of before."""
+        self.any_origin = False
+        """Whether pages of other sites may send."""
         self.collector: Any = None
         """A transport to a real collector, where that is to answer in the site's place."""
         self._lock = Lock()
@@ -167,6 +169,9 @@ class _Handler(BaseHTTPRequestHandler):
                 return self._answer(200, TYPES[file.suffix], file.read_bytes())
         return self._answer(404, "text/plain", b"")
 
+    def do_OPTIONS(self) -> None:
+        self._answer(204, "text/plain", b"")
+
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         self.site.headers.append({name.lower(): value for name, value in self.headers.items()})
@@ -194,6 +199,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
+        if self.site.any_origin:
+            for name, value in (("origin", "*"), ("methods", "POST"), ("headers", "content-type")):
+                self.send_header(f"access-control-allow-{name}", value)
         self.send_header("cache-control", "no-cache" if self.site.tag else "no-store")
         if self.site.tag:
             self.send_header("etag", self.site.tag)

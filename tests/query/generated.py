@@ -87,11 +87,15 @@ class Generator:
             text += f" GROUP BY {', '.join(keys)}"
             # groups of nobody are there in one answer and not in the other
             text += f" HAVING COUNT(*) > {draw.choice([0, 0, 3])}.5"
+            if draw.random() < 0.3:
+                text += f" AND SUM(qty) > {draw.randint(-3, 20)}.5"
             if draw.random() < 0.5:
                 ways = [f"{key} {draw.choice(('ASC', 'DESC'))}" for key in keys]
+                if draw.random() < 0.3:
+                    ways = ["ROUND(COUNT(*)) DESC", *ways]
                 text += f" ORDER BY {', '.join(ways)}"
                 if draw.random() < 0.5:
-                    text += f" LIMIT {draw.randint(1, 5)}"
+                    text += f" LIMIT {draw.randint(1, 5)} OFFSET {draw.randint(0, 2)}"
         return text, len(keys)
 
     def condition(self, depth: int) -> str:
@@ -142,6 +146,6 @@ AGGREGATES = [
     "QUANTILE_DISC(qty, 0.5)",
     "QUANTILE_DISC(price, 0.25)",
     "SUM(qty) / COUNT(*)",
-    "SUM(price) - 2 * SUM(qty)",
+    "SUM(COALESCE(price, 0)) - 2 * SUM(qty)",
     "SUM(CASE WHEN pro THEN qty ELSE 0 END)",
 ]

@@ -224,7 +224,7 @@ def test_the_description_names_every_route(web: Web):
     from hubbub.service.auth import Tokens
 
     routes = {route.path for route in Queries(web.service, Tokens([])).routes()}
-    assert set(described["paths"]) == routes | {"/v1/reports", "/v1/shuffled"}
+    assert set(described["paths"]) == routes | {"/v1/reports", "/v1/shuffled", "/v1/collections/{name}/spot-checks"}
 
 
 def test_a_failure_says_nothing_of_itself(web: Web, monkeypatch: pytest.MonkeyPatch):

@@ -24,6 +24,7 @@ from hubbub.shuffler.store import ShufflerStore
 
 KEYS = Keys(b"k" * 32)
 HOUR = 3600
+NOW = 7 * HOUR + 60.0
 TEXT = """
 name = "survey"
 version = {version}
@@ -86,15 +87,21 @@ class ShuffleWorld:
     """Everyone who takes part. `network` may be replaced: it sees every request between them, and may change it."""
 
     def __init__(
-        self, folder: Path | None = None, *, shufflers: int = 2, seed: int = 1, key: OnionKey | None = None, **text: Any
+        self,
+        folder: Path | None = None,
+        *,
+        shufflers: int = 2,
+        seed: int = 1,
+        now: float = 7 * HOUR + 60.0,
+        **text: Any,
     ) -> None:
         self.folder, self.rng = folder, Random(seed=seed)
         self.keys = [ShufflerKeys.generate() for _ in range(shufflers)]
         self.urls = [f"http://shuffler-{number}.example" for number in range(shufflers)]
-        self.onion_key = key or OnionKey.generate()
+        self.onion_key, self.signing = OnionKey.generate(), KEYS
         self.given = text
         self.collection: Collection = load_collection(self.text())
-        self.clock = ManualClock(7 * HOUR + 60.0)
+        self.clock = ManualClock(now)
         self.store = open_store("sqlite:///:memory:")
         self.collector = self.collect()
         self.stores = [
@@ -104,6 +111,7 @@ class ShuffleWorld:
         self.seen: list[tuple[str, str, str, bytes | None]] = []
         self.tamper: Callable[[str, str, str, bytes | None], bytes | None] = lambda to, method, path, body: body
         self.down: set[str] = set()
+        self.collector_answers: Callable[[str, Mapping[str, str], bytes | None], Response] = self._collector
         self.hops = [self.hop(number) for number in range(shufflers)]
         for hop in self.hops:
             hop.refresh()
@@ -145,7 +153,7 @@ class ShuffleWorld:
     def answer(self, who: str, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         try:
             if who == "collector":
-                return self._collector(path, headers, body)
+                return self.collector_answers(path, headers, body)
             hop = self.hops[self.urls.index(who)]
             assert body is not None
             if path == "/v1/shuffled":
@@ -197,7 +205,7 @@ class ShuffleWorld:
             code = self.collection.encode("theme", value)
             report = mechanism.randomize([code], self.rng).to_bare()
             report_id = self.rng.bytes(16)
-            made.append(Entry(*opened.name, report_id, seal(opened.name, report_id, report)))
+            made.append(Entry(*opened.name, report_id, seal(opened.name, opened.ask, report)))
         return made
 
     def send(self, entries: Iterable[Entry], **changes: Any) -> list[dict[str, Any]]:

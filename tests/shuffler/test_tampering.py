@@ -11,10 +11,11 @@ import pytest
 from shuffle_world import KEYS, ShuffleWorld
 
 from hubbub.authoring import load_collection
-from hubbub.collection.shuffle_route import LAYER_BYTES
+from hubbub.collection.shuffle_route import LAYER_BYTES, layer_name
 from hubbub.collection.shuffled_batch import ShuffledBatch, decode_shuffled, encode_shuffled
 from hubbub.collection.wire import encode_upload
 from hubbub.core.random import Random
+from hubbub.protocols.view import Clipped
 from hubbub.shuffle import onion
 from hubbub.shuffle.onion import peel, wrap
 from hubbub.shuffler.keys import ShufflerKeys
@@ -48,6 +49,19 @@ def restated(world: ShuffleWorld, batch: ShuffledBatch, onions: list[bytes], **s
     numbers = {"unreadable": last.unreadable, "repeated": last.repeated, "fakes": last.fakes, **said}
     before = msgspec.structs.replace(batch, statements=batch.statements[:-1], onions=[b""] * last.received)
     return before.stated(onions, world.keys[len(batch.statements) - 1].signing.private, **numbers)
+
+
+def layers(world: ShuffleWorld, batch: ShuffledBatch) -> str:
+    """What the layers of a batch are bound to."""
+    (opened,) = (ask for ask in world.collector.board.asks.values() if ask.name == batch.answer)
+    return layer_name(batch.name, opened.ask)
+
+
+def checked(world: ShuffleWorld, count: int) -> None:
+    """Send reports of the collector's own."""
+    frame, uploads = world.collector.spot_check("survey", world.answer_name, count, Random(seed=2))
+    world.collector.ingest([frame])
+    assert [world.post(upload)["accepted"] for upload in uploads] == [1] * count
 
 
 def dropped(world: ShuffleWorld) -> str:
@@ -140,7 +154,7 @@ def test_reports_of_another_batch_cannot_be_opened() -> None:
     """A shuffler that puts in onions that were made for another step, or another collection: they are unreadable."""
 
     def change(world: ShuffleWorld, batch: ShuffledBatch) -> ShuffledBatch:
-        other = wrap(b"\x00", world.collection.shuffle.route[2:], batch.name + "0", place=2)  # type: ignore[union-attr]
+        other = wrap(b"\x00", world.collection.shuffle.route[2:], layers(world, batch) + "0", place=2)  # type: ignore[union-attr]
         return restated(world, batch, [other, *batch.onions[1:]])
 
     world, _ = tampered(change)
@@ -151,14 +165,13 @@ def test_reports_of_another_batch_cannot_be_opened() -> None:
 def test_replaced_reports_are_as_many_as_a_spot_check_may_find() -> None:
     """A shuffler that replaces reports by its own: nobody can tell, but the collector's own reports are missed."""
     world = ShuffleWorld()
-    for told in world.collector.spot_check("survey", world.answer_name, 15, Random(seed=2)):
-        assert world.post(told)["accepted"] == 1
+    checked(world, 15)
 
     def tamper(who: str, method: str, path: str, body: bytes | None) -> bytes | None:
         if who != "collector" or path != "/v1/shuffled" or body is None:
             return body
         batch = decode_shuffled(body)
-        forged = [wrap(b"\x01", world.collection.shuffle.route[2:], batch.name, place=2) for _ in range(30)]  # type: ignore[union-attr]
+        forged = [wrap(b"\x01", world.collection.shuffle.route[2:], layers(world, batch), place=2) for _ in range(30)]  # type: ignore[union-attr]
         return encode_shuffled(restated(world, batch, [*forged, *batch.onions[30:]]))
 
     world.tamper = tamper
@@ -172,8 +185,7 @@ def test_replaced_reports_are_as_many_as_a_spot_check_may_find() -> None:
 
 def test_spot_checks_are_nobodys_reports() -> None:
     world = ShuffleWorld()
-    for told in world.collector.spot_check("survey", world.answer_name, 7, Random(seed=2)):
-        world.post(told)
+    checked(world, 7)
     world.send(world.entries(values()))
     world.close()
     ((_, batch),) = world.store.shuffled_steps(world.collection.collection_id, "popular", 1)
@@ -198,7 +210,7 @@ def test_a_first_shuffler_cannot_read_what_it_hands_on() -> None:
     batch = decode_shuffled(body or b"")
     first = world.keys[0].encryption
     for place in range(3):
-        assert not peel(batch.onions, first, batch.name, place=place).inside
+        assert not peel(batch.onions, first, layers(world, batch), place=place).inside
 
 
 # -- a dishonest collector ------------------------------------------------------------------------------------------
@@ -215,6 +227,20 @@ def test_a_collector_that_publishes_another_ask_is_refused() -> None:
     world.close()
     (batch,) = world.hops[0].status()["batches"]  # type: ignore[misc]
     assert "signed terms" in batch["note"]  # type: ignore[index]
+
+
+def test_whoever_was_asked_otherwise_is_left_out() -> None:
+    """A collector that asks one device by another mechanism of the terms: its report is not opened, by anybody."""
+    world = ShuffleWorld()
+    world.send(world.entries(values()))
+    (opened,) = world.collector.board.open(world.collection.collection_id, world.clock.now())
+    honest, special = opened.ask, replace(opened.ask, view=Clipped(0.0, 1.0))
+    opened.ask = special
+    world.send(world.entries(["dark"]))
+    opened.ask = honest
+    world.close()
+    (batch,) = world.hops[0].status()["batches"]  # type: ignore[misc]
+    assert batch["note"] == "41 came, 1 unreadable, 0 repeated, 5 fakes"  # type: ignore[index]
 
 
 def test_another_batch_under_a_name_is_refused() -> None:

@@ -7,6 +7,7 @@ import { type Code, absent, missing } from "./fields";
 import { type Stateful, type State, remembers } from "./mechanisms";
 import { charge } from "./promises";
 import { systemRandom } from "./random";
+import type { Spec } from "./spec";
 import type { Access, Key, StateRow, StudyState } from "./store";
 import { type Entry, entryKey } from "./upload";
 
@@ -57,6 +58,8 @@ export async function answer(kept: Access, collection: Collection, ask: Ask, wat
     cover,
     until: terms.study ? ask.closes : opens(collection, step + 1),
     size: collection.uploadBytes,
+    ...(collection.shuffle && { address: collection.shuffle.address }),
+    ...(collection.shuffle && !cover && { route: collection.shuffle.route, asked: asked(ask) }),
     enrols: making.enrols,
   } satisfies Entry);
   const latest = Math.max(wall, book.latest);
@@ -64,6 +67,9 @@ export async function answer(kept: Access, collection: Collection, ask: Ask, wat
   kept.put(["book"], { ...making.book, latest, answers: answers + 1, page: watch.page } satisfies Book);
   return refused;
 }
+
+/** What the layers of a sealed report are bound to, of what was asked. */
+const asked = ({ mechanism, looks }: Ask): Spec => ({ mechanism: mechanism.specId, view: looks });
 
 /** Charge an answer, as of a later moment where it is paid for beforehand. */
 function pay(making: Making, cost: bigint, until?: number): void {

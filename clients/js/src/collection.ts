@@ -1,7 +1,8 @@
+import { unhex } from "./bytes";
 import { placeOnCircle } from "./cohort";
 import { check } from "./errors";
 import type { Promised } from "./promises";
-import { type Spec, integer, specId } from "./spec";
+import { type Json, type Spec, exactly, integer, specId } from "./spec";
 import { type Terms, checkSafe, readPromises, readTerms } from "./terms";
 
 /** A signed collection (`collection/document.py`), and the device's place in it. */
@@ -22,13 +23,42 @@ export interface Collection {
   place: number;
   /** Whether an upload without a report stands for the answer that is not given. */
   cover: boolean;
+  /** Where reports go that are shuffled, and the keys of their layers; null where they go to the collector. */
+  shuffle: Route | null;
   /** The size of every upload: signed, room for the largest of everything that is admitted. */
   uploadBytes: number;
 }
 
+/** The first shuffler's address, and the public keys of all shufflers and the collector, in their order. */
+export interface Route {
+  address: string;
+  route: string[];
+}
+
+/** Who shuffles (`collection/shuffle_route.py`). A browser that cannot seal reports takes no part, and says so. */
+async function readRoute(spec: Spec): Promise<Route | null> {
+  check(spec.trust === "local" || spec.trust === "shuffle", "trust", "local or shuffle");
+  check((spec.trust === "shuffle") === Object.hasOwn(spec, "shuffle"), "shuffle", "who shuffles, where reports are shuffled");
+  if (spec.trust === "local") return null;
+  const given = exactly("shuffle", spec.shuffle, "collector_key delta fakes least shufflers");
+  const shufflers = (given.shufflers as Json[]).map((each) => exactly("shufflers", each, "encryption_key signing_key url"));
+  check(shufflers.length >= 1 && shufflers.length <= 8, "shufflers", "1 to 8");
+  const route = [...shufflers.map((each) => each.encryption_key), given.collector_key] as string[];
+  for (const key of route) check(unhex(key, 32), "encryption_key", "64 hexadecimal digits");
+  const url = shufflers[0]!.url as string;
+  check(/^https?:\/\//.test(url), "url", "an http or https address");
+  try {
+    await crypto.subtle.generateKey("X25519", false, ["deriveBits"]);
+  } catch {
+    check(false, "browser", "one with X25519: this one cannot encrypt reports to shufflers, and sends none");
+  }
+  return { address: `${url.replace(/\/$/, "")}/v1/reports`, route };
+}
+
 export async function readCollection(spec: Spec, name: string, key: CryptoKey): Promise<Collection> {
   check(spec.name === name, "name", "the collection that was asked for");
-  check(spec.format === 3 && spec.trust === "local", "format", "3, trust local: all that this client reads");
+  check(spec.format === 3, "format", "3: all that this client reads");
+  const shuffle = await readRoute(spec);
   const whole = (field: string, low: number, high: number) => Number(integer(field, spec[field], low, high));
   const fields = spec.fields as Record<string, Spec>;
   const domains: Record<string, string> = {};
@@ -48,6 +78,7 @@ export async function readCollection(spec: Spec, name: string, key: CryptoKey): 
     interval: 1000 * whole("step_seconds", 1, 366 * 86400),
     place: await placeOnCircle(key, name),
     cover: !!spec.cover,
+    shuffle,
     uploadBytes: 2 * whole("frame_bytes", 1, 2 ** 26), // the readable form is never twice as long as the binary one
   };
 }

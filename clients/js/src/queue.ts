@@ -1,9 +1,10 @@
-import { hex } from "./bytes";
+import { hex, unhex } from "./bytes";
 import { check } from "./errors";
+import { wrap } from "./onion";
 import { systemRandom } from "./random";
 import type { Key, StateRow, Store } from "./store";
 import { leave, post } from "./transport";
-import { type Entry, entryKey, frame } from "./upload";
+import { type Entry, entryKey, frame, layerName } from "./upload";
 
 /** The answers that wait, and their way out: the same bytes until they are acknowledged. */
 export class Queue {
@@ -21,10 +22,27 @@ export class Queue {
     this.#now = now;
   }
 
-  /** Look up what waits, in the order of its steps: other tabs add to it too. */
+  /** Look up what waits, in the order of its steps: other tabs add to it too. Reports that are to be sealed are, once. */
   async load(): Promise<void> {
     const entries = await this.#store((kept) => kept.all<Entry>(["entry"]));
-    this.#entries = entries.filter((entry) => entry.report).sort((a, b) => a.step - b.step);
+    const waiting = entries.filter((entry) => entry.report).sort((a, b) => a.step - b.step);
+    this.#entries = [];
+    for (const entry of waiting) this.#entries.push(entry.route ? await this.#seal(entry) : entry);
+  }
+
+  /**
+   * Put a report into its layers. That takes WebCrypto, which no transaction waits for; what is stored first is what counts,
+   * whichever tab made it.
+   */
+  async #seal({ route, asked, ...entry }: Entry): Promise<Entry> {
+    const keys = route!.map((key) => unhex(key, 32)!);
+    const sealed: Entry = { ...entry, report: await wrap(entry.report!, keys, await layerName(entry, asked!)) };
+    return this.#store(async (kept) => {
+      const now = await kept.get<Entry>(entryKey(entry));
+      if (!now?.route) return now ?? sealed;
+      kept.put(entryKey(entry), sealed);
+      return sealed;
+    });
   }
 
   /** Whether a server that failed was left in peace for long enough. */
@@ -42,7 +60,7 @@ export class Queue {
 
   /** The page is going. Nobody hears whether this succeeds, so what waits stays here too. */
   leave(): void {
-    for (const entry of this.#entries) leave(this.#address, frame(entry));
+    for (const entry of this.#entries) leave(entry.address ?? this.#address, frame(entry));
   }
 
   async #send(): Promise<boolean> {
@@ -58,7 +76,7 @@ export class Queue {
   }
 
   async #sendOne(entry: Entry): Promise<void> {
-    const said = (await post(this.#address, frame(entry))) as { rejected: { id: string; reason: string }[] };
+    const said = (await post(entry.address ?? this.#address, frame(entry))) as { rejected: { id: string; reason: string }[] };
     const reason = said.rejected.find(({ id }) => id === hex(entry.id))?.reason;
     check(reason !== "too_early" && reason !== "over_quota", "server", "more time");
     // Acknowledged, or refused for good: the bytes go, the debit stays.

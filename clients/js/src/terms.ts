@@ -123,8 +123,11 @@ export function checkSafe(spec: Spec, promises: Promised[], terms: Record<string
   const reason = (name: string) => Object.hasOwn(spec.overrides as Spec, name);
   const batch = integer("minimum_batch", spec.minimum_batch, 1, 2 ** 32);
   check(reason("minimum_batch_below_20") || batch >= SMALLEST_BATCH, "minimum_batch", `at least ${SMALLEST_BATCH}, or a reason`);
+  const least = spec.trust === "shuffle" ? integer("least", (spec.shuffle as Spec).least, 2, 2 ** 40) : SMALLEST_BATCH;
+  check(reason("minimum_batch_below_20") || least >= SMALLEST_BATCH, "least", `at least ${SMALLEST_BATCH}, or a reason`);
   check(promises.length, "promises", "at least one of the whole");
-  for (const [name, { promises: own, account, limit }] of Object.entries(terms)) {
+  for (const [name, { promises: own, account, limit, state }] of Object.entries(terms)) {
+    check(spec.trust === "local" || !state, "state", `none: reports of ${name} could be linked, which undoes the shuffle`);
     const large = (most: bigint) => most > LARGEST_EPSILON;
     const told = large(limit) || own.some((mine) => mine.steps && large(mine.limit));
     check(!told || reason("epsilon_above_8"), "epsilon", "at most 8, or a reason");

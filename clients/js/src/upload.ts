@@ -1,4 +1,5 @@
 import { type Bytes, base64, hex } from "./bytes";
+import { type Spec, specId } from "./spec";
 import type { Key } from "./store";
 
 /** An answer: its name, its random id, and the bytes to send, once and again the same. */
@@ -19,6 +20,11 @@ export interface Entry {
   until: number;
   /** How long the upload is. */
   size: number;
+  /** Where it goes, if not to the collector: to the first shuffler. */
+  address?: string;
+  /** The keys of the layers that the report is still to be sealed in, and what was asked; it is not sent before that. */
+  route?: string[];
+  asked?: Spec;
   /** The state whose enrolment it tells the server of. */
   enrols?: string;
 }
@@ -31,6 +37,10 @@ export const entryKey = ({ question, run, step, round }: Pick<Entry, "question" 
   `${step}`,
   `${round}`,
 ];
+
+/** What the layers of a report are bound to: its batch, and what was asked (`collection/shuffle_route.py`). */
+export const layerName = async ({ collection, version, question, run, step, round, part }: Entry, asked: Spec) =>
+  [collection, version, question, run, step, round, part, await specId(asked)].join(":");
 
 /**
  * The readable upload of one entry, as `collection/wire.py` reads it, padded to the collection's signed size. It names

@@ -73,7 +73,14 @@ def coalitions(mechanism: Mechanism | float, route: ShuffleRoute, n: int) -> lis
     some, one, shufflers = route.all_fakes, route.fakes, len(route.shufflers)
     several = [("the collector", n, some, f"{n:,} reports in an order that nobody knows")]
     if shufflers > 1:
-        several.append(("the collector and all shufflers but one", n, one, "the order of the one that is left"))
+        several.append(
+            (
+                "the collector and all shufflers but one",
+                n,
+                one,
+                "the order of the one that is left, if they hand on every report",
+            )
+        )
     several.append((ALL_OTHERS, 1, some, f"{some:,} fakes" if some else "nothing but the report's own dice"))
     if shufflers > 1 and one:
         several.append(("the collector, everyone else and all shufflers but one", 1, one, f"{one:,} fakes"))

@@ -118,16 +118,18 @@ def _shuffled(collection: Collection) -> list[str]:
     told = [
         f"Reports are encrypted on the device and pass {several} ({addresses}){fakes}. The server reads them in "
         f"batches of at least {route.least:,} people's reports, in an order that says nothing of who sent which, "
-        "without their random numbers. What is said above holds even if all of them work together; how much less some of them "
-        "learn depends on who works together. An epsilon and a delta mean: whatever they look for in a batch, what one "
-        "person's report says changes its probability by at most the factor e^epsilon, and delta more."
+        "without their random numbers. What is said above holds even if all of them work together; how much less some "
+        "of them learn depends on who works together. An epsilon and a delta mean: whatever they look for in a batch, "
+        "what one person's report says changes its probability by at most the factor e^epsilon, and delta more."
     ]
     for name in collection.questions:
         parties = "; ".join(each.text() for each in coalitions_of(collection, name))
         told.append(f"Of {name}, in the smallest batch: {parties}.")
     told.append(
-        "Of several batches with reports of one device, the epsilons and the deltas add up. The shufflers without the "
-        "server can read no report; the first of them sees which devices send, when, and from which address."
+        "Shufflers that work with the collector can also keep reports of others back and put in their own: then it is "
+        "as if everyone else worked with them. Of several batches with reports of one device, the epsilons and the "
+        "deltas add up. The shufflers without the server can read no report; the first of them sees which devices "
+        "send, when, and from which address."
     )
     return [f"Shuffled. {' '.join(told)}"]
 

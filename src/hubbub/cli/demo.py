@@ -15,7 +15,14 @@ HEADLESS_SECONDS = 20.0
 
 
 def demo(
-    devices: Annotated[int, typer.Option("--devices", help="How many answer each of the five collections.")] = 8000,
+    devices: Annotated[
+        int | None,
+        typer.Option(
+            "--devices",
+            help="How many answer each of the five collections.",
+            show_default="8000; of shuffled reports 600",
+        ),
+    ] = None,
     seconds: Annotated[
         float | None, typer.Option("--seconds", help="How long.", min=1.0, show_default="until Ctrl-C")
     ] = None,
@@ -25,7 +32,14 @@ def demo(
             "--headless", help="Print only the result, once the blizzard's alarm is raised unless --seconds says when."
         ),
     ] = False,
-    step: Annotated[str, typer.Option("--step", help="How often devices answer.")] = "4s",
+    step: Annotated[
+        str | None,
+        typer.Option("--step", help="How often devices answer.", show_default="4s; of shuffled reports 8s"),
+    ] = None,
+    trust: Annotated[
+        str,
+        typer.Option("--trust", help="local: everyone reports to the collector. shuffle: one step, by two shufflers."),
+    ] = "local",
     workers: Annotated[int, typer.Option("--workers", help="In how many processes the devices of each are.")] = 2,
     port: Annotated[int, typer.Option("--port", help="The page's port; 0 takes a free one.", min=0, max=65535)] = 0,
     folder: Annotated[
@@ -65,6 +79,17 @@ def demo(
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise MissingDependency(error.name or "starlette", "server") from None
+    if trust not in ("local", "shuffle"):
+        raise InvalidValue("--trust", trust, "local or shuffle")
+    if trust == "shuffle":
+        from hubbub.cli.demo_shuffled import run_shuffled
+        from hubbub.cli.output import say
+        from hubbub.collection.duration import seconds_of
+        from hubbub.demo.shuffled import ShuffledDemo
+
+        told = None if as_json else say
+        sizes = {"devices": 600 if devices is None else devices, "step_seconds": seconds_of("step", step or "8s")}
+        return run_shuffled(ShuffledDemo(**sizes, seed=seed, say=told), as_json=as_json)
     from hubbub.cli.demo_live import run
     from hubbub.cli.output import say
     from hubbub.collection.duration import seconds_of
@@ -72,8 +97,8 @@ def demo(
 
     quiet = headless or as_json or not (sys.stdin.isatty() and sys.stdout.isatty())
     live = Live(
-        devices=devices,
-        step_seconds=seconds_of("step", step),
+        devices=8000 if devices is None else devices,
+        step_seconds=seconds_of("step", step or "4s"),
         workers=workers,
         seed=seed,
         folder=folder,

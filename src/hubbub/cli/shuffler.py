@@ -96,3 +96,21 @@ def serve(
 
     set_up()
     serve_hop(HopConfig.load(config))
+
+
+@app.command()
+def spot_check(
+    server: Annotated[str, typer.Argument(help="The collector's address.")],
+    collection: Annotated[str, typer.Argument(help="The collection's name.")],
+    token: Annotated[Path, typer.Option("--token", help="The file of the collector's token.")],
+    public_key: Annotated[str, typer.Option("--public-key", help="The key that the collection is signed with.")],
+    count: Annotated[int, typer.Option("--count", help="Reports to each open ask.", min=1, max=1000)] = 10,
+) -> None:
+    """Send reports of the collector's own to the first shuffler: how many come back tells whether it drops any.
+
+    Run it where devices are, not where the collector is: a shuffler that knows it would let it pass.
+    """
+    from hubbub.shuffler.spot_check import send_spot_checks
+
+    for answer, sent in send_spot_checks(server, collection, token.read_text().strip(), public_key, count).items():
+        typer.echo(f"{answer}: {sent} reports sent; the privacy page says how many were lost")

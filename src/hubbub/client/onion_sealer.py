@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from hubbub.collection import Collection
-from hubbub.collection.shuffle_route import batch_name
+from hubbub.collection.shuffle_route import batch_name, layer_name
 from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import InvalidValue
+from hubbub.protocols.ask import Ask
 from hubbub.shuffle.onion import wrap
 
 
 class OnionReports:
     """Encrypts each report to the shufflers of a collection, and its innermost layer to the collector.
 
-    All layers are bound to the answer that the report is (collection, version, question, run, step, round, part), and
-    to whose turn it is. None can be opened as anything else.
+    All layers are bound to the answer that the report is (collection, version, question, run, step, round, part), to
+    what was asked, and to whose turn it is. None can be opened as anything else.
 
     Parameters
     ----------
@@ -29,9 +30,10 @@ class OnionReports:
         >>> shuffler = RouteShuffler("https://first.example", first.public.hex(), "0b" * 32)
         >>> route = ShuffleRoute(shufflers=(shuffler,), collector_key=last.public.hex(), delta=1e-6, least=100)
         >>> collection = replace(load_collection(EXAMPLE), trust="shuffle", shuffle=route)
-        >>> sealed = OnionReports(collection).seal(AnswerName("popular", 0, 7, 1, 0), b"i" * 16, b"report")
-        >>> inside = peel([sealed], first, "themes:1:popular:0:7:1:0", place=0).inside
-        >>> peel(inside, last, "themes:1:popular:0:7:1:0", place=1).inside
+        >>> ask, answer = next(collection.protocol("popular")), AnswerName("popular", 0, 7, 1, 0)
+        >>> sealed = OnionReports(collection).seal(answer, ask, b"report")
+        >>> name = layer_name("themes:1:popular:0:7:1:0", ask)
+        >>> peel(peel([sealed], first, name, place=0).inside, last, name, place=1).inside
         [b'report']
     """
 
@@ -40,6 +42,7 @@ class OnionReports:
             raise InvalidValue("trust", collection.trust, '"shuffle"')
         self._collection, self._route = collection, collection.shuffle.route
 
-    def seal(self, name: AnswerName, report_id: bytes, report: bytes) -> bytes:
-        """The report in its layers. The id is not in them: nobody but the first shuffler learns it."""
-        return wrap(report, self._route, batch_name(self._collection.name, self._collection.version, name))
+    def seal(self, name: AnswerName, ask: Ask, report: bytes) -> bytes:
+        """The report in its layers. Its id is not in them: nobody but the first shuffler learns it."""
+        batch = batch_name(self._collection.name, self._collection.version, name)
+        return wrap(report, self._route, layer_name(batch, ask))

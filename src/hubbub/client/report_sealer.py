@@ -6,13 +6,14 @@ from typing import Protocol
 
 from hubbub.collection import Collection
 from hubbub.collection.wire import AnswerName
+from hubbub.protocols.ask import Ask
 
 
 class ReportSealer(Protocol):
     """Seals each report once, before it is queued: what is sent again is the same bytes."""
 
-    def seal(self, name: AnswerName, report_id: bytes, report: bytes) -> bytes:
-        """What is sent of a report; never empty, and of one length for reports of one length."""
+    def seal(self, name: AnswerName, ask: Ask, report: bytes) -> bytes:
+        """What is sent of a report to an ask; never empty, and of one length for reports of one length."""
         ...
 
 
@@ -20,11 +21,13 @@ class PlainReports:
     """Reports as they are: the server that collects them opens them.
 
     Example:
-        >>> PlainReports().seal(AnswerName("popular", 0, 7, 1, 0), b"i" * 16, b"report")
+        >>> from hubbub import GRR
+        >>> ask = Ask(mechanism=GRR(epsilon=1.0, domain=2), step=7)
+        >>> PlainReports().seal(AnswerName("popular", 0, 7, 1, 0), ask, b"report")
         b'report'
     """
 
-    def seal(self, name: AnswerName, report_id: bytes, report: bytes) -> bytes:
+    def seal(self, name: AnswerName, ask: Ask, report: bytes) -> bytes:
         """The report."""
         return report
 

@@ -96,7 +96,7 @@ class Responder:
                     self._cover(collection, answer)
                 raise
             if report is not None:  # a stream that has nothing to say is done with its step, too
-                answer = answer._replace(report=sealer_for(collection).seal(published.name, report_id, report))
+                answer = answer._replace(report=sealer_for(collection).seal(published.name, published.ask, report))
             outbox.add(answer, since=collection.opens(step))
             return int(report is not None)
         except Refused as error:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import InvalidValue, check_integer
-from hubbub.core.spec import Json, integer
+from hubbub.core.spec import Json, integer, spec_id
+
+if TYPE_CHECKING:
+    from hubbub.protocols.ask import Ask
 
 LAYER_BYTES = 48
 """What a layer of encryption adds to a report: an ephemeral key and a tag (`hubbub.shuffle.onion`)."""
@@ -134,13 +137,29 @@ class ShuffleRoute:
 
 
 def batch_name(collection: str, version: int, name: AnswerName) -> str:
-    """What the layers of a batch's reports are bound to: none can be opened as a part of another batch.
+    """Which batch a report is of.
 
     Example:
         >>> batch_name("themes", 2, AnswerName("popular", 0, 7, 1, 0))
         'themes:2:popular:0:7:1:0'
     """
     return f"{collection}:{version}:{name}"
+
+
+def layer_name(batch: str, ask: Ask) -> str:
+    """What the layers of a report are bound to: its batch, and what was asked of the device.
+
+    A layer cannot be opened as a part of another batch. Nor can a collector ask one device otherwise than all others,
+    by another mechanism or view that the terms allow, so that its report stands out: a shuffler goes by one ask, and
+    whoever answered another one is left out.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> from hubbub.protocols.ask import Ask
+        >>> layer_name("themes:2:popular:0:7:1:0", Ask(mechanism=GRR(epsilon=1.0, domain=2), step=7))
+        'themes:2:popular:0:7:1:0:311477b596083c81cbd2766728b446d2'
+    """
+    return f"{batch}:{spec_id({'mechanism': ask.mechanism.spec_id, 'view': ask.view.spec()})}"
 
 
 def check_key(name: str, value: object) -> None:

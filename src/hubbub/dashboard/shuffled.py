@@ -20,7 +20,9 @@ def shuffled_section(reader: Reader, collection: Collection) -> Html:
     batches = [row for name, each in told.items() for row in _batches(name, each)]
     text = (
         "Reports pass shufflers before they are read here. Whatever some of those who take part look for in a batch, "
-        "what one person's report says changes its probability by at most the factor e^epsilon, and delta more."
+        "what one person's report says changes its probability by at most the factor e^epsilon, and delta more. "
+        "Shufflers that work with the collector can keep others' reports back and put in their own: then it is as if "
+        "everyone else worked with them."
     )
     headings = ("Question", "Who works together", "#Epsilon, smallest batch", "#Epsilon, latest batch", "What is left")
     parts = [el("p", text), table("Epsilon by who works together", headings, rows)]

@@ -163,5 +163,5 @@ def _shown(cell: AnswerInterval) -> list[str]:
 
 def _number(value: float) -> str:
     if math.isinf(value):
-        return "anything" if value > 0 else "-anything"
+        return "inf" if value > 0 else "-inf"
     return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:,.4g}"

@@ -66,10 +66,13 @@ def build_table(
     unfinished = where.with_name(f"{where.name}.unfinished")
     _remove(unfinished)
     duck = where.suffix == ".duckdb"
+    writer: StoreWriter = (DuckWriter if duck else ParquetWriter)(unfinished, schema)
     try:
-        writer: StoreWriter = (DuckWriter if duck else ParquetWriter)(unfinished, schema)
-        n = _write(writer, schema, chunks, rng, progress)
-        writer.close(schema, n)
+        try:
+            n = _write(writer, schema, chunks, rng, progress)
+            writer.describe(schema, n)
+        finally:
+            writer.close()
         unfinished.rename(where)
     finally:
         _remove(unfinished)
@@ -88,7 +91,7 @@ def _write(
         reports = schema.mechanism.randomize(np.stack(codes, axis=1), rng)
         own = {level: _moved(group, n) for level, group in levels_of(reports).items()}
         public = {ROW: pa.array(np.arange(n, n + size))}
-        public |= {column.name: _typed(columns[column.name], column.name, column.type) for column in schema.public}
+        public |= {column.name: columns[column.name] for column in schema.public}
         writer.people(pa.table(public))
         writer.reports(packed(number, n, own))
         n += size
@@ -107,7 +110,6 @@ def _moved(group: Any, start: int) -> Any:
 
 def _blocks(schema: TableSchema, chunks: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
     """The records again, so many at a time as a block has."""
-    import pyarrow as pa
 
     waiting: list[Any] = []
     rows = 0
@@ -119,13 +121,21 @@ def _blocks(schema: TableSchema, chunks: Iterable[Any]) -> Iterator[Mapping[str,
             rows += part.num_rows
             table = table.slice(part.num_rows)
             if rows == BLOCK:
-                yield _columns(pa.concat_tables(waiting))
+                yield _columns(waiting)
                 waiting, rows = [], 0
     if rows:
-        yield _columns(pa.concat_tables(waiting))
+        yield _columns(waiting)
 
 
-def _columns(table: Any) -> Mapping[str, Any]:
+def _columns(parts: list[Any]) -> Mapping[str, Any]:
+    import pyarrow as pa
+
+    try:
+        table = pa.concat_tables(parts, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InvalidValue(
+            "chunks", "columns of other types", f"the same in all: {str(error).splitlines()[0]}"
+        ) from None
     return {name: table.column(name).combine_chunks() for name in table.column_names}
 
 
@@ -141,7 +151,9 @@ def _arrow(chunk: Any, schema: TableSchema) -> Any:
     missing = [name for name in schema.names if name not in chunk.column_names]
     if missing:
         raise InvalidValue("chunks", missing[0], f"records with the columns {', '.join(schema.names)}")
-    return chunk.select(schema.names)
+    arrays = {column.name: chunk.column(column.name) for column in schema.private}
+    arrays |= {column.name: _typed(chunk.column(column.name), column.name, column.type) for column in schema.public}
+    return pa.table(arrays)
 
 
 def _typed(column: Any, name: str, kind: str) -> Any:

@@ -45,6 +45,8 @@ def codes_wanted(condition: Tree, column: PrivateColumn, notes: set[str]) -> Run
     if isinstance(condition, exp.Paren):
         return codes_wanted(condition.this, column, notes)
     if isinstance(condition, exp.Not):
+        if isinstance(condition.this, exp.In) and condition.this.find(exp.Null):
+            return ()  # what is not told apart from NULL is not told to be outside
         whole = ((0, column.size - 1),) if isinstance(condition.this, exp.Is) else ((0, column.values - 1),)
         return without(whole, codes_wanted(condition.this, column, notes))
     if not isinstance(condition.this, exp.Column):
@@ -61,7 +63,8 @@ def codes_wanted(condition: Tree, column: PrivateColumn, notes: set[str]) -> Run
     if isinstance(condition, exp.EQ):
         return _equal(condition, condition.expression, column, notes)
     if isinstance(condition, exp.NEQ):
-        return without(((0, column.values - 1),), _equal(condition, condition.expression, column, notes))
+        same = _equal(condition, condition.expression, column, notes)
+        return () if isinstance(condition.expression, exp.Null) else without(((0, column.values - 1),), same)
     if isinstance(condition, exp.LT | exp.LTE | exp.GT | exp.GTE):
         return runs_of([_ordered(type(condition), condition, condition.expression, column, notes)])
     problem = f"{column.name} is private: {condition.key.upper()} of it is not answered"

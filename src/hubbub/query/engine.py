@@ -20,7 +20,7 @@ from hubbub.query.grid_method import GridMethod
 from hubbub.query.groups import PeopleGroup, groups_of
 from hubbub.query.interval_method import IntervalMethod
 from hubbub.query.joint import JointEstimate
-from hubbub.query.measures import MeasureProfile, expression_type, profile
+from hubbub.query.measures import MeasureProfile, evaluate, expression_type, profile
 from hubbub.query.monomials import Monomial
 from hubbub.query.outputs import AnswerInterval, Output
 from hubbub.query.parse import parse
@@ -96,7 +96,12 @@ class QueryEngine:
             select = normalise(statement.select, self.table.schema)
             plan = plan_query(select, self.table.schema)
             with self._lock:
-                return self._answer(plan, level, only_plan=statement.explain, explain=explain)
+                try:
+                    return self._answer(plan, level, only_plan=statement.explain, explain=explain)
+                except QueryError as error:
+                    if error.start < 0:
+                        self._try_each(plan)  # which of the conditions and keys it is, with its place
+                    raise
         except QueryError as error:
             raise error.located(text) from None
 
@@ -177,6 +182,11 @@ class QueryEngine:
                 )
         for key in plan.public_keys:
             expression_type(self.table, key.tree)
+
+    def _try_each(self, plan: QueryPlan) -> None:
+        for tree in (*plan.condition.public, *plan.condition.atoms, *(key.tree for key in plan.public_keys)):
+            text = f"SELECT COUNT({tree.sql('duckdb')}) FROM {self.table.relation}"  # noqa: S608 # a whitelisted tree
+            evaluate(self.table, text, tree)
 
 
 def interval_of(

@@ -73,7 +73,11 @@ def refused(node: Tree, problem: str, instead: str = "") -> QueryError:
         >>> refused(parse_one("SELECT foo(x) FROM t").selects[0], "unknown function foo").start
         7
     """
-    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    around: Tree | None = node
+    starts: list[int] = []
+    while around is not None and not starts:  # not every part knows its place
+        starts = [part.meta["start"] for part in around.walk() if "start" in part.meta]
+        around = around.parent
     return QueryError(problem, instead, start=min(starts, default=-1))
 
 

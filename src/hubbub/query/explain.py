@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hubbub.core.domain import Categorical, Numeric
 from hubbub.query.boxes import Box, boxes_of, disjoint
 from hubbub.query.formula import Formula
 from hubbub.query.groups import PeopleGroup
@@ -92,14 +93,12 @@ def box_text(box: Box, schema: TableSchema) -> str:
 
 
 def _piece(low: int, high: int, column: PrivateColumn) -> str:
-    from hubbub.core.domain import Categorical, Numeric
-
-    if isinstance(column.domain, Numeric) and low < column.values:
-        edges = column.domain.edges
-        beyond = " or NULL" if high >= column.values else ""
-        return f"{edges[low]:g} to {edges[min(high, column.values - 1) + 1]:g}{beyond}"
-    ends = ["NULL" if (label := column.label(code)) is None else str(label) for code in (low, high)]
-    if isinstance(column.domain, Categorical):
-        names = [column.label(code) or "NULL" for code in range(low, min(high, low + 5) + 1)]
-        return ", ".join(map(str, names)) + (", ..." if high > low + 5 else "")
-    return ends[0] if low == high else f"{ends[0]} to {ends[1]}"
+    """A run of codes in words; missing, which is the last, for itself."""
+    if high >= column.values:
+        return "NULL" if low >= column.values else f"{_piece(low, column.values - 1, column)}, NULL"
+    domain = column.domain
+    if isinstance(domain, Numeric):
+        return f"{domain.edges[low]:g} to {domain.edges[high + 1]:g}"
+    if isinstance(domain, Categorical):
+        return ", ".join(domain.names[low : min(high, low + 5) + 1]) + (", ..." if high > low + 5 else "")
+    return str(low) if low == high else f"{low} to {high}"

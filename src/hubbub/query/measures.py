@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hubbub.query.errors import QueryError, refused
+from hubbub.query.errors import refused
 from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def evaluate(table: PrivateTable, text: str, tree: Tree) -> list[tuple[Any, ...]
         reason = str(error).splitlines()[0].partition(": ")[2] or str(error).splitlines()[0]
         if isinstance(error, duckdb.BinderException | duckdb.ConversionException):
             raise refused(tree, f"types do not fit: {reason}", "CAST(... AS DOUBLE) makes a number of a text") from None
-        raise QueryError(f"the database refused it: {reason}") from None
+        raise refused(tree, f"it cannot be worked out: {reason}", "leave such values out by a condition") from None
 
 
 def _number(value: object) -> float:

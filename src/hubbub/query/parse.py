@@ -73,7 +73,9 @@ def parse(text: str) -> Statement:
 
 def _plain(message: object) -> str:
     """The first line of a parser's message, without what it points with."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", str(message).strip().split("\n")[0])[:200].rstrip(".")
+    line = re.sub(r"\x1b\[[0-9;]*m", "", str(message).strip().split("\n")[0])
+    line = re.sub(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>", r"something is missing in \1", line)
+    return line[:200].rstrip(".")
 
 
 def sql(node: Tree) -> str:

@@ -68,8 +68,12 @@ class StoreWriter(ABC):
         """Add the reports of a block."""
 
     @abstractmethod
-    def close(self, schema: TableSchema, n: int) -> None:
+    def describe(self, schema: TableSchema, n: int) -> None:
         """Write what the table is; without it, it is none."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the files."""
 
 
 class DuckWriter(StoreWriter):
@@ -96,9 +100,11 @@ class DuckWriter(StoreWriter):
         self._connection.execute(f"INSERT INTO {name} SELECT * FROM given")  # noqa: S608 # one of two names
         self._connection.unregister("given")
 
-    def close(self, schema: TableSchema, n: int) -> None:
+    def describe(self, schema: TableSchema, n: int) -> None:
         self._connection.execute("CREATE TABLE hubbub (description VARCHAR)")
         self._connection.execute("INSERT INTO hubbub VALUES (?)", [described(schema, n)])
+
+    def close(self) -> None:
         self._connection.close()
 
 
@@ -126,11 +132,13 @@ class ParquetWriter(StoreWriter):
             self._reports = pq.ParquetWriter(self._folder / REPORTS, reports_schema())
         self._reports.write_table(pa.Table.from_pylist(rows, schema=reports_schema()), row_group_size=ROWS_TOGETHER)
 
-    def close(self, schema: TableSchema, n: int) -> None:
+    def describe(self, schema: TableSchema, n: int) -> None:
+        (self._folder / DESCRIPTION).write_text(described(schema, n), encoding="utf-8")
+
+    def close(self) -> None:
         for writer in (self._people, self._reports):
             if writer is not None:
                 writer.close()
-        (self._folder / DESCRIPTION).write_text(described(schema, n), encoding="utf-8")
 
 
 def reports_schema() -> Any:

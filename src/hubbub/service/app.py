@@ -51,8 +51,9 @@ def create_app(service: Service, tokens: Tokens, *, routes: Sequence[BaseRoute] 
         finally:
             await service.stop()
 
+    shuffled = ShuffledRoute(service, tokens)
     pages = Starlette(
-        routes=[*Queries(service, tokens).routes(), ShuffledRoute(service).route(), *routes],
+        routes=[*Queries(service, tokens).routes(), shuffled.route(), shuffled.checks_route(), *routes],
         exception_handlers=handlers(),
         lifespan=lifespan,
     )

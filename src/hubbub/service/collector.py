@@ -12,9 +12,8 @@ from hubbub.alarms.plan import AlarmPlan
 from hubbub.collection import Clock, Collection, Keys
 from hubbub.collection.shuffled_batch import decode_shuffled
 from hubbub.collection.wire import AnswerName
-from hubbub.core.errors import DecodeError, InvalidValue
+from hubbub.core.errors import DecodeError, InvalidValue, check_integer
 from hubbub.core.random import Random
-from hubbub.mechanisms.base import Mechanism
 from hubbub.service.alarms.alarms import Alarms
 from hubbub.service.archive import Archive
 from hubbub.service.bulletin import Bulletin, asks_bulletin, collection_bulletin
@@ -29,7 +28,7 @@ from hubbub.service.raw_reports import moved
 from hubbub.service.receipt import Receipt
 from hubbub.service.rounds import Rounds
 from hubbub.service.schedule import Schedule
-from hubbub.service.shuffled import check_onion_key, make_checks, open_shuffled
+from hubbub.service.shuffled import MOST_CHECKS, check_onion_key, make_checks, open_shuffled
 from hubbub.service.store.base import Expiry, ReleaseRow, StoreChanges, StoreFailed
 from hubbub.service.store.sql import Store
 from hubbub.service.trusted_clock import TrustedClock
@@ -174,21 +173,22 @@ class Collector:
             self.refuse(refusal)
             raise
 
-    def spot_check(self, name: str, answer: AnswerName, count: int, rng: Random | None = None) -> list[bytes]:
+    def spot_check(
+        self, name: str, answer: AnswerName, count: int, rng: Random | None = None
+    ) -> tuple[Frame, list[bytes]]:
         """Uploads to send to the first shuffler as if from devices; the collector looks for them in the batch.
 
-        They are stored before they are handed out. Whoever sends them should not be known to the shuffler for the
-        collector.
+        The frame must be ingested before any of them is sent. Whoever sends them should not be known to the shuffler
+        for the collector.
         """
         collection = self.collections[name]
+        check_integer("count", count, 1, MOST_CHECKS)
         opened = self.board.find(AnswerPlace(collection.collection_id, answer))
         if collection.shuffle is None or opened is None or not opened.takes(self.clock.now()) or opened.shuffled:
             raise InvalidValue("answer", str(answer), "an open ask of a collection whose reports are shuffled")
-        mechanism = opened.ask.mechanism
-        assert isinstance(mechanism, Mechanism)
-        made = make_checks(collection, answer, mechanism, count, rng or Random())
-        self._commit(StoreChanges(spot_checks=[(opened.key, inner) for _, inner in made]))
-        return [upload for upload, _ in made]
+        made = make_checks(collection, answer, opened.ask, count, rng or Random())
+        looked_for = tuple((opened.key, inner) for _, inner in made)
+        return Frame(collection.collection_id, spot_checks=looked_for), [upload for upload, _ in made]
 
     def ask_of(self, name: str, answer: AnswerName) -> Bulletin | None:
         """One ask, sealed, for as long as its reports may come: shufflers read from it what reports look like."""

@@ -24,6 +24,7 @@ from hubbub.service.reasons import Reason
 
 if TYPE_CHECKING:
     from hubbub.service.shuffled import OpenedBatch
+    from hubbub.service.store.base import AskKey
 
 TYPES = (UPLOAD_TYPE, BATCH_TYPE, JSON_TYPE)
 """What may be posted."""
@@ -60,6 +61,8 @@ class Frame:
     batch: Batch | None = None
     shuffled: OpenedBatch | None = None
     """What shufflers handed on."""
+    spot_checks: tuple[tuple[AskKey, bytes], ...] = ()
+    """Reports of the collector's own, to be looked for in a shuffled batch."""
 
     @property
     def count(self) -> int:

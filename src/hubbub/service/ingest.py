@@ -91,13 +91,15 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
             made.follow.append((opened, sketch, ids))
         _tell(made.receipts, answers, status)
     for frame, receipt in zip(frames, made.receipts, strict=True):
+        made.changes.spot_checks += frame.spot_checks
         if frame.shuffled is not None:
             _take_shuffled(frame.shuffled, frame.collection, board, now, made, receipt)
     for frame, receipt in zip(frames, made.receipts, strict=True):
         for outcome, count in receipt.outcomes().items():
             if count:
                 made.changes.counts[frame.collection, outcome] += count
-        if not frame.count:  # of a device that is asked and does not answer: see Collection.cover
+        if not frame.count and not frame.spot_checks:
+            # Of a device that is asked and does not answer: see Collection.cover.
             made.changes.counts[frame.collection, "cover"] += 1
     return made
 

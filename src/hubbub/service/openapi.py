@@ -128,6 +128,21 @@ def _paths() -> dict[str, Any]:
             **{status: _problem(text) for status, text in shuffled_refusals.items()},
         },
     }
+    checks = {
+        "summary": "Uploads of the collector's own, to be sent to the first shuffler from elsewhere.",
+        "parameters": [_NAME],
+        "requestBody": {
+            "required": True,
+            "content": {JSON_TYPE: {"schema": {"$ref": "#/components/schemas/SpotChecks"}}},
+        },
+        "security": [{"token": []}],
+        "responses": {
+            "200": _answer("SpotCheckUploads", "In base64."),
+            **{status: _problem(text) for status, text in {"400": "malformed", "401": "no_token"}.items()},
+            **{status: _problem(text) for status, text in {"404": "not_found", "408": "too_slow"}.items()},
+            **{status: _problem(text) for status, text in {"413": "too_large", "503": "busy"}.items()},
+        },
+    }
     return {
         "/v1/reports": {"post": post},
         "/v1/collections": _get("What is served.", {"200": _answer("Collections", "Names and versions.")}),
@@ -139,6 +154,7 @@ def _paths() -> dict[str, Any]:
             (_NAME, _ANSWER),
         ),
         "/v1/shuffled": {"post": shuffled},
+        f"{collection}/spot-checks": {"post": checks},
         f"{collection}/counts": _get(
             "What became of reports, and what is open.", {"200": _answer("Counts", "Counters.")}, (_NAME,), token=True
         ),

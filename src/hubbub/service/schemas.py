@@ -276,6 +276,8 @@ SCHEMAS: dict[str, Any] = {
             ),
         },
     ),
+    "SpotChecks": _object(answer={"type": "string"}, count=_integer(1, 1000)),
+    "SpotCheckUploads": _object(uploads=_list({"type": "string"})),
     "Alive": _object(alive={"type": "boolean"}),
     "Ready": _object(
         {

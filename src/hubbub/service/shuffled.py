@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hubbub.backends import LOCAL
 from hubbub.collection import Collection
-from hubbub.collection.shuffle_route import batch_name
+from hubbub.collection.shuffle_route import batch_name, layer_name
 from hubbub.collection.shuffled_batch import ShuffledBatch, check_batch
 from hubbub.collection.wire import AnswerName, Entry, encode_upload
 from hubbub.core.errors import InvalidValue
@@ -17,10 +17,14 @@ from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
+from hubbub.protocols.ask import Ask
 from hubbub.service.frames import RefusedRequest
 from hubbub.service.open_asks import OpenAsk
 from hubbub.service.store.base import AskKey, ShuffledRow
 from hubbub.shuffle.onion import OnionKey, missing_checks, peel, wrap
+
+MOST_CHECKS = 1000
+"""How many reports of its own a collector makes at once."""
 
 
 class OpenedBatch(NamedTuple):
@@ -73,7 +77,7 @@ def open_shuffled(
     check_batch(batch, route, len(route.shufflers), mechanism.report_bytes)
     own = frozenset(checks)
     rest = [onion for onion in batch.onions if onion not in own]
-    peeled = peel(rest, key, batch.name, place=len(route.shufflers))
+    peeled = peel(rest, key, layer_name(batch.name, opened.ask), place=len(route.shufflers))
     reports, good = opened.opener.open_each(peeled.inside)
     people = len(reports) - batch.fakes
     if people < route.least:
@@ -107,7 +111,7 @@ def check_onion_key(collection: Collection, key: OnionKey | None) -> None:
 
 
 def make_checks(
-    collection: Collection, answer: AnswerName, mechanism: Mechanism, count: int, rng: Random
+    collection: Collection, answer: AnswerName, ask: Ask, count: int, rng: Random
 ) -> list[tuple[bytes, bytes]]:
     """Uploads of the collector's own reports, and each as the last shuffler will hand it on.
 
@@ -115,16 +119,18 @@ def make_checks(
 
     Parameters
     ----------
-    collection, answer, mechanism
-        Whose reports they look like.
+    collection, answer, ask
+        What they seem to answer.
     count
         How many.
     rng
         Draws them: a secure one, but in tests.
     """
-    route = collection.shuffle
+    route, mechanism = collection.shuffle, ask.mechanism
     assert route is not None
-    name, hops = batch_name(collection.name, collection.version, answer), len(route.shufflers)
+    assert isinstance(mechanism, Mechanism)  # devices that remember are not asked where reports are shuffled
+    name = layer_name(batch_name(collection.name, collection.version, answer), ask)
+    hops = len(route.shufflers)
     made = []
     for _ in range(count):
         report = mechanism.randomize(mechanism.example_values(1), rng).to_bare()

@@ -1,4 +1,7 @@
-"""POST /v1/shuffled: a batch of the last shuffler, opened in a thread of its own, and counted like any request."""
+"""POST /v1/shuffled: a batch of the last shuffler, opened in a thread of its own, and counted like any request.
+
+Beside it the route that makes reports of the collector's own, which are looked for in such batches.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,24 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from hubbub.collection.shuffled_batch import SHUFFLED_TYPE
+from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import HubbubError
+from hubbub.service.auth import Tokens
 from hubbub.service.frames import RefusedRequest
 from hubbub.service.problems import Problem, problem_of
 from hubbub.service.request_body import read_body
 from hubbub.service.service import Service
 
 PATH = "/v1/shuffled"
+_SMALL = 1 << 10
+
+
+class _Checks(msgspec.Struct, forbid_unknown_fields=True):
+    answer: str
+    count: int
+
+
+_checks = msgspec.json.Decoder(_Checks)
 
 
 class ShuffledRoute:
@@ -24,17 +38,37 @@ class ShuffledRoute:
 
     Example:
         >>> from hubbub.service.example import example_collector
-        >>> ShuffledRoute(Service(example_collector())).route().path
+        >>> ShuffledRoute(Service(example_collector()), Tokens([])).route().path
         '/v1/shuffled'
     """
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, service: Service, tokens: Tokens) -> None:
+        self._service, self._tokens = service, tokens
         self._turn = asyncio.Lock()  # one at a time: they are large
 
     def route(self) -> Route:
         """Where it is."""
         return Route(PATH, self.take, methods=["POST"])
+
+    def checks_route(self) -> Route:
+        """Where the collector's own reports are made."""
+        return Route("/v1/collections/{name}/spot-checks", self.spot_checks, methods=["POST"])
+
+    async def spot_checks(self, request: Request) -> Response:
+        """Uploads of the collector's own: whoever has the token sends them to the first shuffler, from elsewhere."""
+        self._tokens.check(request)
+        collector, name = self._service.collector, request.path_params["name"]
+        if name not in collector.collections:
+            raise Problem(404, "not_found", "no collection has this name")
+        try:
+            asked = _checks.decode(await read_body(request, _SMALL))
+            made = await asyncio.to_thread(collector.spot_check, name, AnswerName.read(asked.answer), asked.count)
+            await self._service.writer.submit(made[0])  # stored before anyone sees them
+        except msgspec.DecodeError as error:
+            raise Problem(400, "malformed", str(error)) from None
+        except HubbubError as error:
+            raise problem_of(error) from None
+        return Response(msgspec.json.encode({"uploads": made[1]}), media_type="application/json")
 
     async def take(self, request: Request) -> Response:
         """Answer one request."""

@@ -30,7 +30,6 @@ from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE, AnswerName
 from hubbub.core.errors import DecodeError, HubbubError, InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.spec import Json
-from hubbub.mechanisms.base import Reporting
 from hubbub.protocols.ask import Ask
 from hubbub.service.frames import RefusedRequest, Served, read_frame
 from hubbub.service.receipt import Receipt
@@ -162,7 +161,7 @@ class ShufflerHop:
         closes = closing(collection, batch.answer)
         if not closes <= self._clock.now() < closes + collection.lateness_seconds:
             raise DecodeError("batch", batch.name, "one that closed, and whose lateness is not over")
-        check_batch(batch, route, place, self._mechanism(batch.answer, collection).report_bytes)
+        check_batch(batch, route, place, self._ask(batch.answer, collection).mechanism.report_bytes)
         with self._store.transaction():
             self._store.begin(batch.name, batch.version, batch.answer, closes, body)
             self._store.count("batches received")
@@ -227,13 +226,13 @@ class ShufflerHop:
 
     def _make(self, batch: BatchRow, collection: Collection) -> None:
         route, _ = self.route
-        mechanism = self._mechanism(batch.answer, collection)
+        ask = self._ask(batch.answer, collection)
         if batch.came is not None:
             came = decode_shuffled(batch.came)
         else:
             onions = self._store.onions(batch.name)
             came = ShuffledBatch(collection.name, batch.version, batch.answer, [], onions)
-        handed = take_turn(came, mechanism, route, self._keys, self._rng)
+        handed = take_turn(came, ask, route, self._keys, self._rng)
         said = handed.statements[-1]
         note = f"{said.received} came, {said.unreadable} unreadable, {said.repeated} repeated, {said.fakes} fakes"
         with self._store.transaction():
@@ -257,8 +256,8 @@ class ShufflerHop:
     def _drop(self, batch: BatchRow, why: str) -> None:
         self._store.end(batch.name, "dropped", why)
 
-    def _mechanism(self, answer: AnswerName, collection: Collection) -> Reporting:
-        """What the reports of a batch are made by, from the signed ask, as far as the signed terms allow it."""
+    def _ask(self, answer: AnswerName, collection: Collection) -> Ask:
+        """What the reports of a batch answer: signed, and as far as the signed terms allow it."""
         path = f"/v1/collections/{self.name}/asks/{answer}"
         response = self._collector.request("GET", path, {"Accept": "application/json"})
         if response.status != 200:
@@ -273,7 +272,7 @@ class ShufflerHop:
                 reason = admits(collection.terms[answer.question], ask, **place)
                 if reason is not None:
                     raise InvalidValue("ask", reason, f"what the signed terms of {answer.question} allow")
-                return ask.mechanism
+                return ask
         raise Unreachable(f"GET {path}: another ask")
 
 

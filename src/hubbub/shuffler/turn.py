@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from hubbub.collection.shuffle_route import LAYER_BYTES, ShuffleRoute
+from hubbub.collection.shuffle_route import LAYER_BYTES, ShuffleRoute, layer_name
 from hubbub.collection.shuffled_batch import ShuffledBatch
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Reporting
+from hubbub.protocols.ask import Ask
 from hubbub.shuffle.onion import shuffle_onions
 from hubbub.shuffle.uniform_reports import uniform_reports
 from hubbub.shuffler.keys import ShufflerKeys
 
 
-def take_turn(
-    came: ShuffledBatch, mechanism: Reporting, route: ShuffleRoute, keys: ShufflerKeys, rng: Random
-) -> ShuffledBatch:
+def take_turn(came: ShuffledBatch, ask: Ask, route: ShuffleRoute, keys: ShufflerKeys, rng: Random) -> ShuffledBatch:
     """The batch that a shuffler hands on: a layer less, with its fakes, in another order, stated and signed.
 
     A batch with too few reports of people is refused (`InvalidValue`), and nothing of it goes on. Reports that cannot
@@ -23,8 +22,8 @@ def take_turn(
     ----------
     came
         The reports as they came, with the statements of the shufflers before this one.
-    mechanism
-        What the reports are made by: it says how large they are, and what fakes look like.
+    ask
+        What the reports answer: its mechanism says how large they are, and what fakes look like.
     route
         Who shuffles, as it is signed.
     keys
@@ -32,14 +31,14 @@ def take_turn(
     rng
         Draws fakes and order: a secure one, but in tests.
     """
-    place = len(came.statements)
+    place, mechanism = len(came.statements), ask.mechanism
     size = mechanism.report_bytes + LAYER_BYTES * (len(route.shufflers) + 1 - place)
     onions = [onion for onion in came.onions if len(onion) == size]
     fakes = _single(uniform_reports(mechanism, route.fakes, rng).to_bare(), mechanism) if route.fakes else []
     turn = shuffle_onions(
         onions,
         keys.encryption,
-        came.name,
+        layer_name(came.name, ask),
         place=place,
         rest=route.route[place + 1 :],
         fakes=fakes,

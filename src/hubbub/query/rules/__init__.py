@@ -2,7 +2,7 @@
 
 A rule may also refuse a query. After all of them, names are those of the table, aliases are gone, NOT stands before
 single conditions alone, a private column stands left of what it is compared with, and the aggregates are COUNT, SUM,
-VAR_SAMP, VAR_POP and QUANTILE_DISC.
+VARIANCE, VAR_POP and QUANTILE_DISC.
 """
 
 from __future__ import annotations

@@ -55,7 +55,9 @@ def check_statement(select: Tree, schema: TableSchema) -> Tree:
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
         raise refused(source, "only a table can stand behind FROM", f"ask FROM {schema.name}")
     extra = [part for part, value in table.args.items() if value and part not in ("this", "alias")]
-    if extra or table.name.casefold() != schema.name.casefold():
+    if extra:
+        raise refused(source, "only the name of a table can stand behind FROM", f"ask FROM {schema.name}")
+    if table.name.casefold() != schema.name.casefold():
         raise refused(table, f"unknown table {table.sql('duckdb')}", did_you_mean(table.name, [schema.name]))
     for window in select.find_all(exp.Window):
         raise refused(window, "windows are not answered", "ask GROUP BY")

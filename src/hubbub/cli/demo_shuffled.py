@@ -1,0 +1,101 @@
+"""The demonstration of shuffled reports in a terminal, or as a result."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from hubbub.cli.output import emit, page, percent, say
+from hubbub.cli.tables import plain_table
+from hubbub.core.errors import HubbubError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hubbub.demo.shuffled import ShuffledDemo, ShuffledResult
+
+_GRACE = 60.0
+"""Seconds that a run goes on beyond its end, if it has nothing to show yet: a machine may be busy."""
+
+
+class NotReleasedYet(HubbubError):
+    """The first step was not released in time."""
+
+
+def run_shuffled(demo: ShuffledDemo, *, as_json: bool) -> None:
+    """Start everything, wait for the first release, stop everything, and print the result."""
+    with demo:
+        collection = demo.collection
+        if not as_json:
+            say(f"the page: {demo.address}/; the shufflers: {', '.join(demo.urls)}")
+            say(f"{demo.devices:,} devices, each of which seals its report to both; {demo.scene.source}")
+        end = collection.opens(1) + collection.lateness_seconds + _GRACE
+        while (result := demo.result()) is None:
+            if time.time() > end:
+                raise NotReleasedYet("nothing was released; this machine may be busy")
+            time.sleep(0.5)
+    if as_json:
+        return emit(shuffled_answer(demo, result))
+    page().print(_shown(demo, result))
+    return None
+
+
+def shuffled_answer(demo: ShuffledDemo, result: ShuffledResult) -> dict[str, Any]:
+    """The result as JSON."""
+    from hubbub.demo.live import covered
+
+    low, high = result.estimate.interval(0.95)
+    names, value = result.estimate.names(), result.estimate.value
+    return {
+        "devices": demo.devices,
+        "processes": len(demo.processes),
+        "outcomes": result.outcomes,
+        "batch": result.told["batches"][0],
+        "coalitions": result.told["latest"],
+        "shufflers": [each["counts"] for each in result.shufflers],
+        "covered": covered(result.estimate, result.truth),
+        "estimates": [
+            {
+                "value": names[i],
+                "estimate": float(value[i]),
+                "low": float(low[i]),
+                "high": float(high[i]),
+                "truth": float(result.truth[i]),
+            }
+            for i in result.estimate.top(len(names))
+        ],
+    }
+
+
+def _shown(demo: ShuffledDemo, result: ShuffledResult) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    from hubbub.questions.words import rounded_up
+
+    told = shuffled_answer(demo, result)
+    batch = told["batch"]
+    numbers = plain_table("", "estimate", "95% interval", "truth")
+    for row in told["estimates"][:8]:
+        ends = f"{percent(max(row['low'], 0.0))} to {percent(min(max(row['high'], 0.0), 1.0))}"
+        share = percent(min(max(row["estimate"], 0.0), 1.0))
+        numbers.add_row(row["value"], share, ends, percent(row["truth"]))
+    parties = plain_table("who works together", "epsilon", "delta")
+    for each in told["coalitions"]:
+        delta = f"{each['delta']:g}" if each["delta"] else "0"
+        parties.add_row(each["who"], rounded_up(each["epsilon"]), delta)
+    local, central = told["coalitions"][-1], told["coalitions"][0]
+    return Group(
+        Text(f"One batch: {batch['people']:,} people's reports and {batch['fakes']:,} fakes, in one order, once."),
+        Text("Which emoji is used most?", style="bold"),
+        numbers,
+        Text(f"{told['covered']} of {len(told['estimates'])} intervals hold the truth.\n"),
+        Text("What can be learned of one report of the batch", style="bold"),
+        parties,
+        Text(
+            f"Local epsilon {rounded_up(local['epsilon'])}: what a device pays, and what holds against everyone "
+            f"together. Central epsilon {rounded_up(central['epsilon'])}, delta {central['delta']:g}: what holds "
+            "against the collector, of this batch.",
+            style="green",
+        ),
+    )

@@ -1,0 +1,283 @@
+"""A demonstration of shuffled reports: a real collector, two real shufflers, and devices, each a process of its own.
+
+Every process that is started holds one end of a pipe as its standard input, and stops when that ends.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.client.transport import HttpTransport, Unreachable
+from hubbub.collection import Collection
+from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute
+from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.demo.people import People
+from hubbub.demo.scenes import EMOJI, Say, Scene, emoji_scene
+from hubbub.service.key_folder import KeyFolder
+from hubbub.shuffler.keys import ShufflerKeys
+
+SHUFFLERS = 2
+DELTA = 1e-6
+_PATIENCE = 30.0
+_START_SECONDS = 8
+_TEXT = """
+name = "emoji"
+version = 1
+title = "Which emoji people use"
+trust = "shuffle"
+[schedule]
+step = "{step}s"
+lateness = "{lateness}s"
+origin = {origin}
+retention = "1d"
+[privacy]
+event = 3.0
+window = {{ epsilon = 21.0, steps = 7 }}
+minimum_batch = 20
+[fields.used]
+kind = "categorical"
+names = {names}
+[questions.popular]
+title = "Which emoji is used most?"
+kind = "histogram"
+field = "used"
+epsilon = 3.0
+"""
+
+
+class PartStopped(HubbubError):
+    """A process of the demonstration ended by itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShuffledResult:
+    """What came out of one step.
+
+    Parameters
+    ----------
+    estimate, truth
+        The shares that were released, and those of the people.
+    told
+        The collector's own account of the batch, with what each coalition can learn.
+    shufflers
+        The status of each shuffler.
+    outcomes
+        The collector's reports by what became of them.
+    """
+
+    estimate: Estimate
+    truth: NDArray[np.float64]
+    told: dict[str, Any]
+    shufflers: tuple[dict[str, Any], ...]
+    outcomes: dict[str, int]
+
+
+class ShuffledDemo:
+    """The demonstration, while a `with` block lasts.
+
+    Parameters
+    ----------
+    devices
+        How many answer.
+    step_seconds
+        How long a step is.
+    seed
+        What the devices' owners do; what the devices draw, too: they are simulated.
+    fakes
+        How many reports each shuffler adds.
+    say
+        Told when data is fetched.
+    """
+
+    def __init__(
+        self, *, devices: int = 600, step_seconds: int = 8, seed: int = 1, fakes: int = 300, say: Say = None
+    ) -> None:
+        if isinstance(devices, bool) or not 50 <= devices <= 20_000:
+            raise InvalidValue("devices", devices, "an integer from 50 to 20000: every one of them seals its report")
+        if isinstance(step_seconds, bool) or not 6 <= step_seconds <= 3600:
+            raise InvalidValue("step", step_seconds, "from 6 to 3600 seconds, of which shufflers need some")
+        self.devices, self.fakes = devices, fakes
+        self.scene: Scene = emoji_scene(step_seconds, say)
+        self._step, self._seed = step_seconds, seed
+        self._stack = ExitStack()
+        self._running: list[tuple[str, subprocess.Popen[str], Path]] = []
+        self.address = ""
+        """Where the collector is, and the page for people."""
+        self.urls: list[str] = []
+        """Where the shufflers are."""
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-shuffled-")))
+            stack.callback(self._stop)
+            self._start()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def processes(self) -> list[int]:
+        """The ids of the processes: the collector, the shufflers, the devices'."""
+        return [process.pid for _, process, _ in self._running]
+
+    @property
+    def collection(self) -> Collection:
+        """What the devices are asked, and who shuffles."""
+        return self.scene.collection
+
+    def result(self) -> ShuffledResult | None:
+        """What the first step told, once it is released."""
+        self._check()
+        root = f"/v1/collections/{self.scene.name}"
+        rows = self._get(f"{root}/questions/popular/releases")["releases"]
+        if not rows:
+            return None
+        row = rows[0]
+        if row["withheld"] is not None:
+            raise PartStopped(f"nothing was released: {row['withheld']}; this machine may be busy")
+        people = self._people()
+        truth = np.bincount(people.codes(row["step"]), minlength=people.symbols) / self.devices
+        return ShuffledResult(
+            estimate=Estimate(row["value"], row["variance"], row["n"], labels=tuple(row["labels"])),
+            truth=truth,
+            told=self._get(f"{root}/shuffled")["questions"]["popular"],
+            shufflers=tuple(self._ask(url, "/v1/status") for url in self.urls),
+            outcomes=self._get(f"{root}/counts")["outcomes"],
+        )
+
+    def _people(self) -> People:
+        people = self.scene.people(self.devices, self._seed, 0)
+        assert isinstance(people, People)
+        return people
+
+    def _start(self) -> None:
+        keys = [ShufflerKeys.generate() for _ in range(SHUFFLERS)]
+        ports = _free_ports(SHUFFLERS)
+        self.urls = [f"http://127.0.0.1:{port}" for port in ports]
+        collector = KeyFolder(self._folder / "keys")
+        route = ShuffleRoute(
+            shufflers=tuple(RouteShuffler(url, **each.public()) for url, each in zip(self.urls, keys, strict=True)),
+            collector_key=collector.onion_key().public.hex(),
+            delta=DELTA,
+            least=max(20, self.devices // 2),
+            fakes=self.fakes,
+        )
+        file = self._folder / "emoji.toml"
+        origin = int(time.time()) + _START_SECONDS
+        file.write_text(collection_file(route, self._step, origin), encoding="utf-8")
+        from hubbub.authoring.toml import load_collection
+
+        self.scene = replace(self.scene, collection=load_collection(file))
+        options = ["--port", "0", "--keys", str(collector.path), "--store", f"sqlite:///{self._folder}/store.db"]
+        told = self._launch("collector", ["hubbub.cli.until_input_ends", "serve", str(file), *options], "serving")
+        self.address, public = str(told["at"]), str(told["public_key"])
+        for number, (port, each) in enumerate(zip(ports, keys, strict=True)):
+            each.save(self._folder / f"shuffler-{number}.key")
+            config = self._folder / f"shuffler-{number}.toml"
+            config.write_text(
+                f'collection = "emoji"\ncollector = "{self.address}"\npublic_key = "{public}"\nport = {port}\n'
+                f'key = "shuffler-{number}.key"\nstore = "shuffler-{number}.db"\n'
+            )
+            command = ["hubbub.cli.until_input_ends", "shuffler", "serve", "--config", str(config)]
+            self._launch(f"shuffler {number}", command, "shuffling")
+        settings = {"address": self.address, "public_key": public, "name": "emoji", "people": asdict(self._people())}
+        self._launch("devices", ["hubbub.demo.shuffled_devices"])
+        stdin = self._running[-1][1].stdin
+        assert stdin is not None
+        stdin.write(json.dumps(settings) + "\n")
+        stdin.flush()
+
+    def _launch(self, part: str, command: list[str], ready: str = "") -> dict[str, Any]:
+        """Start a program, and wait for the line of its log that says it is ready; what that says."""
+        log = self._folder / f"{part}.log"
+        with log.open("w", encoding="utf-8") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                text=True,
+                encoding="utf-8",
+                start_new_session=True,  # a Ctrl-C is for this process, which then stops the others in order
+            )
+        self._running.append((part, process, log))
+        while ready:
+            self._check()
+            for line in log.read_text(encoding="utf-8").splitlines():
+                if re.search(rf'"{ready}"', line):
+                    told: dict[str, Any] = json.loads(line)
+                    return told
+            time.sleep(0.05)
+        return {}
+
+    def _check(self) -> None:
+        for name, process, log in self._running:
+            if process.poll() is not None:
+                lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+                raise PartStopped(f"the {name} ended with {process.returncode}: {lines[-1] if lines else 'no word'}")
+
+    def _get(self, path: str) -> Any:
+        token = (self._folder / "keys" / "admin.token").read_text(encoding="ascii").strip()
+        return self._ask(self.address, path, {"Authorization": f"Bearer {token}"})
+
+    def _ask(self, address: str, path: str, headers: dict[str, str] | None = None) -> Any:
+        response = HttpTransport(address).request("GET", path, headers or {})
+        if response.status != 200:
+            raise Unreachable(f"GET {path}: status {response.status}")
+        return json.loads(response.body)
+
+    def _stop(self) -> None:
+        """The devices first, then the shufflers, then the collector."""
+        for _, process, _ in reversed(self._running):
+            assert process.stdin is not None
+            process.stdin.close()
+            try:
+                process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def collection_file(route: ShuffleRoute, step_seconds: int, origin: int) -> str:
+    """The collection's file (TOML), with who shuffles.
+
+    Example:
+        >>> shuffler = RouteShuffler("https://first.example", "0a" * 32, "0b" * 32)
+        >>> route = ShuffleRoute(shufflers=(shuffler,), collector_key="0c" * 32, delta=1e-6, least=1000)
+        >>> "[[shuffle.shufflers]]" in collection_file(route, 8, 0)
+        True
+    """
+    names = json.dumps(list(EMOJI), ensure_ascii=False)
+    lines = [_TEXT.format(step=step_seconds, lateness=max(4, step_seconds // 2), origin=origin, names=names)]
+    lines += ["[shuffle]", *(f"{key} = {json.dumps(getattr(route, key))}" for key in ("collector_key", "delta"))]
+    lines += [f"least = {route.least}", f"fakes = {route.fakes}"]
+    for each in route.shufflers:
+        lines += ["[[shuffle.shufflers]]", *(f"{key} = {json.dumps(value)}" for key, value in vars(each).items())]
+    return "\n".join(lines) + "\n"
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nothing listens on: they stand in the signed collection before anything does."""
+    opened = [socket.socket() for _ in range(count)]
+    for each in opened:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in opened]
+    for each in opened:
+        each.close()
+    return ports

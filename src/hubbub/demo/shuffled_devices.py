@@ -1,0 +1,73 @@
+"""Devices of a demonstration whose reports are shuffled: each seals its own, and sends it to the first shuffler."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from hubbub.client.documents import Published
+from hubbub.client.report_sealer import sealer_for
+from hubbub.client.transport import HttpTransport, Transport, Unreachable
+from hubbub.collection.wire import UPLOAD_TYPE, Entry, encode_upload
+from hubbub.core.reports import Reports
+from hubbub.demo.devices import Devices
+from hubbub.demo.people import People
+
+AT_ONCE = 16
+"""Uploads that are on their way at a time: a shuffler answers when they are on its disk, many as soon as one."""
+
+
+class ShuffledDevices(Devices):
+    """As `Devices`, but that every report is an upload of its own, in layers, to the first shuffler."""
+
+    def __init__(self, transport: Transport, public_key: bytes, name: str, people: People) -> None:
+        super().__init__(transport, public_key, name, people)
+        route = self.collection.shuffle
+        assert route is not None
+        self._sealer, self._first = sealer_for(self.collection), HttpTransport(route.shufflers[0].url)
+
+    def send(self) -> None:
+        """Send what waits; what is not acknowledged stays, and is sent again as it is."""
+        uploads, self._waiting = self._waiting, []
+        with ThreadPoolExecutor(AT_ONCE) as several:
+            taken = list(several.map(self._post, uploads))
+        self._waiting += [upload for upload, done in zip(uploads, taken, strict=True) if not done]
+
+    def _post(self, upload: bytes) -> bool:
+        try:
+            response = self._first.request("POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, upload)
+        except Unreachable:
+            return False
+        return response.status < 500
+
+    def _wait(self, published: Published, reports: Reports) -> None:
+        collection = self.collection
+        for at in range(len(reports)):
+            report_id = self._rng.bytes(16)
+            sealed = self._sealer.seal(published.name, published.ask, reports[at : at + 1].to_bare())
+            entry = Entry(*published.name, report_id, sealed)
+            self._waiting.append(encode_upload(collection.name, collection.version, [entry], collection.frame_bytes))
+
+
+def main() -> int:
+    """Read one line of settings, and answer until standard input ends."""
+    settings = json.loads(sys.stdin.readline())
+    stop = threading.Event()
+
+    def stop_with_input() -> None:
+        while os.read(0, 1024):  # not sys.stdin: its lock, held here, would spoil the exit
+            pass
+        stop.set()
+
+    threading.Thread(target=stop_with_input, daemon=True).start()
+    transport = HttpTransport(settings["address"])
+    key = bytes.fromhex(settings["public_key"])
+    ShuffledDevices(transport, key, settings["name"], People(**settings["people"])).run(stop)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

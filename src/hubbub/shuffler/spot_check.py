@@ -1,0 +1,68 @@
+"""Reports of the collector's own, sent to the first shuffler as devices send theirs."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+from hubbub.client.documents import trusted_keys
+from hubbub.client.transport import HttpTransport, Transport, Unreachable
+from hubbub.collection.formats import ASKS
+from hubbub.collection.safety import open_collection
+from hubbub.collection.sealing import open_sealed
+from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE, AnswerName
+from hubbub.core.errors import InvalidValue
+
+
+def send_spot_checks(
+    server: str | Transport,
+    name: str,
+    token: str,
+    public_key: str | bytes,
+    count: int,
+    *,
+    connect: Callable[[str], Transport] = HttpTransport,
+) -> dict[str, int]:
+    """Have the collector make reports to each open ask, and send them; how many were taken, by the ask's name.
+
+    Parameters
+    ----------
+    server, name
+        The collector, and the collection.
+    token
+        What opens the collector's queries.
+    public_key
+        What the collection is signed with.
+    count
+        How many to each ask.
+    connect
+        Makes the transport to the shuffler from its address.
+    """
+    collector, keys = connect(server) if isinstance(server, str) else server, trusted_keys(public_key)
+    root = f"/v1/collections/{name}"
+    collection = open_collection(_told(collector, "GET", root), keys)
+    if collection.shuffle is None:
+        raise InvalidValue("collection", name, "one whose reports are shuffled")
+    first = connect(collection.shuffle.shufflers[0].url)
+    asks = ASKS.upgrade(open_sealed(_told(collector, "GET", f"{root}/asks"), keys))["asks"]
+    taken = {}
+    for each in asks:
+        answer = str(AnswerName(*(each[key] for key in AnswerName._fields)))
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": JSON_TYPE}
+        wanted = json.dumps({"answer": answer, "count": count}).encode()
+        uploads = _told(collector, "POST", f"{root}/spot-checks", headers, wanted)["uploads"]
+        taken[answer] = 0
+        for upload in map(base64.b64decode, uploads):
+            taken[answer] += _told(first, "POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, upload)["accepted"]
+    return taken
+
+
+def _told(
+    transport: Transport, method: str, path: str, headers: dict[str, str] | None = None, body: bytes | None = None
+) -> Any:
+    response = transport.request(method, path, headers or {"Accept": JSON_TYPE}, body)
+    if response.status != 200:
+        raise Unreachable(f"{method} {path}: status {response.status}")
+    return json.loads(response.body)

@@ -1,0 +1,173 @@
+"""What a table refuses, and that nothing has changed afterwards; what a query cannot reach."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+import hubbub as hb
+from hubbub.core.errors import InvalidValue
+from hubbub.query.build import build_table
+from hubbub.query.connect import connect
+from hubbub.query.engine import QueryEngine
+from hubbub.query.errors import QueryError
+from hubbub.query.memory_table import MemoryTable
+from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
+
+SCHEMA = TableSchema(
+    "people",
+    (PrivateColumn("age", hb.Ordinal(9)),),
+    (PublicColumn("os", "VARCHAR"), PublicColumn("price", "DOUBLE"), PublicColumn("day", "DATE")),
+    epsilon=4.0,
+)
+N = 300
+
+
+def engine(price: list[float | None] | None = None) -> QueryEngine:
+    reports = SCHEMA.mechanism.randomize(np.arange(N)[:, None] % 9, hb.Random(seed=1))
+    public = {"os": ["ios", "web", None] * 100, "price": price or [1.5] * N, "day": [None] * N}
+    return QueryEngine(MemoryTable(SCHEMA, reports, public))
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT SUM(os) FROM people", 'line 1, column 12: "os" is VARCHAR, no number'),
+        ("SELECT SUM(day) FROM people", 'line 1, column 12: "day" is DATE, no number'),
+        ("SELECT SUM(os + 1)\nFROM people WHERE age < 3", "line 1, column 12: types do not fit"),
+        ("SELECT COUNT(*)\nFROM people WHERE os + 1 > 3", "line 2, column 19: types do not fit"),
+        ("SELECT COUNT(*) FROM people WHERE price", 'line 1, column 35: "price" is DOUBLE, no condition'),
+        ("SELECT COUNT(*) FROM people WHERE os = 3 OR age = 1", "line 1, column 35: types do not fit"),
+        ("SELECT SUM(CAST(os AS DOUBLE)) FROM people", "line 1, column 17: types do not fit"),
+        (
+            "SELECT SUM(LN(price - 1.5)) FROM people",
+            'line 1, column 12: LN("price" - 1.5) is NaN or infinite for 300 people',
+        ),
+        ("SELECT SUM(price * 1e308 * 10) FROM people", 'line 1, column 12: "price" * 1e308 * 10 is NaN or infinite'),
+        ("SELECT ROUND(SUM(price)) FROM people", "cannot stand beside aggregates"),
+        ("SELECT MEDIAN(price) + 1 FROM people", "line 1, column 15: a quantile stands alone"),
+        ("SELECT SUM(price) FROM people HAVING os = 'a' AND COUNT(*) > 1", "line 1, column 38: os is in no aggregate"),
+    ],
+)
+def test_types_that_do_not_fit_are_refused_with_their_place(query: str, message: str) -> None:
+    asked = engine()
+    before = asked.sql("SELECT COUNT(*) FROM people WHERE age < 3").value()
+    with pytest.raises(QueryError) as error:
+        asked.sql(query)
+    assert message in str(error.value)
+    assert asked.sql("SELECT COUNT(*) FROM people WHERE age < 3").value() == before
+
+
+def test_measures_with_nan_are_refused_and_those_with_null_are_left_out() -> None:
+    broken = engine([float("nan"), *[1.0] * (N - 1)])
+    with pytest.raises(QueryError, match='line 1, column 12: "price" is NaN or infinite for 1 people'):
+        broken.sql("SELECT AVG(price) FROM people")
+    assert broken.sql("SELECT COUNT(*) FROM people").value().value == N
+    gaps = engine([None, None, *[2.0] * (N - 2)])
+    assert gaps.sql("SELECT AVG(price) FROM people").value().value == 2.0
+    assert gaps.sql("SELECT COUNT(price) FROM people").value().value == N - 2
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -1, True, "a", float("nan")])
+def test_levels_that_are_no_probabilities_are_refused(level: object) -> None:
+    with pytest.raises(InvalidValue, match="level"):
+        engine().sql("SELECT COUNT(*) FROM people", level=level)  # type: ignore[arg-type]
+
+
+def test_very_long_and_very_deep_queries_are_refused() -> None:
+    asked = engine()
+    with pytest.raises(QueryError, match="characters"):
+        asked.sql("SELECT COUNT(*) FROM people WHERE " + "age = 1 OR " * 5000 + "age = 2")
+    with pytest.raises(QueryError):
+        asked.sql("SELECT COUNT(*) FROM people WHERE " + "(" * 600 + "age = 1" + ")" * 600)
+    many = " AND ".join(f"(age = {k % 9} OR price > {k})" for k in range(30))
+    with pytest.raises(QueryError, match="too many public conditions"):
+        asked.sql(f"SELECT COUNT(*) FROM people WHERE {many}")
+
+
+def test_names_are_names_whatever_is_in_them() -> None:
+    name = 'x"; DROP TABLE people; --'
+    schema = TableSchema('a "b', (PrivateColumn("it's", hb.Ordinal(5)),), (PublicColumn(name, "BIGINT"),), epsilon=8.0)
+    reports = schema.mechanism.randomize(np.arange(100)[:, None] % 5, hb.Random(seed=1))
+    asked = QueryEngine(MemoryTable(schema, reports, {name: [2] * 100}))
+    quoted = '"' + name.replace('"', '""') + '"'
+    text = f'SELECT {quoted}, SUM({quoted}) AS "s;" FROM "a ""b" WHERE "it\'s" >= 0 GROUP BY {quoted}'
+    answer = asked.sql(text)
+    assert (answer.rows[0][0], answer.rows[0][1].value) == (2, 200.0)
+    assert asked.sql('SELECT COUNT(*) FROM "a ""b"').value().value == 100
+
+
+def test_the_database_can_reach_no_file_and_no_setting(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a\n1\n")
+    people = {"age": [1, 2], "os": ["a", "b"], "price": [1.0, 2.0], "day": [None, None]}
+    for name in ("store.duckdb", "store"):
+        build_table(tmp_path / name, SCHEMA, [people], rng=hb.Random(seed=1))
+        asked = connect(tmp_path / name)
+        assert isinstance(asked, QueryEngine)
+        connection = asked.table.connection()
+        for text in (
+            f"SELECT * FROM read_csv('{secret}')",
+            f"COPY people TO '{tmp_path}/out.csv'",
+            f"ATTACH '{tmp_path}/other.db'",
+            "SET enable_external_access=true",
+            "INSTALL httpfs",
+            "SELECT * FROM people_in_python",
+        ):
+            people_in_python = people  # noqa: F841 # a variable that DuckDB could otherwise read
+            with pytest.raises(duckdb.Error):
+                connection.execute(text)
+        assert connection.execute("SELECT COUNT(*) FROM people").fetchall() == [(2,)]
+
+
+def test_stores_that_are_none_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "other.duckdb").write_bytes(b"no database")
+    (tmp_path / "folder").mkdir()
+    with duckdb.connect(str(tmp_path / "empty.duckdb")):
+        pass
+    for name in ("other.duckdb", "folder", "empty.duckdb", "nowhere"):
+        with pytest.raises(InvalidValue, match="store"):
+            connect(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["table.duckdb", "table"])
+def test_tables_that_cannot_be_built_leave_nothing(tmp_path: Path, name: str) -> None:
+    good = {"age": [1, 2], "os": ["a", "b"], "price": [1.0, 2.0], "day": [None, None]}
+    for chunks, message in (
+        ([], "at least one record"),
+        ([{**good, "age": [1, 9]}], "age: got 9"),
+        ([{**good, "age": [1, None]}], "age: got None"),
+        ([good, {**good, "price": ["x", "y"]}], "price: got 'string'"),
+        ([{"age": [1, 2]}], "chunks: got 'os'"),
+        ([3], "chunks: got 'int'"),
+    ):
+        with pytest.raises(InvalidValue) as error:
+            build_table(tmp_path / name, SCHEMA, chunks, rng=hb.Random(seed=1))
+        assert message in str(error.value)
+        assert list(tmp_path.iterdir()) == []
+    build_table(tmp_path / name, SCHEMA, [good], rng=hb.Random(seed=1))
+    with pytest.raises(InvalidValue, match="not there yet"):
+        build_table(tmp_path / name, SCHEMA, [good], rng=hb.Random(seed=1))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: TableSchema("t", ()), "dimensions"),
+        (lambda: TableSchema("t", SCHEMA.private, (PublicColumn("AGE", "DOUBLE"),)), "AGE"),
+        (lambda: TableSchema("t", SCHEMA.private, method="OLH"), "method"),
+        (lambda: TableSchema("t", SCHEMA.private, epsilon=0.0), "epsilon"),
+        (lambda: TableSchema("t", SCHEMA.private, expected=3), "expected"),
+        (lambda: TableSchema("#t", SCHEMA.private), "name"),
+        (lambda: PrivateColumn("a", hb.Strings(9)), "a: got"),
+        (lambda: PublicColumn("a", "BLOB"), "a: got 'BLOB'"),
+        (lambda: TableSchema.from_spec({"name": "t"}), "schema"),
+    ],
+)
+def test_schemas_that_are_none_are_refused(make: object, message: str) -> None:
+    with pytest.raises(InvalidValue) as error:
+        make()  # type: ignore[operator]
+    assert message in str(error.value)

@@ -1,0 +1,106 @@
+"""A table that is asked over HTTP: the same answers, the same errors, nothing else taken for an answer."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hubbub as hb
+from hubbub.core.errors import DecodeError, InvalidValue
+from hubbub.query.engine import QueryEngine
+from hubbub.query.errors import QueryError
+from hubbub.query.memory_table import MemoryTable
+from hubbub.query.remote import CollectorAway, RemoteTable
+from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
+
+PATH = "/v1/collections/a%20shop/questions/visits/sql"
+
+
+def engine() -> QueryEngine:
+    schema = TableSchema(
+        "people", (PrivateColumn("age", hb.Ordinal(9)),), (PublicColumn("os", "VARCHAR"),), epsilon=3.0
+    )
+    reports = schema.mechanism.randomize(np.arange(300)[:, None] % 9, hb.Random(seed=1))
+    return QueryEngine(MemoryTable(schema, reports, {"os": ["ios", "web", None] * 100}))
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A server that answers queries; some names of questions make it misbehave."""
+    table = engine()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if self.headers["Authorization"] != "Bearer secret":
+                return self.reply(401, {"title": "no token"})
+            if "/broken/" in self.path:
+                return self.reply(200, {"rows": 3})
+            if "/busy/" in self.path:
+                return self.reply(503, None)
+            if self.path != PATH:
+                return self.reply(404, {"title": "no such question"})
+            try:
+                return self.reply(
+                    200, table.sql(asked["sql"], level=asked["level"], explain=asked["explain"]).to_json()
+                )
+            except QueryError as error:
+                found = {name: getattr(error, name) for name in ("problem", "instead", "line", "column")}
+                return self.reply(422, {"title": "a query that is not answered", **found})
+
+        def reply(self, status: int, body: Any) -> None:
+            data = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *args: Any) -> None:
+            """Nothing is logged."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_answers_and_errors_are_those_of_the_table(address: str) -> None:
+    remote = hb.connect(address, token="secret", collection="a shop", question="visits")
+    query = "SELECT os, COUNT(*) AS n FROM people WHERE age < 4 GROUP BY os"
+    there, here = remote.sql(query, level=0.9), engine().sql(query, level=0.9)
+    assert there.to_json() == here.to_json()
+    assert there.to_arrow().equals(here.to_arrow())
+    assert "HIO" in remote.sql(f"EXPLAIN {query}").plan
+    assert remote.sql(query, explain=True).plan
+    with pytest.raises(QueryError) as error:
+        remote.sql("SELECT COUNT(*)\nFROM people WHERE agee < 4")
+    assert str(error.value) == "line 2, column 19: unknown column agee; did you mean age?"
+
+
+def test_what_is_no_answer_is_refused(address: str) -> None:
+    query = "SELECT COUNT(*) FROM people"
+    with pytest.raises(InvalidValue, match="token"):
+        RemoteTable(address + PATH.removesuffix("/sql"), token="wrong").sql(query)
+    with pytest.raises(DecodeError):
+        RemoteTable(address, token="secret", collection="broken", question="visits").sql(query)
+    with pytest.raises(CollectorAway, match="503"):
+        RemoteTable(address, token="secret", collection="busy", question="visits").sql(query)
+    with pytest.raises(InvalidValue, match="no such question"):
+        RemoteTable(address, token="secret", collection="shop", question="visits").sql(query)
+    with pytest.raises(CollectorAway, match="does not answer"):
+        RemoteTable("http://127.0.0.1:9", token=None, collection="shop", question="visits").sql(query)
+
+
+@pytest.mark.parametrize("url", ["ftp://a", "http://", "http://a/v1/collections/b", "http://a/v1/collections/b/c/d"])
+def test_addresses_that_are_none_are_refused(url: str) -> None:
+    with pytest.raises(InvalidValue, match="url"):
+        RemoteTable(url, token=None)
+    with pytest.raises(InvalidValue, match="token"):
+        RemoteTable("http://a", token="a\nb", collection="c", question="d")

@@ -1,0 +1,89 @@
+"""The most common words of a collection whose reports are shuffled: found from reports that are kept, without ids."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+from shuffle_world import HOUR, TEXT, ShuffleWorld
+
+from hubbub.authoring import load_collection
+from hubbub.client.onion_sealer import OnionReports
+from hubbub.collection import ManualClock
+from hubbub.collection.wire import Entry
+from hubbub.core.random import Random
+from hubbub.service.collector import Collector
+from hubbub.service.frames import Frame
+from hubbub.service.releases import alike
+from hubbub.service.store.sqlite import SqliteStore
+
+START, PEOPLE = 1_800_000_000, 240
+HANGS = 90.0  # seconds after which a test gives up, not a measure of anything
+WORDS = ("hub", "bub", "and", "of")
+TOP = (
+    TEXT.split("[fields.theme]")[0]
+    + """
+[fields.word]
+kind = "strings"
+longest = 4
+
+[questions.words]
+kind = "top"
+field = "word"
+epsilon = 4.0
+start = "2027-01-15T08:00Z"
+round = "1h"
+k = 2
+query_limit = 8192
+
+[shuffle]"""
+    + TEXT.split("[shuffle]")[1]
+)
+
+
+def released(collector: Collector) -> dict[str, object]:
+    """What was found; a long search is made beside."""
+    end = time.monotonic() + HANGS
+    while not (rows := collector.releases("survey", "words", first=0, last=99, most=9)) and time.monotonic() < end:
+        collector.tick()
+        time.sleep(0.001)
+    (row,) = rows
+    assert row.withheld is None
+    payload: dict[str, object] = json.loads(row.payload)
+    return payload
+
+
+def test_top_words_of_shuffled_reports() -> None:
+    """Every part of the people is a batch of its own. What is found is what the same reports tell unshuffled."""
+    world = ShuffleWorld(fakes=0, least=20, text=TOP, now=START + 60.0)
+    rng, chosen = Random(seed=3), np.random.default_rng(7)
+    words = chosen.choice(np.array(WORDS), PEOPLE, p=[0.5, 0.3, 0.1, 0.1])
+    places = chosen.integers(0, 1 << 32, PEOPLE, dtype=np.uint64)
+    plain = load_collection(world.text().replace('trust = "shuffle"', "").split("[shuffle]")[0])
+    clock = ManualClock(START + 60.0)
+    direct = Collector([plain], SqliteStore(":memory:"), clock=clock, keys=world.signing, rng=Random(seed=1))
+    seal, sent = OnionReports(world.collection).seal, 0
+    opened = world.collector.board.open(world.collection.collection_id, world.clock.now())
+    assert len(opened) > 1
+    for ask in opened:
+        held = np.flatnonzero(ask.ask.cohort.holds(places))
+        codes = [[world.collection.encode("word", str(words[at]))] for at in held]
+        reports = [ask.ask.mechanism.randomize(ask.ask.view(code), rng).to_bare() for code in codes]
+        ids = [rng.bytes(16) for _ in reports]
+        pairs = list(zip(ids, reports, strict=True))
+        world.send(Entry(*ask.name, report_id, seal(ask.name, ask.ask, report)) for report_id, report in pairs)
+        direct.ingest([Frame(plain.collection_id, [Entry(*ask.name, *pair) for pair in pairs])])
+        sent += len(reports)
+    assert sent == PEOPLE
+    world.close()
+    assert {batch["state"] for batch in world.hops[1].status()["batches"]} == {"handed"}  # type: ignore[union-attr,index,call-overload]
+    assert not world.store._read("SELECT * FROM id_pages")
+    for moved, collector in ((world.clock, world.collector), (clock, direct)):
+        moved.set(START + HOUR + 601.0)
+        collector.tick()
+    found, expected = released(world.collector), released(direct)
+    assert found["labels"] == expected["labels"]
+    assert found["labels"][0] == "hub"  # type: ignore[index]
+    assert alike(found["value"], expected["value"])
+    assert alike(found["variance"], expected["variance"])
