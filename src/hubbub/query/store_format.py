@@ -37,12 +37,24 @@ def level_name(level: Level) -> str:
 
 
 def read_level(name: str) -> Level:
-    """The level that a word names."""
+    """The level that a word names.
+
+    Example:
+        >>> read_level("0.12")
+        (0, 12)
+    """
     return tuple(int(part) for part in name.split("."))
 
 
 def packed(block: int, start: int, groups: Mapping[Level, LevelReports]) -> list[dict[str, Any]]:
-    """The reports of a block as rows: where they stand in the block, and the reports themselves, as bytes."""
+    """The reports of a block as rows: where they stand in the block, and the reports themselves, as bytes.
+
+    Example:
+        >>> from hubbub.core.reports import Reports
+        >>> group = LevelReports(np.array([7, 9]), Reports("0" * 32, private={"value": np.uint8([1, 0])}))
+        >>> [(row["level"], row["n"], row["places"].hex()) for row in packed(0, 5, {(1, 2): group})]
+        [('1.2', 2, '0200000004000000')]
+    """
     return [
         {
             "block": block,
@@ -77,7 +89,15 @@ class StoreWriter(ABC):
 
 
 class DuckWriter(StoreWriter):
-    """Writes a DuckDB file."""
+    """Writes a DuckDB file.
+
+    Example:
+        >>> import tempfile
+        >>> from hubbub.query.example_table import example_table
+        >>> writer = DuckWriter(Path(tempfile.mkdtemp()) / "store.duckdb", example_table(n=9).schema)
+        >>> writer.describe(example_table(n=9).schema, 0)
+        >>> writer.close()
+    """
 
     def __init__(self, path: Path, schema: TableSchema) -> None:
         self._connection = open_database(str(path))
@@ -109,7 +129,15 @@ class DuckWriter(StoreWriter):
 
 
 class ParquetWriter(StoreWriter):
-    """Writes a folder of Parquet files."""
+    """Writes a folder of Parquet files.
+
+    Example:
+        >>> import tempfile
+        >>> from hubbub.query.example_table import example_table
+        >>> writer = ParquetWriter(Path(tempfile.mkdtemp()) / "store", example_table(n=9).schema)
+        >>> writer.describe(example_table(n=9).schema, 0)
+        >>> writer.close()
+    """
 
     def __init__(self, path: Path, schema: TableSchema) -> None:
         path.mkdir()
@@ -142,7 +170,12 @@ class ParquetWriter(StoreWriter):
 
 
 def reports_schema() -> Any:
-    """The columns of stored reports, as Arrow has them."""
+    """The columns of stored reports, as Arrow has them.
+
+    Example:
+        >>> reports_schema().names
+        ['block', 'level', 'n', 'places', 'reports']
+    """
     import pyarrow as pa
 
     kinds = {"block": pa.int32(), "level": pa.string(), "n": pa.int32(), "places": pa.binary(), "reports": pa.binary()}
@@ -163,7 +196,14 @@ def described(schema: TableSchema, n: int) -> str:
 
 
 def read_description(text: str) -> tuple[TableSchema, int]:
-    """The schema and the number of people of a store; one of another format is refused."""
+    """The schema and the number of people of a store; one of another format is refused.
+
+    Example:
+        >>> read_description('{"format": 9, "block": 262144}')
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: format: got 9; allowed: 1: the store is of another version of hubbub
+    """
     try:
         given = json.loads(text)
         if given["format"] != FORMAT or given["block"] != BLOCK:
