@@ -174,8 +174,9 @@ def test_a_forgotten_factor_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(
         errors_of_sums, "report_variance", lambda oracle, weights: tuple(x / 4 for x in whole(oracle, weights))
     )
-    off, _ = errors(HIO(2.0, LINE), 120, True, False)
+    off, coverage = errors(HIO(2.0, LINE), 120, True, False)
     assert np.mean(off**2) > 1.55
+    assert coverage < 0.85  # half as wide: 67% of normal errors are inside
 
 
 @pytest.mark.parametrize("measured", [False, True])

@@ -153,6 +153,7 @@ class ShufflerHop:
         Served({collection.name: collection}).find(batch.collection, batch.version, len(batch.onions))
         if place == 0 or not is_asked(collection, batch.answer):
             raise DecodeError("batch", batch.name, "one of a shuffler that hands on to this one")
+        check_batch(batch, route, place)  # before anybody is asked anything for it
         before = self._store.batch(batch.name)
         if before is not None:
             if before.digest != hashlib.sha256(body).digest():
@@ -263,17 +264,18 @@ class ShufflerHop:
         if response.status != 200:
             raise Unreachable(f"GET {path}: status {response.status}")
         spec = ASKS.upgrade(open_sealed(_json(response.body), self._trusted))
-        if (spec["collection"], spec["version"]) != (collection.name, collection.version):
-            raise Unreachable(f"GET {path}: asks of version {spec['version']}")
-        for each in spec["asks"]:
-            if AnswerName(*(each[key] for key in AnswerName._fields)) == answer:
-                ask = Ask.from_spec(each["ask"])
-                place: dict[str, Any] = {"run": answer.run, "round": answer.round, "part": answer.part}
-                reason = admits(collection.terms[answer.question], ask, **place)
-                if reason is not None:
-                    raise InvalidValue("ask", reason, f"what the signed terms of {answer.question} allow")
-                return ask
-        raise Unreachable(f"GET {path}: another ask")
+        try:
+            named = {AnswerName(*(each[key] for key in AnswerName._fields)): each["ask"] for each in spec["asks"]}
+            version, ask = (spec["collection"], spec["version"]), Ask.from_spec(named[answer])
+        except (LookupError, TypeError, AttributeError) as error:
+            raise Unreachable(f"GET {path}: {error!r}") from None
+        if version != (collection.name, collection.version):
+            raise Unreachable(f"GET {path}: asks of another version")
+        place: dict[str, Any] = {"run": answer.run, "round": answer.round, "part": answer.part}
+        reason = admits(collection.terms[answer.question], ask, **place)
+        if reason is not None:
+            raise InvalidValue("ask", reason, f"what the signed terms of {answer.question} allow")
+        return ask
 
 
 def _json(body: bytes) -> Any:

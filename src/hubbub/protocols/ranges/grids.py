@@ -21,6 +21,9 @@ LINE_ALPHA = 0.7
 PLANE_ALPHA = 0.03
 """How uneven people are taken to be inside a cell of a line, and of a plane (the authors' numbers)."""
 
+NEAR = 1.5
+"""A width that divides the values evenly is taken if it is at most so many times the wanted one, or the other way."""
+
 Grid = tuple[int, ...]
 """The dimensions of a grid: one or two."""
 
@@ -88,7 +91,7 @@ class HDG:
         if dimension.levels == 2:
             return 1
         cells = max(2.0, math.cbrt(LINE_ALPHA**2 / (2 * self.unit)))
-        return max(1, round(dimension.size / cells))
+        return even_width(dimension.size, dimension.size / cells)
 
     def plane_width(self, column: int) -> int:
         """How many values of a dimension a cell of a pair's grid holds: whole cells of the dimension's own grid."""
@@ -96,7 +99,8 @@ class HDG:
         if dimension.levels == 2:
             return 1
         cells = max(2.0, math.sqrt(2 * PLANE_ALPHA / math.sqrt(self.unit)))
-        return line * min(max(1, round(dimension.size / cells / line)), -(-self.line_cells(column) // 2))
+        fine = self.line_cells(column)
+        return line * min(even_width(fine, max(1.0, dimension.size / cells / line)), -(-fine // 2))
 
     def line_cells(self, column: int) -> int:
         """How many cells a dimension's own grid has."""
@@ -132,3 +136,18 @@ class HDG:
             if rows.size:
                 said[grid] = LevelReports(rows, self.oracle(grid).randomize(self.cell_of(grid, codes[rows]), rng))
         return GridReports(len(codes), said)
+
+
+def even_width(size: int, width: float) -> int:
+    """The width of cells that is nearest to a wanted one and divides the values evenly, if one is near enough.
+
+    Borders that people ask for are more often multiples of 5 of 100 values, or of 4 of 64, than of 3; and where a range
+    ends with a cell, nothing need be known of the people inside.
+
+    Example:
+        >>> even_width(64, 2.9), even_width(100, 4.7), even_width(97, 4.7)
+        (4, 5, 5)
+    """
+    dividing = [candidate for candidate in range(1, size // 2 + 1) if size % candidate == 0]
+    nearest = min(dividing, key=lambda candidate: abs(math.log(candidate / width)))
+    return nearest if abs(math.log(nearest / width)) < math.log(NEAR) else max(1, round(width))
