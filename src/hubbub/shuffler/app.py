@@ -7,8 +7,9 @@ address, in memory alone, so that none can flood the others out.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from hubbub.client.transport import Unreachable
 from hubbub.collection.shuffled_batch import SHUFFLED_TYPE
 from hubbub.collection.wire import json_size
 from hubbub.core.errors import HubbubError
+from hubbub.service.logs import log
 from hubbub.service.problems import Problem, handlers, problem_of
 from hubbub.service.receipt import Receipt
 from hubbub.service.request_body import read_body
@@ -79,7 +81,7 @@ class ShufflerApp:
             self._waiting.append(waiting)
             self._more.set()
             receipt = await waiting.future
-        except HubbubError as error:
+        except (HubbubError, Problem) as error:
             problem = problem_of(error)
             problem.headers = [*problem.headers, *_ANY_ORIGIN.items()]
             raise problem from None
@@ -123,8 +125,19 @@ class ShufflerApp:
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.to_thread(self._hop.tick)
+            try:
+                await asyncio.to_thread(self._hop.tick)
+            except Exception as error:  # such as a store that cannot be read: it may go on later
+                self._hop.trouble = f"{type(error).__name__}: {error}"
+                log("trouble", level=logging.ERROR, why=self._hop.trouble)
             await asyncio.sleep(PACE)
+
+    def _take_all(self, uploads: list[tuple[str, bytes]]) -> Sequence[Receipt | Exception]:
+        try:
+            return self._hop.take_all(uploads)
+        except Exception as error:  # these are not taken; whoever sends next is not to wait for ever
+            log("trouble", level=logging.ERROR, why=type(error).__name__)
+            return [Problem(500, "internal") for _ in uploads]
 
     async def _store(self) -> None:
         """Store what waits, many uploads in one transaction: a commit costs as much for one as for hundreds."""
@@ -133,7 +146,7 @@ class ShufflerApp:
             self._more.clear()
             while self._waiting:
                 group = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_GROUP))]
-                outcomes = await asyncio.to_thread(self._hop.take_all, [(each.kind, each.body) for each in group])
+                outcomes = await asyncio.to_thread(self._take_all, [(each.kind, each.body) for each in group])
                 for each, outcome in zip(group, outcomes, strict=True):
                     if each.future.done():
                         continue

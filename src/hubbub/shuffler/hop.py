@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -32,7 +33,9 @@ from hubbub.core.random import Random
 from hubbub.core.spec import Json
 from hubbub.protocols.ask import Ask
 from hubbub.service.frames import RefusedRequest, Served, read_frame
+from hubbub.service.logs import log
 from hubbub.service.receipt import Receipt
+from hubbub.service.store.base import StoreFailed
 from hubbub.shuffler.intake import closing, is_asked, take_entries
 from hubbub.shuffler.keys import ShufflerKeys
 from hubbub.shuffler.store import BatchRow, ShufflerStore
@@ -134,14 +137,18 @@ class ShufflerHop:
         return take_entries(frame.entries, collection, self._store, self._clock)
 
     def take_all(self, uploads: Sequence[tuple[str, bytes]]) -> list[Receipt | HubbubError]:
-        """Keep several uploads in one transaction; what became of each."""
+        """Keep several uploads in one transaction; what became of each. Where nothing can be kept, all of them fail."""
         outcomes: list[Receipt | HubbubError] = []
-        with self._store.transaction():
-            for kind, body in uploads:
-                try:
-                    outcomes.append(self.take(kind, body))
-                except HubbubError as error:  # which is raised before anything of the upload is kept
-                    outcomes.append(error)
+        try:
+            with self._store.transaction():
+                for kind, body in uploads:
+                    try:
+                        outcomes.append(self.take(kind, body))
+                    except HubbubError as error:  # which is raised before anything of the upload is kept
+                        outcomes.append(error)
+        except sqlite3.Error as error:
+            self.trouble = f"the store: {error}"
+            return [StoreFailed(str(error)) for _ in uploads]
         return outcomes
 
     def receive(self, body: bytes) -> dict[str, Json]:
@@ -159,8 +166,11 @@ class ShufflerHop:
                 raise DecodeError("batch", batch.name, "the same bytes as before, under the same name")
             return {"batch": batch.name, "received": len(batch.onions)}
         closes = closing(collection, batch.answer)
-        if not closes <= self._clock.now() < closes + collection.lateness_seconds:
-            raise DecodeError("batch", batch.name, "one that closed, and whose lateness is not over")
+        now = self._clock.now()
+        if closes <= self._store.forgotten or now >= closes + collection.lateness_seconds:
+            raise RefusedRequest("late", batch.name)
+        if now < closes:
+            raise RefusedRequest("too_early", batch.name)  # one of two clocks is wrong: it is tried again
         check_batch(batch, route, place, self._ask(batch.answer, collection).mechanism.report_bytes)
         with self._store.transaction():
             self._store.begin(batch.name, batch.version, batch.answer, closes, body)
@@ -177,19 +187,25 @@ class ShufflerHop:
                 return
             for batch in self._store.batches():
                 try:
-                    self._advance(batch, self.collection)
+                    self._advance_or_drop(batch, self.collection)
                 except Unreachable as error:
                     self.trouble = str(error)
-                except HubbubError as error:
-                    self._drop(batch, str(error))
+                except Exception as error:  # a full disk, an ask of another shape: the other batches go on
+                    self.trouble = f"{batch.name}: {type(error).__name__}: {error}"
 
     def status(self) -> dict[str, Json]:
-        """Which batches there are, what became of reports, and what last went wrong."""
+        """Which batches there were, what became of reports until the latest was over, and what last went wrong.
+
+        Anyone may ask: of a batch that gathers nothing is told. Whoever watches a device send would learn whether there
+        was a report in it.
+        """
         batches: list[Json] = [
-            {"batch": row.name, "state": row.state, "note": row.note} for row in self._store.batches()
+            {"batch": row.name, "state": row.state, "note": row.note}
+            for row in self._store.batches()
+            if row.state != "gathering"
         ]
         version = None if self.collection is None else self.collection.version
-        counts: dict[str, Json] = dict(self._store.counts())
+        counts: dict[str, Json] = json.loads(self._store.note("counts") or "{}")
         head: dict[str, Json] = {"collection": self.name, "version": version}
         return {**head, "batches": batches, "counts": counts, "trouble": self.trouble}
 
@@ -200,6 +216,14 @@ class ShufflerHop:
             self.refresh()
         except HubbubError as error:
             self.trouble = str(error)
+
+    def _advance_or_drop(self, batch: BatchRow, collection: Collection) -> None:
+        try:
+            self._advance(batch, collection)
+        except Unreachable:
+            raise
+        except HubbubError as error:
+            self._drop(batch, str(error))
 
     def _advance(self, batch: BatchRow, collection: Collection) -> None:
         """Take a batch as far as it goes now."""
@@ -215,7 +239,7 @@ class ShufflerHop:
         if over:
             self._drop(batch, f"nobody took it in time: {self.trouble}")
             return
-        if batch.state == "gathering" and (batch.came is not None or now >= batch.closes + collection.taken_for):
+        if batch.state == "gathering" and (batch.digest is not None or now >= batch.closes + collection.taken_for):
             self._store.close_batch(batch.name)
             batch = batch._replace(state="closed")
         if batch.state == "closed":
@@ -227,8 +251,9 @@ class ShufflerHop:
     def _make(self, batch: BatchRow, collection: Collection) -> None:
         route, _ = self.route
         ask = self._ask(batch.answer, collection)
-        if batch.came is not None:
-            came = decode_shuffled(batch.came)
+        whole = self._store.came(batch.name)
+        if whole is not None:
+            came = decode_shuffled(whole)
         else:
             onions = self._store.onions(batch.name)
             came = ShuffledBatch(collection.name, batch.version, batch.answer, [], onions)
@@ -245,7 +270,7 @@ class ShufflerHop:
         route, place = self.route
         last = place + 1 == len(route.shufflers)
         transport = self._collector if last else self._connect(route.shufflers[place + 1].url)
-        response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, batch.made)
+        response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, self._store.made(batch.name))
         if response.status == 200:
             self._store.end(batch.name, "handed", batch.note)
         elif response.status in _LATER:
@@ -254,6 +279,7 @@ class ShufflerHop:
             raise InvalidValue("batch", f"status {response.status}", _detail(response.body))
 
     def _drop(self, batch: BatchRow, why: str) -> None:
+        log("dropped", batch=batch.name, why=why)
         self._store.end(batch.name, "dropped", why)
 
     def _ask(self, answer: AnswerName, collection: Collection) -> Ask:
@@ -269,7 +295,7 @@ class ShufflerHop:
             if AnswerName(*(each[key] for key in AnswerName._fields)) == answer:
                 ask = Ask.from_spec(each["ask"])
                 place: dict[str, Any] = {"run": answer.run, "round": answer.round, "part": answer.part}
-                reason = admits(collection.terms[answer.question], ask, **place)
+                reason = admits(collection.terms[answer.question], ask, **place, minimum_arc=collection.minimum_arc)
                 if reason is not None:
                     raise InvalidValue("ask", reason, f"what the signed terms of {answer.question} allow")
                 return ask
