@@ -120,7 +120,7 @@ def test_a_clock_that_is_ahead_loses_nothing() -> None:
     world.send(world.entries(["dark"] * 30))
     begun = world.clock.now()
     world.clock.set(8 * HOUR + world.collection.taken_for + 1)
-    world.hops[0]._connect = lambda url: early  # type: ignore[assignment,return-value]
+    world.hops[0]._states._connect = lambda url: early  # type: ignore[assignment,return-value]
 
     class Early:
         def request(self, *given: Any) -> Response:
@@ -135,7 +135,7 @@ def test_a_clock_that_is_ahead_loses_nothing() -> None:
     world.hops[0].tick()
     assert states(world) == ["made"]
     assert states(world, 1) == []
-    world.hops[0]._connect = world.to
+    world.hops[0]._states._connect = world.to
     world.tick()
     assert states(world) == states(world, 1) == ["handed"]
 
@@ -147,10 +147,10 @@ HEAD = [5, "survey", 1, "popular", 0, 7, 1, 0]
     "body",
     [
         [*HEAD, [], 1, bytes(1 << 20)],
-        [*HEAD, [], 48, bytes(48 << 10)],
+        [*HEAD, [], 47, bytes(47 << 10)],
         [*HEAD, [[0] * 5 + [b""] * 2] * 100_000, 50, b""],
     ],
-    ids=["tiny reports", "layers without a report", "statements"],
+    ids=["tiny reports", "less than a layer", "statements"],
 )
 def test_a_batch_takes_no_more_memory_than_its_bytes(body: list[Any]) -> None:
     given = msgspec.msgpack.encode(body)
