@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from amplification import amplification
 from clients import clients
 from growth import growth
 from heavy_hitters import heavy_hitters
@@ -38,7 +39,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Result]]] = {
     part.__name__: part
     for part in (
         *(randomness, startup, olh, hadamard, clients, growth, streams, ingest, ternary, release, square_wave),
-        *(heavy_hitters, range_sums),
+        *(heavy_hitters, range_sums, amplification),
     )
 }
 

@@ -15,7 +15,7 @@ import hubbub
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 # What a program calls; commands, loaders and reproductions are run from the command line, and tested there.
-PACKAGES = ("checks", "collection", "consistency", "core", "curator", "mechanisms", "privacy", "protocols")
+PACKAGES = ("checks", "collection", "consistency", "core", "curator", "mechanisms", "privacy", "protocols", "query")
 SIMULATION = ("collect", "conversation", "devices", "ledgers", "streams")
 MODULES = sorted(
     info.name

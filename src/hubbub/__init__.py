@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.frequency.hadamard import Hadamard as Hadamard
     from hubbub.mechanisms.frequency.local_hashing import BLH as BLH
     from hubbub.mechanisms.frequency.local_hashing import OLH as OLH
+    from hubbub.mechanisms.frequency.measured import Measured as Measured
     from hubbub.mechanisms.frequency.questions import Questions as Questions
     from hubbub.mechanisms.frequency.rappor import Rappor as Rappor
     from hubbub.mechanisms.frequency.she import SHE as SHE

@@ -132,3 +132,31 @@ def test_sets(hubbub: Callable[..., Result], answer: Callable[..., Any], refused
     assert "--held" in refused("plan", "--domain", 40, "--held", 2, "--n", 9, "--epsilon", 4)
     assert "most" in refused("plan", "--domain", 40, "--sets", 41, "--n", 9, "--epsilon", 4)
     assert "held" in refused(*setting, "--held", 13)
+
+
+def test_shuffled(answer: Callable[..., Any], hubbub: Callable[..., Result]) -> None:
+    setting = ("plan", "--domain", 16, "--n", 2000, "--central-epsilon", 0.8, "--fakes", 500)
+    told = answer(*setting)
+    assert [row["picked"] for row in told["mechanisms"]] == [True, False]
+    against = told["against"]
+    assert against["server"]["epsilon"] <= 0.8
+    assert against["server"]["epsilon"] < against["server_and_people"]["epsilon"]
+    assert against["server_and_people"]["epsilon"] < against["server_and_shufflers"]["epsilon"]
+    text = hubbub(*setting).stdout
+    for who in ("the server alone", "together with all other people", "half of the shufflers or more"):
+        assert who in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--domain", 16, "--n", 2000, "--fakes", 5), "--central-epsilon"),
+        (("--domain", 16, "--central-epsilon", 1), "both --domain and --n"),
+        (("--domain", 16, "--n", 2000, "--central-epsilon", 1, "--stderr", 0.1), "--json only"),
+        (("--domain", 16, "--n", 2000, "--central-epsilon", -1), "above 0"),
+        (("--domain", 16, "--n", 2000, "--central-epsilon", 1, "--delta", 0), "delta"),
+        (("--domain", 16, "--n", 2000, "--central-epsilon", 1, "--fakes", -1), "at least 0"),
+    ],
+)
+def test_shuffled_options_are_checked(refused: Callable[..., str], options: tuple[Any, ...], reason: str) -> None:
+    assert reason in refused("plan", *options)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hubbub import GRR, Random
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
 from hubbub.core.sketch import Sketch
 
@@ -149,3 +150,22 @@ def test_hostile_totals(n: int):
     parts = [["counts", "counts", "i8", [1], bytes(8)]]
     with pytest.raises(InvalidValue):
         Sketch.from_bytes(msgspec.msgpack.encode(["sketch", SPEC, n, parts]))
+
+
+def test_fakes_are_carried_along():
+    """They add up when sketches are merged, and are stored only where there are any."""
+    plain = Sketch("0" * 32, 10, np.arange(3, dtype=np.int64))
+    mixed = plain.with_fakes(4)
+    assert (mixed.people, (mixed + mixed).fakes, (mixed + plain).fakes) == (6, 8, 4)
+    assert Sketch.from_bytes(mixed.to_bytes()) == mixed != plain
+    assert plain.with_fakes(0).to_bytes() == plain.to_bytes()
+    for wrong in (-1, 11):
+        with pytest.raises(InvalidValue, match="fakes"):
+            plain.with_fakes(wrong)
+
+
+def test_no_estimate_takes_fakes_for_people():
+    grr = GRR(epsilon=1.0, domain=3)
+    sketch = grr.accumulate(grr.randomize([0, 1, 2, 2], Random(seed=1)))
+    with pytest.raises(InvalidValue, match="takes them off"):
+        grr.estimate(sketch.with_fakes(1))

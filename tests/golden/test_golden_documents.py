@@ -33,6 +33,7 @@ from hubbub.mechanisms.base import Reporting
 from hubbub.protocols.ask import Ask
 from hubbub.questions import read_collection as read_signed
 from hubbub.service.store.migrations import store_format
+from hubbub.shuffler import store as shuffler_store
 from hubbub.simulate import local_release_file
 
 HERE = Path(__file__).parent
@@ -46,6 +47,7 @@ FORMATS: dict[str, Versions[Any]] = {
     "release": release_file.FORMAT,
     "local": local_release_file.FORMAT,
     "sums": sums_file.FORMAT,
+    "shuffler": shuffler_store.FORMAT,
 }
 MECHANISMS = sorted((HERE / "mechanisms-1").glob("*.json"))
 

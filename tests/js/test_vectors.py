@@ -30,6 +30,7 @@ from hubbub import (
     StochasticRounding,
 )
 from hubbub.collection import Collection
+from hubbub.collection.beside import Beside, PublicNumber
 from hubbub.collection.joint import CellAxis, CodeAxis, GridAxis, Joint
 from hubbub.collection.views import Held, Members, On, Size
 from hubbub.collection.wire import Entry, encode_upload_json, json_size
@@ -41,6 +42,7 @@ from hubbub.core.random import Random
 from hubbub.core.spec import canonical
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.first_hash import with_first_hash
+from hubbub.mechanisms.frequency.measured import Measured
 from hubbub.mechanisms.memo.memo import Memoised
 from hubbub.mechanisms.numeric.ranged import Ranged
 from hubbub.mechanisms.sets.priv_set import PrivSet
@@ -106,6 +108,9 @@ MECHANISMS: list[Mechanism] = [
     NetSeed(epsilon=0.5, dimension=2, sparsity=1),
     NetSeed(epsilon=1.0, dimension=4, sparsity=3, t=3),
     NetSeed(epsilon=1.0, dimension=128, sparsity=8),
+    Measured(epsilon=1.0, domain=3, measures=2),
+    Measured(epsilon=2.0, domain=300, measures=1),
+    Measured(epsilon=1.0, domain=EMOJI, oracle=OUE(epsilon=1.0, domain=EMOJI), measures=1),
     PSFO(epsilon=1.0, domain=Sets(Ordinal(4), most=2), oracle="GRR"),
     PSFO(epsilon=2.0, domain=300, length=7),
     PSFO(epsilon=0.5, domain=70_000, length=1, oracle="OLH"),
@@ -208,6 +213,8 @@ def reports() -> Iterator[dict[str, Any]]:
                 given = Given(block)
                 sent = mechanism.randomize([value], given).to_bare()
                 shown = sorted(value.items()) if isinstance(value, dict) else value
+                if isinstance(mechanism, Measured):
+                    shown = value[0], [None if number != number else number for number in value[1]]
                 made.append({"value": shown, "random": given.drawn.hex(), "bytes": sent.hex()})
         yield {
             "spec": json.loads(canonical(mechanism.spec())),
@@ -224,6 +231,9 @@ def values_of(mechanism: Mechanism) -> list[Any]:
         many = range(min(mechanism.dimension, 2 * mechanism.sparsity))
         real = {key: (-1) ** key * key / (len(many) + 1) for key in many}
         return [*mechanism.example_values(3), real, {mechanism.dimension - 1: 0.3}]
+    if isinstance(mechanism, Measured):
+        numbers = [0.1, float("nan")], [-1e300, 5e-324]
+        return [(code, row[: mechanism.measures]) for code in mechanism.inner.example_values(2) for row in numbers]
     if isinstance(mechanism, Rappor):
         return ["", "hello", "caf\u00e9", "cafe\u0301"]
     return mechanism.example_values(4)
@@ -298,6 +308,15 @@ def refused() -> Iterator[dict[str, Any]]:
             yield {**spec, "oracle": spec}
             yield {**spec, "length": mechanism.length + 1}
             yield {**spec, "domain": {**spec["domain"], "most": mechanism.size + 1}}
+        elif isinstance(mechanism, Measured):
+            inner = spec["oracle"]
+            if "other" in inner:
+                yield {**spec, "oracle": {**inner, "other": json.loads(canonical(mechanism.inner.other - 1))}}  # type: ignore[attr-defined]
+            yield {**spec, "oracle": {**inner, "domain": {"kind": "ordinal", "size": mechanism.inner.size + 1}}}
+            yield {**spec, "oracle": {"mechanism": "Nothing"}}
+            yield {**spec, "oracle": spec}
+            yield {**spec, "measures": 0}
+            yield {**spec, "measures": 65}
         elif isinstance(mechanism, PrivSet):
             yield {**spec, "least": json.loads(canonical(mechanism.least - 1))}
             yield {**spec, "m": mechanism.elements}
@@ -609,6 +628,7 @@ def vectors() -> dict[str, Any]:
         ]
         + [{"view": Whole().spec(), "values": looks, "sees": looks}],
         "joint": list(joint()),
+        "beside": beside(),
         "codes": list(codes()),
         "mechanisms": list(reports()),
         "transcripts": list(transcripts()),
@@ -641,6 +661,23 @@ def joint() -> Iterator[dict[str, Any]]:
             sees.append(int(view.look([record], given)[0]))
             drawn.append(given.drawn.hex())
         yield {"view": view.spec(), "size": view.size, "values": records, "drawn": drawn, "sees": sees}
+
+
+def beside() -> dict[str, Any]:
+    """Cells, and beside them numbers that are sent as they are: null where there is none."""
+    numbers = PublicNumber("price", low=0.0, high=9.5), PublicNumber("age", low=-1.0, high=1.0)
+    view = Beside(Joint((CodeAxis("os", codes=4), CodeAxis("crashed", codes=3))), numbers)
+    records = [
+        {"os": 1, "crashed": 2, "price": 3.25, "age": 7.0},
+        {"os": 9, "price": -4.0},
+        {"crashed": 0, "age": None},
+    ]
+    seen = view(records)
+    sees = [
+        [int(code), [None if number != number else number for number in row]]
+        for code, row in zip(seen["code"], seen["measures"].tolist(), strict=True)
+    ]
+    return {"view": view.spec(), "gives": ["12 beside 2", "4 bits beside 2"], "values": records, "sees": sees}
 
 
 def _shown(seen: Any) -> Any:

@@ -82,6 +82,16 @@ test("views of several fields", () => {
     assert.deepEqual(seen, sees);
     assert.equal(js.readView(view).gives, `${size}`);
   }
+  const { view, gives, values, sees } = vectors.beside;
+  const { see, gives: codes, also } = js.readView(view);
+  assert.deepEqual([codes, also], gives);
+  const shown = ([cell, numbers]) => [cell, numbers.map((number) => (Number.isNaN(number) ? null : number))];
+  assert.deepEqual(values.map((value) => shown(see(value))), sees);
+  const number = { field: "price", low: 0, high: 1 };
+  for (const bad of [{ of: { kind: "whole" }, numbers: [number] }, { of: view.of, numbers: [] }, { of: view.of, numbers: [{ ...number, high: 0 }] },
+    { of: view.of, numbers: [{ ...number, more: 1 }] }, { of: view.of }]) {
+    assert.throws(() => js.readView({ kind: "beside", ...bad }));
+  }
   const good = { field: "os", codes: 3, width: 1 };
   for (const axes of [null, [], [null], [{}], [{ ...good, more: 1 }], [{ ...good, codes: 0 }], [{ ...good, width: 4 }], [{ ...good, field: "" }],
     [{ field: "age", low: 1, high: 1, points: 2 }], [{ field: "age", low: 0, high: 1, points: 1 }], [{ field: "age", low: 0, high: 1, cells: 1, width: 1 }],

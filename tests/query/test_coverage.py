@@ -58,9 +58,10 @@ def held(names: Sequence[str], runs: int, *, method: str = "HIO", consistent: bo
         epsilon=6.0 if method == "SC" else 4.0,
     )
     inside = dict.fromkeys(names, 0)
+    table = MemoryTable(schema, schema.mechanism.randomize(records, hb.Random(seed=0)), public)
     for run in range(runs):
-        table = MemoryTable(schema, schema.mechanism.randomize(records, hb.Random(seed=run)), public)
-        engine = QueryEngine(table, consistent=consistent)
+        again = table.with_reports(schema.mechanism.randomize(records, hb.Random(seed=run)))
+        engine = QueryEngine(again, consistent=consistent)
         for name in names:
             cell = engine.sql(QUERIES[name]).rows[0][-1]
             inside[name] += cell.low <= truths[name] <= cell.high
@@ -70,29 +71,29 @@ def held(names: Sequence[str], runs: int, *, method: str = "HIO", consistent: bo
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "consistent"), [("HIO", None), ("HIO", False), ("MG", None), ("SC", None)])
 def test_intervals_cover_93_to_97_percent(method: str, consistent: bool | None) -> None:
-    """1,500 runs: a coverage of 95% is seen outside of 93% to 97% once in 2,600 cases by chance."""
+    """800 runs: a coverage of 95% is seen outside of 93% to 97% once in 105 cases by chance."""
     names = ["count", "sum", "public", "mixed", "avg", "group"]
-    found = held(names, 1500, method=method, consistent=consistent)
+    found = held(names, 800, method=method, consistent=consistent)
     assert all(0.93 <= coverage <= 0.97 for coverage in found.values()), found
 
 
 @pytest.mark.slow
 def test_intervals_of_spreads_and_quantiles_cover() -> None:
     """By the delta method, and by values that are not told apart, which are no fewer than needed."""
-    found = held(["stddev", "median"], 1000)
-    assert 0.93 <= found["stddev"] <= 0.97, found
+    found = held(["stddev", "median"], 500)
+    assert 0.92 <= found["stddev"] <= 0.98, found
     assert found["median"] >= 0.93, found
 
 
 def test_intervals_cover_in_a_few_runs() -> None:
-    """40 runs: fewer than 31 of them hold the truth once in 10^5 cases by chance, if 95% do."""
-    assert min(held(["avg", "mixed"], 40, consistent=False).values()) >= 31 / 40
+    """30 runs: fewer than 23 of them hold the truth once in 10^4 cases by chance, if 95% do."""
+    assert min(held(["avg", "mixed"], 30, consistent=False).values()) >= 23 / 30
 
 
 def test_a_third_of_the_error_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted bug: variances are a ninth of what they are; 48% are held, and 31 of 40 once in 10^4 cases."""
+    """The planted bug: variances are a ninth of what they are; 48% are held, and 23 of 30 once in 700 cases."""
     from hubbub.query import outputs
 
     whole = outputs.JointEstimate.variance
     monkeypatch.setattr(outputs.JointEstimate, "variance", lambda self, weights: whole(self, weights) / 9)
-    assert held(["avg"], 40, consistent=False)["avg"] < 31 / 40
+    assert held(["avg"], 30, consistent=False)["avg"] < 23 / 30

@@ -16,8 +16,10 @@ from hubbub.service.store.base import (
     AskRow,
     CollectionRow,
     EraRow,
+    Expiry,
     IdPage,
     ReleaseRow,
+    ShuffledRow,
     StoreChanges,
     StoreFailed,
 )
@@ -261,3 +263,22 @@ def test_what_came_is_known_to_the_minute_for_a_day(reopen: Reopen):
     assert store.rates("c" * 32, 0) == [(1500, 10, 2)]
     assert store.rates("", 1500) == [(1500, 0, 1)]
     assert not StoreChanges(minute=7)
+
+
+def test_shuffled_batches_and_what_is_looked_for_in_them(reopen: Reopen):
+    """A batch takes the reports that were looked for along; retention takes the batch."""
+    store = reopen()
+    store.commit(filled())
+    store.commit(StoreChanges(spot_checks=[(ask(5).key, b"one"), (ask(5).key, b"two"), (ask(6).key, b"three")]))
+    assert sorted(store.spot_checks(ask(5).key)) == [b"one", b"two"]
+    row = ShuffledRow(*ask(5).key, b"d" * 32, 40, 10, 1, 2, 3, 1)
+    store.commit(StoreChanges(shuffled=[row]))
+    store = reopen()
+    assert store.shuffled(ask(5).key) == row
+    assert store.shuffled(ask(6).key) is None
+    ((asked, batch),) = store.shuffled_steps("c" * 32, "q", 9)
+    assert (asked.step, batch) == (5, row)
+    assert store.spot_checks(ask(5).key) == []
+    assert store.spot_checks(ask(6).key) == [b"three"]
+    store.commit(StoreChanges(expired=[Expiry("c" * 32, "q", 6)]))
+    assert store.shuffled(ask(5).key) is None

@@ -1,7 +1,6 @@
 """Private encrypted oblivious shuffle: what comes out, who can know what, and what a party can break."""
 
 import json
-import re
 import threading
 from itertools import combinations
 from pathlib import Path
@@ -24,19 +23,16 @@ def key():
     return DGKPrivate.generate(2048)
 
 
-def run(shares, key, *, fakes=0, seed=1, network=None, channels=None, sources=None):
-    """All shufflers of a run, each in its thread; returns what each ends with, or why it stopped."""
+def run(shares, key, *, fakes=0, seed=1, sources=None):
+    """All shufflers of a run, each in its thread; returns what each ends with."""
     parties = len(shares)
-    network = network or LocalNetwork(parties, seconds=2.0)
+    network = LocalNetwork(parties, seconds=5.0)
     results = [None] * parties
 
     def take_part(me):
-        channel = (channels or {}).get(me, network.channel(me))
         rng = Random(seed=f"{seed}.{me}") if sources is None else sources[me]
-        try:
-            results[me] = shuffle_with_fakes(me, parties, channel, shares[me], fakes=fakes, key=key.public, rng=rng)
-        except (ShuffleAborted, DecodeError) as error:
-            results[me] = error
+        channel = network.channel(me)
+        results[me] = shuffle_with_fakes(me, parties, channel, shares[me], fakes=fakes, key=key.public, rng=rng)
 
     threads = [threading.Thread(target=take_part, args=(me,)) for me in range(parties)]
     for thread in threads:
@@ -132,90 +128,6 @@ def test_every_order_is_as_likely(runs):
         counts[order] = counts.get(order, 0) + 1
     assert len(counts) == 6
     assert sum((count - runs / 6) ** 2 / (runs / 6) for count in counts.values()) < 25.7
-
-
-def test_one_party_always_holds_ciphertexts_that_nobody_saw_before(key):
-    network = LocalNetwork(3)
-    reports = np.uint64([5, 6, 7])
-    divided = divide(reports, 3, key.public, Random(seed=8))
-    run(divided, key, network=network)
-    seen = set(map(int, divided[2].encrypted))
-    encrypted = [body for *_, body in network.transcript if body[:1] == b"e"]
-    assert encrypted
-    for body in encrypted:
-        ciphers = set(map(int, key.public.from_bytes(body[1:])))
-        assert not ciphers & seen  # fresh noise with every handing over
-        seen |= ciphers
-    for topic in {topic for _, _, topic, _ in network.transcript if not topic.endswith("seed")}:
-        senders = [sender for sender, _, said, body in network.transcript if said == topic and body[:1] == b"e"]
-        assert len(set(senders)) <= 1  # at most one hands ciphertexts on
-
-
-def test_all_shufflers_together_do_not_learn_a_report(key):
-    # Everything that shufflers send each other in the clear is the same for two worlds whose reports differ, if their
-    # shares are drawn from the same stream: only the ciphertexts differ, and those they cannot read.
-    worlds = []
-    for reports in (np.uint64([5, 6]), np.uint64([900, 2**63])):
-        network = LocalNetwork(3)
-        run(divide(reports, 3, key.public, Random(seed=8)), key, network=network)
-        worlds.append({(a, b, topic): body for a, b, topic, body in network.transcript if body[:1] == b"p"})
-    assert worlds[0] == worlds[1]
-
-
-class _Tampering:
-    """A channel of a party that changes what it sends under one topic."""
-
-    def __init__(self, inner, topic, change):
-        self.inner, self.topic, self.change = inner, topic, change
-
-    def send(self, to, topic, body):
-        changed = self.change(body) if topic == self.topic else body
-        if changed is not None:
-            self.inner.send(to, topic, changed)
-
-    def receive(self, sender, topic):
-        return self.inner.receive(sender, topic)
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda body: body[:-1], "8 bytes each|256 bytes each"),
-        (lambda body: body[: 1 + 8 * 2], "it sent 2|8 bytes each|bytes each"),
-        (lambda body: body + body[1:9], "it sent|bytes each"),
-        (lambda body: b"x" + body[1:], "numbers in the clear"),
-        (lambda body: None, "an answer to"),
-    ],
-)
-def test_what_is_dropped_or_cut_ends_the_run(key, change, reason):
-    network = LocalNetwork(3, seconds=0.5)
-    channels = {0: _Tampering(network.channel(0), "0.reshare", change)}
-    results = run(
-        divide(np.arange(3, dtype=np.uint64), 3, key.public, Random(seed=8)), key, network=network, channels=channels
-    )
-    refused = [each for each in results if isinstance(each, ShuffleAborted)]
-    assert refused
-    assert any(re.search(reason, str(error)) for error in refused)
-    assert sum(isinstance(each, SecretShares) for each in results) < 3  # so that the server has nothing to add up
-
-
-def test_what_is_replaced_becomes_noise(key):
-    # A shuffler that changes its shares moves reports to random places: it cannot choose what they become.
-    network = LocalNetwork(3)
-    channels = {
-        0: _Tampering(
-            network.channel(0), "0.reshare", lambda body: b"p" + bytes(len(body) - 1) if body[:1] == b"p" else body
-        )
-    }
-    came = combine(
-        run(
-            divide(np.zeros(8, dtype=np.uint64), 3, key.public, Random(seed=8)), key, network=network, channels=channels
-        ),
-        key,
-    )
-    assert len(came) == 8
-    assert (came != 0).sum() >= 7
-    assert len(set(came.tolist())) >= 7
 
 
 def test_what_the_server_refuses(key):

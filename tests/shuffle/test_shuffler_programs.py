@@ -3,16 +3,17 @@
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from shuffle_folder import certificate, prepare
+from shuffle_folder import prepare
 
 from hubbub import Random
 from hubbub.core.errors import InvalidValue
-from hubbub.shuffle.program import ShuffleConfig
+from hubbub.shuffle.channel import ShuffleAborted
+from hubbub.shuffle.local_parties import write_certificate
+from hubbub.shuffle.program import ShuffleConfig, release_reports
 
 START = [sys.executable, "-c", "from hubbub.cli import main; main()", "shuffler", "--config"]
 
@@ -61,17 +62,61 @@ def test_reports_come_out_of_real_processes(start, tmp_path: Path, shufflers: in
     assert (tmp_path / "reports.bin").stat().st_mode & 0o77 == 0
 
 
-def test_a_shuffler_that_is_killed_ends_the_run_for_all(start, tmp_path: Path) -> None:
-    configs = prepare(tmp_path, Random(seed=3).uint64(20), seconds=5)
-    processes = start(configs, only={0, 2, 3})  # the second is missing: nothing can begin
-    time.sleep(1.5)
-    processes[0].kill()
-    ended = finish({number: process for number, process in processes.items() if number})
-    for number, ((_, error), code) in ended.items():
+def killed_in_the_middle(start, configs, party):
+    """All parties of a run, of which one is killed as soon as everyone is there."""
+    processes = start(configs)
+    for number in range(4):
+        line = processes[number].stderr.readline()
+        assert "are there" in line, line
+    processes[party].kill()
+    processes[party].communicate()
+    return processes
+
+
+@pytest.mark.parametrize("party", [pytest.param(party, marks=pytest.mark.slow) for party in (0, 1, 2, 3)])
+def test_a_party_that_is_killed_ends_the_run_for_all(start, tmp_path: Path, party: int) -> None:
+    sent = Random(seed=3).uint64(700)
+    configs = prepare(tmp_path, sent, seconds=20)
+    processes = killed_in_the_middle(start, configs, party)
+    del processes[party]
+    for number, ((_, error), code) in finish(processes).items():
         assert code == 2, (number, error)
-        assert "party" in error or "parties" in error
+        assert "gone" in error or "stopped" in error or "takes messages" in error
     assert not (tmp_path / "reports.bin").exists()
     assert {code for _, code in finish(start(configs)).values()} == {0}  # and the same shares can be run again
+    assert sorted(np.fromfile(tmp_path / "reports.bin", dtype="<u8").tolist()) == sorted(sent.tolist())
+
+
+@pytest.mark.parametrize("party", [1, *(pytest.param(party, marks=pytest.mark.slow) for party in (0, 2, 3))])
+def test_a_run_survives_the_restart_of_a_party(start, tmp_path: Path, party: int) -> None:
+    sent = Random(seed=3).uint64(700)
+    configs = prepare(tmp_path, sent, fakes=10, seconds=30, attempts=3)
+    processes = killed_in_the_middle(start, configs, party)
+    processes |= start(configs, only={party})
+    ended = finish(processes)
+    assert {code for _, code in ended.values()} == {0}, ended
+    came = np.fromfile(tmp_path / "reports.bin", dtype="<u8").tolist()
+    assert len(came) == 710
+    assert set(sent.tolist()) <= set(came)
+    refused = finish(start(configs, only={0}))[0]  # what was released is not mixed again
+    assert refused[1] == 2
+    assert "server has heard" in refused[0][1]
+
+
+def test_the_servers_own_reports_must_come_back(tmp_path: Path) -> None:
+    reports = Random(seed=3).uint64(20)
+    configs = prepare(tmp_path, reports[:1])
+    configs[3].write_text('checks = "checks.bin"\n' + configs[3].read_text())
+    config = ShuffleConfig.load(configs[3])
+    np.append(reports[:3], np.uint64(12345)).astype("<u8").tofile(tmp_path / "checks.bin")
+    with pytest.raises(ShuffleAborted, match="1 of the server's 4 own reports are missing"):
+        release_reports(config, reports)
+    assert not (tmp_path / "reports.bin").exists()
+    reports[:3].astype("<u8").tofile(tmp_path / "checks.bin")
+    release_reports(config, reports)
+    release_reports(config, reports)  # the same again, after the server was stopped in between, is no other result
+    with pytest.raises(ShuffleAborted, match="not there yet"):
+        release_reports(config, reports[::-1])
 
 
 def test_shufflers_that_disagree_stop(start, tmp_path: Path) -> None:
@@ -79,8 +124,8 @@ def test_shufflers_that_disagree_stop(start, tmp_path: Path) -> None:
     configs[1].write_text(configs[1].read_text().replace("fakes = 5", "fakes = 6"))
     ended = finish(start(configs))
     assert {code for _, code in ended.values()} == {2}
-    assert any(re.search("it has b'20 [56] 1'", error) for (_, error), _ in ended.values()), ended
-    assert "it stopped" in ended[3][0][1]  # told by the others, the server does not wait for those who have left
+    assert any(re.search("it has 20 shares, [56] fakes", error) for (_, error), _ in ended.values()), ended
+    assert "fakes" in ended[3][0][1] or "it stopped" in ended[3][0][1]  # the server waits for nobody who has left
     assert not (tmp_path / "reports.bin").exists()
 
 
@@ -95,7 +140,7 @@ def test_fewer_than_the_minimum_and_wrong_keys(start, tmp_path: Path) -> None:
 
 def test_a_stranger_is_not_let_in(start, tmp_path: Path) -> None:
     configs = prepare(tmp_path, Random(seed=3).uint64(5), seconds=5)
-    certificate(tmp_path, "stranger")
+    write_certificate(tmp_path, "stranger")
     text = configs[1].read_text().replace('private_key = "party-1.key"', 'private_key = "stranger.key"')
     configs[1].write_text(text.replace('certificate = "party-1.pem"', 'certificate = "stranger.pem"'))
     ended = finish(start(configs))
@@ -108,6 +153,8 @@ def test_a_stranger_is_not_let_in(start, tmp_path: Path) -> None:
     [
         (("me = 0", "me = 9"), "me"),
         (("fakes = 0", "fakes = -1"), "fakes"),
+        (("attempts = 1", "attempts = 0"), "attempts"),
+        (("me = 0", 'me = 0\nchecks = "x"'), "shares"),
         (("least = 1", 'least = "many"'), "least"),
         (("seconds = 30", "colour = 3"), "config"),
         (('shares = "0.shares"', 'reports = "x"'), "shares"),

@@ -84,7 +84,7 @@ def test_the_size_of_a_layer_is_one_number() -> None:
         (lambda onions: onions[:-1], "the very reports"),
         (lambda onions: [*onions, onions[0]], "the very reports"),
         (lambda onions: [bytes(len(onions[0])), *onions[1:]], "the very reports"),
-        (lambda onions: [onion[:-1] for onion in onions], "bytes each"),
+        (lambda onions: [onion[:-1] for onion in onions], "the very reports"),
         (lambda onions: onions[::-1], "the very reports"),
     ],
     ids=["drop", "duplicate", "replace", "truncate", "reorder"],
@@ -192,6 +192,12 @@ def test_spot_checks_are_nobodys_reports() -> None:
     assert (batch.n, batch.checks, batch.lost) == (PEOPLE + 10, 7, 0)
     assert not world.store._read("SELECT * FROM spot_checks")
     assert json.loads(world.finish().payload)["n"] == PEOPLE
+
+
+def test_reports_of_another_size_are_refused() -> None:
+    """A size of its own would be a mark that the collector sees."""
+    world, _ = tampered(lambda world, batch: restated(world, batch, [onion[:-1] for onion in batch.onions]))
+    assert "49 bytes each" in dropped(world)
 
 
 def test_injected_reports_do_not_add_up() -> None:

@@ -17,12 +17,14 @@ from typing import Any
 
 import hubbub as hb
 from hubbub.collection.admits import admits, admits_parts, matches
+from hubbub.collection.beside import Beside, PublicNumber
 from hubbub.collection.joint import CodeAxis, Joint
 from hubbub.collection.terms import Family, Study, Terms
 from hubbub.core.bit_strings import BitStrings
 from hubbub.core.domain import Ordinal, Sets
 from hubbub.core.event import units_of
 from hubbub.core.spec import canonical
+from hubbub.mechanisms.frequency.measured import Measured
 from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.privacy.promise import Promise, of_question
 from hubbub.protocols.ask import Ask
@@ -160,6 +162,13 @@ def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
             replace(study, view=other, mechanism=olh),
             1,
         )
+    beside = Beside(nine, (PublicNumber("age", 0.0, 9.0),))
+    terms = replace(PREFIXES, families=(Family("Measured", (EPSILON,)), Family("OLH", (EPSILON,))), report_bytes=99)
+    for view in (nine, beside):
+        for measures in (0, 1, 2):
+            wrapped = Measured(epsilon=1.0, domain=9, oracle=olh, measures=measures) if measures else olh
+            asked = replace(study, view=view, mechanism=wrapped)
+            yield f"{measures} numbers for {view.measured}", replace(terms, views=(view.spec(),)), asked, 1
     reads = PSFO(epsilon=1.0, domain=3, length=1)
     yield (
         "a code for a mechanism that reads sets",

@@ -4,6 +4,7 @@ import { check } from "./errors";
 import { type Ratio, UNITS_PER_EPSILON, fraction, spentBy, within } from "./exact";
 import { direct, hashed, text, unary } from "./frequency";
 import { HASHES } from "./hash";
+import { measured } from "./measured";
 import { longitudinal, rappor } from "./memo";
 import { netSeed } from "./netseed";
 import { banded, hybrid } from "./numeric";
@@ -82,6 +83,7 @@ const KNOWN: Record<string, [fields: string, build: Builder, hashes?: string[]]>
   PSFO: ["domain epsilon length mechanism oracle", psfo],
   SplitUnary: ["domain epsilon mechanism one zero", splitUnary],
   PrivSet: ["bits domain epsilon least m mechanism t", privSet],
+  Measured: ["domain epsilon measures mechanism oracle", measured],
   Symbols: ["changes dimension epsilon fanout lengths mechanism one sizes steps", changeStream],
 };
 

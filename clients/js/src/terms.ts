@@ -131,6 +131,8 @@ export function checkSafe(spec: Spec, promises: Promised[], terms: Record<string
     const large = (most: bigint) => most > LARGEST_EPSILON;
     const told = large(limit) || own.some((mine) => mine.steps && large(mine.limit));
     check(!told || reason("epsilon_above_8"), "epsilon", "at most 8, or a reason");
+    const plain = terms[name]!.views.some((view) => (view as Spec).kind === "beside");
+    check(!plain || reason("sent_as_it_is"), "views", "none that sends numbers as they are, or a reason");
     const again = own.some((mine) => !mine.steps && mine.limit > limit);
     check(!again || promises.some(({ steps }) => !steps), "promises", `one for life: ${name} costs again for every new value`);
     const room = promises.every(({ parts }) => (parts[account] ?? 0n) >= limit);

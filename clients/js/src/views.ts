@@ -135,6 +135,29 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
       };
     },
   ],
+  beside: [
+    "kind numbers of",
+    (given) => {
+      const of = readView(given.of);
+      check(kindOf(given.of) === "joint", "of", "a view of several fields");
+      const numbers = list(given.numbers).map((each) => {
+        const read = exactly("numbers", each, "field high low");
+        check(typeof read.field === "string" && read.field, "field", "the name of a field");
+        return { field: read.field as string, range: range(read) };
+      });
+      check(numbers.length, "numbers", "at least one");
+      const beside = (gives?: string) => `${gives} beside ${numbers.length}`;
+      const plain = (value: unknown, [low, high]: [number, number]) => (typeof value === "number" ? clip(value, low, high) : NaN);
+      return {
+        gives: beside(of.gives),
+        also: beside(of.also),
+        see: (codes, random) => [
+          of.see(codes, random),
+          numbers.map(({ field, range }) => plain((codes as Record<string, unknown>)[field], range)),
+        ],
+      };
+    },
+  ],
   on: ["kind", () => ({ gives: "", see: (code) => [Number(code === 1)] })],
   prefix: [
     "bits kind of",

@@ -61,6 +61,20 @@ def small_batch(collection: Collection) -> Iterator[Finding]:
         yield Finding("warning", "override.minimum_batch_below_20", "nothing needs it: take it out")
 
 
+def sent_as_it_is(collection: Collection) -> Iterator[Finding]:
+    """No number is sent as it is, unless the author says why."""
+    reason = collection.overrides.get("sent_as_it_is")
+    plain = [name for name, terms in collection.terms.items() if any(v["kind"] == "beside" for v in terms.views)]
+    for name in plain:
+        if reason is None:
+            text = "its measures are sent as they are: leave them out, or give a reason as sent_as_it_is in [override]"
+            yield Finding("error", f"questions.{name}.measures", text)
+        else:
+            yield Finding("warning", f"questions.{name}.measures", f"sent as they are, allowed because: {reason}")
+    if reason is not None and not plain:
+        yield Finding("warning", "override.sent_as_it_is", "nothing needs it: take it out")
+
+
 def fits_the_budget(collection: Collection) -> Iterator[Finding]:
     """What is asked is what devices may spend: else they would refuse, and some questions would never be answered.
 
@@ -250,6 +264,7 @@ def _parts(collection: Collection, steps: int) -> str:
 RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     large_epsilon,
     small_batch,
+    sent_as_it_is,
     fits_the_budget,
     never_answered,
     lifetime,

@@ -45,6 +45,22 @@ def plan(
     most_shift: Annotated[
         float | None, typer.Option("--most-shift", help="How far those may move a share at most: 0.05 is 5 points.")
     ] = None,
+    central: Annotated[
+        float | None,
+        typer.Option("--central-epsilon", help="Reports that are shuffled: what the shuffled batch may spend."),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option("--delta", help="Shuffled reports: the delta of all guarantees.", show_default="1e-6"),
+    ] = None,
+    collusion: Annotated[
+        float | None,
+        typer.Option("--collusion-epsilon", help="Shuffled reports: the most if the server and all others collude."),
+    ] = None,
+    fakes: Annotated[
+        int | None,
+        typer.Option("--fakes", help="Shuffled reports: how many fakes shufflers add.", show_default="searched"),
+    ] = None,
     column: Annotated[
         list[str] | None,
         typer.Option("--column", help="A table's private column, NAME:SIZE, or NAME:SIZE:words without an order."),
@@ -65,13 +81,40 @@ def plan(
     and --epsilon: vectors of -1, 0 and 1, and key-value data. With --sets likewise: what share of people holds each of
     the items. With --of distribution, median or tail, give --n and --epsilon alone: how to ask for a number. With --of
     sums or ranges too: how a curator adds up a stream of n values. With --column and --query, each once or more, give
-    --n and --epsilon: how people should report private columns of a table.
+    --n and --epsilon: how people should report private columns of a table. With --central-epsilon, give --domain and
+    --n: which mechanism tells most if its reports are shuffled, with --epsilon as the most that one report may spend.
     """
     from hubbub.cli.output import check_plot, emit, page, save_plot
     from hubbub.privacy.plan import plan as make
     from hubbub.privacy.poisoning import FORGED
 
     part = FORGED if forged is None else forged
+    if central is None and any(option is not None for option in (delta, collusion, fakes)):
+        raise InvalidValue("--central-epsilon", None, "a number, with --delta, --collusion-epsilon or --fakes")
+    if central is not None:
+        from hubbub.cli.plan_shuffled import plan_shuffled
+
+        if any(
+            option is not None
+            for option in (file, stderr, sparsity, sets, held, of, most_bytes, forged, most_shift, plot, column, query)
+        ):
+            raise InvalidValue(
+                "--central-epsilon",
+                central,
+                "with --domain, --n, --epsilon, --delta, --collusion-epsilon, --fakes and --json only",
+            )
+        if domain is None or n is None:
+            raise InvalidValue("--central-epsilon", central, "with both --domain and --n")
+        return plan_shuffled(
+            domain=domain,
+            n=n,
+            epsilon=central,
+            delta=1e-6 if delta is None else delta,
+            colluding=collusion,
+            fakes=fakes,
+            most_local=epsilon,
+            as_json=as_json,
+        )
     if column or query or unbiased:
         from hubbub.cli.plan_table import plan_table
 

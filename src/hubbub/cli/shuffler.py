@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from hubbub.cli.options import AsJson
+
 __all__ = ["app"]
 
 app = typer.Typer(help="Shuffle reports with others, so that nobody knows whose is whose.")
@@ -16,6 +18,7 @@ app = typer.Typer(help="Shuffle reports with others, so that nobody knows whose 
 def shuffler(
     context: typer.Context,
     config: Annotated[Path | None, typer.Option("--config", help="Who takes part, and which of them this is.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Take part in one run: a shuffler, or, if its number is the last, the server that hears the result."""
     if context.invoked_subcommand is not None:
@@ -30,10 +33,16 @@ def shuffler(
     def say(line: str) -> None:
         typer.echo(line, err=True)
 
-    if read.reports is None:
-        typer.echo(f"{run_shuffler(read, say=say):,} shares handed to the server")
+    begun = _cpu_seconds()
+    outcome = run_shuffler(read, say=say) if read.reports is None else receive_batch(read, say=say)
+    if as_json:
+        from hubbub.cli.output import emit
+
+        emit({**outcome._asdict(), "cpu_seconds": _cpu_seconds() - begun})
+    elif read.reports is None:
+        typer.echo(f"{outcome.batch_size:,} shares handed to the server")
     else:
-        typer.echo(f"{len(receive_batch(read, say=say)):,} reports in {read.reports}")
+        typer.echo(f"{outcome.batch_size:,} reports in {read.reports}")
 
 
 @app.command()
@@ -114,3 +123,11 @@ def spot_check(
 
     for answer, sent in send_spot_checks(server, collection, token.read_text().strip(), public_key, count).items():
         typer.echo(f"{answer}: {sent} reports sent; the privacy page says how many were lost")
+
+
+def _cpu_seconds() -> float:
+    """Of this process, and of those that worked for it and have ended."""
+    import os
+
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system

@@ -107,6 +107,8 @@ def _in_family(terms: Terms, ask: Ask) -> bool:
     units = [family.units for family in terms.families if family.mechanism == type(mechanism).__name__]
     if not any(units_of(mechanism.epsilon) in each for each in units):
         return False
+    if getattr(mechanism, "measures", 0) != view.measured:
+        return False
     domain = getattr(mechanism, "domain", None)
     items = getattr(domain, "items", None)
     if items is not None:  # it must read any set that the view can give: one too large would betray itself by an error

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OVERRIDES", "Collection"]
 
-OVERRIDES = ("epsilon_above_8", "minimum_batch_below_20")
+OVERRIDES = ("epsilon_above_8", "minimum_batch_below_20", "sent_as_it_is")
 """What an author may allow against advice, by giving a reason."""
 
 _LONGEST = 200

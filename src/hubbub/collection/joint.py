@@ -86,7 +86,7 @@ class CellAxis:
 
     def place(self, values: Any, rng: Random | None = None) -> Codes:
         """The interval of each value."""
-        numbers, known = _numbers(values, self.low, self.high)
+        numbers, known = numbers_of(values, self.low, self.high)
         cells = Numeric(self.low, self.high, cells=self.cells).encode(numbers)
         return np.where(known, cells, self.cells) // self.width
 
@@ -120,7 +120,7 @@ class GridAxis:
 
     def place(self, values: Any, rng: Random | None = None) -> Codes:
         """The point of each value; the nearest where nothing is drawn."""
-        numbers, known = _numbers(values, self.low, self.high)
+        numbers, known = numbers_of(values, self.low, self.high)
         units = to_units(numbers, self.low, self.high, self.points - 1)
         draws = np.full(len(units), GRAIN // 2, dtype=np.uint32) if rng is None else rng.uint32(len(units))
         return np.where(known, to_grid(units, draws), self.points)
@@ -174,18 +174,29 @@ class Joint(View):
     def _cells(self, values: Any, rng: Random | None) -> Codes:
         cells = np.zeros(1, dtype=np.int64)
         for axis in self.axes:
-            cells = cells * axis.size + axis.place(_column(values, axis.field), rng)
+            cells = cells * axis.size + axis.place(column_of(values, axis.field), rng)
         return cells
 
 
-def _column(values: Any, field: str) -> Any:
+def column_of(values: Any, field: str) -> Any:
+    """The values of a field: of records, or of columns by name.
+
+    Example:
+        >>> column_of([{"os": 1}, {}], "os")
+        [1, None]
+    """
     if isinstance(values, Mapping) or getattr(values, "dtype", None) is not None:
         return values[field]  # columns by name, as simulations have them
     return [record.get(field) if isinstance(record, Mapping) else None for record in values]
 
 
-def _numbers(values: Any, low: float, high: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Numbers moved into a range, and whether there is one."""
+def numbers_of(values: Any, low: float, high: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Numbers moved into a range, and whether there is one.
+
+    Example:
+        >>> numbers_of([7.0, None], 0.0, 5.0)[0].tolist()
+        [5.0, 0.0]
+    """
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iuf":
         values = [
             value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan for value in values

@@ -31,8 +31,9 @@ def unsafe_terms(collection: Collection) -> Iterator[Finding]:
 
     No question costs more than epsilon 8 at once, and no release rests on fewer than 20 reports, unless the author says
     why; there is a limit of the whole, one for life where a question's own promise is for life; and every question fits
-    into what each limit keeps for it: else it would never be answered. Where reports are shuffled, no question is for
-    devices that remember: their reports of several steps may be known for one device's, which undoes the shuffle.
+    into what each limit keeps for it: else it would never be answered. No number is sent as it is, unless the author
+    says why. Where reports are shuffled, no question is for devices that remember: their reports of several steps may
+    be known for one device's, which undoes the shuffle.
 
     Example:
         >>> from dataclasses import replace
@@ -54,6 +55,8 @@ def unsafe_terms(collection: Collection) -> Iterator[Finding]:
         if collection.shuffle is not None and terms.state:
             text = "devices keep a state for it, by which their reports can be linked: that undoes the shuffle"
             yield Finding("error", f"questions.{name}", f'{text}; ask it in a collection of trust "local"')
+        if any(view["kind"] == "beside" for view in terms.views) and "sent_as_it_is" not in collection.overrides:
+            yield Finding("error", f"questions.{name}", "it sends numbers as they are, without a reason for it")
         where, most = f"questions.{name}", LARGEST_EPSILON * UNITS_PER_EPSILON
         large = max([terms.limit, *(promise.limit for promise in terms.promises if promise.steps)])
         if large > most and "epsilon_above_8" not in collection.overrides:

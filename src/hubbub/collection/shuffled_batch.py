@@ -107,7 +107,7 @@ def digest_of(onions: Sequence[bytes]) -> bytes:
     return hashlib.sha256(b"".join(onions)).digest()
 
 
-def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_bytes: int) -> None:
+def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_bytes: int | None = None) -> None:
     """Refuse a batch that so many shufflers did not hand on as they were to.
 
     Parameters
@@ -119,7 +119,7 @@ def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_byt
     hops
         How many shufflers it has passed.
     report_bytes
-        The size of a report without any layer.
+        The size of a report without any layer, where it is known.
 
     Example:
         >>> from hubbub.collection.sealing import Keys
@@ -132,9 +132,6 @@ def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_byt
     """
     if len(batch.statements) != hops:
         raise DecodeError("statements", len(batch.statements), f"{hops}, one of each shuffler so far")
-    size = report_bytes + LAYER_BYTES * (len(route.shufflers) + 1 - hops)
-    if any(len(onion) != size for onion in batch.onions):
-        raise DecodeError("reports", "reports of another size", f"{size} bytes each")
     before: HopStatement | None = None
     for place, each in enumerate(batch.statements):
         if not verify(
@@ -152,6 +149,9 @@ def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_byt
         before = each
     if before is not None and (before.handed != len(batch.onions) or before.digest != batch.digest):
         raise DecodeError("reports", f"{len(batch.onions)} reports", "the very reports that were handed on")
+    size = LAYER_BYTES * (len(route.shufflers) + 1 - hops) + (report_bytes or 0)
+    if report_bytes is not None and any(len(onion) != size for onion in batch.onions):
+        raise DecodeError("reports", "reports of another size", f"{size} bytes each")
 
 
 def encode_shuffled(batch: ShuffledBatch) -> bytes:

@@ -18,6 +18,7 @@ FAMILIES = {
         "Hadamard": "hadamard",
         "SubsetSelection": "subset",
         "FLH": "flh",
+        "Measured": "measured",
     },
     "memo": {"Loloha": "loloha"},
     "numeric": {

@@ -10,10 +10,10 @@ import numpy as np
 
 from hubbub.core.estimate import Estimate
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.mechanisms.base import Reporting
 from hubbub.protocols.ask import MAIN, Ask, Release
 from hubbub.protocols.cohort import CIRCLE, Arc
-from hubbub.protocols.driver import Protocol, ask_all, count
+from hubbub.protocols.driver import Protocol, ask_all
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.view import View
 
@@ -25,15 +25,15 @@ STEP = "step"
 
 @dataclass(frozen=True)
 class LevelPart:
-    """What one part of the devices is asked: a view of a level's cells, and the oracle that reports them."""
+    """What one part of the devices is asked: a view of a level's cells, and the mechanism that reports them."""
 
     view: View
-    oracle: FrequencyOracle
+    mechanism: Reporting
 
 
 @dataclass(frozen=True)
 class ColumnShares:
-    """Which part tells the shares of one column's values: its number, and a name for each cell."""
+    """Which part tells the shares of one column's values, all of which it counts: its number, and a name for each."""
 
     name: str
     part: int
@@ -75,34 +75,27 @@ def table_stream(
     while True:
         step = place.step
         asks = [
-            Ask(mechanism=part.oracle, step=step, view=part.view, cohort=arc, standing=True, kept=True)
+            Ask(mechanism=part.mechanism, step=step, view=part.view, cohort=arc, standing=True, kept=True)
             for part, arc in zip(parts, arcs, strict=True)
         ]
         sketches = yield from ask_all(asks)
         people = sum(sketch.people for sketch in sketches)
         estimates: dict[str, Estimate] = {}
         for column in columns:
-            sketch, oracle = sketches[column.part], parts[column.part].oracle
-            if sketch.people > 0 and oracle.is_open:
-                codes = tuple(range(len(column.labels)))
-                counted = yield from count(asks[column.part], codes)
-                sketch = oracle.support_sketch(codes, counted.n, counted.support)
-                estimates[column.name] = _shares(oracle.estimate(sketch, codes), column, people)
-            elif sketch.people > 0:
-                estimates[column.name] = _shares(oracle.estimate(sketch), column, people)
-            else:
-                estimates[column.name] = _unknown(column, sketch)
+            sketch, mechanism = sketches[column.part], parts[column.part].mechanism
+            heard = sketch.people > 0
+            estimates[column.name] = _shares(mechanism, sketch, column, people) if heard else _unknown(column)
         main = columns[0].name
         named = {MAIN: estimates.pop(main), **estimates}
         place.step += 1
         yield Release(step=step, estimates=named, published=people > 0, spent=1.0, n=float(people))
 
 
-def _shares(estimate: Estimate, column: ColumnShares, people: int) -> Estimate:
-    told = replace(estimate, labels=column.labels)
+def _shares(mechanism: Reporting, sketch: Sketch, column: ColumnShares, people: int) -> Estimate:
+    told = replace(mechanism.estimate(sketch), labels=column.labels)
     return told.of_population(max(people, told.n))
 
 
-def _unknown(column: ColumnShares, sketch: Sketch) -> Estimate:
+def _unknown(column: ColumnShares) -> Estimate:
     size = len(column.labels)
-    return Estimate(np.zeros(size), np.full(size, np.inf), sketch.people, bias="heuristic", labels=column.labels)
+    return Estimate(np.zeros(size), np.full(size, np.inf), 0, bias="heuristic", labels=column.labels)

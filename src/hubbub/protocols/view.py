@@ -26,6 +26,7 @@ _HOMES = {
     "prefix": "hubbub.protocols.prefix",
     **dict.fromkeys(("held", "members", "on", "size"), "hubbub.collection.views"),
     "joint": "hubbub.collection.joint",
+    "beside": "hubbub.collection.beside",
 }
 """Views that few asks name: their modules are loaded when one does."""
 
@@ -52,6 +53,11 @@ class View:
     def size(self) -> int | None:
         """How many codes there are to see, where the view alone says so."""
         return None
+
+    @property
+    def measured(self) -> int:
+        """How many numbers it gives beside a code, which are sent as they are."""
+        return 0
 
     def spec(self) -> dict[str, Json]:
         """The view as JSON.

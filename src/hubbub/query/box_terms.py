@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.ranges.cell_sums import CellSum, LevelCells, cells_of
+from hubbub.protocols.ranges.cell_sums import CellSum, Level, LevelCells, cells_of
 from hubbub.protocols.ranges.choose import MOST_COUNTED
 from hubbub.protocols.ranges.forecast import terms_stderr
 from hubbub.protocols.ranges.hierarchy import MG, IntervalMechanism
@@ -16,6 +17,8 @@ from hubbub.query.errors import QueryError
 from hubbub.query.formula import ALWAYS, Formula
 from hubbub.query.runs import as_selection
 
+MOST_HASHES = 1 << 34
+"""Least squares looks at every report of a level for each of its cells: not more often than this."""
 MOST_TRIED = 64
 """Ways of more boxes than this are tried only if there is no other."""
 
@@ -66,19 +69,30 @@ def formula_terms(mechanism: IntervalMechanism, formula: Formula, n: int, *, con
     return min(chosen, key=lambda way: (terms_stderr(mechanism, way.terms, max(n, 1)), way.terms.cells))
 
 
-def may_be_consistent(mechanism: IntervalMechanism, strata: int) -> bool:
+def may_be_consistent(mechanism: IntervalMechanism, strata: int, sizes: Mapping[Level, int]) -> bool:
     """Whether all cells of all levels are few enough to be counted for so many groups of people.
+
+    Parameters
+    ----------
+    mechanism
+        How people reported.
+    strata
+        How many groups of people are counted for themselves.
+    sizes
+        How many reports there are on each level.
 
     Example:
         >>> from hubbub.protocols.ranges.dimension import Dimension
         >>> from hubbub.protocols.ranges.hierarchy import HIO
-        >>> may_be_consistent(HIO(1.0, (Dimension.ordinal(100),)), 1)
-        True
+        >>> hio = HIO(1.0, (Dimension.ordinal(100),))
+        >>> may_be_consistent(hio, 1, {(3,): 10**6}), may_be_consistent(hio, 1, {(3,): 10**9})
+        (True, False)
     """
     if isinstance(mechanism, MG):
         return False
-    cells = sum(cells_of(mechanism.dimensions, level) for level in mechanism.levels)
-    return cells * max(strata, 1) <= MOST_COUNTED
+    cells = {level: cells_of(mechanism.dimensions, level) for level in mechanism.levels}
+    hashes = sum(sizes.get(level, 0) * count for level, count in cells.items())
+    return sum(cells.values()) * max(strata, 1) <= MOST_COUNTED and hashes <= MOST_HASHES
 
 
 def _terms(mechanism: IntervalMechanism, boxes: SignedBoxes, consistent: bool) -> CellSum:

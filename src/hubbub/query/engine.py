@@ -7,22 +7,20 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ranges.grids import HDG
 from hubbub.protocols.ranges.split import SC
 from hubbub.query.answer import AnswerColumn, QueryAnswer
 from hubbub.query.errors import QueryError, refused
+from hubbub.query.evaluation import AnyOutput, bundles_of, interval_of, output_of
 from hubbub.query.explain import explained
 from hubbub.query.formula import ALWAYS
 from hubbub.query.grid_method import GridMethod
 from hubbub.query.groups import PeopleGroup, groups_of
 from hubbub.query.interval_method import IntervalMethod
-from hubbub.query.joint import JointEstimate
 from hubbub.query.measures import MeasureProfile, evaluate, expression_type, profile
 from hubbub.query.monomials import Monomial
-from hubbub.query.outputs import AnswerInterval, Output
+from hubbub.query.outputs import AnswerInterval
 from hubbub.query.parse import parse
 from hubbub.query.plan import QueryPlan, plan_query
 from hubbub.query.private_table import PrivateTable
@@ -37,8 +35,6 @@ from hubbub.query.tree import Tree
 if TYPE_CHECKING:
     pass
 
-AnyOutput = Output | QuantileOutput
-
 
 class QueryEngine:
     """Answers queries over one table; what was counted for one serves the next.
@@ -51,7 +47,7 @@ class QueryEngine:
         Of tables of HIO and HI: whether all levels answer together; None, where their cells are few enough.
 
     Example:
-        >>> import hubbub as hb
+        >>> import numpy as np, hubbub as hb
         >>> from hubbub.query.memory_table import MemoryTable
         >>> from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
         >>> schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(64)),), (PublicColumn("price", "DOUBLE"),),
@@ -113,8 +109,8 @@ class QueryEngine:
         def profiled(text: str, tree: Tree) -> MeasureProfile:
             return profile(self.table, tree, public)
 
-        outputs = [_output(tree, lambda inner: profiled(inner.sql("duckdb"), inner)) for tree in plan.outputs]
-        bundles = _bundles(outputs)
+        outputs = [output_of(tree, lambda inner: profiled(inner.sql("duckdb"), inner)) for tree in plan.outputs]
+        bundles = bundles_of(outputs)
         strata = [self._strata(plan, public, weights) for weights in bundles]
         groups = groups_of(plan, self.table.schema, strata[0])
         words = ""
@@ -189,20 +185,6 @@ class QueryEngine:
             evaluate(self.table, text, tree)
 
 
-def interval_of(
-    method: SumsMethod, output: Output, strata: Strata, group: PeopleGroup, parts: Sequence[object], level: float
-) -> AnswerInterval:
-    """An aggregate of a group from what was measured, or predicted, of its parts."""
-    size = len(strata.weights)
-    nothing = JointEstimate(np.zeros(size), (np.zeros((size, size)),))
-    joint = method.joint([(part, np.eye(size)) for part in parts]) if parts else nothing
-    totals: dict[Monomial, float] = {}
-    for place in {place for place, _ in group.parts}:
-        for weight in strata.weights:
-            totals[weight] = totals.get(weight, 0.0) + strata.every[place].totals[weight]
-    return output.interval(joint, strata.weights, totals, level)
-
-
 def _method(table: PrivateTable, consistent: bool | None) -> SumsMethod:
     mechanism = table.schema.mechanism
     if isinstance(mechanism, SC):
@@ -210,30 +192,6 @@ def _method(table: PrivateTable, consistent: bool | None) -> SumsMethod:
     if isinstance(mechanism, HDG):
         return GridMethod(table, mechanism)
     return IntervalMethod(table, mechanism, consistent=consistent)
-
-
-def _output(tree: Tree, profiles: object) -> AnyOutput:
-    from sqlglot import exp
-
-    if isinstance(tree, exp.PercentileDisc):
-        return QuantileOutput(tree, profiles)  # type: ignore[arg-type]
-    return Output(tree, profiles)  # type: ignore[arg-type]
-
-
-def _bundles(outputs: Sequence[AnyOutput]) -> list[tuple[Monomial, ...]]:
-    """The weights of aggregates that are counted together: those of one measure, and counts with any of them."""
-    bundles: dict[frozenset[str], dict[Monomial, None]] = {}
-    counts: dict[Monomial, None] = {}
-    for output in outputs:
-        if isinstance(output, QuantileOutput):
-            continue
-        bases = frozenset(weight.base for weight in output.weights if weight.base)
-        into = bundles.setdefault(bases, {}) if bases else counts
-        into.update(dict.fromkeys(output.weights))
-    if counts or not bundles:
-        first = next(iter(bundles), frozenset[str]())
-        bundles.setdefault(first, {}).update(counts)
-    return [tuple(sorted(weights)) for weights in bundles.values()]
 
 
 def _notes(plan: QueryPlan, outputs: Sequence[AnyOutput], bias: str) -> tuple[str, ...]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hubbub.core.domain import Categorical, Numeric
 from hubbub.query.boxes import Box, boxes_of, disjoint
+from hubbub.query.evaluation import AnyOutput, interval_of
 from hubbub.query.formula import Formula
 from hubbub.query.groups import PeopleGroup
 from hubbub.query.outputs import Output
@@ -15,9 +15,6 @@ from hubbub.query.private_table import PrivateTable
 from hubbub.query.schema import PrivateColumn, TableSchema
 from hubbub.query.strata import Strata
 from hubbub.query.sums_method import SumsMethod
-
-if TYPE_CHECKING:
-    from hubbub.query.quantiles import QuantileOutput
 
 MOST_SHOWN = 4
 """Of so many groups and formulas the plan is shown."""
@@ -28,13 +25,25 @@ def explained(
     table: PrivateTable,
     method: SumsMethod,
     groups: Sequence[PeopleGroup],
-    outputs: Sequence[Output | QuantileOutput],
+    outputs: Sequence[AnyOutput],
     bundles: Sequence[Strata],
     level: float,
 ) -> str:
-    """The plan in words: mechanism, public part, boxes, levels and cells, and the standard errors to be expected."""
-    from hubbub.query.engine import interval_of
+    """The plan in words: mechanism, public part, boxes, levels and cells, and the standard errors to be expected.
 
+    Example:
+        >>> from hubbub.query.engine import QueryEngine
+        >>> from hubbub.query.example_table import example_table
+        >>> query = "EXPLAIN SELECT AVG(price) FROM people WHERE os = 'ios' AND (age < 5 OR town = 'Rye')"
+        >>> print(QueryEngine(example_table(), consistent=False).sql(query).plan)
+        HIO, epsilon 4: 2,000 people, age (0 to 19), town (one of 3 names)
+        public: "os" = 'ios': 1,000 people, looked up exactly
+        private: age 0 to 4 or age 5 to 19 and town Rye
+          6 cells of 1 level, and 1 times everybody
+            level 1.1: 6 of 12 cells, GRR, 395 reports
+        expected standard errors, as if people were spread evenly over all values:
+          SUM("price") / COUNT("price"): 0.2064
+    """
     schema, strata = table.schema, bundles[0]
     lines = [f"{schema.method}, epsilon {schema.epsilon:g}: {table.n:,} people, {_columns(schema)}"]
     public = " AND ".join(part.sql("duckdb") for part in plan.condition.public)

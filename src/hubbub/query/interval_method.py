@@ -48,6 +48,18 @@ class IntervalMethod(SumsMethod):
         How they were made.
     consistent
         Whether all levels answer together; None lets it be so where the cells of all levels are few enough.
+
+    Example:
+        >>> from hubbub.query.example_table import example_table
+        >>> from hubbub.query.formula import PrivateAtom
+        >>> from hubbub.query.monomials import EVERYBODY
+        >>> table = example_table()
+        >>> method = IntervalMethod(table, table.schema.mechanism)
+        >>> strata = Strata(table, public=[], keys=[], atoms=[], weights=[EVERYBODY])
+        >>> sums = method.measure(strata, [(0, PrivateAtom(0, ((0, 9),)))])
+        >>> joint = method.joint([(sums[0], np.eye(1))])
+        >>> bool(abs(joint.value[0] - 1000) < 4 * joint.variance(np.ones(1)) ** 0.5)
+        True
     """
 
     def __init__(self, table: PrivateTable, mechanism: IntervalMechanism, *, consistent: bool | None = None) -> None:
@@ -101,7 +113,8 @@ class IntervalMethod(SumsMethod):
         chosen = self._cells(strata, wanted[1])
         if not chosen.terms.terms:
             return ["known exactly: no private column decides"]
-        every = f"{chosen.terms.cells:,} cells of {len(chosen.terms.terms)} levels"
+        levels = len(chosen.terms.terms)
+        every = f"{chosen.terms.cells:,} cells of {levels} level{'s' if levels > 1 else ''}"
         if chosen.consistent:
             return [f"{every}, all of them, by least squares"]
         lines = [f"{every}{f', and {chosen.terms.known:g} times everybody' if chosen.terms.known else ''}"]
@@ -120,7 +133,7 @@ class IntervalMethod(SumsMethod):
     def _cells(self, strata: Strata, formula: Formula) -> FormulaTerms:
         consistent = self._consistent
         if consistent is None:
-            consistent = may_be_consistent(self._mechanism, len(strata.every))
+            consistent = may_be_consistent(self._mechanism, len(strata.every), self._sizes)
         key = formula, consistent
         if key not in self._terms:
             if len(self._terms) > 4096:

@@ -77,7 +77,16 @@ def expression_type(table: PrivateTable, tree: Tree) -> str:
 
 
 def evaluate(table: PrivateTable, text: str, tree: Tree) -> list[tuple[Any, ...]]:
-    """Ask the database; what it refuses is an error at the expression in question."""
+    """Ask the database; what it refuses is an error at the expression in question.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> from hubbub.query.example_table import example_table
+        >>> evaluate(example_table(), "SELECT SUM(os) FROM people", parse_one("os"))
+        Traceback (most recent call last):
+            ...
+        hubbub.query.errors.QueryError: types do not fit: ...
+    """
     import duckdb
 
     try:

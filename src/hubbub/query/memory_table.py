@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,6 +55,14 @@ class MemoryTable(PrivateTable):
             if len(values) != reports.n:
                 raise InvalidValue(name, len(values), f"{reports.n} values, one a person")
         self._connection = _filled(schema, public, reports.n)
+
+    def with_reports(self, reports: TableReports) -> MemoryTable:
+        """The same people and public columns, with other reports: for simulations that draw them again and again."""
+        if reports.n != self._n:
+            raise InvalidValue("reports", reports.n, f"reports of the {self._n} people")
+        other = copy(self)
+        other._groups = {level: _in_order(group, reports.n) for level, group in levels_of(reports).items()}
+        return other
 
     @property
     def n(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from hubbub.query.duals import Dual
 from hubbub.query.errors import refused
+from hubbub.query.intervals import AnswerInterval, fieller, root_interval
 from hubbub.query.joint import JointEstimate
 from hubbub.query.measures import MeasureProfile
 from hubbub.query.monomials import EVERYBODY, Monomial
@@ -21,19 +21,9 @@ from hubbub.query.tree import Tree
 if TYPE_CHECKING:
     pass
 
+__all__ = ["AnswerInterval", "Output", "Profiles"]
+
 Profiles = Callable[[Tree], MeasureProfile]
-
-
-@dataclass(frozen=True)
-class AnswerInterval:
-    """An estimate, its interval, and what it lies between for certain. What is not known is NaN, or infinite."""
-
-    value: float
-    low: float
-    high: float
-    stderr: float
-    least: float = -math.inf
-    most: float = math.inf
 
 
 class Output:
@@ -45,6 +35,18 @@ class Output:
         The normalised expression.
     profiles
         Looks at a measure.
+
+    Example:
+        >>> import numpy as np
+        >>> from sqlglot import parse_one
+        >>> price = MeasureProfile("price", 0, 1.0, 9.0, 4.0)
+        >>> mean = Output(parse_one("SUM(price) / COUNT(price)"), lambda tree: price)
+        >>> [weight.power for weight in mean.weights], mean.how
+        ([1, 0], "a ratio of sums: its interval is Fieller's")
+        >>> sums = JointEstimate(np.array([400.0, 100.0]), (np.array([[90.0, 20.0], [20.0, 9.0]]),))
+        >>> found = mean.interval(sums, mean.weights, {}, 0.95)
+        >>> round(found.low, 2), found.value, round(found.high, 2)
+        (3.84, 4.0, 4.18)
     """
 
     def __init__(self, tree: Tree, profiles: Profiles) -> None:
@@ -54,6 +56,7 @@ class Output:
             tree = tree.this
         self.tree = tree
         self._profiles: dict[str, MeasureProfile] = {}
+        self._texts: dict[int, str] = {}  # of parts of the tree, which lives as long
         self._find(tree, profiles)
         self.weights = tuple(dict.fromkeys(self._weights(tree)))
 
@@ -89,12 +92,12 @@ class Output:
         reach = NormalDist().inv_cdf(0.5 + level / 2)
         sums = {weight: Dual(float(joint.value[k]), np.eye(len(weights))[k]) for k, weight in enumerate(weights)}
         if isinstance(self.tree, exp.Sqrt):
-            return _root(self._dual(self.tree.this, sums), joint, reach)
+            return root_interval(self._dual(self.tree.this, sums), joint, reach)
         dual = self._dual(self.tree, sums)
         least, most = self._bounds(totals)
         if isinstance(self.tree, exp.Div) and self._linear(self.tree.left) and self._linear(self.tree.right):
             top, bottom = self._dual(self.tree.left, sums), self._dual(self.tree.right, sums)
-            return _ratio(top, bottom, joint, reach, least, most)
+            return fieller(top, bottom, joint, reach, least, most)
         stderr = math.sqrt(joint.variance(dual.gradient)) if np.isfinite(dual.gradient).all() else math.inf
         return AnswerInterval(dual.value, dual.value - reach * stderr, dual.value + reach * stderr, stderr, least, most)
 
@@ -106,7 +109,7 @@ class Output:
         ):
             if isinstance(node, exp.Count) and number(node.this) is not None:
                 return
-            self._profiles[node.this.sql("duckdb")] = profiles(node.this)
+            self._profiles[self._text(node.this)] = profiles(node.this)
         elif isinstance(node, exp.Sqrt):
             if not isinstance(node.this, exp.Variance | exp.VariancePop):
                 raise refused(node, "roots of aggregates are not answered", "ask STDDEV, or work with the answer")
@@ -133,17 +136,22 @@ class Output:
             return [count, first, second]
         return [weight for part in node.iter_expressions() for weight in self._weights(part)]
 
+    def _text(self, node: Tree) -> str:
+        if id(node) not in self._texts:
+            self._texts[id(node)] = str(node.sql("duckdb"))
+        return self._texts[id(node)]
+
     def _present(self, node: Tree) -> Monomial:
         """What counts those of whom an expression is known."""
-        found = self._profiles.get(node.this.sql("duckdb"))
+        found = self._profiles.get(self._text(node.this))
         return EVERYBODY if found is None or not found.missing else Monomial(found.sql, 0)
 
     def _summed(self, node: Tree) -> Monomial:
         constant = number(node.this)
-        return EVERYBODY if constant == 1 else Monomial(node.this.sql("duckdb"))
+        return EVERYBODY if constant == 1 else Monomial(self._text(node.this))
 
     def _centred(self, node: Tree) -> tuple[Monomial, Monomial, Monomial]:
-        found = self._profiles[node.this.sql("duckdb")]
+        found = self._profiles[self._text(node.this)]
         base = f"CAST(({found.sql}) AS DOUBLE) - ({found.centre!r})"
         return (Monomial(base, 0) if found.missing else EVERYBODY), Monomial(base), Monomial(base, 2)
 
@@ -198,37 +206,10 @@ class Output:
         tree = self.tree
         if isinstance(tree, exp.Count):
             return 0.0, totals.get(self._present(tree), 0.0)
-        if isinstance(tree, exp.Sum) and self._profiles[tree.this.sql("duckdb")].least >= 0:
+        if isinstance(tree, exp.Sum) and self._profiles[self._text(tree.this)].least >= 0:
             return 0.0, totals.get(self._summed(tree), 0.0)
         if isinstance(tree, exp.Div) and isinstance(tree.left, exp.Sum) and isinstance(tree.right, exp.Count):
-            found = self._profiles.get(tree.right.this.sql("duckdb"))
-            if found is not None and found.sql == tree.left.this.sql("duckdb"):
+            found = self._profiles.get(self._text(tree.right.this))
+            if found is not None and found.sql == self._text(tree.left.this):
                 return found.least, found.most
         return -math.inf, math.inf
-
-
-def _ratio(top: Dual, bottom: Dual, joint: JointEstimate, reach: float, least: float, most: float) -> AnswerInterval:
-    """Fieller's interval: all ratios r for which top - r bottom is not told from 0."""
-    ratio = top / bottom
-    if math.isnan(ratio.value):
-        return AnswerInterval(math.nan, -math.inf, math.inf, math.inf, least, most)
-    stderr = math.sqrt(joint.variance(ratio.gradient))
-    own = joint.variance(bottom.gradient)
-    a = bottom.value**2 - reach**2 * own
-    if not a > 0 or not math.isfinite(own):  # the denominator is not told from 0: any ratio may be
-        return AnswerInterval(ratio.value, -math.inf, math.inf, stderr, least, most)
-    both = (joint.variance(top.gradient + bottom.gradient) - joint.variance(top.gradient) - own) / 2
-    b = top.value * bottom.value - reach**2 * both
-    c = top.value**2 - reach**2 * joint.variance(top.gradient)
-    spread = math.sqrt(max(b * b - a * c, 0.0))
-    return AnswerInterval(ratio.value, (b - spread) / a, (b + spread) / a, stderr, least, most)
-
-
-def _root(square: Dual, joint: JointEstimate, reach: float) -> AnswerInterval:
-    """A root's interval is that of what it is taken of."""
-    if math.isnan(square.value) or not np.isfinite(square.gradient).all():
-        return AnswerInterval(math.nan, 0.0, math.inf, math.inf, 0.0)
-    wide = reach * math.sqrt(joint.variance(square.gradient))
-    value, low, high = (math.sqrt(max(end, 0.0)) for end in (square.value, square.value - wide, square.value + wide))
-    stderr = wide / reach / (2 * value) if value > 0 else math.inf
-    return AnswerInterval(value, low, high, stderr, 0.0)

@@ -59,6 +59,14 @@ class Strata:
         Expressions and conditions, as SQL, that tell them apart.
     weights
         What sums are needed of.
+
+    Example:
+        >>> from hubbub.query.example_table import example_table
+        >>> from hubbub.query.monomials import EVERYBODY
+        >>> told_apart = {"public": ["price < 2"], "keys": ["os"], "atoms": ["price = 0"]}
+        >>> strata = Strata(example_table(), **told_apart, weights=[EVERYBODY])
+        >>> [(stratum.keys, stratum.truths, stratum.n) for stratum in strata.every][:2]
+        [(('ios',), (False,), 143), (('ios',), (True,), 143)]
     """
 
     def __init__(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
+from hubbub.collection.beside import Beside, PublicNumber
 from hubbub.collection.duration import every
 from hubbub.collection.finding import Finding
 from hubbub.collection.joint import Axis, CellAxis, CodeAxis, Joint
@@ -21,6 +22,7 @@ from hubbub.core.event import epsilon_of, units_of
 from hubbub.core.influence import Influence
 from hubbub.mechanisms.frequency.grr import GRR
 from hubbub.mechanisms.frequency.local_hashing import OLH
+from hubbub.mechanisms.frequency.measured import MOST_MEASURES, Measured
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.privacy.budget import MOST_UNITS
 from hubbub.privacy.promise import Promise, of_question
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 MOST_LEVELS = 256
 """Devices are divided into as many parts as there are levels."""
 MANY_LEVELS = 40
+MOST_COUNTED = 1 << 12
+"""How many cells of a single column are counted as reports come."""
 MOST_SHOWN = 100
 """How many shares of a column a release has: of larger ones, those of intervals."""
 
@@ -59,6 +63,9 @@ class TableQuestion(Question):
         The fields that make the table: at least two, categorical, ordinal or numeric (seen as its cells).
     fanout
         How many intervals of an ordered column make one of the next level.
+    measures
+        Numeric fields whose values are sent as they are, beside the report: for what the server may know. A collection
+        that has some says why, as `sent_as_it_is` in [override].
 
     Example:
         >>> question = TableQuestion(columns=("age", "state"), epsilon=2.0)
@@ -70,23 +77,34 @@ class TableQuestion(Question):
     kind: ClassVar[str] = "table"
     columns: tuple[str, ...]
     fanout: int = 5
+    measures: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names = self.columns
-        if len(names) < 2 or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        names = (*self.columns, *self.measures)
+        if len(self.columns) < 2 or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
             raise InvalidValue("columns", names, "the names of at least two fields, all different")
         if STEP in (name.casefold() for name in names):
             raise InvalidValue("columns", names, f"other names than {STEP}, which is the column of the step")
+        if len(self.measures) > MOST_MEASURES:
+            raise InvalidValue("measures", len(self.measures), f"at most {MOST_MEASURES}")
         check_integer("fanout", self.fanout, 2, 1 << 16)
 
     # -- what it asks of devices ------------------------------------------------------------------------------
 
     def reads(self) -> tuple[str, ...]:
-        return self.columns
+        return (*self.columns, *self.measures)
 
     def check(self, setting: Setting) -> None:
+        for name in self.measures:
+            if not isinstance(setting.domains[name], Numeric):
+                raise InvalidValue("measures", name, "numeric fields")
         self.mechanism(setting)
+        for name in self.columns:
+            domain = setting.domains[name]
+            if isinstance(domain, Categorical) and domain.size > MOST_COUNTED:
+                raise InvalidValue("columns", name, f"categorical fields of at most {MOST_COUNTED:,} names")
+        self.table(setting)
 
     def mechanism(self, setting: Setting) -> HIO:
         """How devices report."""
@@ -110,13 +128,26 @@ class TableQuestion(Question):
     def parts(self, setting: Setting) -> tuple[LevelPart, ...]:
         """What each part of the devices is asked, in the order of the mechanism's levels."""
         hio = self.mechanism(setting)
-        return tuple(
-            LevelPart(
-                Joint(tuple(self._axis(setting, place, depth) for place, depth in enumerate(level))),
-                _device_oracle(hio.level_epsilon, cells_of(hio.dimensions, level)),
-            )
-            for level in hio.levels
+        made = []
+        for level in hio.levels:
+            view = Joint(tuple(self._axis(setting, place, depth) for place, depth in enumerate(level)))
+            alone = sum(depth > 0 for depth in level) == 1
+            oracle = _device_oracle(hio.level_epsilon, cells_of(hio.dimensions, level), listed=alone)
+            made.append(self._beside(setting, view, oracle))
+        return tuple(made)
+
+    def _beside(self, setting: Setting, view: Joint, oracle: FrequencyOracle) -> LevelPart:
+        """A level, with the measures beside it."""
+        if not self.measures:
+            return LevelPart(view, oracle)
+        ranges = [setting.domains[name] for name in self.measures]
+        numbers = tuple(
+            PublicNumber(name, domain.low, domain.high)
+            for name, domain in zip(self.measures, ranges, strict=True)
+            if isinstance(domain, Numeric)
         )
+        wrapped = Measured(epsilon=oracle.epsilon, domain=oracle.domain, oracle=oracle, measures=len(numbers))
+        return LevelPart(Beside(view, numbers), wrapped)
 
     def _axis(self, setting: Setting, place: int, depth: int) -> Axis:
         name = self.columns[place]
@@ -129,12 +160,12 @@ class TableQuestion(Question):
     def terms(self, setting: Setting) -> Terms:
         parts, units = self.parts(setting), units_of(self.epsilon)
         return Terms(
-            fields=self.columns,
+            fields=self.reads(),
             views=tuple(part.view.spec() for part in parts),
             # Families, because each mechanism fits one of the views alone: no value may be answered by an error.
             families=tuple(
                 Family(name, (units_of(epsilon_of(units)),))
-                for name in sorted({type(part.oracle).__name__ for part in parts})
+                for name in sorted({type(part.mechanism).__name__ for part in parts})
             ),
             parts=len(parts),
             limit=self.cost(setting).each,
@@ -143,11 +174,11 @@ class TableQuestion(Question):
                     min(units, MOST_UNITS), 1, setting.step_seconds, setting.origin, scope=of_question(setting.name)
                 ),
             ),
-            report_bytes=max(part.oracle.report_bytes for part in parts),
+            report_bytes=max(part.mechanism.report_bytes for part in parts),
         )
 
     def cost(self, setting: Setting) -> Cost:
-        return Cost(max(part.oracle.event().spent for part in self.parts(setting)), 1)
+        return Cost(max(part.mechanism.event().spent for part in self.parts(setting)), 1)
 
     # -- the server's half ------------------------------------------------------------------------------------
 
@@ -166,8 +197,9 @@ class TableQuestion(Question):
         from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
 
         private = tuple(PrivateColumn(name, setting.domains[name], missing=True) for name in self.columns)
+        public = (PublicColumn(STEP, "BIGINT"), *(PublicColumn(name, "DOUBLE") for name in self.measures))
         epsilon = self.mechanism(setting).epsilon
-        return TableSchema(setting.name, private, (PublicColumn(STEP, "BIGINT"),), epsilon=epsilon, fanout=self.fanout)
+        return TableSchema(setting.name, private, public, epsilon=epsilon, fanout=self.fanout)
 
     def _told(self, setting: Setting) -> list[ColumnShares]:
         """Of each column the finest level that a release can list, all others being at their roots."""
@@ -194,7 +226,7 @@ class TableQuestion(Question):
             form="table",
             size=len(self.labels(setting)),
             everyone=False,
-            columns={name: setting.domains[name].describe() for name in self.columns},
+            columns={name: setting.domains[name].describe() for name in self.reads()},
         )
 
     def labels(self, setting: Setting) -> tuple[str, ...]:
@@ -223,20 +255,31 @@ class TableQuestion(Question):
         return f"table of {listed(list(self.columns))}"
 
     def made_by(self, setting: Setting) -> str:
-        return " and ".join(dict.fromkeys(type(part.oracle).__name__ for part in self.parts(setting)))
+        mechanisms = [part.mechanism for part in self.parts(setting)]
+        return " and ".join(dict.fromkeys(type(getattr(each, "inner", each)).__name__ for each in mechanisms))
 
     def default_title(self, setting: Setting) -> str:
         return f"Of {listed(list(self.columns))}: how many people are in any range?"
 
     def sentence(self, setting: Setting) -> str:
         parts = self.parts(setting)
-        epsilon = max(part.oracle.effective_epsilon for part in parts)
+        epsilon = max(part.mechanism.effective_epsilon for part in parts)
+        covers = f"It covers {listed(list(self.columns))} together, each as coarsely as the device's group has it"
         return (
-            f"One report {every(setting.step_seconds)}. It covers {listed(list(self.columns))} together, each as "
-            f"coarsely as the device's group has it, which is one of {len(parts)}. It is {odds_text(epsilon)}."
+            f"One report {every(setting.step_seconds)}. {covers}, which is one of {len(parts)}. It is "
+            f"{odds_text(epsilon)}.{_plain(self.measures)}"
         )
 
+    def linked(self, setting: Setting) -> str | None:
+        if not self.measures:
+            return None
+        values = listed(list(self.measures))
+        return f"Several reports of {setting.name} may be known for one device's by its values of {values}."
+
     def findings(self, setting: Setting) -> Iterator[Finding]:
+        for name in self.measures:
+            text = f"the value of {name} is sent as it is: nothing protects it, and reports may be linked by it"
+            yield Finding("warning", "measures", text)
         levels = len(self.mechanism(setting).levels)
         yield Finding(
             "note",
@@ -248,6 +291,11 @@ class TableQuestion(Question):
                 f"its {levels} levels leave each part few devices: fewer columns, or a larger fanout, make them fewer"
             )
             yield Finding("warning", "columns", text)
+
+
+def _plain(measures: tuple[str, ...]) -> str:
+    """What is said of numbers that are not protected."""
+    return "".join(f" The value of {name} is sent as it is." for name in measures)
 
 
 def _symbols(domain: Domain) -> int:
@@ -278,11 +326,14 @@ def _half(dimension: Dimension) -> tuple[int, int] | frozenset[int]:
 
 
 @lru_cache(maxsize=4096)
-def _device_oracle(epsilon: float, cells: int) -> FrequencyOracle:
-    """The oracle of a level as devices run it: direct answers where cells are few, else hashes of strings of bits.
+def _device_oracle(epsilon: float, cells: int, *, listed: bool) -> FrequencyOracle:
+    """The oracle of a level as devices run it: direct answers where cells are few, else hashes.
 
-    A collector need not count all cells of a level: those that a query needs are counted among the kept reports.
+    Only what a release lists is counted as reports come: cells of other levels are strings of bits, and those that a
+    query needs are counted among the kept reports.
     """
     if cells < 3 * math.exp(min(epsilon, 50.0)) + 2:
         return GRR(epsilon=epsilon, domain=cells)
+    if listed and cells <= MOST_COUNTED:
+        return OLH(epsilon=epsilon, domain=cells)
     return OLH(epsilon=epsilon, domain=BitStrings(max(cells - 1, 1).bit_length()))

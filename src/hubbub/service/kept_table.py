@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
+from hubbub.mechanisms.frequency.measured import MEASURES, Measured
 from hubbub.protocols.ranges.hierarchy import IntervalMechanism, LevelReports, RangeReports
 from hubbub.protocols.table_stream import STEP
 from hubbub.service.archive import Archive
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 MOST_REPORTS = 4_000_000
 """So many reports are read for one query: their columns are some ten bytes each."""
 
+Floats = NDArray[np.float64]
 Part = tuple[str, int, int]
 """An ask, its step and its part."""
 
@@ -61,12 +64,15 @@ def kept_table(
     mechanism = schema.mechanism
     assert isinstance(mechanism, IntervalMechanism)
     found: dict[int, list[tuple[int, Reports]]] = {}
-    steps: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+    steps: list[NDArray[np.int64]] = []
+    numbers: list[Floats] = []
     n = 0
     for ask, step, part in parts:
         for reports in reports_to(store, archive, AskKey(collection.collection_id, ask)):
             found.setdefault(part, []).append((n, reports))
             steps.append(np.full(len(reports), step))
+            if MEASURES in reports.public:
+                numbers.append(Measured.numbers(reports))
             n += len(reports)
             if n > MOST_REPORTS:
                 raise InvalidValue("steps", f"more than {MOST_REPORTS:,} reports", "fewer steps")
@@ -76,7 +82,21 @@ def kept_table(
         oracle = mechanism.oracle(level)
         rows = np.concatenate([np.arange(start, start + len(batch)) for start, batch in batches])
         # The same report under the id of the oracle that the table has for the level, whose codes are the same.
-        same = [Reports(oracle.spec_id, public=batch.public, private=batch.private) for _, batch in batches]
+        same = [Reports(oracle.spec_id, public=_own(batch), private=batch.private) for _, batch in batches]
         levels[level] = LevelReports(rows, Reports.concat(same))
-    everyone = np.concatenate(steps) if steps else np.zeros(0, dtype=np.int64)
-    return MemoryTable(schema, RangeReports(n, levels), {STEP: everyone})
+    public: dict[str, Any] = {STEP: np.concatenate(steps) if steps else np.zeros(0, dtype=np.int64)}
+    names = [column.name for column in schema.public if column.name != STEP]
+    beside = np.concatenate(numbers) if numbers else np.zeros((0, len(names)))
+    public |= {name: _or_null(beside[:, place]) for place, name in enumerate(names)}
+    return MemoryTable(schema, RangeReports(n, levels), public)
+
+
+def _own(reports: Reports) -> dict[str, Any]:
+    """The public columns of the oracle itself."""
+    return {name: column for name, column in reports.public.items() if name != MEASURES}
+
+
+def _or_null(numbers: Floats) -> Any:
+    import pyarrow as pa
+
+    return pa.array(numbers, mask=np.isnan(numbers))

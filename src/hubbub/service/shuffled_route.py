@@ -78,8 +78,8 @@ class ShuffledRoute:
         if not any(collection.shuffle for collection in collector.collections.values()):
             raise Problem(404, "not_found", "no collection here has its reports shuffled")
         try:
+            body = await read_body(request, collector.limits.shuffled_bytes, self._service.bodies)
             async with self._turn:
-                body = await read_body(request, collector.limits.shuffled_bytes)
                 frame = await asyncio.to_thread(collector.admit_shuffled, body)
                 receipt = await self._service.writer.submit(frame)
             for name, reason in receipt.rejected:

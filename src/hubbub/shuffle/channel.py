@@ -13,8 +13,8 @@ from hubbub.core.errors import InvalidValue
 class ShuffleAborted(InvalidValue):
     """The run has ended without a result; nothing was released."""
 
-    left = False
-    """Whether somebody only went away, which at the end of a run is no failure."""
+    lost = False
+    """Whether a party went away, so that another attempt may go better."""
 
 
 class Channel(Protocol):
@@ -22,6 +22,10 @@ class Channel(Protocol):
 
     def send(self, to: int, topic: str, body: bytes) -> None:
         """Send a message; it arrives, or the run is aborted."""
+        ...
+
+    def expect(self, sender: int, topic: str, most_bytes: int) -> None:
+        """Say that a message is due, and how long it may be: nothing else is taken from a party."""
         ...
 
     def receive(self, sender: int, topic: str) -> bytes:
@@ -36,7 +40,9 @@ class LocalNetwork:
     Example:
         >>> network = LocalNetwork(2)
         >>> network.channel(0).send(1, "hello", b"there")
-        >>> network.channel(1).receive(0, "hello"), network.transcript[0][:3]
+        >>> end = network.channel(1)
+        >>> end.expect(0, "hello", 5)
+        >>> end.receive(0, "hello"), network.transcript[0][:3]
         (b'there', (0, 1, 'hello'))
     """
 
@@ -58,14 +64,22 @@ class LocalNetwork:
 class _LocalChannel:
     network: LocalNetwork
     me: int
+    _due: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def send(self, to: int, topic: str, body: bytes) -> None:
         self.network.transcript.append((self.me, to, topic, body))
         self.network.place(self.me, to, topic).put(body)
 
+    def expect(self, sender: int, topic: str, most_bytes: int) -> None:
+        self._due[sender, topic] = most_bytes
+
     def receive(self, sender: int, topic: str) -> bytes:
+        most = self._due.pop((sender, topic))
         try:
-            return self.network.place(sender, self.me, topic).get(timeout=self.network.seconds)
+            body = self.network.place(sender, self.me, topic).get(timeout=self.network.seconds)
+            if len(body) > most:
+                raise ShuffleAborted("party", sender, f"at most {most:,} bytes about {topic}; it sent {len(body):,}")
+            return body
         except queue.Empty:
             raise ShuffleAborted("party", sender, f"an answer to {topic} within {self.network.seconds:g} s") from None
 

@@ -22,7 +22,7 @@ from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.random import Random
 from hubbub.shuffle.channel import Channel, ShuffleAborted, everyone_but
 from hubbub.shuffle.dgk import DGKPublic
-from hubbub.shuffle.shares import SecretShares
+from hubbub.shuffle.shares import SecretShares, most_bytes
 
 _SEED_BYTES = 32
 
@@ -77,6 +77,7 @@ def oblivious_shuffle(
     count = len(shares)
     for number, hiders in enumerate(hider_sets(parties)):
         seekers = [party for party in range(parties) if party not in hiders]
+        _expect_round(me, number, hiders, seekers, channel, most_bytes(count, key))
         held: SecretShares | None = shares
         if me in seekers:
             for hider, part in zip(hiders, shares.divided(len(hiders), rng), strict=True):
@@ -96,6 +97,19 @@ def oblivious_shuffle(
         assert held is not None
         shares = held
     return shares
+
+
+def _expect_round(
+    me: int, number: int, hiders: tuple[int, ...], seekers: list[int], channel: Channel, most: int
+) -> None:
+    """Say what comes in a round: nobody can send more than that."""
+    for hider in everyone_but(me, hiders):
+        channel.expect(hider, f"{number}.reshare", most)
+        if me in hiders:
+            channel.expect(hider, f"{number}.seed", _SEED_BYTES)
+    if me in hiders:
+        for seeker in seekers:
+            channel.expect(seeker, f"{number}.hide", most)
 
 
 def _received(channel: Channel, sender: int, topic: str, count: int, key: DGKPublic | None) -> SecretShares:

@@ -32,6 +32,16 @@ def split(numbers: Numbers, parts: int, rng: Random) -> list[Numbers]:
     return [*drawn, numbers - np.add.reduce(drawn)]
 
 
+def most_bytes(count: int, key: DGKPublic | None) -> int:
+    """The longest that so many shares can be as bytes.
+
+    Example:
+        >>> most_bytes(10, None)
+        81
+    """
+    return 1 + count * (8 if key is None else key.ciphertext_bytes)
+
+
 @dataclass(frozen=True, eq=False)
 class SecretShares:
     """What a party holds of a batch: a number for each report, in the clear or encrypted to the server.

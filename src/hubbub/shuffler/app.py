@@ -7,6 +7,7 @@ address, in memory alone, so that none can flood the others out.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -22,11 +23,15 @@ from hubbub.client.transport import Unreachable
 from hubbub.collection.shuffled_batch import SHUFFLED_TYPE
 from hubbub.collection.wire import json_size
 from hubbub.core.errors import HubbubError
+from hubbub.service.bodies import Bodies
+from hubbub.service.logs import log
 from hubbub.service.problems import Problem, handlers, problem_of
 from hubbub.service.receipt import Receipt
 from hubbub.service.request_body import read_body
 from hubbub.service.senders import Senders
-from hubbub.shuffler.hop import PATH, ShufflerHop
+from hubbub.service.store.base import StoreFailed
+from hubbub.shuffler.batch_states import PATH
+from hubbub.shuffler.hop import ShufflerHop
 from hubbub.shuffler.intake import MOST_BYTES
 
 PACE = 0.2
@@ -56,6 +61,7 @@ class ShufflerApp:
         self._hop, self._senders = hop, senders
         self._waiting: deque[_Waiting] = deque()
         self._more = asyncio.Event()
+        self._bodies = Bodies(2 * MOST_BYTES)
         self._batch = asyncio.Lock()  # one batch at a time: they are large
         routes = [
             Route("/v1/reports", self.reports, methods=["POST", "OPTIONS"]),
@@ -92,8 +98,8 @@ class ShufflerApp:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != SHUFFLED_TYPE:
             raise Problem(415, "unsupported_type", f"allowed: {SHUFFLED_TYPE}")
         try:
+            body = await read_body(request, MOST_BYTES, self._bodies)
             async with self._batch:
-                body = await read_body(request, MOST_BYTES)
                 return JSONResponse(await asyncio.to_thread(self._hop.receive, body))
         except Unreachable as error:
             raise Problem(503, "busy", str(error), headers=[("Retry-After", "1")]) from None
@@ -123,7 +129,10 @@ class ShufflerApp:
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.to_thread(self._hop.tick)
+            try:
+                await asyncio.to_thread(self._hop.tick)
+            except Exception as error:  # a full disk, or a document that nothing was prepared for: it is tried again
+                log("not done", level=logging.ERROR, error=type(error).__name__)
             await asyncio.sleep(PACE)
 
     async def _store(self) -> None:
@@ -133,7 +142,11 @@ class ShufflerApp:
             self._more.clear()
             while self._waiting:
                 group = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_GROUP))]
-                outcomes = await asyncio.to_thread(self._hop.take_all, [(each.kind, each.body) for each in group])
+                try:
+                    outcomes = await asyncio.to_thread(self._hop.take_all, [(each.kind, each.body) for each in group])
+                except Exception as error:  # nothing of it was kept, and whoever sent it tries again
+                    log("not stored", level=logging.ERROR, error=type(error).__name__)
+                    outcomes = [StoreFailed("nothing was stored")] * len(group)
                 for each, outcome in zip(group, outcomes, strict=True):
                     if each.future.done():
                         continue

@@ -63,9 +63,9 @@ class ShufflerStore:
         ([b'onion'], ['gathering'])
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, timeout: float = 5.0) -> None:
         self._lock = threading.RLock()
-        self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+        self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=timeout)
         for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
             self._file.execute(f"PRAGMA {pragma}")
         with self.transaction():

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.unary import SUE
-from hubbub.privacy.amplification.blanket_bound import COARSE, FINE, blanket_delta
-from hubbub.privacy.amplification.clone_bound import clone_chance, clone_delta, stronger_clone_chance
+from hubbub.privacy.amplification.blanket_bound import COARSE, FINE, BlanketBound, blanket_delta
+from hubbub.privacy.amplification.clone_bound import CloneBound, clone_chance, clone_delta, stronger_clone_chance
 from hubbub.privacy.amplification.closed_forms import binomial_epsilon, efmrtt19, fmt21, theorem_9_3_1
 from hubbub.privacy.amplification.smallest import smallest_epsilon
 
@@ -84,10 +83,7 @@ def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Ite
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidValue("mechanism", mechanism, "a mechanism whose reports are made afresh, each from one value")
-    check_integer("n", n, 1, MOST_REPORTS)
-    check_integer("fakes", fakes, 0, MOST_REPORTS)
-    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 1e-300 <= delta < 1:
-        raise InvalidValue("delta", delta, "a number from 1e-300 to below 1")
+    check_batch(n, delta, fakes)
     tail = delta * 1e-7
     local, blanket = mechanism.effective_epsilon, mechanism.blanket()
     if fakes and blanket is None:
@@ -96,12 +92,12 @@ def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Ite
         )
     yield Amplified(local, 0.0, "local")
     if blanket is not None:
-        coarse = partial(blanket_delta, blanket, n, fakes=fakes, cells=COARSE, tail=tail)
-        fine = partial(blanket_delta, blanket, n, fakes=fakes, cells=FINE, tail=tail)
+        coarse = BlanketBound(blanket, n, fakes=fakes, cells=COARSE, tail=tail)
+        fine = BlanketBound(blanket, n, fakes=fakes, cells=FINE, tail=tail)
         yield from _found(smallest_epsilon(coarse, fine, delta, local), delta, "blanket")
     ratio = math.exp(local)
     for method, chance in (("clones", clone_chance(ratio)), ("stronger clones", stronger_clone_chance(ratio))):
-        bound = partial(clone_delta, ratio, n, chance=chance, tail=tail)
+        bound = CloneBound(ratio, n, chance, tail=tail)
         yield from _found(smallest_epsilon(bound, bound, delta, local), delta, method)
     yield from _found(efmrtt19(local, n, delta), delta, "EFMRTT19")
     yield from _found(fmt21(local, n, delta), delta, "FMT21")
@@ -110,6 +106,21 @@ def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Ite
         yield from _found(binomial_epsilon(weight, n, delta), delta, "BBGN19")
     if isinstance(mechanism, SUE):
         yield from _found(theorem_9_3_1(local, n, delta), delta, "Theorem 9.3.1")
+
+
+def check_batch(n: int, delta: float, fakes: int) -> None:
+    """Refuse numbers of reports and fakes, and a delta, of which nothing can be said.
+
+    Example:
+        >>> check_batch(0, 1e-6, 0)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: n: got 0; allowed: an integer from 1 to 1000000000000
+    """
+    check_integer("n", n, 1, MOST_REPORTS)
+    check_integer("fakes", fakes, 0, MOST_REPORTS)
+    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 1e-300 <= delta < 1:
+        raise InvalidValue("delta", delta, "a number from 1e-300 to below 1")
 
 
 def amplified_delta(mechanism: Mechanism, *, n: int, epsilon: float, fakes: int = 0, cells: int = FINE) -> float:

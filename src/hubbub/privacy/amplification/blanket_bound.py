@@ -17,10 +17,8 @@ COARSE, FINE = 1 << 9, 1 << 14
 _SLACK = 1 + 1e-3  # tails are right to about 3e-6, of which a difference of two loses a factor of up to a hundred
 
 
-def blanket_delta(
-    blanket: Blanket, n: int, epsilon: float, *, fakes: int = 0, cells: int = FINE, tail: float = 1e-18
-) -> float:
-    """An upper bound of delta at an epsilon, for one report among n that are shuffled with uniform fakes.
+class BlanketBound:
+    """An upper bound of delta by epsilon, for one report among n that are shuffled with uniform fakes.
 
     Who sees the shuffled reports sees one that matters among M draws from the blanket: itself, each of the n - 1 others
     with probability `mass`, and the fakes. With L = mass (w(W) - e^epsilon w'(W)) of a draw W, w and w' the weights
@@ -35,42 +33,66 @@ def blanket_delta(
         L_1 + ... + L_M = mass ( (E-1)(e+1)/2 D - (e-1) ( M + (E-1)(S/2 + T) ) ).
 
     Counts are taken in blocks, each at its worst end: fewer draws M, fewer T, and a D of more signs. There are at most
-    `cells` of them, and they leave out a probability of about `tail`, which is added at its worst.
+    `cells` of them, and they leave out a probability of about `tail`, which is added at its worst. They do not depend
+    on epsilon, and are made once.
 
     Example:
         >>> from hubbub import GRR
-        >>> blanket = GRR(epsilon=1.0, domain=3).blanket()
-        >>> 1e-6 < blanket_delta(blanket, 1000, 0.12) < 1e-5
-        True
+        >>> bound = BlanketBound(GRR(epsilon=1.0, domain=3).blanket(), 1000)
+        >>> 1e-6 < bound(0.12) < 1e-5, bound(1.0)
+        (True, 0.0)
 
     References
     ----------
     Balle, Bell, Gascon and Nissim, "The privacy blanket of the shuffle model", 2019 (Lemma 5.3).
     """
-    mass, ratio = float(blanket.mass), float(blanket.ratio)
-    shared = float(blanket.shared)
-    apart = min(2 * (float(blanket.preferred) - shared), 1.0)
-    factor = math.exp(epsilon)
-    if factor >= ratio:
+
+    def __init__(self, blanket: Blanket, n: int, *, fakes: int = 0, cells: int = FINE, tail: float = 1e-18) -> None:
+        self._mass, self._ratio = float(blanket.mass), float(blanket.ratio)
+        shared = float(blanket.shared)
+        apart = min(2 * (float(blanket.preferred) - shared), 1.0)
+        side = round(cells ** (1 / 3 if shared else 1 / 2))
+        self._others = blocks(n - 1, self._mass, side, tail=tail)
+        self._draws = self._others.low[0] + 1 + fakes
+        telling = blocks(self._draws, apart, side, tail=tail)
+        least, signs, weight, outside = telling.low / 2, telling.high, telling.chance, telling.outside
+        if shared:
+            rest = blocks((self._draws[:, None] - signs).ravel(), min(shared / (1 - apart), 1.0), side, tail=tail)
+            shape = (*signs.shape, -1)
+            least, signs = least[:, :, None] + rest.low.reshape(shape), signs[:, :, None]
+            outside = outside + (weight * rest.outside.reshape(weight.shape)).sum(axis=1)
+            weight = weight[:, :, None] * rest.chance.reshape(shape)
+        self._least, self._weight, self._outside = least, weight, outside
+        self._signs = np.broadcast_to(signs, least.shape)
+
+    def __call__(self, epsilon: float) -> float:
+        """The bound at an epsilon."""
+        ratio, factor, draws = self._ratio, math.exp(epsilon), self._draws
+        if factor >= ratio:
+            return 0.0
+        gain, cost = (ratio - 1) * (factor + 1) / 2, factor - 1
+        each = draws.reshape(-1, *[1] * (self._least.ndim - 1))
+        gained = ahead(self._signs, cost * (each + (ratio - 1) * self._least) / gain)
+        of_draws = gain * (self._weight * gained).reshape(len(draws), -1).sum(axis=1) / draws
+        # What any number of draws can add to delta is at most mass (ratio - 1).
+        total = self._others.chance[0] @ (of_draws + self._outside * (ratio - 1))
+        total += self._others.outside[0] * (ratio - 1)
+        return min(self._mass * float(total) * _SLACK, 1.0)
+
+
+def blanket_delta(
+    blanket: Blanket, n: int, epsilon: float, *, fakes: int = 0, cells: int = FINE, tail: float = 1e-18
+) -> float:
+    """The bound of `BlanketBound` at one epsilon.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> 1e-6 < blanket_delta(GRR(epsilon=1.0, domain=3).blanket(), 1000, 0.12) < 1e-5
+        True
+    """
+    if math.exp(epsilon) >= blanket.ratio:
         return 0.0
-    side = round(cells ** (1 / 3 if shared else 1 / 2))
-    others = blocks(n - 1, mass, side, tail=tail)
-    draws = others.low[0] + 1 + fakes
-    telling = blocks(draws, apart, side, tail=tail)
-    least, signs, weight, outside = telling.low / 2, telling.high, telling.chance, telling.outside
-    if shared:
-        rest = blocks((draws[:, None] - signs).ravel(), min(shared / (1 - apart), 1.0), side, tail=tail)
-        shape = (*signs.shape, -1)
-        least, signs = least[:, :, None] + rest.low.reshape(shape), signs[:, :, None]
-        outside = outside + (weight * rest.outside.reshape(weight.shape)).sum(axis=1)
-        weight = weight[:, :, None] * rest.chance.reshape(shape)
-    gain, cost = (ratio - 1) * (factor + 1) / 2, factor - 1
-    each = draws.reshape(-1, *[1] * (least.ndim - 1))
-    gained = ahead(np.broadcast_to(signs, least.shape), cost * (each + (ratio - 1) * least) / gain)
-    of_draws = gain * (weight * gained).reshape(len(draws), -1).sum(axis=1) / draws
-    # What any number of draws can add to delta is at most mass (ratio - 1).
-    total = others.chance[0] @ (of_draws + outside * (ratio - 1)) + others.outside[0] * (ratio - 1)
-    return min(mass * float(total) * _SLACK, 1.0)
+    return BlanketBound(blanket, n, fakes=fakes, cells=cells, tail=tail)(epsilon)
 
 
 def ahead(signs: Floats, threshold: Floats) -> Floats:

@@ -10,16 +10,16 @@ from hubbub.mechanisms.frequency.grr import GRR
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.frequency.solh import SOLH
 from hubbub.mechanisms.frequency.unary import OUE, SUE
-from hubbub.privacy.amplification.fakes import noise_with_fakes
+from hubbub.privacy.amplification.fakes import mean_variance
 from hubbub.privacy.amplification.inverse import local_epsilon
 
 MOST_BUCKET_BITS = 16
 _UNARY_SIZE = 1 << 16
-_GRR_SIZE = 1 << 16
+MOST_GRR_VALUES = 1 << 16
 
 
 class ShuffledChoice(NamedTuple):
-    """A mechanism whose shuffled reports keep to the target, and the variance of a rare value's share."""
+    """A mechanism whose shuffled reports keep to the target, and the variance of a share, averaged over all values."""
 
     mechanism: FrequencyOracle
     variance: float
@@ -60,12 +60,12 @@ def choose_shuffled(
     for make in _makers(domain, fakes):
         mechanism = local_epsilon(make, epsilon=epsilon, n=n, delta=delta, fakes=fakes, most=most_local)
         assert isinstance(mechanism, FrequencyOracle)
-        found.append(ShuffledChoice(mechanism, noise_with_fakes(mechanism, n, fakes).floor))
+        found.append(ShuffledChoice(mechanism, mean_variance(mechanism, n, fakes)))
     return sorted(found, key=lambda choice: choice.variance)
 
 
 def _makers(domain: int, fakes: int) -> Iterator[Callable[[float], FrequencyOracle]]:
-    if domain <= _GRR_SIZE:
+    if domain <= MOST_GRR_VALUES:
         yield lambda local: GRR(epsilon=local, domain=domain)
     if domain <= _UNARY_SIZE and not fakes:
         yield lambda local: SUE(epsilon=local, domain=domain)

@@ -32,29 +32,46 @@ def stronger_clone_chance(ratio: float) -> float:
     return 2 / (ratio + 1)
 
 
-def clone_delta(ratio: float, n: int, epsilon: float, chance: float, *, tail: float = 1e-18) -> float:
-    """An upper bound of delta at an epsilon, where each other report is a clone with this chance.
+class CloneBound:
+    """An upper bound of delta by epsilon, where each other report is a clone with this chance.
 
     A clone stands for one of the two values of the report that matters, either as often, and that report itself for the
     right one with probability ratio/(ratio+1). Only the number C of clones matters, and how many stand for the first
     value. More clones hide better, so that a block of numbers is taken at its lower end.
 
     Example:
-        >>> 9e-7 < clone_delta(np.e, 1000, 0.18243, clone_chance(np.e)) < 1.1e-6
+        >>> bound = CloneBound(np.e, 1000, clone_chance(np.e))
+        >>> 9e-7 < bound(0.18243) < 1.1e-6
         True
 
     References
     ----------
     Feldman, McMillan and Talwar, "Hiding among the clones", 2021; "Stronger privacy amplification by shuffling", 2023.
     """
-    factor = math.exp(epsilon)
-    if factor >= ratio:
-        return 0.0
-    clones = blocks(n - 1, chance, _BLOCKS, tail=tail)
-    right = ratio / (ratio + 1)
-    first_more, second_more = right - factor * (1 - right), factor * right - (1 - right)
-    odds = second_more / first_more  # the counts a where the first world is e^epsilon times as likely: a/(C+1-a) > odds
-    start = np.floor((clones.low + 1) * (odds / (1 + odds))) + 1
-    above, last = at_least(start, clones.low), point(start - 1, clones.low)
-    deltas = np.maximum(first_more * last - (factor - 1) * above, 0.0)
-    return min(float((clones.chance * deltas).sum() + clones.outside.sum()) * _SLACK, 1.0)
+
+    def __init__(self, ratio: float, n: int, chance: float, *, tail: float = 1e-18) -> None:
+        self._ratio = ratio
+        self._clones = blocks(n - 1, chance, _BLOCKS, tail=tail)
+
+    def __call__(self, epsilon: float) -> float:
+        """The bound at an epsilon."""
+        factor, clones = math.exp(epsilon), self._clones
+        if factor >= self._ratio:
+            return 0.0
+        right = self._ratio / (self._ratio + 1)
+        first_more, second_more = right - factor * (1 - right), factor * right - (1 - right)
+        odds = second_more / first_more  # where the first world is e^epsilon times as likely: a/(C+1-a) > odds
+        start = np.floor((clones.low + 1) * (odds / (1 + odds))) + 1
+        above, last = at_least(start, clones.low), point(start - 1, clones.low)
+        deltas = np.maximum(first_more * last - (factor - 1) * above, 0.0)
+        return min(float((clones.chance * deltas).sum() + clones.outside.sum()) * _SLACK, 1.0)
+
+
+def clone_delta(ratio: float, n: int, epsilon: float, chance: float, *, tail: float = 1e-18) -> float:
+    """The bound of `CloneBound` at one epsilon.
+
+    Example:
+        >>> 9e-7 < clone_delta(np.e, 1000, 0.18243, clone_chance(np.e)) < 1.1e-6
+        True
+    """
+    return CloneBound(ratio, n, chance, tail=tail)(epsilon)

@@ -63,6 +63,20 @@ def noise_with_fakes(oracle: FrequencyOracle, n: int, fakes: int) -> Noise:
     )
 
 
+def mean_variance(oracle: FrequencyOracle, n: int, fakes: int = 0) -> float:
+    """The variance of a share from n people's reports, averaged over all values of the domain.
+
+    A variance grows linearly with the share, and shares add up to 1: the mean is the same whatever people hold.
+
+    Example:
+        >>> grr = GRR(epsilon=1.0, domain=4)
+        >>> mean_variance(grr, 1000) == grr.noise(1000).variance(np.array([0.25]))[0]
+        np.True_
+    """
+    noise = noise_with_fakes(oracle, n, fakes)
+    return noise.floor + noise.slope / oracle.size
+
+
 def _support(oracle: FrequencyOracle) -> float:
     """The chance that a fake report supports a value."""
     if isinstance(oracle, GRR) and oracle.size is not None:

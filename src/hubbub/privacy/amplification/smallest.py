@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 _CLOSE = 1e-4
 
@@ -20,6 +21,7 @@ def smallest_epsilon(
         >>> round(smallest_epsilon(lambda e: math.exp(-9 * e), lambda e: math.exp(-10 * e), 1e-6, 5.0), 3)
         1.382
     """
+    fine = cache(fine)
     begin = _narrow(coarse, delta, 0.0, most)
     if begin is None:
         return most if fine(most) <= delta else None

@@ -10,7 +10,7 @@ from hubbub.reproduce.dissertation import figures_7_3_and_7_4, figures_7_5_to_7_
 from hubbub.reproduce.dissertation import figures_7_8_and_7_9, figure_7_10  # isort: skip
 from hubbub.reproduce.dissertation import figures_8_1_to_8_3, figure_8_4, figure_8_5  # isort: skip
 from hubbub.reproduce.dissertation import figures_8_6_and_8_7, figures_8_8_and_8_9, figure_8_10  # isort: skip
-from hubbub.reproduce.dissertation import tables_9_1_and_9_2  # isort: skip
+from hubbub.reproduce.dissertation import tables_9_1_and_9_2, figure_9_3, figure_9_4, table_9_3  # isort: skip
 
 __all__ = [
     "figure_3_1",
@@ -26,6 +26,8 @@ __all__ = [
     "figure_8_4",
     "figure_8_5",
     "figure_8_10",
+    "figure_9_3",
+    "figure_9_4",
     "figures_4_2_and_4_3",
     "figures_4_4_to_4_6",
     "figures_5_4_and_5_8",
@@ -44,6 +46,7 @@ __all__ = [
     "table_4_1",
     "table_5_1",
     "table_5_2",
+    "table_9_3",
     "tables_4_2_and_4_3",
     "tables_7_2_and_7_3",
     "tables_9_1_and_9_2",

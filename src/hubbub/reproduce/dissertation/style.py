@@ -79,6 +79,14 @@ _LOOKS: dict[str, tuple[str, str]] = {
     "HIO": (_BLUE, "o"),
     "HIO, consistent": (_GREEN, "D"),
     "SC": (_RED, "P"),
+    "SH": (_BLACK, "o"),
+    "AUE": (_ORANGE, "s"),
+    "RAP": (_GREEN, "D"),
+    "RAP_R": (_YELLOW, "<"),
+    "SOLH": (_BLUE, "v"),
+    "Had": (_RED, "P"),
+    "Lap": (_SKY, "^"),
+    "Guess": (_GREY, "h"),
 }
 
 

@@ -1,0 +1,186 @@
+"""Reports with measures: a frequency oracle's report, and beside it numbers that are sent as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.domain import as_domain
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.core.sketch import Sketch
+from hubbub.mechanisms.base import ColumnSpec, Mechanism
+from hubbub.mechanisms.frequency.adaptive import adaptive
+from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
+from hubbub.mechanisms.stateful import Stateful
+
+if TYPE_CHECKING:  # a device estimates nothing
+    from hubbub.core.estimate import Estimate
+    from hubbub.core.influence import Influence
+
+MOST_MEASURES = 64
+MEASURES = "measures"
+"""The public column that holds them."""
+_NONE = np.float64(np.nan).view(np.uint64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured(Mechanism):
+    """Shares of a domain's values by any oracle, whose reports carry public numbers.
+
+    A value is a code and so many numbers. The oracle randomises the code, and what a report spends is what it spends;
+    the numbers are sent as they are, and are not protected at all: they are for what the server may know, such as the
+    price of what was bought from it. A number that is not there is NaN.
+
+    Parameters
+    ----------
+    epsilon
+        What a report may spend on the code.
+    domain
+        What the code is of.
+    oracle
+        The oracle over the domain, or its spec; an empty name chooses direct answers or local hashing by variance.
+    measures
+        How many numbers there are.
+
+    Example:
+        >>> measured = Measured(epsilon=4.0, domain=3, measures=1)
+        >>> reports = measured.randomize([(0, [2.5]), (2, [9.0])], Random(seed=1))
+        >>> measured.numbers(reports).tolist(), reports.private["value"].tolist()
+        ([[2.5], [9.0]], [0, 2])
+    """
+
+    domain: DomainLike
+    oracle: FrequencyOracle | Mapping[str, Any] | str = ""
+    measures: int = 1
+
+    def _resolve(self) -> None:
+        self._integer("measures", 1, MOST_MEASURES)
+        self._set("domain", as_domain("domain", self.domain))
+        if self.oracle == "":
+            self._set("oracle", adaptive(epsilon=self.epsilon, domain=self.domain, most_bytes=0))
+        elif isinstance(self.oracle, Mapping):
+            self._set("oracle", FrequencyOracle.from_spec(self.oracle))
+        inner = self.oracle
+        if not isinstance(inner, FrequencyOracle) or isinstance(inner, Stateful) or not inner.fixed_block:
+            raise InvalidValue("oracle", inner, "a frequency oracle that remembers nothing, or its spec")
+        if inner.domain != self.domain:
+            raise InvalidValue("oracle", inner.domain, f"an oracle over {self.domain}")
+
+    @cached_property
+    def inner(self) -> FrequencyOracle:
+        """The oracle."""
+        assert isinstance(self.oracle, FrequencyOracle)
+        return self.oracle
+
+    def ratio(self) -> Fraction:
+        return self.inner.ratio()
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return (ColumnSpec("public", MEASURES, "u8", (self.measures,)), *self.inner.columns)
+
+    def example_values(self, most: int) -> list[Any]:
+        return [(value, (0.0,) * self.measures) for value in self.inner.example_values(most)]
+
+    def encode(self, values: Any) -> NDArray[Any]:
+        try:
+            codes: Any
+            numbers: Any
+            if isinstance(values, np.ndarray) and values.dtype.names == ("code", "measures"):
+                codes, numbers = values["code"], values["measures"]
+            else:
+                pairs = list(values)
+                codes, numbers = [code for code, _ in pairs], [list(beside) for _, beside in pairs]
+            table = np.array(numbers, dtype=np.float64).reshape(len(codes), self.measures)
+        except (TypeError, ValueError):
+            raise InvalidValue("values", values, f"codes, each with {self.measures} numbers") from None
+        if np.isinf(table).any():
+            raise InvalidValue("values", float(table[np.isinf(table)][0]), "finite numbers, or NaN for none")
+        table[np.isnan(table)] = np.nan  # one spelling of it
+        read = self.inner.encode(codes)
+        made = np.empty(len(read), dtype=[("code", read.dtype), ("measures", "f8", (self.measures,))])
+        made["code"], made["measures"] = read, table
+        return made
+
+    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+        bits = np.ascontiguousarray(codes["measures"]).view(np.uint64)
+        return {MEASURES: bits, **self.inner._randomize(codes["code"], rng)}
+
+    @staticmethod
+    def numbers(reports: Reports) -> NDArray[np.float64]:
+        """The numbers of some reports, a row each: reports hold the bits of their 64-bit floats.
+
+        Example:
+            >>> measured = Measured(epsilon=4.0, domain=3, measures=1)
+            >>> measured.numbers(measured.randomize([(0, [2.5])], Random(seed=1))).tolist()
+            [[2.5]]
+        """
+        return np.ascontiguousarray(reports.public[MEASURES]).view(np.float64)
+
+    def inside(self, reports: Reports) -> Reports:
+        """The oracle's own reports.
+
+        Example:
+            >>> measured = Measured(epsilon=4.0, domain=3, measures=1)
+            >>> len(measured.inside(measured.randomize([(0, [2.5])], Random(seed=1))).public)
+            0
+        """
+        public = {name: column for name, column in reports.public.items() if name != MEASURES}
+        return Reports(self.inner.spec_id, public=public, private=dict(reports.private))
+
+    def check(self, reports: Reports) -> None:
+        super().check(reports)
+        bits = reports.public[MEASURES]
+        if (~np.isfinite(self.numbers(reports)) & (bits != _NONE)).any():
+            raise InvalidValue(MEASURES, "bits of no number", "finite numbers, or NaN for none")
+        self.inner.check(self.inside(reports))
+
+    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+        return self.inner.prob(self.inside(reports), self._codes_of(values))
+
+    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+        return self.inner.log_prob(self.inside(reports), self._codes_of(values))
+
+    def _codes_of(self, values: Any) -> Any:
+        return [code for code, _ in values] if isinstance(values, list) else self.encode(values)["code"]
+
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+        given = dict(public or {})
+        bits = given.pop(MEASURES, np.zeros((1, self.measures), dtype=np.uint64))
+        every = self.inner.outputs(given or None)
+        if every is None:
+            return None
+        beside = np.repeat(np.asarray(bits, dtype=np.uint64).reshape(1, -1), len(every), axis=0)
+        return Reports(self.spec_id, public={MEASURES: beside, **every.public}, private=dict(every.private))
+
+    @property
+    def sketch_shape(self) -> tuple[int, ...]:
+        return self.inner.sketch_shape
+
+    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+        return self.inner._fold(self.inside(reports))
+
+    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+        self._check_sketch(sketch, self.spec_id, self.sketch_shape)
+        return self.inner._estimate(Sketch(self.inner.spec_id, sketch.n, sketch.counts))
+
+    def truth(self, values: Any) -> NDArray[np.float64]:
+        """The shares of the codes."""
+        codes = self.encode(values)["code"]
+        return np.bincount(codes.astype(np.int64), minlength=self.inner.size) / max(len(codes), 1)
+
+    def influence(self) -> Influence | None:
+        return self.inner.influence()
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(epsilon=1.0, domain=3, measures=2)
+        yield cls(epsilon=0.5, domain=["a", "b", "c", "d", "e", "f", "g"])

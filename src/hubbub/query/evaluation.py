@@ -1,0 +1,90 @@
+"""From what was measured of the parts of a group to its aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hubbub.query.groups import PeopleGroup
+from hubbub.query.joint import JointEstimate
+from hubbub.query.measures import MeasureProfile
+from hubbub.query.monomials import Monomial
+from hubbub.query.outputs import AnswerInterval, Output, Profiles
+from hubbub.query.quantiles import QuantileOutput
+from hubbub.query.strata import Strata
+from hubbub.query.sums_method import SumsMethod
+from hubbub.query.tree import Tree
+
+__all__ = ["AnyOutput", "MeasureProfile", "bundles_of", "interval_of", "output_of"]
+
+AnyOutput = Output | QuantileOutput
+
+
+def interval_of(
+    method: SumsMethod, output: Output, strata: Strata, group: PeopleGroup, parts: Sequence[object], level: float
+) -> AnswerInterval:
+    """An aggregate of a group from what was measured, or predicted, of its parts.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> from hubbub.query.example_table import example_table
+        >>> from hubbub.query.formula import PrivateAtom
+        >>> from hubbub.query.interval_method import IntervalMethod
+        >>> from hubbub.query.monomials import EVERYBODY
+        >>> table = example_table()
+        >>> strata = Strata(table, public=[], keys=[], atoms=[], weights=[EVERYBODY])
+        >>> young = PeopleGroup((), ((0, PrivateAtom(0, ((0, 9),))),))
+        >>> method = IntervalMethod(table, table.schema.mechanism)
+        >>> count = Output(parse_one("COUNT(*)"), lambda tree: None)
+        >>> found = interval_of(method, count, strata, young, method.measure(strata, young.parts), 0.95)
+        >>> found.low < 1000 < found.high, found.most
+        (True, 2000.0)
+    """
+    size = len(strata.weights)
+    nothing = JointEstimate(np.zeros(size), (np.zeros((size, size)),))
+    joint = method.joint([(part, np.eye(size)) for part in parts]) if parts else nothing
+    totals: dict[Monomial, float] = {}
+    for place in {place for place, _ in group.parts}:
+        for weight in strata.weights:
+            totals[weight] = totals.get(weight, 0.0) + strata.every[place].totals[weight]
+    return output.interval(joint, strata.weights, totals, level)
+
+
+def output_of(tree: Tree, profiles: Profiles) -> AnyOutput:
+    """The aggregate that an expression is.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> output_of(parse_one("COUNT(*) / 2"), lambda tree: None).how
+        'a function of sums: its interval is by the delta method'
+    """
+    from sqlglot import exp
+
+    if isinstance(tree, exp.PercentileDisc):
+        return QuantileOutput(tree, profiles)
+    return Output(tree, profiles)
+
+
+def bundles_of(outputs: Sequence[AnyOutput]) -> list[tuple[Monomial, ...]]:
+    """The weights of aggregates that are counted together: those of one measure, and counts with any of them.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> price = MeasureProfile("price", 0, 1.0, 9.0, 4.0)
+        >>> outputs = [output_of(parse_one(text), lambda tree: price) for text in ("COUNT(*)", "SUM(price)")]
+        >>> [[weight.power for weight in bundle] for bundle in bundles_of(outputs)]
+        [[0, 1]]
+    """
+    bundles: dict[frozenset[str], dict[Monomial, None]] = {}
+    counts: dict[Monomial, None] = {}
+    for output in outputs:
+        if isinstance(output, QuantileOutput):
+            continue
+        bases = frozenset(weight.base for weight in output.weights if weight.base)
+        into = bundles.setdefault(bases, {}) if bases else counts
+        into.update(dict.fromkeys(output.weights))
+    if counts or not bundles:
+        first = next(iter(bundles), frozenset[str]())
+        bundles.setdefault(first, {}).update(counts)
+    return [tuple(sorted(weights)) for weights in bundles.values()]

@@ -1,0 +1,78 @@
+"""Intervals of ratios and of roots, and what an answer holds of a number."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.query.duals import Dual
+from hubbub.query.joint import JointEstimate
+
+
+@dataclass(frozen=True)
+class AnswerInterval:
+    """An estimate, its interval, and what it lies between for certain. What is not known is NaN, or infinite."""
+
+    value: float
+    low: float
+    high: float
+    stderr: float
+    least: float = -math.inf
+    most: float = math.inf
+
+
+def fieller(top: Dual, bottom: Dual, joint: JointEstimate, reach: float, least: float, most: float) -> AnswerInterval:
+    """Fieller's interval of a ratio of two sums: all r for which top - r bottom is not told from 0.
+
+    Parameters
+    ----------
+    top, bottom
+        The two sums, with their gradients in the estimated ones.
+    joint
+        Those, with their covariances.
+    reach
+        How many standard errors an interval reaches.
+    least, most
+        What the ratio lies between for certain.
+
+    Example:
+        >>> joint = JointEstimate(np.array([8.0, 2.0]), (np.diag([1.0, 0.25]),))
+        >>> top, bottom = Dual(8.0, np.array([1.0, 0.0])), Dual(2.0, np.array([0.0, 1.0]))
+        >>> found = fieller(top, bottom, joint, 1.0, -math.inf, math.inf)
+        >>> round(found.low, 2), found.value, round(found.high, 2)
+        (3.08, 4.0, 5.45)
+        >>> fieller(top, bottom, joint, 4.0, -math.inf, math.inf).high  # the denominator may be 0
+        inf
+    """
+    ratio = top / bottom
+    if math.isnan(ratio.value):
+        return AnswerInterval(math.nan, -math.inf, math.inf, math.inf, least, most)
+    stderr = math.sqrt(joint.variance(ratio.gradient))
+    own = joint.variance(bottom.gradient)
+    a = bottom.value**2 - reach**2 * own
+    if not a > 0 or not math.isfinite(own):  # the denominator is not told from 0: any ratio may be
+        return AnswerInterval(ratio.value, -math.inf, math.inf, stderr, least, most)
+    both = (joint.variance(top.gradient + bottom.gradient) - joint.variance(top.gradient) - own) / 2
+    b = top.value * bottom.value - reach**2 * both
+    c = top.value**2 - reach**2 * joint.variance(top.gradient)
+    spread = math.sqrt(max(b * b - a * c, 0.0))
+    return AnswerInterval(ratio.value, (b - spread) / a, (b + spread) / a, stderr, least, most)
+
+
+def root_interval(square: Dual, joint: JointEstimate, reach: float) -> AnswerInterval:
+    """The interval of a root: that of what it is taken of.
+
+    Example:
+        >>> joint = JointEstimate(np.array([16.0]), (np.array([[49.0]]),))
+        >>> found = root_interval(Dual(16.0, np.ones(1)), joint, 1.0)
+        >>> found.low, found.value, round(found.high, 2)
+        (3.0, 4.0, 4.8)
+    """
+    if math.isnan(square.value) or not np.isfinite(square.gradient).all():
+        return AnswerInterval(math.nan, 0.0, math.inf, math.inf, 0.0)
+    wide = reach * math.sqrt(joint.variance(square.gradient))
+    value, low, high = (math.sqrt(max(end, 0.0)) for end in (square.value, square.value - wide, square.value + wide))
+    stderr = wide / reach / (2 * value) if value > 0 else math.inf
+    return AnswerInterval(value, low, high, stderr, 0.0)

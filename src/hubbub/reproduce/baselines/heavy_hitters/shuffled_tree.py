@@ -1,0 +1,123 @@
+"""TreeHist over shuffled reports: everybody reports in every round, and the central epsilon is divided by rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
+from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
+from hubbub.reproduce.baselines.shuffled.comparators import ByOracle, HistogramMethod, HistogramSetting
+
+BITS = 8
+"""How many bits a round adds: a character."""
+Shares = Callable[[HistogramMethod, NDArray[np.int64], Random], NDArray[np.float64]]
+
+
+def drawn_shares(method: HistogramMethod, counts: NDArray[np.int64], rng: Random) -> NDArray[np.float64]:
+    """The estimated shares, from sums of reports that are drawn.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> drawn_shares(ByOracle(GRR(epsilon=4.0, domain=2)), np.array([700, 300]), Random(seed=1)).round(1).tolist()
+        [0.7, 0.3]
+    """
+    return method.shares(counts, rng)
+
+
+def reported_shares(method: HistogramMethod, counts: NDArray[np.int64], rng: Random) -> NDArray[np.float64]:
+    """The estimated shares, with every report made and counted.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> method = ByOracle(GRR(epsilon=4.0, domain=2))
+        >>> reported_shares(method, np.array([700, 300]), Random(seed=1)).round(1).tolist()
+        [0.7, 0.3]
+    """
+    if not isinstance(method, ByOracle):
+        raise InvalidValue("method", type(method).__name__, "a mechanism, which makes reports")
+    reports = method.oracle.randomize(np.repeat(np.arange(len(counts)), counts), rng)
+    return method.oracle.estimate(method.oracle.accumulate(reports)).value
+
+
+def shuffled_tree_hist(
+    population: BitPopulation,
+    *,
+    k: int,
+    epsilon: float,
+    delta: float,
+    make: Callable[[HistogramSetting], HistogramMethod | None],
+    rng: Random,
+    divided: bool = False,
+    shares: Shares = drawn_shares,
+) -> list[int] | None:
+    """The k most common strings, the most common first; None where the method does not apply.
+
+    Round by round the k best prefixes are extended by eight bits. A person reports which of the extensions theirs is,
+    or that it is none of them.
+
+    Parameters
+    ----------
+    population, k, rng
+        Who holds what, how many are looked for, and everyone's randomness.
+    epsilon, delta
+        The central guarantee of all rounds together.
+    make
+        The method for one round's setting, from `COMPARATORS`.
+    divided
+        Whether every round asks other people, with the whole epsilon: for methods that are private without a shuffle.
+    shares
+        How reports become shares: `drawn_shares` or `reported_shares`.
+
+    Example:
+        >>> from hubbub.reproduce.baselines.shuffled.comparators import COMPARATORS
+        >>> crowd = BitPopulation.counted([0x6162, 0x6163], np.array([60_000, 40_000]), 16)
+        >>> options = {"epsilon": 1.0, "delta": 1e-6, "make": COMPARATORS["SOLH"], "rng": Random(seed=1)}
+        >>> [value.to_bytes(2) for value in shuffled_tree_hist(crowd, k=2, **options)]
+        [b'ab', b'ac']
+
+    References
+    ----------
+    Dissertation, section 9.6.3.
+    """
+    if population.bits % BITS:
+        raise InvalidValue("population", f"{population.bits} bits", f"a multiple of {BITS}")
+    rounds = population.bits // BITS
+    groups = _groups(population, rounds, rng) if divided else [population.counts] * rounds
+    parts = 1 if divided else rounds
+    prefixes: NDArray[Any] = np.zeros(1, dtype=np.uint64)
+    for number, held in enumerate(groups):
+        candidates = Extensions(prefixes, BITS).listed()
+        counts = _counted(population, held, candidates, (number + 1) * BITS)
+        setting = HistogramSetting(epsilon / parts, delta / parts, int(held.sum()), len(counts))
+        method = make(setting)
+        if method is None:
+            return None
+        estimated = shares(method, counts, rng)[:-1]
+        prefixes = candidates[np.argsort(-estimated, kind="stable")[:k]]
+    return [int(prefix) for prefix in prefixes]
+
+
+def _counted(
+    population: BitPopulation, held: NDArray[np.int64], candidates: NDArray[Any], length: int
+) -> NDArray[np.int64]:
+    """How many hold each candidate, and, last, none of them."""
+    stems = population.segment(0, length)
+    order = np.argsort(candidates, kind="stable")
+    places = np.minimum(np.searchsorted(candidates[order], stems), len(order) - 1)
+    found = order[places]
+    at = np.where(candidates[found] == stems, found, len(candidates))
+    return np.bincount(at, weights=held, minlength=len(candidates) + 1).astype(np.int64)
+
+
+def _groups(population: BitPopulation, rounds: int, rng: Random) -> list[NDArray[np.int64]]:
+    order = rng.permutation(population.n)
+    return [
+        np.bincount(population.people[group], minlength=population.values.size)
+        for group in np.array_split(order, rounds)
+    ]

@@ -1,0 +1,137 @@
+"""Figure 9.4: the 32 most common strings of 48 bits by TreeHist, over shuffled reports and without a shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.random import Random
+from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
+from hubbub.reproduce.baselines.heavy_hitters.shuffled_tree import drawn_shares, reported_shares, shuffled_tree_hist
+from hubbub.reproduce.baselines.shuffled.comparators import COMPARATORS, HistogramMethod, HistogramSetting
+from hubbub.reproduce.baselines.shuffled.numerical import NUMERICAL
+from hubbub.reproduce.claims import Claim, judged
+from hubbub.reproduce.dissertation.heavy_data import DATA, OTHER_DATA
+from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
+from hubbub.reproduce.found import hits
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+
+DELTA, K = 1e-9, 32
+CENTRAL = (0.2, 0.4, 0.6, 0.8, 1.0)
+SHUFFLED = ("SH", "AUE", "RAP", "SOLH")
+LOCAL = ("OLH", "Had")
+POPULATIONS = ("Query", "Short names")
+BOUNDS = ("formulas of the chapter", "numerical bounds")
+Make = Callable[[HistogramSetting], HistogramMethod | None]
+_METHODS: list[tuple[str, str, Make]] = [
+    *((BOUNDS[0], name, COMPARATORS[name]) for name in (*SHUFFLED, *LOCAL)),
+    *((BOUNDS[1], name, make) for name, make in NUMERICAL.items()),
+]
+Key = tuple[str, str, str, float]
+
+
+class WithoutNoise:
+    """The true shares: what TreeHist itself finds, which keeps 32 prefixes a round and loses strings by that.
+
+    Example:
+        >>> WithoutNoise().shares(np.array([3, 1]), Random(seed=1)).tolist()
+        [0.75, 0.25]
+    """
+
+    def shares(self, counts: NDArray[np.int64], rng: Random) -> NDArray[np.float64]:
+        """The true shares."""
+        return np.asarray(counts / counts.sum())
+
+    def error(self, counts: NDArray[np.int64]) -> float:
+        """None."""
+        return 0.0
+
+
+@reproduction(
+    "dissertation-figure-9.4",
+    title="Top 32 strings by TreeHist in 6 rounds of 8 bits: the share that is found, by the central epsilon",
+    repeats=5,
+    needs=("words", "names"),
+)
+def figure_9_4(context: Context) -> Reproduced:
+    """Shuffled methods divide epsilon and delta by the rounds, local ones divide the people."""
+    runs: dict[Key, list[float]] = {}
+    for data, run in context.track([(d, r) for d in POPULATIONS for r in range(context.repeats)], str):
+        population = DATA[data](context, context.rng.child("9.4", data, run))
+        for central in CENTRAL:
+            for bounds, name, make in _METHODS:
+                key = (data, bounds, name, central)
+                part = found_share(population, central, make, context.rng.child("9.4", *map(str, key), run), name)
+                if part is not None:
+                    runs.setdefault(key, []).append(part)
+    measured = {key: np.array(parts) for key, parts in runs.items()}
+    figure, panels = canvas(len(POPULATIONS), 2, width=5.0)
+    for place, (data, bounds) in enumerate((data, bounds) for data in POPULATIONS for bounds in BOUNDS):
+        for name in (*SHUFFLED, *LOCAL):
+            source = BOUNDS[0] if name in LOCAL else bounds
+            at = [central for central in CENTRAL if (data, source, name, central) in measured]
+            if at:
+                draw_runs(panels[place], at, [measured[data, source, name, central] for central in at], name)
+        finish(panels[place], "central $\\epsilon$", "share of the top 32 found", f"{data}, {bounds}", log="")
+    legend_below(figure, panels[:2], columns=6)
+    cells = []
+    for (data, bounds, name, central), parts in measured.items():
+        note = f"{bounds}; {OTHER_DATA[data]}"
+        cells.append(Cell(f"{data}, eps_c = {central:g}", name, None, float(parts.mean()), note))
+    cells += [_without_noise(context, data) for data in POPULATIONS]
+    return cells + judged(_claims, measured) + [_real(context)], figure
+
+
+def found_share(
+    population: BitPopulation,
+    central: float,
+    make: Make,
+    rng: Random,
+    name: str,
+    *,
+    real: bool = False,
+) -> float | None:
+    """Which part of the true top 32 is found; None where the method does not apply."""
+    found = shuffled_tree_hist(
+        population,
+        k=K,
+        epsilon=central,
+        delta=DELTA,
+        make=make,
+        rng=rng,
+        divided=name in LOCAL,
+        shares=reported_shares if real else drawn_shares,
+    )
+    return None if found is None else hits(found, population.ranked(K)) / K
+
+
+def _without_noise(context: Context, data: str) -> Cell:
+    population = DATA[data](context, context.rng.child("9.4", data, 0))
+    part = found_share(population, 1.0, lambda given: WithoutNoise(), context.rng, "exact")
+    assert part is not None
+    return Cell(data, "without noise", None, part, "what keeping 32 prefixes a round leaves of the top 32")
+
+
+def _real(context: Context) -> Cell:
+    population = DATA["Query"](context, context.rng.child("9.4", "Query", 0))
+    rng = context.rng.child("9.4", "real")
+    part = found_share(population, 1.0, NUMERICAL["SOLH"], rng, "SOLH", real=True)
+    assert part is not None
+    return Cell("Query, eps_c = 1", "SOLH, real reports", None, part, "numerical bounds; every report made, one run")
+
+
+def _claims(runs: Mapping[Key, NDArray[np.float64]]) -> list[Claim]:
+    claims = []
+    for data in POPULATIONS:
+        found = {key[1:]: float(parts.mean()) for key, parts in runs.items() if key[0] == data}
+        local = max(found[BOUNDS[0], name, 1.0] for name in LOCAL)
+        for bounds in BOUNDS:
+            better = found[bounds, "SOLH", 1.0] - local
+            claims.append(Claim(f"{data}, eps_c = 1: SOLH finds more than OLH and Had, {bounds}", better, above=0))
+        worse = local - found[BOUNDS[0], "SH", 1.0]
+        claims.append(Claim(f"{data}, eps_c = 1: SH finds less than the local ones", worse, above=0))
+        ours = found[BOUNDS[1], "SOLH", 0.4] - found[BOUNDS[0], "SOLH", 0.4]
+        claims.append(Claim(f"{data}, eps_c = 0.4: SOLH finds more by numerical bounds", ours, above=0, note="ours"))
+    return claims

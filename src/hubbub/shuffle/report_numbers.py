@@ -1,0 +1,55 @@
+"""Reports as numbers below 2^64, which is what the oblivious shuffle divides into shares; every number is a report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import DecodeError, InvalidValue
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.frequency.grr import GRR
+from hubbub.mechanisms.frequency.solh import SOLH
+
+_SPACE = 1 << 64
+
+
+def to_numbers(mechanism: Mechanism, reports: Reports, rng: Random) -> NDArray[np.uint64]:
+    """Each report as a number: the device's side.
+
+    A report of SOLH is a number already. One of GRR is any number that leaves the reported value modulo the domain's
+    size, drawn at random: else the server would know a true report from a fake one, which is any number.
+
+    Example:
+        >>> grr = GRR(epsilon=1.0, domain=10)
+        >>> reports = grr.randomize([3, 7], Random(seed=1))
+        >>> numbers = to_numbers(grr, reports, Random(seed=2))
+        >>> bool((numbers > 10).all()), grr.accumulate(from_numbers(grr, numbers)) == grr.accumulate(reports)
+        (True, True)
+    """
+    if isinstance(mechanism, SOLH):
+        return mechanism.numbers(reports)
+    grr = _grr(mechanism)
+    grr.check(reports)
+    quotients = rng.below(_SPACE // grr.size, len(reports)).astype(np.uint64)
+    return np.asarray(quotients * np.uint64(grr.size) + reports.private["value"].astype(np.uint64))
+
+
+def from_numbers(mechanism: Mechanism, numbers: NDArray[Any]) -> Reports:
+    """The reports of numbers: the server's side."""
+    if isinstance(mechanism, SOLH):
+        return mechanism.reports(numbers)
+    grr = _grr(mechanism)
+    if numbers.dtype != np.uint64 or numbers.ndim != 1:
+        raise DecodeError("numbers", f"{numbers.dtype}{list(numbers.shape)}", "a row of unsigned 64-bit numbers")
+    (column,) = grr.columns
+    return Reports(grr.spec_id, private={column.name: (numbers % grr.size).astype(column.dtype)})
+
+
+def _grr(mechanism: Mechanism) -> GRR:
+    if not isinstance(mechanism, GRR):
+        raise InvalidValue("mechanism", type(mechanism).__name__, "SOLH or GRR, whose reports are numbers")
+    return mechanism

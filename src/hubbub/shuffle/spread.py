@@ -1,0 +1,141 @@
+"""DGK keys whose work on many ciphertexts is shared out to processes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue
+from hubbub.shuffle.dgk import DGKPrivate, DGKPublic
+
+_FEW = 200  # ciphertexts that are not worth a message to another process
+_CHUNK = 2000
+_worker_key: Any = None
+
+
+class Workers:
+    """Processes that each hold a key; they are spawned when there is work, and end with this one.
+
+    Example:
+        >>> Workers(DGKPrivate.generate(2048).public, 1).spread("add", [2], [3])
+        [mpz(6)]
+    """
+
+    def __init__(self, key: DGKPublic | DGKPrivate, processes: int) -> None:
+        self._key, self._processes = key, processes
+        context = get_context("spawn")
+        self._pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(key,))
+
+    def spread(self, method: str, *columns: Sequence[Any] | NDArray[Any]) -> list[Any]:
+        """What a method of the key makes of columns, row by row, in their order."""
+        count = len(columns[0])
+        if count < _FEW or self._processes == 1:
+            return list(getattr(self._key, method)(*columns))
+        step = min(_CHUNK, -(-count // self._processes))
+        parts = [[column[at : at + step] for column in columns] for at in range(0, count, step)]
+        answers = self._pool.map(_work, [method] * len(parts), parts)
+        return [row for answer in answers for row in answer]
+
+    def close(self) -> None:
+        """End the processes."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class SpreadPublic(DGKPublic):
+    """A public key whose ciphertexts are made by several processes; `spread_keys` makes one."""
+
+    workers: Workers | None = None
+
+    def encrypt(self, messages: Iterable[int] | NDArray[np.uint64]) -> list[Any]:
+        """As of the key itself."""
+        return self._workers.spread("encrypt", [int(message) for message in messages])
+
+    def add_plain(self, ciphertexts: Sequence[Any], messages: NDArray[np.uint64]) -> list[Any]:
+        """As of the key itself."""
+        if len(ciphertexts) != len(messages):
+            raise InvalidValue("ciphertexts", f"{len(ciphertexts)} and {len(messages)}", "as many of both")
+        return self._workers.spread("add_plain", ciphertexts, messages)
+
+    def rerandomise(self, ciphertexts: Sequence[Any]) -> list[Any]:
+        """As of the key itself."""
+        return self._workers.spread("rerandomise", ciphertexts)
+
+    @property
+    def _workers(self) -> Workers:
+        assert self.workers is not None
+        return self.workers
+
+
+@dataclass(frozen=True, repr=False)
+class SpreadPrivate(DGKPrivate):
+    """A private key that decrypts in several processes."""
+
+    workers: Workers | None = None
+
+    def decrypt(self, ciphertexts: Sequence[Any]) -> NDArray[np.uint64]:
+        """As of the key itself."""
+        assert self.workers is not None
+        return np.array(self.workers.spread("decrypt", ciphertexts), dtype=np.uint64)
+
+
+@contextmanager
+def spread_public(key: DGKPublic, processes: int = 0) -> Iterator[DGKPublic]:
+    """The same key for as long as its processes live; 0 takes one a core.
+
+    Example:
+        >>> key = DGKPrivate.generate(2048)
+        >>> with spread_public(key.public, 1) as public:
+        ...     key.decrypt(public.encrypt([7])).tolist()
+        [7]
+    """
+    workers = Workers(key, processes or os.cpu_count() or 1)
+    try:
+        yield SpreadPublic(key.modulus, key.g, key.h, key.subgroup_bits, workers=workers)
+    finally:
+        workers.close()
+
+
+@contextmanager
+def spread_private(key: DGKPrivate, processes: int = 0) -> Iterator[DGKPrivate]:
+    """The same private key for as long as its processes live; 0 takes one a core.
+
+    Example:
+        >>> key = DGKPrivate.generate(2048)
+        >>> with spread_private(key, 1) as private:
+        ...     private.decrypt(key.public.encrypt([7])).tolist()
+        [7]
+    """
+    workers = Workers(key, processes or os.cpu_count() or 1)
+    try:
+        yield SpreadPrivate(key.public, key.p, key.v_p, workers=workers)
+    finally:
+        workers.close()
+
+
+def _begin(key: DGKPublic | DGKPrivate) -> None:
+    global _worker_key
+    _worker_key = key
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A process whose parent was killed would wait for work for ever."""
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _work(method: str, columns: Sequence[Any]) -> list[Any]:
+    return list(getattr(_worker_key, method)(*columns))

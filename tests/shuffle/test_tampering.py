@@ -1,0 +1,195 @@
+"""A party that drops, repeats, replaces or adds: what is noticed, what the rest can do, and what the server finds."""
+
+import re
+
+import numpy as np
+import pytest
+from whole_run import whole_run
+
+from hubbub import Random
+from hubbub.core.errors import DecodeError
+from hubbub.shuffle.channel import ShuffleAborted
+from hubbub.shuffle.dgk import DGKPrivate
+from hubbub.shuffle.kept_result import DONE, MIXED, SENT, KeptResult
+from hubbub.shuffle.peos import divide
+from hubbub.shuffle.shares import SecretShares
+
+ACTIONS = {
+    "drop a message": (lambda body: [], "an answer to|within"),
+    "drop a share": (lambda body: [body[: -8 if body[:1] == b"p" else -256]], r"shares; it sent"),
+    "repeat a share": (lambda body: [body + body[-8 if body[:1] == b"p" else -256 :]], r"bytes about|it sent"),
+    "add a share": (lambda body: [body + (b"\1" * (8 if body[:1] == b"p" else 256))], r"bytes about|it sent"),
+    "cut a share": (lambda body: [body[:-1]], "bytes each"),
+    "another kind": (lambda body: [b"x" + body[1:]], "numbers in the clear"),
+    "no group element": (
+        lambda body: [body[:1] + b"\0" * (len(body) - 1)] if body[:1] == b"e" else [],
+        "from 1 to|an answer",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def key():
+    return DGKPrivate.generate(2048)
+
+
+def cases():
+    """Each shuffler with each action at each kind of message: the short form has every action, party and topic once."""
+    topics = {
+        0: ["1.reshare", "2.hide", "result"],
+        1: ["0.reshare", "1.hide", "result"],
+        2: ["1.reshare", "0.hide", "result"],
+    }
+    for number, action in enumerate(ACTIONS):
+        for party in range(3):
+            for place, topic in enumerate(topics[party]):
+                short = (number + party + place) % 6 == 0
+                yield pytest.param(party, topic, action, marks=() if short else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("party", "topic", "action"), list(cases()))
+def test_what_changes_the_number_of_shares_ends_the_run(key, party, topic, action):
+    change, reason = ACTIONS[action]
+    run = whole_run(np.arange(3, dtype=np.uint64), key, cheat=(party, [topic], change), seconds=0.4)
+    assert not run.released
+    assert isinstance(run.outcomes[3], ShuffleAborted)
+    assert any(re.search(reason, text) for text in run.reasons), run.reasons
+
+
+@pytest.mark.parametrize(
+    ("party", "topic"),
+    [(0, "0.reshare"), (1, "2.reshare"), (2, "1.reshare"), (0, "result"), (1, "result"), (2, "result")],
+)
+def test_what_is_replaced_turns_as_many_reports_into_random_ones(key, party, topic):
+    reports = Random(seed=9).uint64(8)
+
+    def change(body):  # two of its shares
+        size = 8 if body[:1] == b"p" else 256
+        fresh = Random(seed=7).uint64(2).tobytes() if size == 8 else key.public.to_bytes(key.public.encrypt([1, 2]))
+        return [body[:1] + fresh + body[1 + 2 * size :]]
+
+    (came,) = whole_run(reports, key, cheat=(party, [topic], change)).released
+    changed = set(came.tolist()) - set(reports.tolist())
+    assert len(came) == 8
+    assert 0 < len(changed) <= 4  # of two messages of a reshare
+
+
+def test_what_is_added_to_every_share_shifts_every_report(key):
+    # Additive shares can be shifted without being read. The server's own reports show it; docs/shuffle.md says so.
+    def shifted(body):
+        return [b"p" + (np.frombuffer(body, "<u8", offset=1) + np.uint64(1)).tobytes()] if body[:1] == b"p" else [body]
+
+    reports = Random(seed=9).uint64(8)
+    by_one = 0
+    for seed in range(4):  # its result is encrypted in a third of the runs: then nothing is shifted here
+        (came,) = whole_run(reports, key, seed=seed, cheat=(1, ["result"], shifted)).released
+        if sorted(came.tolist()) != sorted(reports.tolist()):
+            assert sorted(came.tolist()) == sorted((reports + np.uint64(1)).tolist())
+            by_one += 1
+    assert by_one
+
+
+def test_the_server_can_only_withhold_its_thanks(key):
+    run = whole_run(np.uint64([4, 5]), key, cheat=(3, ["thanks"], lambda body: []), seconds=0.4)
+    assert len(run.released) == 1
+    assert all("thanks" in str(run.outcomes[shuffler]) for shuffler in range(3))
+
+
+# -- reports are released once ------------------------------------------------------------------------------------
+
+
+def test_a_run_that_breaks_off_before_the_end_is_mixed_anew(key):
+    reports, kept = np.uint64([4, 5, 6]), {}
+    shares = divide(reports, 3, key.public, Random(seed=1))
+    broken = whole_run(
+        reports, key, fakes=4, shares=shares, kept=kept, seconds=0.4, cheat=(1, ["ready"], lambda body: [])
+    )
+    assert not broken.released
+    assert {each.state for each in kept.values()} <= {MIXED, SENT}
+    assert kept[0].state == kept[2].state == MIXED  # they have not heard of all, and send nothing
+    del kept[1]  # and who was killed before it stored anything does not stop the others
+    again = whole_run(reports, key, fakes=4, shares=shares, kept=kept, seed=2)
+    assert set(reports.tolist()) <= set(again.released[0].tolist())
+    assert {each.state for each in kept.values()} == {DONE}
+
+
+def test_what_was_sent_is_sent_again_as_it_was(key):
+    reports, kept = np.uint64([4, 5, 6]), {}
+    shares = divide(reports, 3, key.public, Random(seed=1))
+    first = whole_run(
+        reports, key, fakes=4, shares=shares, kept=kept, seconds=0.4, cheat=(3, ["thanks"], lambda body: [])
+    )
+    assert {each.state for each in kept.values()} == {SENT}
+    second = whole_run(reports, key, fakes=4, shares=shares, kept=kept, seed=2)
+    assert first.released[0].tolist() == second.released[0].tolist()  # the same fakes, in the same order
+    assert {each.state for each in kept.values()} == {DONE}
+    third = whole_run(reports, key, fakes=4, shares=shares, kept=kept, seed=3, seconds=0.4)
+    assert not third.released
+    assert all("a new one" in text or "an answer" in text for text in third.reasons)
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_no_second_mix_of_what_a_server_may_have_seen(key, lost):
+    reports, kept = np.uint64([4, 5, 6]), {}
+    shares = divide(reports, 3, key.public, Random(seed=1))
+    whole_run(reports, key, fakes=4, shares=shares, kept=kept, seconds=0.4, cheat=(3, ["thanks"], lambda body: []))
+    if lost:
+        del kept[lost]  # or says so, to see the reports with other fakes
+    else:
+        kept[lost] = KeptResult(kept[lost].digest, bytes(32), MIXED, kept[lost].body)
+    again = whole_run(reports, key, fakes=4, shares=shares, kept=kept, seed=2, seconds=0.4)
+    assert not again.released
+    assert any("fakes would be known" in text for text in again.reasons)
+    assert not any(topic == "result" for _, _, topic, _ in again.network.transcript)
+
+
+# -- bad input ----------------------------------------------------------------------------------------------------
+
+
+def test_shares_of_other_lengths_and_other_kinds_stop_before_anything_is_mixed(key):
+    shares = divide(np.uint64([1, 2, 3]), 3, key.public, Random(seed=1))
+    shorter = divide(np.uint64([1, 2]), 3, key.public, Random(seed=1))
+    for wrong, reason in (
+        ([shares[0], shorter[1], shares[2]], "it has 2 shares"),
+        ([shares[0], shares[1], SecretShares(np.uint64([1, 2, 3]))], "ciphertexts for the last"),
+        ([shares[2], shares[1], shares[0]], "ciphertexts for the last"),
+    ):
+        run = whole_run(None, key, shares=wrong, seconds=0.4)
+        assert any(reason in text for text in run.reasons), run.reasons
+        assert not run.released
+        assert not any(topic == "result" for _, _, topic, _ in run.network.transcript)
+
+
+def test_ciphertexts_of_another_key_release_nothing(key):
+    other = DGKPrivate.generate(2048)  # a key that was changed while devices still encrypted to the old one
+    shares = divide(np.uint64([1, 2, 3]), 3, other.public, Random(seed=1))
+    last = SecretShares(encrypted=[c % key.public.modulus for c in shares[2].encrypted], key=key.public)
+    run = whole_run(None, key, shares=[*shares[:2], last], seconds=1.0)
+    assert not run.released
+    assert any("this key decrypts" in text for text in run.reasons)
+
+
+def test_a_lie_about_the_number_of_shares(key):
+    def lie(body):
+        return [body.replace(b'"shares": 3', b'"shares": 30000000')]
+
+    run = whole_run(np.uint64([1, 2, 3]), key, cheat=(1, ["agree"], lie), seconds=0.4)
+    assert not run.released
+    assert any("it has 30000000 shares" in text for text in run.reasons)
+    for nonsense in (b"", b"{}", b"[1]", b'{"shares": -1}', b"\xff"):
+        run = whole_run(np.uint64([1]), key, cheat=(1, ["agree"], lambda body, told=nonsense: [told]), seconds=0.2)
+        assert any("what it was told" in text for text in run.reasons)
+
+
+def test_a_batch_below_the_minimum_is_refused_by_everyone(key):
+    run = whole_run(np.uint64([1, 2, 3]), key, least=4, seconds=0.2)
+    assert sum("at least 4" in text for text in run.reasons) == 3
+    assert not run.released
+
+
+def test_kept_files_of_others_are_refused(tmp_path):
+    path = tmp_path / "kept"
+    for content in (b"", b"hubbub mixed 1\nx" + bytes(64), b"hubbub mixed 1\nm" + bytes(63)):
+        path.write_bytes(content)
+        with pytest.raises(DecodeError, match="kept"):
+            KeptResult.load(path, bytes(32))

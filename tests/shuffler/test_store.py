@@ -1,0 +1,65 @@
+"""The store of a shuffler: formats so far, one holder, and nothing left of what is deleted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from hubbub.collection.wire import AnswerName
+from hubbub.core.migrations import UnknownFormat
+from hubbub.shuffler.store import ShufflerStore
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+NAME, ANSWER = "survey:1:popular:0:7:1:0", AnswerName("popular", 0, 7, 1, 0)
+
+
+@pytest.mark.parametrize("folder", sorted(GOLDEN.glob("shuffler-*")), ids=lambda path: path.name)
+def test_every_format_is_read(tmp_path: Path, folder: Path) -> None:
+    shutil.copy(folder / "shuffler.db", tmp_path)
+    expected = json.loads((folder / "expected.json").read_text())
+    store = ShufflerStore(tmp_path / "shuffler.db")
+    found = [[row.name, row.state, row.note, (row.made or b"").hex()] for row in store.batches()]
+    assert found == expected["batches"]
+    assert [onion.hex() for onion in store.onions(NAME)] == expected["onions"]
+    assert store.counts() == expected["counts"]
+    store.close()
+
+
+def test_a_newer_format_is_left_alone(tmp_path: Path) -> None:
+    ShufflerStore(tmp_path / "a.db").close()
+    with sqlite3.connect(tmp_path / "a.db") as database:
+        database.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
+    database.close()
+    with pytest.raises(UnknownFormat):
+        ShufflerStore(tmp_path / "a.db")
+
+
+def test_one_program_holds_it(tmp_path: Path) -> None:
+    store = ShufflerStore(tmp_path / "a.db")
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        ShufflerStore(tmp_path / "a.db", timeout=0.0)
+    store.close()
+
+
+def test_nothing_is_left_of_reports_that_were_handed_on(tmp_path: Path) -> None:
+    """Neither in the file nor in its log: what is deleted is overwritten."""
+    path, onion = tmp_path / "a.db", b"a report that nobody should find" * 20
+    store = ShufflerStore(path)
+    with store.transaction():
+        store.begin(NAME, 1, ANSWER, 28800.0)
+        store.add(NAME, b"i" * 16, onion)
+
+    def found() -> bool:
+        return any(b"nobody should find" in file.read_bytes() for file in tmp_path.iterdir())
+
+    assert found()
+    store.end(NAME, "handed", "")
+    assert not found()
+    assert store.known(NAME, b"i" * 16) is not None  # a retry is still known
+    store.forget([NAME])
+    assert store.known(NAME, b"i" * 16) is None
+    store.close()
