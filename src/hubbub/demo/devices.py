@@ -123,9 +123,8 @@ class Devices:
         return json.loads(response.body)
 
 
-def main() -> int:
-    """Read one line of settings, and answer until standard input ends."""
-    settings = json.loads(sys.stdin.readline())
+def until_input_ends() -> threading.Event:
+    """An event that is set when standard input ends: whoever started this need not live to say so."""
     stop = threading.Event()
 
     def stop_with_input() -> None:
@@ -134,6 +133,13 @@ def main() -> int:
         stop.set()
 
     threading.Thread(target=stop_with_input, daemon=True).start()
+    return stop
+
+
+def main() -> int:
+    """Read one line of settings, and answer until standard input ends."""
+    settings = json.loads(sys.stdin.readline())
+    stop = until_input_ends()
     given = settings["people"]
     kinds: dict[str, type[_Somebody]] = {"histories": Owners, "amounts": Riders, "texts": Speakers}
     people = next((kind for key, kind in kinds.items() if key in given), People)(**given)

@@ -6,10 +6,7 @@ Every process that is started holds one end of a pipe as its standard input, and
 from __future__ import annotations
 
 import json
-import re
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -23,44 +20,18 @@ from numpy.typing import NDArray
 from hubbub.client.transport import HttpTransport, Unreachable
 from hubbub.collection import Collection
 from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute
-from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.demo.people import People
-from hubbub.demo.scenes import EMOJI, Say, Scene, emoji_scene
+from hubbub.demo.programs import PartStopped, Programs
+from hubbub.demo.scenes import Say, Scene, emoji_scene
+from hubbub.demo.shuffled_file import collection_file
 from hubbub.service.key_folder import KeyFolder
 from hubbub.shuffler.keys import ShufflerKeys
 
 SHUFFLERS = 2
 DELTA = 1e-6
-_PATIENCE = 30.0
 _START_SECONDS = 8
-_TEXT = """
-name = "emoji"
-version = 1
-title = "Which emoji people use"
-trust = "shuffle"
-[schedule]
-step = "{step}s"
-lateness = "{lateness}s"
-origin = {origin}
-retention = "1d"
-[privacy]
-event = 3.0
-window = {{ epsilon = 21.0, steps = 7 }}
-minimum_batch = 20
-[fields.used]
-kind = "categorical"
-names = {names}
-[questions.popular]
-title = "Which emoji is used most?"
-kind = "histogram"
-field = "used"
-epsilon = 3.0
-"""
-
-
-class PartStopped(HubbubError):
-    """A process of the demonstration ended by itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +85,6 @@ class ShuffledDemo:
         self.scene: Scene = emoji_scene(step_seconds, say)
         self._step, self._seed = step_seconds, seed
         self._stack = ExitStack()
-        self._running: list[tuple[str, subprocess.Popen[str], Path]] = []
         self.address = ""
         """Where the collector is, and the page for people."""
         self.urls: list[str] = []
@@ -123,7 +93,7 @@ class ShuffledDemo:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-shuffled-")))
-            stack.callback(self._stop)
+            self._programs = stack.enter_context(Programs(self._folder))
             self._start()
             self._stack = stack.pop_all()
         return self
@@ -134,7 +104,7 @@ class ShuffledDemo:
     @property
     def processes(self) -> list[int]:
         """The ids of the processes: the collector, the shufflers, the devices'."""
-        return [process.pid for _, process, _ in self._running]
+        return self._programs.ids
 
     @property
     def collection(self) -> Collection:
@@ -143,7 +113,7 @@ class ShuffledDemo:
 
     def result(self) -> ShuffledResult | None:
         """What the first step told, once it is released."""
-        self._check()
+        self._programs.check()
         root = f"/v1/collections/{self.scene.name}"
         rows = self._get(f"{root}/questions/popular/releases")["releases"]
         if not rows:
@@ -185,7 +155,9 @@ class ShuffledDemo:
 
         self.scene = replace(self.scene, collection=load_collection(file))
         options = ["--port", "0", "--keys", str(collector.path), "--store", f"sqlite:///{self._folder}/store.db"]
-        told = self._launch("collector", ["hubbub.cli.until_input_ends", "serve", str(file), *options], "serving")
+        told = self._programs.start(
+            "collector", ["hubbub.cli.until_input_ends", "serve", str(file), *options], "serving"
+        )
         self.address, public = str(told["at"]), str(told["public_key"])
         for number, (port, each) in enumerate(zip(ports, keys, strict=True)):
             each.save(self._folder / f"shuffler-{number}.key")
@@ -195,42 +167,9 @@ class ShuffledDemo:
                 f'key = "shuffler-{number}.key"\nstore = "shuffler-{number}.db"\n'
             )
             command = ["hubbub.cli.until_input_ends", "shuffler", "serve", "--config", str(config)]
-            self._launch(f"shuffler {number}", command, "shuffling")
+            self._programs.start(f"shuffler {number}", command, "shuffling")
         settings = {"address": self.address, "public_key": public, "name": "emoji", "people": asdict(self._people())}
-        self._launch("devices", ["hubbub.demo.shuffled_devices"])
-        stdin = self._running[-1][1].stdin
-        assert stdin is not None
-        stdin.write(json.dumps(settings) + "\n")
-        stdin.flush()
-
-    def _launch(self, part: str, command: list[str], ready: str = "") -> dict[str, Any]:
-        """Start a program, and wait for the line of its log that says it is ready; what that says."""
-        log = self._folder / f"{part}.log"
-        with log.open("w", encoding="utf-8") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", *command],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                text=True,
-                encoding="utf-8",
-                start_new_session=True,  # a Ctrl-C is for this process, which then stops the others in order
-            )
-        self._running.append((part, process, log))
-        while ready:
-            self._check()
-            for line in log.read_text(encoding="utf-8").splitlines():
-                if re.search(rf'"{ready}"', line):
-                    told: dict[str, Any] = json.loads(line)
-                    return told
-            time.sleep(0.05)
-        return {}
-
-    def _check(self) -> None:
-        for name, process, log in self._running:
-            if process.poll() is not None:
-                lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-                raise PartStopped(f"the {name} ended with {process.returncode}: {lines[-1] if lines else 'no word'}")
+        self._programs.start("devices", ["hubbub.demo.shuffled_devices"], given=json.dumps(settings) + "\n")
 
     def _get(self, path: str) -> Any:
         token = (self._folder / "keys" / "admin.token").read_text(encoding="ascii").strip()
@@ -241,35 +180,6 @@ class ShuffledDemo:
         if response.status != 200:
             raise Unreachable(f"GET {path}: status {response.status}")
         return json.loads(response.body)
-
-    def _stop(self) -> None:
-        """The devices first, then the shufflers, then the collector."""
-        for _, process, _ in reversed(self._running):
-            assert process.stdin is not None
-            process.stdin.close()
-            try:
-                process.wait(_PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def collection_file(route: ShuffleRoute, step_seconds: int, origin: int) -> str:
-    """The collection's file (TOML), with who shuffles.
-
-    Example:
-        >>> shuffler = RouteShuffler("https://first.example", "0a" * 32, "0b" * 32)
-        >>> route = ShuffleRoute(shufflers=(shuffler,), collector_key="0c" * 32, delta=1e-6, least=1000)
-        >>> "[[shuffle.shufflers]]" in collection_file(route, 8, 0)
-        True
-    """
-    names = json.dumps(list(EMOJI), ensure_ascii=False)
-    lines = [_TEXT.format(step=step_seconds, lateness=max(4, step_seconds // 2), origin=origin, names=names)]
-    lines += ["[shuffle]", *(f"{key} = {json.dumps(getattr(route, key))}" for key in ("collector_key", "delta"))]
-    lines += [f"least = {route.least}", f"fakes = {route.fakes}"]
-    for each in route.shufflers:
-        lines += ["[[shuffle.shufflers]]", *(f"{key} = {json.dumps(value)}" for key, value in vars(each).items())]
-    return "\n".join(lines) + "\n"
 
 
 def _free_ports(count: int) -> list[int]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from hubbub.client.documents import Published
@@ -13,7 +11,7 @@ from hubbub.client.report_sealer import sealer_for
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
 from hubbub.collection.wire import UPLOAD_TYPE, Entry, encode_upload
 from hubbub.core.reports import Reports
-from hubbub.demo.devices import Devices
+from hubbub.demo.devices import Devices, until_input_ends
 from hubbub.demo.people import People
 
 AT_ONCE = 16
@@ -55,14 +53,7 @@ class ShuffledDevices(Devices):
 def main() -> int:
     """Read one line of settings, and answer until standard input ends."""
     settings = json.loads(sys.stdin.readline())
-    stop = threading.Event()
-
-    def stop_with_input() -> None:
-        while os.read(0, 1024):  # not sys.stdin: its lock, held here, would spoil the exit
-            pass
-        stop.set()
-
-    threading.Thread(target=stop_with_input, daemon=True).start()
+    stop = until_input_ends()
     transport = HttpTransport(settings["address"])
     key = bytes.fromhex(settings["public_key"])
     ShuffledDevices(transport, key, settings["name"], People(**settings["people"])).run(stop)

@@ -30,7 +30,8 @@ from hubbub.service.receipt import Receipt
 from hubbub.service.request_body import read_body
 from hubbub.service.senders import Senders
 from hubbub.service.store.base import StoreFailed
-from hubbub.shuffler.hop import PATH, ShufflerHop
+from hubbub.shuffler.batch_states import PATH
+from hubbub.shuffler.hop import ShufflerHop
 from hubbub.shuffler.intake import MOST_BYTES
 
 PACE = 0.2

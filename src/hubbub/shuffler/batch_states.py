@@ -1,0 +1,118 @@
+"""How a batch goes on: gathering, closed, made, handed on or dropped. Each step is stored before the next begins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from hubbub.client.transport import Transport, Unreachable
+from hubbub.collection import Collection
+from hubbub.collection.shuffle_route import ShuffleRoute
+from hubbub.collection.shuffled_batch import SHUFFLED_TYPE, ShuffledBatch, decode_shuffled, encode_shuffled
+from hubbub.core.errors import InvalidValue
+from hubbub.core.random import Random
+from hubbub.shuffler.keys import ShufflerKeys
+from hubbub.shuffler.source import SignedSource
+from hubbub.shuffler.store import BatchRow, ShufflerStore
+from hubbub.shuffler.turn import take_turn
+
+PATH = "/v1/shuffled"
+"""Where shufflers and the collector take batches."""
+MARGIN = 60.0
+"""Seconds for which ids are held after a batch is over: a retried upload hears "duplicate", not "late"."""
+_LATER = frozenset({408, 425, 429, *range(500, 600)})
+
+
+class BatchStates:
+    """Moves the batches of one shuffler.
+
+    Parameters
+    ----------
+    store, source, keys
+        What it keeps, what it believes of the collector, and its own keys.
+    connect
+        Makes a transport from the address of another shuffler.
+    rng
+        Draws orders and fakes: a secure one, but in tests.
+    """
+
+    def __init__(
+        self,
+        store: ShufflerStore,
+        source: SignedSource,
+        keys: ShufflerKeys,
+        connect: Callable[[str], Transport],
+        rng: Random,
+    ) -> None:
+        self._store, self._source, self._keys, self._connect, self._rng = store, source, keys, connect, rng
+
+    def advance(
+        self, batch: BatchRow, collection: Collection, route: ShuffleRoute, place: int, now: float, trouble: str
+    ) -> None:
+        """Take a batch as far as it goes now; `Unreachable` if somebody has to be asked again.
+
+        Parameters
+        ----------
+        batch
+            The batch.
+        collection, route, place
+            The version that is served, who shuffles, and which of them this is.
+        now
+            The time.
+        trouble
+            What last kept a batch from going on.
+        """
+        over = batch.closes + collection.lateness_seconds
+        if batch.state in ("handed", "dropped"):
+            if now >= over + MARGIN:
+                self._store.forget([batch.name])
+            return None
+        if batch.version != collection.version:
+            why = f"outdated_version: version {collection.version} is served, with other keys"
+            return self._store.end(batch.name, "dropped", why)
+        if now >= over:
+            return self._store.end(batch.name, "dropped", f"nobody took it in time: {trouble}")
+        if batch.state == "gathering" and (batch.came is not None or now >= batch.closes + collection.taken_for):
+            self._store.close_batch(batch.name)
+            batch = batch._replace(state="closed")
+        if batch.state == "closed":
+            self._make(batch, collection, route)
+            batch = self._store.batch(batch.name) or batch
+        if batch.state == "made":
+            self._hand_on(batch, route, place)
+        return None
+
+    def _make(self, batch: BatchRow, collection: Collection, route: ShuffleRoute) -> None:
+        ask = self._source.ask(batch.answer, collection)
+        if batch.came is not None:
+            came = decode_shuffled(batch.came)
+        else:
+            onions = self._store.onions(batch.name)
+            came = ShuffledBatch(collection.name, batch.version, batch.answer, [], onions)
+        handed = take_turn(came, ask, route, self._keys, self._rng)
+        said = handed.statements[-1]
+        note = f"{said.received} came, {said.unreadable} unreadable, {said.repeated} repeated, {said.fakes} fakes"
+        with self._store.transaction():
+            self._store.make(batch.name, encode_shuffled(handed), note)
+            for name in ("unreadable", "repeated", "fakes"):
+                self._store.count(name, getattr(said, name))
+
+    def _hand_on(self, batch: BatchRow, route: ShuffleRoute, place: int) -> None:
+        last = place + 1 == len(route.shufflers)
+        transport = self._source.collector if last else self._connect(route.shufflers[place + 1].url)
+        response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, batch.made)
+        if response.status == 200:
+            self._store.end(batch.name, "handed", batch.note)
+        elif response.status in _LATER:
+            raise Unreachable(f"POST {PATH}: status {response.status}")
+        else:
+            raise InvalidValue("batch", f"status {response.status}", _detail(response.body))
+
+
+def _detail(body: bytes) -> str:
+    """Why a batch was refused, as the problem document says."""
+    try:
+        problem = json.loads(body)
+        return str(problem.get("detail") or problem.get("title"))[:200]
+    except (ValueError, RecursionError, AttributeError):
+        return "a batch that is taken"

@@ -1,0 +1,84 @@
+"""What a shuffler believes of the collector: the signed collection, and the signed ask of a batch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from hubbub.client.transport import Transport, Unreachable
+from hubbub.collection import Collection
+from hubbub.collection.admits import admits
+from hubbub.collection.formats import ASKS
+from hubbub.collection.safety import open_collection
+from hubbub.collection.sealing import open_sealed
+from hubbub.collection.wire import AnswerName
+from hubbub.core.errors import DecodeError, InvalidValue
+from hubbub.protocols.ask import Ask
+
+
+class SignedSource:
+    """Reads documents of a collection, as far as a trusted key signed them.
+
+    Parameters
+    ----------
+    name
+        The collection's name.
+    collector
+        Where they come from.
+    trusted
+        The keys that they are signed with.
+    """
+
+    def __init__(self, name: str, collector: Transport, trusted: bytes | Iterable[bytes]) -> None:
+        self.name, self.collector = name, collector
+        self._trusted = {trusted} if isinstance(trusted, bytes) else set(trusted)
+
+    def read(self, document: str) -> Collection:
+        """The collection of a signed document."""
+        return open_collection(_json(document.encode()), self._trusted)
+
+    def fetch(self, known: Collection | None) -> tuple[Collection, str]:
+        """The collection that is served, with its document; one older than what is known, or changed, is refused."""
+        document = self._get(f"/v1/collections/{self.name}").decode(errors="replace")
+        offered = self.read(document)
+        if offered.name != self.name:
+            raise DecodeError("collection", offered.name, self.name)
+        if known is not None and offered.version < known.version:
+            raise DecodeError("version", offered.version, f"{known.version} or newer")
+        if known is not None and offered.version == known.version and offered.collection_id != known.collection_id:
+            raise DecodeError("version", offered.version, "what it was: a version never changes")
+        return offered, document
+
+    def ask(self, answer: AnswerName, collection: Collection) -> Ask:
+        """What the reports of a batch answer, if the signed terms allow it (else `InvalidValue`).
+
+        Whatever else is not as it should be may be mended by asking again (`Unreachable`).
+        """
+        path = f"/v1/collections/{self.name}/asks/{answer}"
+        try:
+            spec = ASKS.upgrade(open_sealed(_json(self._get(path)), self._trusted))
+            named = {AnswerName(*(each[key] for key in AnswerName._fields)): each["ask"] for each in spec["asks"]}
+            version, ask = (spec["collection"], spec["version"]), Ask.from_spec(named[answer])
+        except (LookupError, TypeError, AttributeError, InvalidValue) as error:
+            raise Unreachable(f"GET {path}: {error}") from None
+        if version != (collection.name, collection.version):
+            raise Unreachable(f"GET {path}: asks of another version")
+        place: dict[str, Any] = {"run": answer.run, "round": answer.round, "part": answer.part}
+        reason = admits(collection.terms[answer.question], ask, **place)
+        if reason is not None:
+            raise InvalidValue("ask", reason, f"what the signed terms of {answer.question} allow")
+        return ask
+
+    def _get(self, path: str) -> bytes:
+        response = self.collector.request("GET", path, {"Accept": "application/json"})
+        if response.status != 200:
+            raise Unreachable(f"GET {path}: status {response.status}")
+        return response.body
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError("document", body[:40], f"JSON ({error})") from None
