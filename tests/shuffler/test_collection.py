@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from shuffle_world import HOUR, ShuffleWorld
 
+from hubbub import GRR
+from hubbub.core.sketch import Sketch
+
 PEOPLE = 40
 
 
@@ -54,6 +57,10 @@ def test_fakes_are_taken_off_and_their_variance_is_told(world: ShuffleWorld) -> 
     assert payload["n"] == 600
     truth = np.array([0.1, 0.9, 0.0])
     assert np.all(np.abs(value - truth) < 4.5 * np.sqrt(variance))  # fixed seed; by chance below 1e-4
+    ((ask, _),) = world.store.shuffled_steps(world.collection.collection_id, "popular", 1)
+    sketch, grr = Sketch.from_bytes(ask.sketch), GRR(epsilon=2.0, domain=3)
+    naive = grr.estimate(sketch.with_fakes(0))  # a planted bug: fakes are taken for people's reports
+    assert np.any(np.abs(naive.value - truth) > 4.5 * np.sqrt(naive.variance))
     without = ShuffleWorld(fakes=0)
     without.send(without.entries(["dark"] * 540 + ["light"] * 60))
     without.close()
