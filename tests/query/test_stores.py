@@ -20,6 +20,7 @@ from hubbub.query.memory_table import MemoryTable
 from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
 
 N = 500
+SHORT = "SELECT COUNT(*), SUM(price) FROM people WHERE age BETWEEN 3 AND 12 OR state = 'b'"
 QUERIES = (
     "SELECT os, COUNT(*), AVG(price), STDDEV(price) FROM people WHERE age BETWEEN 3 AND 12 OR state = 'b' GROUP BY os",
     "SELECT state, SUM(price) FROM people WHERE age > 4 AND price > 2 GROUP BY state ORDER BY state",
@@ -66,7 +67,7 @@ def test_files_and_folders_answer_as_memory_does(tmp_path: Path, method: str) ->
         assert build_table(tmp_path / name, schema(method), chunks(size), rng=hb.Random(seed=1)) == N
     file, folder = connect(tmp_path / "store.duckdb"), connect(tmp_path / "store")
     memory = in_memory(file)
-    for query in QUERIES[: 1 if method == "HDG" else None]:
+    for query in QUERIES if method != "HDG" else (SHORT,):
         first, *others = [numbers(table.sql(query)) for table in (file, folder, memory)]
         assert len(first) > 2
         for other in others:  # DuckDB adds up in any order

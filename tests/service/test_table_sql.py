@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,6 +26,9 @@ from hubbub.core.domain import Categorical, Ordinal, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.dashboard.app import dashboard
 from hubbub.protocols.ranges.hierarchy import cell_oracle
+from hubbub.query.connect import connect
+from hubbub.query.errors import QueryError
+from hubbub.query.remote import RemoteTable
 from hubbub.questions import Question, Setting, read_collection
 from hubbub.service.app import create_app
 from hubbub.service.archive import Archive
@@ -223,6 +227,22 @@ def test_what_cannot_be_answered_is_a_problem_that_says_why(asked: Any) -> None:
     assert nothing.status_code == 404
 
 
+def test_connect_asks_a_collector_as_it_asks_a_store(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network is left out: what would go over it is handed to the application."""
+
+    def post(_table: RemoteTable, body: bytes, headers: dict[str, str]) -> tuple[int, Any]:
+        response = asked.post(PATH, content=body, headers=headers)
+        return response.status_code, response.json()
+
+    monkeypatch.setattr(RemoteTable, "_post", post)
+    table = connect("http://127.0.0.1:1", token=TOKEN, collection="people", question="people")
+    answer = table.sql("SELECT state, COUNT(*) AS n FROM people GROUP BY state", explain=True)
+    assert answer.column("state") == ["north", "south", "west", None]
+    assert "HIO" in answer.plan
+    with pytest.raises(QueryError, match=r"line 1, column 35: .*did you mean age"):
+        table.sql("SELECT COUNT(*) FROM people WHERE agee > 3")
+
+
 def test_one_query_at_a_time_and_none_without_end(asked: Any) -> None:
     tables = asked.service.tables
     hold = threading.Event()
@@ -325,7 +345,15 @@ def test_a_categorical_column_of_two_has_no_order() -> None:
     assert question.terms(where).parts == 3
 
 
-def test_a_collector_without_sql_says_so(tmp_path: Path) -> None:
+def test_a_collector_without_sql_says_so(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`test_a_collector_installed_without_sql` looks at a real one."""
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    response = asked.post(PATH, content=json.dumps({"sql": "SELECT 1", "from": 7, "to": 7}), headers=AUTHORIZED)
+    assert (response.status_code, problem(response)) == (501, "no_sql")
+
+
+@pytest.mark.slow
+def test_a_collector_installed_without_sql(tmp_path: Path) -> None:
     """As `pip install hubbub[server]` gives it: everything else is as ever."""
     from served import ServedCollector
 

@@ -84,8 +84,9 @@ def query_section(
         el("h3", "Ask by SQL", id=title),
         el(
             "p",
-            "COUNT(*) of any conditions on these columns and on step; the latest step, unless others are named. "
-            "EXPLAIN before a query says how it is answered, and how far off that will be.",
+            "Counts under any conditions on these columns, and sums and means of those that the server knows, of which "
+            "step is one. The latest step is asked, unless others are named. EXPLAIN before a query says how it is "
+            "answered, and how far off that will be.",
             class_="note",
         ),
         columns,
@@ -128,10 +129,11 @@ def _bars(name: str, answer: QueryAnswer) -> Html | None:
 
 def _rows(answer: QueryAnswer) -> Html | None:
     headings, rows = answer_rows(answer)
+    keys = [column.name for column in answer.columns if not column.estimate]
     if len(headings) <= 3 and len(rows) == 1:
         return None  # the bar says it all
     shown: list[Sequence[Child]] = [[_number(cell) for cell in row] for row in rows[:MOST_ROWS]]
-    return table("The answer", [f"#{heading}" for heading in headings], shown)
+    return table("The answer", [heading if heading in keys else f"#{heading}" for heading in headings], shown)
 
 
 def answer_rows(answer: QueryAnswer) -> tuple[list[str], list[list[Any]]]:

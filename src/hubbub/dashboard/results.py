@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hubbub.collection import Collection
@@ -234,12 +235,21 @@ def _came(answer: AnswerCard) -> str:
     return f"{said}: what was lost may have drawn shares by up to {part(max(known))} toward what they were"
 
 
+def _by_round(asks: Sequence[OpenAskCount]) -> list[OpenAskCount]:
+    """The parts of one round as one ask."""
+    rounds: dict[tuple[int, float, float], OpenAskCount] = {}
+    for ask in asks:
+        key = ask.step, ask.opens, ask.closes
+        before = rounds.get(key)
+        share, reports = (0.0, 0) if before is None else (before.share, before.reports)
+        rounds[key] = replace(ask, share=min(share + ask.share, 1.0), reports=reports + ask.reports)
+    return list(rounds.values())
+
+
 def _asking(name: str, asks: Sequence[OpenAskCount], now: float) -> Html:
     """What is asked at this moment."""
     given = []
-    for ask in asks:
-        if ask.question != name:
-            continue
+    for ask in _by_round([ask for ask in asks if ask.question == name]):
         done = min(max((now - ask.opens) / max(ask.closes - ask.opens, 1e-9), 0.0), 1.0)
         who = "everyone" if ask.share >= 1 else f"{part(ask.share)} of all devices"
         given.append(

@@ -12,9 +12,9 @@ import numpy as np
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.query.memory_table import levels_of
-from hubbub.query.private_table import BLOCK
+from hubbub.query.private_table import BLOCK, Level
 from hubbub.query.schema import ROW, TableSchema
-from hubbub.query.store_format import DuckWriter, ParquetWriter, StoreWriter, packed
+from hubbub.query.store_format import DuckWriter, ParquetWriter, StoreWriter, described, packed
 
 Progress = Callable[[int], None]
 """Told how many records are stored so far."""
@@ -70,7 +70,6 @@ def build_table(
     try:
         try:
             n = _write(writer, schema, chunks, rng, progress)
-            writer.describe(schema, n)
         finally:
             writer.close()
         unfinished.rename(where)
@@ -85,6 +84,7 @@ def _write(
     import pyarrow as pa
 
     n = 0
+    sizes: dict[Level, int] = {}
     for number, columns in enumerate(_blocks(schema, chunks)):
         size = len(next(iter(columns.values())))
         codes = [column.encode(columns[column.name].to_pylist()) for column in schema.private]
@@ -93,12 +93,15 @@ def _write(
         public = {ROW: pa.array(np.arange(n, n + size))}
         public |= {column.name: columns[column.name] for column in schema.public}
         writer.people(pa.table(public))
-        writer.reports(packed(number, n, own))
+        writer.reports(number, packed(n, own))
+        for level, group in own.items():
+            sizes[level] = sizes.get(level, 0) + group.rows.size
         n += size
         if progress is not None:
             progress(n)
     if n == 0:
         raise InvalidValue("records", 0, "at least one record: an empty table answers nothing")
+    writer.describe(described(schema, sizes, n))
     return n
 
 

@@ -56,6 +56,7 @@ class Output:
             tree = tree.this
         self.tree = tree
         self._profiles: dict[str, MeasureProfile] = {}
+        self._texts: dict[int, str] = {}  # of parts of the tree, which lives as long
         self._find(tree, profiles)
         self.weights = tuple(dict.fromkeys(self._weights(tree)))
 
@@ -108,7 +109,7 @@ class Output:
         ):
             if isinstance(node, exp.Count) and number(node.this) is not None:
                 return
-            self._profiles[node.this.sql("duckdb")] = profiles(node.this)
+            self._profiles[self._text(node.this)] = profiles(node.this)
         elif isinstance(node, exp.Sqrt):
             if not isinstance(node.this, exp.Variance | exp.VariancePop):
                 raise refused(node, "roots of aggregates are not answered", "ask STDDEV, or work with the answer")
@@ -135,17 +136,22 @@ class Output:
             return [count, first, second]
         return [weight for part in node.iter_expressions() for weight in self._weights(part)]
 
+    def _text(self, node: Tree) -> str:
+        if id(node) not in self._texts:
+            self._texts[id(node)] = str(node.sql("duckdb"))
+        return self._texts[id(node)]
+
     def _present(self, node: Tree) -> Monomial:
         """What counts those of whom an expression is known."""
-        found = self._profiles.get(node.this.sql("duckdb"))
+        found = self._profiles.get(self._text(node.this))
         return EVERYBODY if found is None or not found.missing else Monomial(found.sql, 0)
 
     def _summed(self, node: Tree) -> Monomial:
         constant = number(node.this)
-        return EVERYBODY if constant == 1 else Monomial(node.this.sql("duckdb"))
+        return EVERYBODY if constant == 1 else Monomial(self._text(node.this))
 
     def _centred(self, node: Tree) -> tuple[Monomial, Monomial, Monomial]:
-        found = self._profiles[node.this.sql("duckdb")]
+        found = self._profiles[self._text(node.this)]
         base = f"CAST(({found.sql}) AS DOUBLE) - ({found.centre!r})"
         return (Monomial(base, 0) if found.missing else EVERYBODY), Monomial(base), Monomial(base, 2)
 
@@ -200,10 +206,10 @@ class Output:
         tree = self.tree
         if isinstance(tree, exp.Count):
             return 0.0, totals.get(self._present(tree), 0.0)
-        if isinstance(tree, exp.Sum) and self._profiles[tree.this.sql("duckdb")].least >= 0:
+        if isinstance(tree, exp.Sum) and self._profiles[self._text(tree.this)].least >= 0:
             return 0.0, totals.get(self._summed(tree), 0.0)
         if isinstance(tree, exp.Div) and isinstance(tree.left, exp.Sum) and isinstance(tree.right, exp.Count):
-            found = self._profiles.get(tree.right.this.sql("duckdb"))
-            if found is not None and found.sql == tree.left.this.sql("duckdb"):
+            found = self._profiles.get(self._text(tree.right.this))
+            if found is not None and found.sql == self._text(tree.left.this):
                 return found.least, found.most
         return -math.inf, math.inf

@@ -1,4 +1,4 @@
-"""How a table is stored: public columns, reports by block and level, and the schema; in DuckDB or in Parquet."""
+"""How a table is stored: public columns, the reports of each block, and the schema; in DuckDB or in Parquet."""
 
 from __future__ import annotations
 
@@ -21,9 +21,19 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 DESCRIPTION = "hubbub.json"
-PEOPLE, REPORTS = "people.parquet", "reports.parquet"
-ROWS_TOGETHER = 16
-"""So many groups of reports stand together in a Parquet file: each is some hundred kilobytes."""
+PEOPLE = "people.parquet"
+MEMORY = "512MB"
+"""What DuckDB may keep in memory of a store, however large it is."""
+
+
+def reports_name(block: int) -> str:
+    """What the reports of a block stand in: a table, or a file with .parquet behind it.
+
+    Example:
+        >>> reports_name(12)
+        'reports_12'
+    """
+    return f"reports_{block}"
 
 
 def level_name(level: Level) -> str:
@@ -46,18 +56,17 @@ def read_level(name: str) -> Level:
     return tuple(int(part) for part in name.split("."))
 
 
-def packed(block: int, start: int, groups: Mapping[Level, LevelReports]) -> list[dict[str, Any]]:
-    """The reports of a block as rows: where they stand in the block, and the reports themselves, as bytes.
+def packed(start: int, groups: Mapping[Level, LevelReports]) -> list[dict[str, Any]]:
+    """The reports of a block as rows, one a level: where they stand in the block, and the reports as bytes.
 
     Example:
         >>> from hubbub.core.reports import Reports
         >>> group = LevelReports(np.array([7, 9]), Reports("0" * 32, private={"value": np.uint8([1, 0])}))
-        >>> [(row["level"], row["n"], row["places"].hex()) for row in packed(0, 5, {(1, 2): group})]
+        >>> [(row["level"], row["n"], row["places"].hex()) for row in packed(5, {(1, 2): group})]
         [('1.2', 2, '0200000004000000')]
     """
     return [
         {
-            "block": block,
             "level": level_name(level),
             "n": int(group.rows.size),
             "places": np.asarray(group.rows - start, dtype="<u4").tobytes(),
@@ -76,11 +85,11 @@ class StoreWriter(ABC):
         """Add the public columns of a block."""
 
     @abstractmethod
-    def reports(self, rows: list[dict[str, Any]]) -> None:
+    def reports(self, block: int, rows: list[dict[str, Any]]) -> None:
         """Add the reports of a block."""
 
     @abstractmethod
-    def describe(self, schema: TableSchema, n: int) -> None:
+    def describe(self, description: str) -> None:
         """Write what the table is; without it, it is none."""
 
     @abstractmethod
@@ -95,34 +104,34 @@ class DuckWriter(StoreWriter):
         >>> import tempfile
         >>> from hubbub.query.example_table import example_table
         >>> writer = DuckWriter(Path(tempfile.mkdtemp()) / "store.duckdb", example_table(n=9).schema)
-        >>> writer.describe(example_table(n=9).schema, 0)
+        >>> writer.describe("{}")
         >>> writer.close()
     """
 
     def __init__(self, path: Path, schema: TableSchema) -> None:
         self._connection = open_database(str(path))
+        self._connection.execute(f"SET memory_limit='{MEMORY}'")
         declared = "".join(f", {quoted(column.name)} {column.type}" for column in schema.public)
         self._connection.execute(f"CREATE TABLE people ({quoted(ROW)} BIGINT{declared})")
-        self._connection.execute(
-            "CREATE TABLE reports (block INTEGER, level VARCHAR, n INTEGER, places BLOB, reports BLOB)"
-        )
 
     def people(self, rows: pa.Table) -> None:
         self._insert("people", rows)
 
-    def reports(self, rows: list[dict[str, Any]]) -> None:
+    def reports(self, block: int, rows: list[dict[str, Any]]) -> None:
         import pyarrow as pa
 
-        self._insert("reports", pa.Table.from_pylist(rows, schema=reports_schema()))
+        name = reports_name(block)
+        self._connection.execute(f"CREATE TABLE {name} (level VARCHAR, n INTEGER, places BLOB, reports BLOB)")
+        self._insert(name, pa.Table.from_pylist(rows, schema=reports_schema()))
 
     def _insert(self, name: str, rows: pa.Table) -> None:
         self._connection.register("given", rows)
-        self._connection.execute(f"INSERT INTO {name} SELECT * FROM given")  # noqa: S608 # one of two names
+        self._connection.execute(f"INSERT INTO {name} SELECT * FROM given")  # noqa: S608 # one of our own names
         self._connection.unregister("given")
 
-    def describe(self, schema: TableSchema, n: int) -> None:
+    def describe(self, description: str) -> None:
         self._connection.execute("CREATE TABLE hubbub (description VARCHAR)")
-        self._connection.execute("INSERT INTO hubbub VALUES (?)", [described(schema, n)])
+        self._connection.execute("INSERT INTO hubbub VALUES (?)", [description])
 
     def close(self) -> None:
         self._connection.close()
@@ -135,7 +144,7 @@ class ParquetWriter(StoreWriter):
         >>> import tempfile
         >>> from hubbub.query.example_table import example_table
         >>> writer = ParquetWriter(Path(tempfile.mkdtemp()) / "store", example_table(n=9).schema)
-        >>> writer.describe(example_table(n=9).schema, 0)
+        >>> writer.describe("{}")
         >>> writer.close()
     """
 
@@ -143,7 +152,6 @@ class ParquetWriter(StoreWriter):
         path.mkdir()
         self._folder = path
         self._people: Any = None
-        self._reports: Any = None
 
     def people(self, rows: pa.Table) -> None:
         import pyarrow.parquet as pq
@@ -152,21 +160,19 @@ class ParquetWriter(StoreWriter):
             self._people = pq.ParquetWriter(self._folder / PEOPLE, rows.schema)
         self._people.write_table(rows)
 
-    def reports(self, rows: list[dict[str, Any]]) -> None:
+    def reports(self, block: int, rows: list[dict[str, Any]]) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        if self._reports is None:
-            self._reports = pq.ParquetWriter(self._folder / REPORTS, reports_schema())
-        self._reports.write_table(pa.Table.from_pylist(rows, schema=reports_schema()), row_group_size=ROWS_TOGETHER)
+        table = pa.Table.from_pylist(rows, schema=reports_schema())
+        pq.write_table(table, self._folder / f"{reports_name(block)}.parquet")
 
-    def describe(self, schema: TableSchema, n: int) -> None:
-        (self._folder / DESCRIPTION).write_text(described(schema, n), encoding="utf-8")
+    def describe(self, description: str) -> None:
+        (self._folder / DESCRIPTION).write_text(description, encoding="utf-8")
 
     def close(self) -> None:
-        for writer in (self._people, self._reports):
-            if writer is not None:
-                writer.close()
+        if self._people is not None:
+            self._people.close()
 
 
 def reports_schema() -> Any:
@@ -174,29 +180,30 @@ def reports_schema() -> Any:
 
     Example:
         >>> reports_schema().names
-        ['block', 'level', 'n', 'places', 'reports']
+        ['level', 'n', 'places', 'reports']
     """
     import pyarrow as pa
 
-    kinds = {"block": pa.int32(), "level": pa.string(), "n": pa.int32(), "places": pa.binary(), "reports": pa.binary()}
+    kinds = {"level": pa.string(), "n": pa.int32(), "places": pa.binary(), "reports": pa.binary()}
     return pa.schema(list(map(pa.field, kinds, kinds.values())))
 
 
-def described(schema: TableSchema, n: int) -> str:
+def described(schema: TableSchema, sizes: Mapping[Level, int], n: int) -> str:
     """What a store holds, as JSON.
 
     Example:
         >>> from hubbub import Ordinal
         >>> from hubbub.query.schema import PrivateColumn
         >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(9)),))
-        >>> read_description(described(schema, 3)) == (schema, 3)
+        >>> read_description(described(schema, {(1,): 3}, 3)) == (schema, {(1,): 3}, 3)
         True
     """
-    return json.dumps({"format": FORMAT, "block": BLOCK, "n": n, "schema": schema.spec()})
+    levels = {level_name(level): int(size) for level, size in sizes.items()}
+    return json.dumps({"format": FORMAT, "block": BLOCK, "n": n, "levels": levels, "schema": schema.spec()})
 
 
-def read_description(text: str) -> tuple[TableSchema, int]:
-    """The schema and the number of people of a store; one of another format is refused.
+def read_description(text: str) -> tuple[TableSchema, dict[Level, int], int]:
+    """The schema, the reports on each level, and the people of a store; one of another format is refused.
 
     Example:
         >>> read_description('{"format": 9, "block": 262144}')
@@ -208,8 +215,9 @@ def read_description(text: str) -> tuple[TableSchema, int]:
         given = json.loads(text)
         if given["format"] != FORMAT or given["block"] != BLOCK:
             raise InvalidValue("format", given["format"], f"{FORMAT}: the store is of another version of hubbub")
-        return TableSchema.from_spec(given["schema"]), int(given["n"])
-    except (ValueError, KeyError, TypeError) as error:
+        levels = {read_level(name): int(size) for name, size in given["levels"].items()}
+        return TableSchema.from_spec(given["schema"]), levels, int(given["n"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InvalidValue):
             raise
         raise InvalidValue("store", text[:60], f"a table that hubbub has made: {error}") from None

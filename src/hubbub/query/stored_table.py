@@ -13,7 +13,7 @@ from hubbub.core.reports import Reports
 from hubbub.protocols.ranges.hierarchy import LevelReports
 from hubbub.query.private_table import BLOCK, Level, PrivateTable
 from hubbub.query.sandbox import lock, open_database
-from hubbub.query.store_format import DESCRIPTION, PEOPLE, REPORTS, level_name, read_description, read_level
+from hubbub.query.store_format import DESCRIPTION, MEMORY, PEOPLE, read_description, read_level, reports_name
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -42,9 +42,8 @@ class StoredTable(PrivateTable):
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._connection, description = _folder(self.path) if self.path.is_dir() else _file(self.path)
-        self.schema, self._n = read_description(description)
-        rows = self._connection.execute("SELECT level, SUM(n) FROM reports GROUP BY level").fetchall()
-        self._sizes = {read_level(name): int(size) for name, size in rows}
+        self.schema, self._sizes, self._n = read_description(description)
+        self._read: tuple[int, dict[Level, LevelReports]] = (-1, {})
 
     @property
     def n(self) -> int:
@@ -57,12 +56,24 @@ class StoredTable(PrivateTable):
         return self._sizes
 
     def reports(self, level: Level, rows: range) -> LevelReports | None:
-        text = "SELECT places, reports FROM reports WHERE block = ? AND level = ?"
-        found = self._connection.execute(text, [rows.start // BLOCK, level_name(level)]).fetchall()
-        if not found:
-            return None
-        places = np.frombuffer(found[0][0], dtype="<u4").astype(np.int64) + rows.start
-        return LevelReports(places, Reports.from_bytes(found[0][1]))
+        block = rows.start // BLOCK
+        if self._read[0] != block:
+            self._read = block, self._groups(block, rows.start)
+        return self._read[1].get(level)
+
+    def _groups(self, block: int, start: int) -> dict[Level, LevelReports]:
+        """All reports of a block."""
+        name = reports_name(block)
+        if self.path.is_dir():
+            where = str((self.path / f"{name}.parquet").absolute()).replace("'", "''")
+            name = f"read_parquet('{where}')"
+        found = self._connection.execute(f"SELECT level, places, reports FROM {name}").fetchall()  # noqa: S608 # our name
+        return {
+            read_level(level): LevelReports(
+                np.frombuffer(places, dtype="<u4").astype(np.int64) + start, Reports.from_bytes(reports)
+            )
+            for level, places, reports in found
+        }
 
 
 def _file(path: Path) -> tuple[DuckDBPyConnection, str]:
@@ -77,7 +88,7 @@ def _file(path: Path) -> tuple[DuckDBPyConnection, str]:
         raise InvalidValue("store", str(path), f"a table that hubbub has made: {str(error).splitlines()[0]}") from None
     if not found:
         raise InvalidValue("store", str(path), "a table that was made to its end")
-    return lock(connection), str(found[0][0])
+    return _locked(connection, []), str(found[0][0])
 
 
 def _folder(path: Path) -> tuple[DuckDBPyConnection, str]:
@@ -86,7 +97,11 @@ def _folder(path: Path) -> tuple[DuckDBPyConnection, str]:
     except OSError:
         raise InvalidValue("store", str(path), f"a folder with {DESCRIPTION} in it") from None
     connection = open_database()
-    for view, name in (("people", PEOPLE), ("reports", REPORTS)):
-        where = str((path / name).absolute()).replace("'", "''")
-        connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet('{where}')")  # noqa: S608 # the operator's path
-    return lock(connection, [str(path.absolute())]), description
+    where = str((path / PEOPLE).absolute()).replace("'", "''")
+    connection.execute(f"CREATE VIEW people AS SELECT * FROM read_parquet('{where}')")  # noqa: S608 # the operator's path
+    return _locked(connection, [str(path.absolute())]), description
+
+
+def _locked(connection: DuckDBPyConnection, folders: list[str]) -> DuckDBPyConnection:
+    connection.execute(f"SET memory_limit='{MEMORY}'")
+    return lock(connection, folders)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import Json
 from hubbub.service.frames import RefusedRequest
 from hubbub.service.reasons import Reason
 from hubbub.service.store.base import StoreFailed
@@ -78,18 +79,27 @@ class Problem(Exception):
         b'{"type":"urn:hubbub:problem:not_found","title":"There is nothing here.","status":404}'
     """
 
-    def __init__(self, status: int, slug: str, detail: str = "", *, headers: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self,
+        status: int,
+        slug: str,
+        detail: str = "",
+        *,
+        headers: Sequence[tuple[str, str]] = (),
+        more: Mapping[str, Json] | None = None,
+    ) -> None:
         self.status = status
         self.slug = slug
         self.detail = detail
         self.headers = headers
+        self.more = dict(more or {})
         super().__init__(f"{status} {slug}: {detail}")
 
     def body(self) -> bytes:
         """The document."""
         title = _TITLES.get(self.slug, HTTPStatus(self.status).phrase)
         document = {"type": PREFIX + self.slug, "title": title, "status": self.status, "detail": self.detail}
-        return msgspec.json.encode({key: value for key, value in document.items() if value != ""})
+        return msgspec.json.encode({key: value for key, value in (document | self.more).items() if value != ""})
 
     def response(self) -> Response:
         """The document as an answer."""

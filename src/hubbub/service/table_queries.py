@@ -9,6 +9,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TYPE_CHECKING
 
 from hubbub.core.errors import MissingDependency
+from hubbub.core.spec import Json
 from hubbub.service.archive import ReportsMissing
 from hubbub.service.collector import Collector
 from hubbub.service.kept_table import Part, closed_steps, kept_table
@@ -97,7 +98,9 @@ class TableQueries:
             try:
                 return engine.sql(text, level=level, explain=explain)
             except QueryError as error:
-                raise Problem(422, "query_refused", str(error)) from error
+                where: dict[str, Json] = {"line": error.line, "column": error.column} if error.line else {}
+                more: dict[str, Json] = {"problem": error.problem, "instead": error.instead, **where}
+                raise Problem(422, "query_refused", str(error), more=more) from error
         except MissingDependency as error:
             raise Problem(501, "no_sql", str(error)) from error
         except ReportsMissing as error:
