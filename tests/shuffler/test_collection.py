@@ -10,7 +10,10 @@ import pytest
 from shuffle_world import HOUR, ShuffleWorld
 
 from hubbub import GRR
+from hubbub.core.errors import InvalidValue
 from hubbub.core.sketch import Sketch
+from hubbub.service.collector import Collector
+from hubbub.shuffle.onion import OnionKey
 
 PEOPLE = 40
 
@@ -162,3 +165,10 @@ def test_the_privacy_page_and_the_api_tell_of_actual_batches(world: ShuffleWorld
     page = str(privacy_page(reader, world.collection))
     assert "Who must work together to see what" in page
     assert "pass 2 shufflers" in page
+
+
+def test_a_collector_that_cannot_open_reports_does_not_begin(world: ShuffleWorld) -> None:
+    """Its key must be the one that devices encrypt to: else a whole step would be lost before anyone knew."""
+    for key in (None, OnionKey.generate()):
+        with pytest.raises(InvalidValue, match="collector_key of survey"):
+            Collector([world.collection], world.store, clock=world.clock, keys=world.signing, onion_key=key)
