@@ -114,7 +114,7 @@ def test_nobody_keeps_when_or_in_which_order_reports_came(world: ShuffleWorld) -
     """The first shuffler keeps reports by their random ids; what the collector gets says nothing of ids."""
     entries = world.entries(values())
     world.send(entries)
-    kept = world.stores[0].onions(world.hops[0].status()["batches"][0]["batch"])  # type: ignore[index,call-overload]
+    kept = world.stores[0].onions(world.stores[0].batches()[0].name)
     by_id = [entry.report for entry in sorted(entries, key=lambda entry: entry.report_id)]
     assert kept == by_id
     world.close()
