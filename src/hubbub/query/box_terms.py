@@ -151,5 +151,6 @@ def added(sums: Iterable[tuple[int, CellSum]]) -> CellSum:
 def _together(parts: Sequence[LevelCells]) -> LevelCells:
     """Weighted cells of one level as one, each cell once."""
     cells, places = np.unique(np.concatenate([part.cells for part in parts]), return_inverse=True)
-    weights = np.bincount(places, np.concatenate([part.weights for part in parts]), minlength=cells.size)
+    weights = np.zeros(cells.size)
+    np.add.at(weights, places, np.concatenate([part.weights for part in parts]))
     return LevelCells(parts[0].level, cells, weights)
