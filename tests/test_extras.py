@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 _only = run_path(str(ROOT / "tests" / "only_extra.py"))
 PROJECT = _only["PROJECT"]
 LOADED_BY_UVICORN = {"httptools", "uvloop"}
-THERE_IN_TESTS = {"pytest"}
+THERE_IN_TESTS = {"pytest", "sklearn"}  # a figure with classifiers says what to install
 
 
 def _name(requirement: str) -> str:

@@ -33,7 +33,7 @@ def make(folder: Path) -> None:
         elif state == "dropped":
             store.end(name, "dropped", "too few")
     expected = {
-        "batches": [[row.name, row.state, row.note, (row.made or b"").hex()] for row in store.batches()],
+        "batches": [[row.name, row.state, row.note, (store.made(row.name) or b"").hex()] for row in store.batches()],
         "onions": [onion.hex() for onion in store.onions("survey:1:popular:0:7:1:0")],
         "counts": store.counts(),
     }

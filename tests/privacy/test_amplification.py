@@ -95,6 +95,27 @@ def test_no_bound_is_below_brute_force_at_many_epsilons(mechanism, publics, epsi
                 assert bound >= exact * (1 - 1e-9) - 1e-15, (name, n, bound, exact)
 
 
+@pytest.mark.parametrize("local", [8.0, 16.0, 24.9])
+@pytest.mark.parametrize("kind", [hb.GRR, hb.OUE])
+def test_no_bound_is_below_brute_force_at_large_epsilons(kind, local):
+    mechanism = kind(epsilon=local, domain=3)
+    table = report_table(mechanism)
+    for n in (2, 3):
+        for part in (0.1, 0.5, 0.9, 0.99):
+            epsilon = part * mechanism.effective_epsilon
+            exact = shuffled_delta(table, n, epsilon)
+            for name, bound in _deltas(mechanism, n, epsilon):
+                assert bound >= exact * (1 - 1e-9) - 1e-15, (name, n, epsilon, bound, exact)
+
+
+@pytest.mark.parametrize("local", [25.1, 40.0, 700.0])
+def test_beyond_the_digits_of_floats_nothing_is_amplified(local):
+    # At 44 and a thousand reports all are true, and none hides another: 36.7, the logarithm of 2^53, was once said.
+    grr = hb.GRR(epsilon=local, domain=1024)
+    amplified = amplify(grr, n=1000, delta=1e-6)
+    assert (amplified.epsilon, amplified.method) == (grr.effective_epsilon, "local")
+
+
 def test_brute_force_finds_a_bound_that_is_none():
     # The planted bug is a paper's: clones of the mechanism's own chance.
     grr = hb.GRR(epsilon=0.5, domain=3)

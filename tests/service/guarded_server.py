@@ -17,7 +17,7 @@ from hubbub.service.app import create_app
 from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
 from hubbub.service.limits import Limits
-from hubbub.service.server import _config, _loop_factory, bind
+from hubbub.service.server import bind, loop_factory, server_config
 from hubbub.service.service import Service
 from hubbub.service.store.sqlite import SqliteStore
 
@@ -85,10 +85,10 @@ def guarded_server(limits: Limits) -> Iterator[Guarded]:
     )
     service, listening = Service(collector), bind("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    server = uvicorn.Server(_config(create_app(service, Tokens([TOKEN])), service.guard))
+    server = uvicorn.Server(server_config(create_app(service, Tokens([TOKEN])), service.guard))
 
     def serve() -> None:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(server.serve(sockets=[listening]))
 
     thread = threading.Thread(target=serve)

@@ -212,8 +212,8 @@ def test_every_question_of_the_examples_runs_in_a_fleet_as_it_is_deployed() -> N
 def held(collection: object, name: str, n: int) -> Stream | None:
     """Codes of a question about one field with names, drawn with weights; None of any other field."""
     setting = collection.setting(name)  # type: ignore[attr-defined]
-    (domain,) = setting.domains.values()
-    if not hasattr(domain, "names") or hasattr(domain, "keys"):
+    domain, *others = setting.domains.values()
+    if others or not hasattr(domain, "names") or hasattr(domain, "keys"):
         return None
     size = len(domain.names)
     weights = np.arange(size, 0, -1) / np.arange(size, 0, -1).sum()

@@ -39,10 +39,10 @@ def amplify(
     console = page()
     console.print(table)
     console.print()
+    but = f", but for a delta of {every[0].delta:g}" if every[0].delta else ""
     console.print(
         f"To whoever sees {n:,} reports of {type(made).__name__} only after they were shuffled, replacing one of them "
-        f"changes no probability by more than a factor of e^{every[0].epsilon:.4g}, but for a delta of "
-        f"{every[0].delta:g}. Before the shuffle, a report is protected by its local epsilon of "
-        f"{made.effective_epsilon:.4g} alone.",
+        f"changes no probability by more than a factor of e^{every[0].epsilon:.4g}{but}. Before the shuffle, a report "
+        f"is protected by its local epsilon of {made.effective_epsilon:.4g} alone.",
         markup=False,
     )

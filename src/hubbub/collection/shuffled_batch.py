@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from hubbub.collection.sealing import sign, verify
-from hubbub.collection.shuffle_route import LAYER_BYTES, ShuffleRoute, batch_name
+from hubbub.collection.shuffle_route import LAYER_BYTES, MOST_SHUFFLERS, ShuffleRoute, batch_name
 from hubbub.collection.wire import AnswerName, check_answer
 from hubbub.core.errors import DecodeError
 from hubbub.core.spec import canonical
@@ -158,11 +158,11 @@ def encode_shuffled(batch: ShuffledBatch) -> bytes:
     """The bytes of a batch.
 
     Example:
-        >>> batch = ShuffledBatch("themes", 1, AnswerName("popular", 0, 7, 1, 0), [], [b"ab", b"cd"])
+        >>> batch = ShuffledBatch("themes", 1, AnswerName("popular", 0, 7, 1, 0), [], [bytes(50), bytes(50)])
         >>> decode_shuffled(encode_shuffled(batch)) == batch
         True
     """
-    size = len(batch.onions[0]) if batch.onions else 1
+    size = len(batch.onions[0]) if batch.onions else LAYER_BYTES
     head = (batch.collection, batch.version, *batch.answer)
     return _encoder.encode(_Shuffled(5, *head, batch.statements, size, b"".join(batch.onions)))
 
@@ -182,8 +182,10 @@ def decode_shuffled(data: bytes) -> ShuffledBatch:
         raise DecodeError("batch", data[:40], f"a well-formed shuffled batch ({error})") from None
     answer = AnswerName(frame.question, frame.run, frame.step, frame.round, frame.part)
     check_answer(frame.collection, frame.version, answer)
-    if frame.size < 1 or len(frame.onions) % frame.size:
-        raise DecodeError("reports", f"{len(frame.onions)} bytes", f"whole reports of {frame.size} bytes")
+    # Whoever sends a batch is not known yet: millions of tiny reports would take far more memory than their bytes.
+    if frame.size < LAYER_BYTES or len(frame.onions) % frame.size:
+        given = f"{len(frame.onions)} bytes of reports of {frame.size}"
+        raise DecodeError("reports", given, f"whole ones, of at least {LAYER_BYTES} bytes each")
     onions = [frame.onions[at : at + frame.size] for at in range(0, len(frame.onions), frame.size)]
     return ShuffledBatch(frame.collection, frame.version, answer, frame.statements, onions)
 
@@ -197,7 +199,7 @@ class _Shuffled(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fie
     step: int
     round: int
     part: int
-    statements: list[HopStatement]
+    statements: Annotated[list[HopStatement], msgspec.Meta(max_length=MOST_SHUFFLERS)]
     size: int
     onions: bytes
 

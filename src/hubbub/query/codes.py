@@ -94,7 +94,7 @@ def _equal(condition: Tree, value: Tree, column: PrivateColumn, notes: set[str])
         low, high = domain.edges[cell : cell + 2]
         instead = f"ask {column.name} >= {low:g} AND {column.name} < {high:g}"
         raise refused(value, f"single values of {column.name} are not known, only cells of {high - low:g}", instead)
-    return runs_of([(int(point), int(point))]) if point == int(point) and 0 <= point < column.values else ()
+    return runs_of([(int(point), int(point))]) if 0 <= point < column.values and point == int(point) else ()
 
 
 def _ordered(kind: type[Tree], condition: Tree, value: Tree, column: PrivateColumn, notes: set[str]) -> tuple[int, int]:

@@ -40,5 +40,18 @@ class Dual:
         quotient = self.value / other.value
         return Dual(quotient, (self.gradient - quotient * other.gradient) / other.value)
 
+    def root(self) -> Dual:
+        """The square root; of what is not above 0, nothing is known.
+
+        Example:
+            >>> root = Dual(9.0, np.array([1.0])).root()
+            >>> root.value, round(float(root.gradient[0]), 3)
+            (3.0, 0.167)
+        """
+        if not self.value > 0:
+            return Dual(math.nan, np.full_like(self.gradient, np.nan))
+        root = math.sqrt(self.value)
+        return Dual(root, self.gradient / (2 * root))
+
     def __neg__(self) -> Dual:
         return Dual(-self.value, -self.gradient)

@@ -15,7 +15,7 @@ from hubbub.query.evaluation import AnyOutput, bundles_of, interval_of, output_o
 from hubbub.query.explain import explained
 from hubbub.query.formula import ALWAYS
 from hubbub.query.grid_method import GridMethod
-from hubbub.query.groups import PeopleGroup, groups_of
+from hubbub.query.groups import PeopleGroup, comparable, groups_of
 from hubbub.query.interval_method import IntervalMethod
 from hubbub.query.measures import MeasureProfile, evaluate, expression_type, profile
 from hubbub.query.monomials import Monomial
@@ -120,7 +120,9 @@ class QueryEngine:
             return QueryAnswer((), (), level, self.table.n, plan=words)
         cells = self._estimated(plan, public, outputs, strata, groups, level)
         values = [[row[k].value for k in range(len(outputs))] for row in cells]
-        shown = chosen_groups(self.table.connection(), plan, [group.keys for group in groups], values)
+        shown = chosen_groups(
+            self.table.connection(), plan, [comparable(plan, self.table.schema, group.keys) for group in groups], values
+        )
         rows = tuple(
             tuple(groups[g].keys[c.key] if c.key is not None else cells[g][c.output or 0] for c in plan.columns)
             for g in shown
@@ -168,7 +170,7 @@ class QueryEngine:
         """Refuse conditions that are none, and keys whose types do not fit, before anything is counted."""
         for condition in (*plan.condition.public, *plan.condition.atoms):
             kind = expression_type(self.table, condition)
-            if kind != "BOOLEAN":
+            if kind not in ("BOOLEAN", '"NULL"'):
                 raise refused(
                     condition, f"{condition.sql('duckdb')} is {kind}, no condition", "compare it with a value"
                 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from hubbub.core.domain import Numeric
 from hubbub.query.errors import QueryError
 from hubbub.query.formula import NEVER, AllOf, Formula, PrivateAtom, decided
 from hubbub.query.plan import QueryPlan
@@ -71,6 +72,30 @@ def groups_of(plan: QueryPlan, schema: TableSchema, strata: Strata) -> list[Peop
             keys = tuple(next(left) if key.private is None else labels[key.private] for key in plan.keys)
             groups.append(PeopleGroup(keys, tuple(narrowed)))
     return groups
+
+
+def comparable(plan: QueryPlan, schema: TableSchema, keys: Sequence[Any]) -> tuple[Any, ...]:
+    """The keys of a group as HAVING and ORDER BY see them: of a cell of numbers, the number in its middle.
+
+    Example:
+        >>> from hubbub import Numeric
+        >>> from hubbub.query.parse import parse
+        >>> from hubbub.query.plan import plan_query
+        >>> from hubbub.query.rules import normalise
+        >>> from hubbub.query.schema import PrivateColumn
+        >>> schema = TableSchema("people", (PrivateColumn("load", Numeric(0, 100, cells=10)),))
+        >>> text = "SELECT load, COUNT(*) FROM people GROUP BY load"
+        >>> comparable(plan_query(normalise(parse(text).select, schema), schema), schema, ["20 to 30"])
+        (25.0,)
+    """
+    seen = []
+    for key, value in zip(plan.keys, keys, strict=True):
+        domain = None if key.private is None else schema.private[key.private].domain
+        if isinstance(domain, Numeric) and value is not None:
+            cell = (domain.labels or ()).index(value)
+            value = float(domain.edges[cell] + domain.edges[cell + 1]) / 2
+        seen.append(value)
+    return tuple(seen)
 
 
 def _narrowed(formula: Formula, columns: Sequence[int], codes: Sequence[int]) -> Formula:

@@ -26,10 +26,12 @@ class MeasureProfile:
     most: float
     centre: float
     """Near the mean, and short: sums of squares are taken around it."""
+    kind: str = ""
+    """The type of what is no number, and can be counted alone; its `sql` is then 1 where it is known, else NULL."""
 
 
 def profile(table: PrivateTable, tree: Tree, public: Sequence[str]) -> MeasureProfile:
-    """Look at a public expression; what is no finite number is refused.
+    """Look at a public expression; numbers that are not finite are refused.
 
     Example:
         >>> import hubbub as hb
@@ -45,9 +47,11 @@ def profile(table: PrivateTable, tree: Tree, public: Sequence[str]) -> MeasurePr
     """
     text = tree.sql("duckdb")
     kind = expression_type(table, tree)
-    if not any(number in kind for number in NUMBERS):
-        raise refused(tree, f"{text} is {kind}, no number", "sum, average and order numbers")
     where = " AND ".join(f"({part})" for part in public) or "TRUE"
+    if not any(number in kind for number in NUMBERS):
+        rows = evaluate(table, f"SELECT COUNT(*) - COUNT({text}) FROM {table.relation} WHERE {where}", tree)  # noqa: S608
+        known = f"CASE WHEN ({text}) IS NULL THEN NULL ELSE 1 END"
+        return MeasureProfile(known, int(rows[0][0]), math.nan, math.nan, 0.0, kind)
     number = f"CAST(({text}) AS DOUBLE)"
     asked = "COUNT(*) - COUNT(x), MIN(x), MAX(x), AVG(x), COUNT(*) FILTER (WHERE NOT isfinite(x))"
     rows = evaluate(table, f"SELECT {asked} FROM (SELECT {number} AS x FROM {table.relation} WHERE {where})", tree)  # noqa: S608
@@ -57,6 +61,20 @@ def profile(table: PrivateTable, tree: Tree, public: Sequence[str]) -> MeasurePr
     # sixteenths, so that differences are exact wherever the values are
     centre = round(mean * 16) / 16 if isinstance(mean, float) and math.isfinite(mean) else 0.0
     return MeasureProfile(text, int(missing), _number(least), _number(most), centre)
+
+
+def check_number(tree: Tree, found: MeasureProfile) -> None:
+    """Refuse to sum or to order what is no number.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> check_number(parse_one("os"), MeasureProfile("...", 0, math.nan, math.nan, 0.0, "VARCHAR"))
+        Traceback (most recent call last):
+            ...
+        hubbub.query.errors.QueryError: os is VARCHAR, no number; sum, average and order numbers
+    """
+    if found.kind:
+        raise refused(tree, f"{tree.sql('duckdb')} is {found.kind}, no number", "sum, average and order numbers")
 
 
 def expression_type(table: PrivateTable, tree: Tree) -> str:

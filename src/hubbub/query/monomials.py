@@ -25,7 +25,7 @@ class Monomial:
     Example:
         >>> price = Monomial('"price"')
         >>> (price * price).power, Monomial("", 0) * price == price, (price * Monomial("qty")).base
-        (2, True, '("price") * (qty)')
+        (2, True, 'CAST(("price") AS DOUBLE) * CAST((qty) AS DOUBLE)')
     """
 
     base: str
@@ -42,7 +42,7 @@ class Monomial:
     def _factor(self) -> str:
         if self.power == 0:
             return f"(CASE WHEN ({self.base}) IS NULL THEN NULL ELSE 1 END)"
-        return " * ".join([f"({self.base})"] * self.power)
+        return " * ".join([f"CAST(({self.base}) AS DOUBLE)"] * self.power)
 
     def sql(self) -> str:
         """The monomial of a row as a DOUBLE, 0 for NULL."""

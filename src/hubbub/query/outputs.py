@@ -12,7 +12,7 @@ from hubbub.query.duals import Dual
 from hubbub.query.errors import refused
 from hubbub.query.intervals import AnswerInterval, fieller, root_interval
 from hubbub.query.joint import JointEstimate
-from hubbub.query.measures import MeasureProfile
+from hubbub.query.measures import MeasureProfile, check_number
 from hubbub.query.monomials import EVERYBODY, Monomial
 from hubbub.query.rules.constants import number
 from hubbub.query.tree import Tree
@@ -94,7 +94,9 @@ class Output:
         if isinstance(self.tree, exp.Div) and self._linear(self.tree.left) and self._linear(self.tree.right):
             top, bottom = self._dual(self.tree.left, sums), self._dual(self.tree.right, sums)
             return fieller(top, bottom, joint, reach, least, most)
-        stderr = math.sqrt(joint.variance(dual.gradient)) if np.isfinite(dual.gradient).all() else math.inf
+        if not np.isfinite(dual.gradient).all():
+            return AnswerInterval(dual.value, -math.inf, math.inf, math.inf, least, most)
+        stderr = math.sqrt(joint.variance(dual.gradient))
         return AnswerInterval(dual.value, dual.value - reach * stderr, dual.value + reach * stderr, stderr, least, most)
 
     def _find(self, node: Tree, profiles: Profiles) -> None:
@@ -105,7 +107,9 @@ class Output:
         ):
             if isinstance(node, exp.Count) and number(node.this) is not None:
                 return
-            self._profiles[self._text(node.this)] = profiles(node.this)
+            found = self._profiles[self._text(node.this)] = profiles(node.this)
+            if not isinstance(node, exp.Count):
+                check_number(node.this, found)
         elif isinstance(node, exp.Sqrt):
             if not isinstance(node.this, exp.Variance | exp.VariancePop):
                 raise refused(node, "roots of aggregates are not answered", "ask STDDEV, or work with the answer")
@@ -119,6 +123,8 @@ class Output:
             raise refused(node, "a quantile stands alone", "ask it as a result of its own")
         elif not isinstance(node, exp.Count) and number(node) is None:
             raise refused(node, f"{node.sql('duckdb')} cannot stand beside aggregates", "known are + - * / and numbers")
+        elif not math.isfinite(number(node) or 0):
+            raise refused(node, "the number is too large", "ask for the aggregate alone")
 
     def _weights(self, node: Tree) -> list[Monomial]:
         from sqlglot import exp
@@ -184,6 +190,8 @@ class Output:
             if abs(fewer.value) < 1e-9:  # one person has no variance
                 return Dual(math.nan, np.full(size, np.nan))
             return (second - first * first / count) / fewer
+        if isinstance(node, exp.Sqrt):
+            return self._dual(node.this, sums).root()
         if isinstance(node, exp.Neg):
             return -self._dual(node.this, sums)
         if isinstance(node, exp.Paren):

@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.query.formula import Formula
 from hubbub.query.groups import PeopleGroup
-from hubbub.query.measures import MeasureProfile, evaluate
+from hubbub.query.measures import MeasureProfile, check_number, evaluate
 from hubbub.query.monomials import EVERYBODY
 from hubbub.query.outputs import AnswerInterval
 from hubbub.query.plan import QueryPlan
@@ -54,6 +54,7 @@ class QuantileOutput:
     def __init__(self, tree: Tree, profiles: Callable[[Tree], MeasureProfile]) -> None:
         self.tree = tree
         self._profile = profiles(tree.this)
+        check_number(tree.this, self._profile)
         share = number(tree.expression)
         assert share is not None
         self._share = float(share)

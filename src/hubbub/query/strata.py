@@ -88,9 +88,9 @@ class Strata:
         self.every = self._found()
 
     def _found(self) -> list[Stratum]:
-        parts = [f"{part} AS p{place}" for place, part in enumerate(self._parts)]
+        parts = [f"{part} AS {_part(place)}" for place, part in enumerate(self._parts)]
         sums = [f"SUM({weight.sql()})" for weight in self._summed]
-        columns = [*(f"p{place}" for place in range(len(parts))), "COUNT(*)", *sums]
+        columns = [*map(_part, range(len(parts))), "COUNT(*)", *sums]
         inner = f"SELECT *{', ' if parts else ''}{', '.join(parts)} FROM {self.table.relation} WHERE {self._where}"  # noqa: S608
         grouped = f" GROUP BY {', '.join(columns[: len(parts)])} ORDER BY ALL" if parts else ""
         rows = self._run(f"SELECT {', '.join(columns)} FROM ({inner}){grouped} LIMIT {MOST_STRATA + 1}")  # noqa: S608
@@ -112,9 +112,9 @@ class Strata:
         self._join()
         bases = sorted({monomial.base for monomial in counted if monomial.base})
         selected = [f"CAST(({base}) AS DOUBLE) AS w{place}" for place, base in enumerate(bases)]
-        parts = [f"{part} AS p{place}" for place, part in enumerate(self._parts)]
+        parts = [f"{part} AS {_part(place)}" for place, part in enumerate(self._parts)]
         inner = ", ".join([quoted(ROW) + " AS r", *parts, *selected])
-        on = " AND ".join(f"b.p{place} IS NOT DISTINCT FROM s.p{place}" for place in range(len(parts)))
+        on = " AND ".join(f"b.{_part(place)} IS NOT DISTINCT FROM s.{_part(place)}" for place in range(len(parts)))
         joined = f" JOIN strata s ON {on}" if parts else ""
         place = "s.id" if parts else "0"
         columns = ", ".join(["b.r AS r", f"{place} AS id", *(f"b.w{k} AS w{k}" for k in range(len(bases)))])
@@ -131,8 +131,8 @@ class Strata:
         """Number the strata in a table that blocks are joined with."""
         if not self._parts:
             return
-        parts = ", ".join(f"{part} AS p{place}" for place, part in enumerate(self._parts))
-        names = ", ".join(f"p{place}" for place in range(len(self._parts)))
+        parts = ", ".join(f"{part} AS {_part(place)}" for place, part in enumerate(self._parts))
+        names = ", ".join(map(_part, range(len(self._parts))))
         inner = f"SELECT DISTINCT {parts} FROM {self.table.relation} WHERE {self._where}"  # noqa: S608
         numbered = f"SELECT row_number() OVER (ORDER BY {names}) - 1 AS id, {names} FROM ({inner})"  # noqa: S608
         self._run(f"CREATE OR REPLACE TEMP TABLE strata AS {numbered}")
@@ -144,6 +144,11 @@ class Strata:
             return self._connection.execute(text).fetchall()
         except duckdb.Error as error:
             raise QueryError(f"the database refused it: {str(error).splitlines()[0]}") from None
+
+
+def _part(place: int) -> str:
+    """What a key or a condition is called: a name that no column of a table can have."""
+    return quoted(f"#part{place}")
 
 
 def _floats(column: Any) -> Floats:

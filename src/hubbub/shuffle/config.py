@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.core.errors import InvalidValue
-from hubbub.shuffle.tls import Party
+from hubbub.shuffle.party import Party
 
 _KNOWN = (
     *("me", "parties", "private_key", "encryption_key", "shares", "reports", "checks"),

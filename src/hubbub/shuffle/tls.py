@@ -9,11 +9,12 @@ import struct
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.shuffle.channel import ShuffleAborted
+from hubbub.shuffle.mailbox import Mailbox
+from hubbub.shuffle.party import Party, certificate_bytes, tls_context
 
 ABORT = "abort"
 _HEADER = struct.Struct(">HQ")
@@ -24,20 +25,6 @@ _AGAIN = b"again: "
 _MOST_REASON = 1000
 _MOST_STRANGERS = 16
 _HANDSHAKE_SECONDS = 10.0
-
-
-@dataclass(frozen=True)
-class Party:
-    """Where a party listens, and the certificate that it is known by.
-
-    Example:
-        >>> Party("shuffler-1.example", 7001, Path("one.pem")).port
-        7001
-    """
-
-    host: str
-    port: int
-    certificate: Path
 
 
 class TlsChannel:
@@ -55,22 +42,15 @@ class TlsChannel:
 
     def __init__(self, me: int, parties: Sequence[Party], private_key: Path, *, seconds: float = 60.0) -> None:
         self._me, self._parties, self._seconds = me, parties, seconds
-        self._ready = threading.Condition()
-        self._due: dict[tuple[int, str], int] = {}
-        self._undue: dict[int, str] = {}
-        self._closed = False
+        self.mailbox = Mailbox(seconds)
         self.sent_bytes = self.received_bytes = 0
         self._admitting = threading.Semaphore(_MOST_STRANGERS)
-        self._came: dict[tuple[int, str], bytes] = {}
         self._sockets: dict[int, ssl.SSLSocket] = {}
         self._writing = [threading.Lock() for _ in parties]
-        self._failed: dict[int, ShuffleAborted] = {}
-        self._left: set[int] = set()
-        self._heard: set[tuple[int, str]] = set()
-        self._known = {_der(party.certificate): number for number, party in enumerate(parties)}
+        self._known = {certificate_bytes(party.certificate): number for number, party in enumerate(parties)}
         if len(self._known) != len(parties):
             raise InvalidValue("parties", "a certificate twice", "a certificate of its own for every party")
-        self._contexts = [self._context(purpose, private_key) for purpose in (True, False)]
+        self._contexts = [tls_context(me, parties, private_key, serving=serving) for serving in (True, False)]
 
     def __enter__(self) -> TlsChannel:
         """Listen, call, and wait until everyone is there."""
@@ -81,11 +61,11 @@ class TlsChannel:
         try:
             for number in range(self._me):
                 self._call(number, deadline)
-            with self._ready:
-                self._ready.wait_for(self._everyone_or_failed, timeout=max(0.0, deadline - time.monotonic()))
-                for failure in self._failed.values():
-                    raise failure
-                missing = [k for k in range(len(self._parties)) if k != self._me and k not in self._sockets]
+            self.mailbox.wait(self._everyone_or_failed, max(0.0, deadline - time.monotonic()))
+            failure = self.mailbox.any_failure()
+            if failure is not None:
+                raise failure
+            missing = [k for k in range(len(self._parties)) if k != self._me and k not in self._sockets]
             if missing:
                 raise _loss("parties", missing, f"all of them within {self._seconds:g} s")
         except BaseException:
@@ -99,9 +79,7 @@ class TlsChannel:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with self._ready:
-            self._closed = True
-            self._ready.notify_all()
+        self.mailbox.close()
         for connection in self._sockets.values():
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -116,23 +94,15 @@ class TlsChannel:
                 self._sockets[to].sendall(body)
             self.sent_bytes += _HEADER.size + len(name) + len(body)
         except OSError:
-            raise self._failure(to) or _loss("party", to, "a connection that takes messages") from None
+            raise self.mailbox.failure(to) or _loss("party", to, "a connection that takes messages") from None
 
     def expect(self, sender: int, topic: str, most_bytes: int) -> None:
         """Say that a message is due; until then it is not read, and none that is longer."""
-        with self._ready:
-            self._due[sender, topic] = most_bytes
-            self._ready.notify_all()
+        self.mailbox.expect(sender, topic, most_bytes)
 
     def receive(self, sender: int, topic: str) -> bytes:
         """Wait for a message, or fail with the reason."""
-        with self._ready:
-            self._ready.wait_for(lambda: (sender, topic) in self._came or self._failure(sender), self._seconds)
-            if (sender, topic) in self._came:
-                return self._came.pop((sender, topic))
-            failure, undue = self._failure(sender), self._undue.get(sender)
-        instead = f"; it sends {undue!r}" if undue is not None else ""
-        raise failure or ShuffleAborted("party", sender, f"an answer to {topic} within {self._seconds:g} s{instead}")
+        return self.mailbox.receive(sender, topic)
 
     def abort(self, error: HubbubError) -> None:
         """Tell everyone that the run is over, why, and whether another attempt may go better."""
@@ -142,22 +112,6 @@ class TlsChannel:
                 self.send(number, ABORT, again + str(error).encode()[:_MOST_REASON])
 
     # -- connections ------------------------------------------------------------------------------------------
-
-    def _context(self, serving: bool, private_key: Path) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if serving else ssl.PROTOCOL_TLS_CLIENT)
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.check_hostname = False  # who it is follows from the certificate itself, which is compared
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        try:
-            context.load_cert_chain(self._parties[self._me].certificate, private_key)
-        except (OSError, ssl.SSLError) as error:
-            raise InvalidValue(
-                "private_key", str(private_key), f"the key of this party's certificate: {error}"
-            ) from None
-        for party in self._parties:
-            context.load_verify_locations(party.certificate)
-        return context
 
     def _listen(self, deadline: float) -> socket.socket:
         mine = self._parties[self._me]
@@ -214,9 +168,9 @@ class TlsChannel:
             except (OSError, ssl.SSLError) as error:
                 if time.monotonic() + _RETRY_SECONDS > deadline:
                     raise _loss("party", number, f"somebody who answers at its address: {error}") from None
-                with self._ready:  # who is awaited may have come and gone; the others were told
-                    if self._ready.wait_for(lambda: self._failed, timeout=_RETRY_SECONDS):
-                        raise next(iter(self._failed.values())) from None
+                # Who is awaited may have come and gone; the others were told.
+                if self.mailbox.wait(lambda: self.mailbox.any_failure() is not None, _RETRY_SECONDS):
+                    raise self.mailbox.any_failure() or error from None
         if self._known.get(connection.getpeercert(binary_form=True) or b"") != number:
             connection.close()
             raise ShuffleAborted("party", number, "the certificate of that party")
@@ -224,18 +178,12 @@ class TlsChannel:
 
     def _begin(self, number: int, connection: ssl.SSLSocket) -> None:
         connection.settimeout(self._seconds)  # a party that takes nothing keeps nobody waiting for ever
-        with self._ready:
-            self._sockets[number] = connection
-            self._ready.notify_all()
+        self._sockets[number] = connection
+        self.mailbox.stir()
         threading.Thread(target=self._read, args=(number, connection), daemon=True).start()
 
-    def _failure(self, awaited: int) -> ShuffleAborted | None:
-        """Why nothing more is to be expected: who is awaited has gone, or anybody has called the run off."""
-        called_off = (failure for number, failure in self._failed.items() if number not in self._left)
-        return self._failed.get(awaited) or next(called_off, None)
-
     def _everyone_or_failed(self) -> bool:
-        return bool(self._failed) or len(self._sockets) == len(self._parties) - 1
+        return self.mailbox.any_failure() is not None or len(self._sockets) == len(self._parties) - 1
 
     def _read(self, number: int, connection: ssl.SSLSocket) -> None:
         try:
@@ -244,37 +192,19 @@ class TlsChannel:
                 if length > _MOST_TOPIC:
                     raise ShuffleAborted("party", number, f"topics of at most {_MOST_TOPIC} bytes")
                 topic = _exactly(connection, length).decode("ascii", "replace")
-                most = _MOST_REASON + len(_AGAIN) if topic == ABORT else self._allowed(number, topic)
+                most = _MOST_REASON + len(_AGAIN) if topic == ABORT else self.mailbox.allowed(number, topic)
                 if size > most:
                     raise ShuffleAborted("party", number, f"at most {most:,} bytes about {topic}; it sends {size:,}")
                 body = _exactly(connection, size)
                 if topic == ABORT:
                     raise _called_off(number, body)
-                with self._ready:
-                    self._came[number, topic] = body
-                    self.received_bytes += _HEADER.size + length + size
-                    self._ready.notify_all()
-        except (ShuffleAborted, OSError) as error:
-            with self._ready:
-                if isinstance(error, ShuffleAborted):
-                    self._failed[number] = error
-                else:
-                    self._left.add(number)
-                    self._failed[number] = _loss("party", number, "to stay until the end; its connection is gone")
-                self._ready.notify_all()
-
-    def _allowed(self, number: int, topic: str) -> int:
-        """How long a message may be, once it is due: until then nothing more is read from its sender."""
-        with self._ready:
-            if (number, topic) in self._heard:
-                raise ShuffleAborted("party", number, f"one message about {topic}; it sent two")
-            self._undue[number] = topic
-            self._ready.wait_for(lambda: (number, topic) in self._due or self._closed)
-            if self._closed:
-                raise ConnectionResetError
-            del self._undue[number]
-            self._heard.add((number, topic))
-            return self._due.pop((number, topic))
+                self.received_bytes += _HEADER.size + length + size
+                self.mailbox.put(number, topic, body)
+        except ShuffleAborted as error:
+            self.mailbox.fail(number, error, left=False)
+        except OSError:
+            gone = _loss("party", number, "to stay until the end; its connection is gone")
+            self.mailbox.fail(number, gone, left=True)
 
 
 def _loss(field: str, value: object, allowed: str) -> ShuffleAborted:
@@ -301,10 +231,3 @@ def _exactly(connection: ssl.SSLSocket, size: int) -> bytes:
             raise ConnectionResetError
         parts += part
     return bytes(parts)
-
-
-def _der(path: Path) -> bytes:
-    try:
-        return ssl.PEM_cert_to_DER_cert(path.read_text(encoding="ascii"))
-    except (OSError, ValueError) as error:
-        raise InvalidValue("certificate", str(path), f"a certificate in PEM: {error}") from None

@@ -9,8 +9,9 @@ from hubbub.client.transport import Transport, Unreachable
 from hubbub.collection import Collection
 from hubbub.collection.shuffle_route import ShuffleRoute
 from hubbub.collection.shuffled_batch import SHUFFLED_TYPE, ShuffledBatch, decode_shuffled, encode_shuffled
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.random import Random
+from hubbub.service.logs import log
 from hubbub.shuffler.keys import ShufflerKeys
 from hubbub.shuffler.source import SignedSource
 from hubbub.shuffler.store import BatchRow, ShufflerStore
@@ -49,7 +50,7 @@ class BatchStates:
     def advance(
         self, batch: BatchRow, collection: Collection, route: ShuffleRoute, place: int, now: float, trouble: str
     ) -> None:
-        """Take a batch as far as it goes now; `Unreachable` if somebody has to be asked again.
+        """Take a batch as far as it goes now, or drop it; `Unreachable` if somebody has to be asked again.
 
         Parameters
         ----------
@@ -62,6 +63,16 @@ class BatchStates:
         trouble
             What last kept a batch from going on.
         """
+        try:
+            self._advance(batch, collection, route, place, now, trouble)
+        except Unreachable:
+            raise
+        except HubbubError as error:
+            self._drop(batch, str(error))
+
+    def _advance(
+        self, batch: BatchRow, collection: Collection, route: ShuffleRoute, place: int, now: float, trouble: str
+    ) -> None:
         over = batch.closes + collection.lateness_seconds
         if batch.state in ("handed", "dropped"):
             if now >= over + MARGIN:
@@ -69,10 +80,10 @@ class BatchStates:
             return None
         if batch.version != collection.version:
             why = f"outdated_version: version {collection.version} is served, with other keys"
-            return self._store.end(batch.name, "dropped", why)
+            return self._drop(batch, why)
         if now >= over:
-            return self._store.end(batch.name, "dropped", f"nobody took it in time: {trouble}")
-        if batch.state == "gathering" and (batch.came is not None or now >= batch.closes + collection.taken_for):
+            return self._drop(batch, f"nobody took it in time: {trouble}")
+        if batch.state == "gathering" and (batch.digest is not None or now >= batch.closes + collection.taken_for):
             self._store.close_batch(batch.name)
             batch = batch._replace(state="closed")
         if batch.state == "closed":
@@ -84,8 +95,9 @@ class BatchStates:
 
     def _make(self, batch: BatchRow, collection: Collection, route: ShuffleRoute) -> None:
         ask = self._source.ask(batch.answer, collection)
-        if batch.came is not None:
-            came = decode_shuffled(batch.came)
+        whole = self._store.came(batch.name)
+        if whole is not None:
+            came = decode_shuffled(whole)
         else:
             onions = self._store.onions(batch.name)
             came = ShuffledBatch(collection.name, batch.version, batch.answer, [], onions)
@@ -100,13 +112,17 @@ class BatchStates:
     def _hand_on(self, batch: BatchRow, route: ShuffleRoute, place: int) -> None:
         last = place + 1 == len(route.shufflers)
         transport = self._source.collector if last else self._connect(route.shufflers[place + 1].url)
-        response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, batch.made)
+        response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, self._store.made(batch.name))
         if response.status == 200:
             self._store.end(batch.name, "handed", batch.note)
         elif response.status in _LATER:
             raise Unreachable(f"POST {PATH}: status {response.status}")
         else:
             raise InvalidValue("batch", f"status {response.status}", _detail(response.body))
+
+    def _drop(self, batch: BatchRow, why: str) -> None:
+        log("dropped", batch=batch.name, why=why)
+        self._store.end(batch.name, "dropped", why)
 
 
 def _detail(body: bytes) -> str:

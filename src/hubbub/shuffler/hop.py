@@ -7,6 +7,7 @@ in its store first: a shuffler that is killed goes on where it was, with the sam
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
@@ -121,8 +122,11 @@ class ShufflerHop:
                 raise RefusedRequest("replay", batch.name)
             return told
         closes = closing(collection, batch.answer)
-        if not closes <= self._clock.now() < closes + collection.lateness_seconds:
-            raise RefusedRequest("late", f"{batch.name}: taken from its close until the lateness is over")
+        now = self._clock.now()
+        if closes <= self._store.forgotten or now >= closes + collection.lateness_seconds:
+            raise RefusedRequest("late", batch.name)
+        if now < closes:
+            raise RefusedRequest("too_early", batch.name)  # one of two clocks is wrong: it is tried again
         check_batch(batch, route, place, self._source.ask(batch.answer, collection).mechanism.report_bytes)
         with self._store.transaction():
             self._store.begin(batch.name, batch.version, batch.answer, closes, body)
@@ -140,16 +144,22 @@ class ShufflerHop:
                     self._states.advance(batch, *self._serving(), self._clock.now(), self.trouble)
                 except Unreachable as error:
                     self.trouble = str(error)
-                except HubbubError as error:
-                    self._store.end(batch.name, "dropped", str(error))
+                except Exception as error:  # such as a full disk: the other batches go on
+                    self.trouble = f"{batch.name}: {type(error).__name__}: {error}"
 
     def status(self) -> dict[str, Json]:
-        """Which batches there are, what became of reports, and what last went wrong."""
+        """Which batches there were, what became of reports until the latest was over, and what last went wrong.
+
+        Anyone may ask: of a batch that gathers nothing is told. Whoever watches a device send would learn whether there
+        was a report in it.
+        """
         batches: list[Json] = [
-            {"batch": row.name, "state": row.state, "note": row.note} for row in self._store.batches()
+            {"batch": row.name, "state": row.state, "note": row.note}
+            for row in self._store.batches()
+            if row.state != "gathering"
         ]
         version = None if self.collection is None else self.collection.version
-        counts: dict[str, Json] = dict(self._store.counts())
+        counts: dict[str, Json] = json.loads(self._store.note("counts") or "{}")
         head: dict[str, Json] = {"collection": self.name, "version": version}
         return {**head, "batches": batches, "counts": counts, "trouble": self.trouble}
 

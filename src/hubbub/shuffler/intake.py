@@ -83,11 +83,11 @@ def _refused(entry: Entry, collection: Collection, store: ShufflerStore, now: fl
     opens, closes = collection.round_times(entry.question, entry.run, entry.step, entry.round)
     if now < opens:
         return "too_early"
-    if now >= closes + collection.taken_for:
+    if now >= closes + collection.taken_for or closes <= store.forgotten:
         return "late"
     name = batch_name(collection.name, collection.version, entry.name)
     batch = store.batch(name)
     if batch is not None and batch.state != "gathering":
         return "late"
     room = MOST_BYTES // len(entry.report) - route.all_fakes
-    return None if store.size(name) < room else "over_ceiling"
+    return None if batch is None or batch.size < room else "over_ceiling"

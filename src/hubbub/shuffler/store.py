@@ -7,10 +7,11 @@ deleted is overwritten.
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,11 +19,12 @@ from hubbub.collection.wire import AnswerName
 from hubbub.core.migrations import Format
 
 FORMAT = Format("shuffler", 1)
+_ROWS = "SELECT name, version, answer, closes, state, digest, note, size FROM batches"
 _TABLES = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """CREATE TABLE batches (
         name TEXT PRIMARY KEY, version INTEGER NOT NULL, answer TEXT NOT NULL, closes REAL NOT NULL,
-        state TEXT NOT NULL, came BLOB, digest BLOB, made BLOB, note TEXT NOT NULL
+        state TEXT NOT NULL, digest BLOB, note TEXT NOT NULL, size INTEGER NOT NULL, came BLOB, made BLOB
     )""",
     # Without rowids, which would keep the order in which reports came.
     """CREATE TABLE reports (
@@ -35,8 +37,8 @@ _TABLES = (
 class BatchRow(NamedTuple):
     """A batch: "gathering" until its time is over, "closed" until it is "made", then "handed" or "dropped".
 
-    `came` is what the shuffler before this one handed on, `digest` its hash; the first shuffler has neither. `made` is
-    what goes on.
+    `digest` is the hash of what the shuffler before this one handed on; the first shuffler has none. What came and what
+    goes on is large, and read by itself.
     """
 
     name: str
@@ -44,10 +46,10 @@ class BatchRow(NamedTuple):
     answer: AnswerName
     closes: float
     state: str
-    came: bytes | None
     digest: bytes | None
-    made: bytes | None
     note: str
+    size: int
+    """How many reports of devices it has."""
 
 
 class ShufflerStore:
@@ -86,10 +88,11 @@ class ShufflerStore:
             self._file.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self._file.execute("COMMIT")
             except BaseException:
-                self._file.execute("ROLLBACK")
+                with suppress(sqlite3.OperationalError):  # SQLite has ended it already where the disk is full
+                    self._file.execute("ROLLBACK")
                 raise
-            self._file.execute("COMMIT")
 
     def close(self) -> None:
         """Let go of the file."""
@@ -106,10 +109,7 @@ class ShufflerStore:
     def add(self, batch: str, report_id: bytes, onion: bytes) -> None:
         """Keep a report."""
         self._run("INSERT INTO reports VALUES (?, ?, ?, ?)", batch, report_id, report_digest(onion), onion)
-
-    def size(self, batch: str) -> int:
-        """How many reports a batch has."""
-        return int(self._run("SELECT COUNT(*) FROM reports WHERE batch = ?", batch)[0][0])
+        self._run("UPDATE batches SET size = size + 1 WHERE name = ?", batch)
 
     def onions(self, batch: str) -> list[bytes]:
         """The reports of a batch, in the order of their ids."""
@@ -120,17 +120,25 @@ class ShufflerStore:
     def begin(self, name: str, version: int, answer: AnswerName, closes: float, came: bytes | None = None) -> None:
         """A batch gathers from now on, or came whole from the shuffler before."""
         digest = None if came is None else hashlib.sha256(came).digest()
-        row = (name, version, str(answer), closes, "gathering", came, digest, None, "")
-        self._run("INSERT OR IGNORE INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
+        row = (name, version, str(answer), closes, "gathering", digest, "", 0, came, None)
+        self._run("INSERT OR IGNORE INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
     def batches(self) -> list[BatchRow]:
         """All batches that are known."""
-        return [_batch_row(row) for row in self._run("SELECT * FROM batches ORDER BY closes, name")]
+        return [_batch_row(row) for row in self._run(f"{_ROWS} ORDER BY closes, name")]
 
     def batch(self, name: str) -> BatchRow | None:
         """The batch of a name."""
-        rows = self._run("SELECT * FROM batches WHERE name = ?", name)
+        rows = self._run(f"{_ROWS} WHERE name = ?", name)
         return _batch_row(rows[0]) if rows else None
+
+    def came(self, name: str) -> bytes | None:
+        """What the shuffler before this one handed on, until the turn is taken."""
+        return self._large("SELECT came FROM batches WHERE name = ?", name)
+
+    def made(self, name: str) -> bytes | None:
+        """What goes on, from the turn until it is taken."""
+        return self._large("SELECT made FROM batches WHERE name = ?", name)
 
     def close_batch(self, name: str) -> None:
         """From now on no report is added to a batch: all that was acknowledged is in it."""
@@ -150,16 +158,25 @@ class ShufflerStore:
             sql = "UPDATE batches SET state = ?, came = NULL, made = NULL, note = ? WHERE name = ?"
             self._run(sql, state, note, name)
             self.count(f"batches {state}")
+            self.set_note("counts", json.dumps(self.counts()))
             self._run("UPDATE reports SET onion = NULL WHERE batch = ?", name)
         self._tidy()
 
     def forget(self, names: Sequence[str]) -> None:
-        """Delete what is left of batches."""
+        """Delete what is left of batches; none that closed as early is begun again, even if the clock goes back."""
         with self.transaction():
             for name in names:
+                batch = self.batch(name)
+                if batch is not None and batch.closes > self.forgotten:
+                    self.set_note("forgotten", repr(batch.closes))
                 self._run("DELETE FROM reports WHERE batch = ?", name)
                 self._run("DELETE FROM batches WHERE name = ?", name)
         self._tidy()
+
+    @property
+    def forgotten(self) -> float:
+        """When the latest batch closed of which nothing is left."""
+        return float(self.note("forgotten") or "-inf")
 
     # -- the rest ---------------------------------------------------------------------------------------------
 
@@ -181,6 +198,10 @@ class ShufflerStore:
     def counts(self) -> dict[str, int]:
         """What happened, and how often."""
         return dict(self._run("SELECT name, count FROM counters ORDER BY name"))
+
+    def _large(self, sql: str, name: str) -> bytes | None:
+        rows = self._run(sql, name)
+        return rows[0][0] if rows else None
 
     def _tidy(self) -> None:
         """What was deleted is still in the log until this."""

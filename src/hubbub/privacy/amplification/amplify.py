@@ -16,6 +16,8 @@ from hubbub.privacy.amplification.closed_forms import binomial_epsilon, efmrtt19
 from hubbub.privacy.amplification.smallest import smallest_epsilon
 
 MOST_REPORTS = 10**12
+MOST_AMPLIFIED = 25.0
+"""The largest local epsilon of which numerical bounds are computed: beyond it, floats have too few digits for them."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Ite
             "fakes", fakes, f"0: {type(mechanism).__name__} has no blanket that a fake could be drawn from"
         )
     yield Amplified(local, 0.0, "local")
+    if local > MOST_AMPLIFIED:
+        return
     if blanket is not None:
         coarse = BlanketBound(blanket, n, fakes=fakes, cells=COARSE, tail=tail)
         fine = BlanketBound(blanket, n, fakes=fakes, cells=FINE, tail=tail)
@@ -134,6 +138,8 @@ def amplified_delta(mechanism: Mechanism, *, n: int, epsilon: float, fakes: int 
     local, blanket = mechanism.effective_epsilon, mechanism.blanket()
     if local <= epsilon:
         return 0.0
+    if local > MOST_AMPLIFIED:
+        return 1.0
     ratio = math.exp(local)
     deltas = [clone_delta(ratio, n, epsilon, chance) for chance in (clone_chance(ratio), stronger_clone_chance(ratio))]
     if blanket is not None:

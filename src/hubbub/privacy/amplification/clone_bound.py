@@ -58,10 +58,10 @@ class CloneBound:
         factor, clones = math.exp(epsilon), self._clones
         if factor >= self._ratio:
             return 0.0
-        right = self._ratio / (self._ratio + 1)
-        first_more, second_more = right - factor * (1 - right), factor * right - (1 - right)
+        right, wrong = self._ratio / (self._ratio + 1), 1 / (self._ratio + 1)
+        first_more, second_more = right - factor * wrong, factor * right - wrong
         odds = second_more / first_more  # where the first world is e^epsilon times as likely: a/(C+1-a) > odds
-        start = np.floor((clones.low + 1) * (odds / (1 + odds))) + 1
+        start = clones.low + 2 - np.ceil((clones.low + 1) / (1 + odds))
         above, last = at_least(start, clones.low), point(start - 1, clones.low)
         deltas = np.maximum(first_more * last - (factor - 1) * above, 0.0)
         return min(float((clones.chance * deltas).sum() + clones.outside.sum()) * _SLACK, 1.0)

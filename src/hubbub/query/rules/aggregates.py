@@ -52,6 +52,8 @@ def _expanded(node: Tree) -> Tree:
     if isinstance(node, exp.Avg):
         ratio = exp.Div(this=exp.Sum(this=node.this), expression=exp.Count(this=node.this.copy()))
         return ratio if isinstance(node.parent, exp.Alias | exp.Ordered | None) else exp.Paren(this=ratio)
+    if isinstance(node, exp.Count) and node.this is None:
+        return exp.Count(this=exp.Star())
     if isinstance(node, exp.Stddev | exp.StddevSamp):
         return exp.Sqrt(this=exp.Variance(this=node.this))
     if isinstance(node, exp.StddevPop):

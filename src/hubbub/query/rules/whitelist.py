@@ -16,7 +16,7 @@ LOGIC = "And Or Not Paren EQ NEQ GT GTE LT LTE In Between Is Like ILike Null Boo
 ARITHMETIC = "Add Sub Mul Div IntDiv Mod Neg Abs Round Floor Ceil Ln Log Exp Sqrt Pow Least Greatest Sign Nullif"
 TEXTS = "Lower Upper Length Trim Substring Left Right Concat DPipe StartsWith Contains"
 TIMES = "Extract Year Month Day Week Quarter DayOfWeek TimestampTrunc DateTrunc Date Var"
-CASTS = "Cast TryCast DataType"
+CASTS = "Cast TryCast DataType DataTypeParam"
 AGGREGATES = (
     "Count Sum Avg Stddev StddevSamp StddevPop Variance VariancePop Median Quantile PercentileDisc PercentileCont "
     "ApproxQuantile"
@@ -34,6 +34,7 @@ CAST_TYPES = frozenset(
         "VARCHAR",
         "DATE",
         "TIMESTAMP",
+        "TIMESTAMPNTZ",
         "DECIMAL",
     ]
 )
@@ -77,6 +78,10 @@ def check_whitelist(select: Tree, schema: TableSchema) -> Tree:
             raise refused(
                 node.parent or node, f"unknown type {node.sql('duckdb')}", "known are BIGINT, DOUBLE, VARCHAR ..."
             )
+        if isinstance(node, exp.Between) and node.args.get("symmetric"):
+            raise refused(node, "SYMMETRIC is not answered", "ask BETWEEN the smaller AND the larger")
+        if isinstance(node, exp.Ordered) and isinstance(node.this, exp.Var):
+            raise refused(node, "ORDER BY ALL is not answered", "name what the groups are ordered by")
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):
             raise _unknown(node.this)
     return select

@@ -1,0 +1,57 @@
+"""How often an app crashes on each version of the system, from simulated devices that answer examples/crashes.toml.
+
+    python examples/crashes.py
+
+Each device sends one report of its system and of whether the app crashed, together, at epsilon 1. Nobody learns what it
+said; the crowd's answer has an interval for every system, and for the difference of two.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from hubbub import Random
+from hubbub.authoring import load_collection
+from hubbub.core.ratios import Ratios
+from hubbub.simulate.devices import ArrayStream
+from hubbub.simulate.question import run_question
+
+SYSTEMS = {"13": (0.5, 0.04), "14": (0.35, 0.12), "15": (0.1, 0.05), "(none)": (0.05, 0.05)}
+"""The share of devices on each system, and how many of them the app crashed on."""
+
+
+def people(n: int) -> np.ndarray:
+    """What devices hold: codes, as they keep them."""
+    rng = np.random.default_rng(1)
+    shares, rates = np.array(list(SYSTEMS.values())).T
+    held = np.zeros(n, dtype=[("os", "i8"), ("crashed", "i8")])
+    held["os"] = rng.choice(len(shares), n, p=shares)
+    held["crashed"] = rng.random(n) < rates[held["os"]]
+    return held
+
+
+def main(n: int = 200_000, seed: int = 1) -> dict[str, tuple[float, float, float]]:
+    """Ask n devices for one day; for each system, and for "14 minus 13", the true rate and the ends of the interval."""
+    collection = load_collection(Path(__file__).with_name("crashes.toml"))
+    held = people(n)
+    (release,) = run_question(collection, "crashes", ArrayStream(held[None, :]), Random(seed=seed), steps=1)
+    told = release.estimate
+    assert isinstance(told, Ratios)
+    assert told.labels is not None
+    value, low, high = told.possible()
+    places = {name: told.labels.index(f"{name}: yes") for name in SYSTEMS}
+    rates = {name: float(np.mean(held["crashed"][held["os"] == code])) for code, name in enumerate(SYSTEMS)}
+    found = {name: (rates[name], float(low[place]), float(high[place])) for name, place in places.items()}
+    print(f"{n:,} devices, epsilon {collection.questions['crashes'].epsilon:g}: the crash rate on")
+    for name, place in places.items():
+        print(f"  {name:6} {value[place]:6.1%}   {low[place]:6.1%} to {high[place]:6.1%}   truth {rates[name]:6.1%}")
+    apart = told.difference(places["14"], places["13"])
+    found["14 minus 13"] = rates["14"] - rates["13"], apart.low, apart.high
+    print(f"  14 minus 13: {apart.value:+.1%}, {apart.low:+.1%} to {apart.high:+.1%}")
+    return found
+
+
+if __name__ == "__main__":
+    main()

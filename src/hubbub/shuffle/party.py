@@ -1,0 +1,48 @@
+"""The parties of a run: where each listens, and the certificate that it is known by."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hubbub.core.errors import InvalidValue
+
+
+@dataclass(frozen=True)
+class Party:
+    """Where a party listens, and the certificate that it is known by.
+
+    Example:
+        >>> Party("shuffler-1.example", 7001, Path("one.pem")).port
+        7001
+    """
+
+    host: str
+    port: int
+    certificate: Path
+
+
+def tls_context(me: int, parties: Sequence[Party], private_key: Path, *, serving: bool) -> ssl.SSLContext:
+    """What a party's connections are made with: TLS 1.3, its own certificate, and those of the others alone."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if serving else ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False  # who it is follows from the certificate itself, which is compared
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    try:
+        context.load_cert_chain(parties[me].certificate, private_key)
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidValue("private_key", str(private_key), f"the key of this party's certificate: {error}") from None
+    for party in parties:
+        context.load_verify_locations(party.certificate)
+    return context
+
+
+def certificate_bytes(path: Path) -> bytes:
+    """A certificate in DER, as connections show it."""
+    try:
+        return ssl.PEM_cert_to_DER_cert(path.read_text(encoding="ascii"))
+    except (OSError, ValueError) as error:
+        raise InvalidValue("certificate", str(path), f"a certificate in PEM: {error}") from None

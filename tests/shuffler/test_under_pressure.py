@@ -1,0 +1,198 @@
+"""Shufflers under pressure: a full disk, a clock that goes wrong, batches that are made to take memory."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from loopback import running
+from shuffle_world import HOUR, KEYS, ShuffleWorld
+
+from hubbub.client import Response
+from hubbub.collection.sealing import open_sealed, seal
+from hubbub.collection.shuffled_batch import decode_shuffled
+from hubbub.collection.wire import UPLOAD_TYPE, AnswerName, encode_upload
+from hubbub.core.errors import DecodeError
+from hubbub.protocols.cohort import Arc
+from hubbub.service.limits import SenderLimits
+from hubbub.service.senders import Senders
+from hubbub.shuffler.app import ShufflerApp
+from hubbub.shuffler.store import ShufflerStore
+
+NAME = "survey:1:popular:0:7:1:0"
+
+
+def states(world: ShuffleWorld, number: int = 0) -> list[str]:
+    return [row.state for row in world.stores[number].batches()]
+
+
+def test_a_full_disk_is_told_and_uploads_go_on_when_there_is_room(tmp_path: Path) -> None:
+    world = ShuffleWorld(tmp_path)
+    frames = [encode_upload("survey", 1, [entry], world.size) for entry in world.entries(["dark"] * 30)]
+    file = world.stores[0]._file
+    app = ShufflerApp(world.hops[0], Senders(SenderLimits(), world.clock)).app
+    with running(app) as first:
+
+        def post(frame: bytes) -> Any:
+            return first.post("/v1/reports", content=frame, headers={"Content-Type": UPLOAD_TYPE})
+
+        (pages,) = file.execute("PRAGMA page_count").fetchone()
+        file.execute(f"PRAGMA max_page_count = {pages + 1}")
+        told = [post(frame) for frame in frames]
+        assert {answer.status_code for answer in told} == {200, 503}
+        assert all("access-control-allow-origin" in answer.headers for answer in told)
+        file.execute("PRAGMA max_page_count = 1000000")
+        assert [post(frame).status_code for frame in frames] == [200] * 30
+    for store in world.stores:
+        store.close()
+    again = ShufflerStore(tmp_path / "shuffler-0.db")
+    assert [row.size for row in again.batches()] == [30]
+    again.close()
+
+
+def test_a_full_disk_at_the_turn_is_tried_again(tmp_path: Path) -> None:
+    world = ShuffleWorld(tmp_path, fakes=300)
+    world.send(world.entries(["dark"] * 30))
+    file = world.stores[0]._file
+    file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    (pages,) = file.execute("PRAGMA page_count").fetchone()
+    file.execute(f"PRAGMA max_page_count = {pages}")
+    world.close()
+    assert states(world) == ["closed"]
+    assert "full" in world.hops[0].trouble
+    file.execute("PRAGMA max_page_count = 1000000")
+    world.tick()
+    assert states(world) == ["handed"]
+
+
+def test_an_ask_of_another_shape_stops_nobody() -> None:
+    world = ShuffleWorld()
+    world.send(world.entries(["dark"] * 30))
+    true = world.collector_answers
+
+    def broken(path: str, headers: Any, body: bytes | None) -> Response:
+        answer = true(path, headers, body)
+        if "/asks/" not in path:
+            return answer
+        spec = open_sealed(json.loads(answer.body), KEYS.public)
+        del spec["asks"][0]["ask"]
+        return answer._replace(body=json.dumps(seal(spec, KEYS.private)).encode())
+
+    world.collector_answers = broken
+    world.close()
+    assert states(world) == ["closed"]
+    assert world.hops[0].trouble
+    world.collector_answers = true
+    world.tick()
+    assert states(world) == ["handed"]
+
+
+def test_a_clock_that_goes_back_begins_no_batch_again() -> None:
+    """Whoever saw two mixes of one batch, with and without some reports, would know whose the others are."""
+    world = ShuffleWorld()
+    entries = world.entries(["dark"] * 30)
+    world.send(entries)
+    world.close()
+    world.tick()
+    assert states(world) == states(world, 1) == ["handed"]
+    world.clock.set(9 * HOUR)
+    world.tick()
+    assert states(world) == states(world, 1) == []
+    (body,) = [body for who, _, path, body in world.seen if who == world.urls[1] and path == "/v1/shuffled"]
+    assert body is not None
+    world.clock.set(7 * HOUR + 120.0)
+    assert [told["rejected"][0]["reason"] for told in world.send(entries[:25])] == ["late"] * 25
+    world.clock.set(8 * HOUR + 120.0)
+    assert world.to(world.urls[1]).request("POST", "/v1/shuffled", {}, body).status == 410
+    world.clock.set(9 * HOUR + 60.0)
+    world.collector.tick()
+    assert world.send(world.entries(["dark"]))[0]["accepted"] == 1
+
+
+def test_a_clock_that_is_ahead_loses_nothing() -> None:
+    """The first shuffler takes its turn too early; the second waits until the batch closed by its own clock."""
+    world = ShuffleWorld()
+    world.send(world.entries(["dark"] * 30))
+    begun = world.clock.now()
+    world.clock.set(8 * HOUR + world.collection.taken_for + 1)
+    world.hops[0]._states._connect = lambda url: early  # type: ignore[assignment,return-value]
+
+    class Early:
+        def request(self, *given: Any) -> Response:
+            ahead = world.clock.now()
+            world.clock.set(begun)
+            try:
+                return world.to(world.urls[1]).request(*given)
+            finally:
+                world.clock.set(ahead)
+
+    early = Early()
+    world.hops[0].tick()
+    assert states(world) == ["made"]
+    assert states(world, 1) == []
+    world.hops[0]._states._connect = world.to
+    world.tick()
+    assert states(world) == states(world, 1) == ["handed"]
+
+
+HEAD = [5, "survey", 1, "popular", 0, 7, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [*HEAD, [], 1, bytes(1 << 20)],
+        [*HEAD, [], 47, bytes(47 << 10)],
+        [*HEAD, [[0] * 5 + [b""] * 2] * 100_000, 50, b""],
+    ],
+    ids=["tiny reports", "less than a layer", "statements"],
+)
+def test_a_batch_takes_no_more_memory_than_its_bytes(body: list[Any]) -> None:
+    given = msgspec.msgpack.encode(body)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DecodeError):
+            decode_shuffled(given)
+        assert tracemalloc.get_traced_memory()[1] < 2 * len(given)
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_due_is_found_without_reading_whole_batches() -> None:
+    store = ShufflerStore(":memory:")
+    with store.transaction():
+        store.begin(NAME, 1, AnswerName("popular", 0, 7, 1, 0), 1.0, bytes(10 << 20))
+    tracemalloc.start()
+    try:
+        assert [row.state for row in store.batches()] == ["gathering"]
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert len(store.came(NAME) or b"") == 10 << 20
+
+
+def test_the_status_tells_nothing_of_a_batch_that_gathers() -> None:
+    world = ShuffleWorld()
+    before = world.hops[0].status()
+    world.send(world.entries(["dark"] * 30))
+    assert world.hops[0].status() == before
+    world.close()
+    after: Any = world.hops[0].status()
+    assert (after["counts"]["accepted"], [each["state"] for each in after["batches"]]) == (30, ["handed"])
+
+
+def test_an_ask_of_a_tiny_arc_is_refused_by_shufflers() -> None:
+    world = ShuffleWorld()
+    (opened,) = world.collector.board.open(world.collection.collection_id, world.clock.now())
+    world.send(world.entries(["dark"] * 30))
+    assert world.collection.minimum_arc > 1
+    opened.ask = replace(opened.ask, cohort=Arc(5, 1))
+    world.close()
+    (batch,) = world.stores[0].batches()
+    assert batch.state == "dropped"
+    assert "arc" in batch.note
