@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 LAYER_BYTES = 48
 """What a layer of encryption adds to a report: an ephemeral key and a tag (`hubbub.shuffle.onion`)."""
 MOST_SHUFFLERS = 8
+MOST_BATCH_BYTES = 64 << 20
+"""The largest batch that goes from one party to the next."""
 HOP_SECONDS = 1
 """The least time that each shuffler is given to hand a batch on."""
-_MOST = 1 << 40
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -82,8 +83,10 @@ class ShuffleRoute:
         check_key("collector_key", self.collector_key)
         if isinstance(self.delta, bool) or not isinstance(self.delta, int | float) or not 1e-300 <= self.delta < 1:
             raise InvalidValue("delta", self.delta, "a number from 1e-300 to below 1")
-        check_integer("least", self.least, 2, _MOST)
-        check_integer("fakes", self.fakes, 0, _MOST)
+        # Whatever a batch must have fits into it: nobody is made to draw fakes without end.
+        most = MOST_BATCH_BYTES // (self.layer_bytes + 1)
+        check_integer("least", self.least, 2, most)
+        check_integer("fakes", self.fakes, 0, (most - self.least) // len(self.shufflers))
         keys = [self.collector_key, *(each.encryption_key for each in self.shufflers)]
         signing = [each.signing_key for each in self.shufflers]
         if len(set(keys)) < len(keys) or len(set(signing)) < len(signing):
