@@ -12,7 +12,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.privacy.amplification.amplify import Amplified, amplify, bounds
 from hubbub.privacy.amplification.binomial import at_least, blocks, point
 from hubbub.privacy.amplification.blanket_bound import COARSE, blanket_delta
-from hubbub.privacy.amplification.claims import collaborative_clones, variation_claim, variation_delta
+from hubbub.privacy.amplification.claims import collaborative_clones, unary_claim, variation_claim, variation_delta
 from hubbub.privacy.amplification.clone_bound import clone_chance, clone_delta, stronger_clone_chance
 from hubbub.privacy.amplification.composition import compose
 from hubbub.privacy.amplification.inverse import local_epsilon
@@ -224,6 +224,38 @@ def test_claims_are_labelled():
     assert (online.valid, whole.valid) == (False, True)
     assert clones > 1.2 * fewer  # "more than 20% effective clones"
     assert all(bound.valid for bound in bounds(collision, n=10_000, delta=1e-6))
+
+
+def test_bits_that_stand_together_tell_more_than_their_sums():
+    # Everyone else holds the third value. A report of the first bit alone is then the victim's, but for few: whether at
+    # least k such are there is a test whose errors bound delta from below, exactly.
+    from scipy.stats import binom
+
+    n, delta, sue = 10**6, 1e-6, hb.SUE(epsilon=2 * math.log(999), domain=3)
+    p, q = (float(rate) for rate in sue.rates)
+    true, false, others = p * (1 - q) ** 2, q * (1 - p) * (1 - q), q * (1 - q) * (1 - p)
+    rest = binom.sf(np.arange(-1, 30), n - 1, others)  # at least 0, 1, ... of the others
+    first, second = (chance * rest[:-1] + (1 - chance) * rest[1:] for chance in (true, false))
+
+    def lower(epsilon):
+        return float((first - math.exp(epsilon) * second).max())
+
+    claim = unary_claim(sue, n=n, delta=delta)
+    assert not claim.valid
+    assert claim.epsilon < 0.93
+    assert lower(claim.epsilon) > 0.06
+    for bound in bounds(sue, n=n, delta=delta):
+        assert lower(bound.epsilon) <= bound.delta, bound
+
+
+def test_no_formula_is_below_the_numerical_bounds():
+    # Those are tight, or nearly: a formula that promises more is a mistake, as that of unary encodings was.
+    for mechanism in (hb.GRR(epsilon=2.0, domain=9), hb.SUE(epsilon=6.0, domain=9), hb.OLH(epsilon=3.0, domain=50)):
+        for n in (10**3, 10**6):
+            found = {bound.method: bound.epsilon for bound in bounds(mechanism, n=n, delta=1e-6)}
+            numerical = min(found.get(name, math.inf) for name in ("blanket", "clones", "stronger clones"))
+            formulas = [found[name] for name in ("EFMRTT19", "FMT21", "BBGN19") if name in found]
+            assert all(epsilon >= numerical for epsilon in formulas), found
 
 
 def test_the_inverse_keeps_to_its_target():

@@ -9,6 +9,12 @@ import numpy as np
 import pytest
 from shuffle_world import HOUR, ShuffleWorld
 
+from hubbub import GRR
+from hubbub.core.errors import InvalidValue
+from hubbub.core.sketch import Sketch
+from hubbub.service.collector import Collector
+from hubbub.shuffle.onion import OnionKey
+
 PEOPLE = 40
 
 
@@ -54,6 +60,10 @@ def test_fakes_are_taken_off_and_their_variance_is_told(world: ShuffleWorld) -> 
     assert payload["n"] == 600
     truth = np.array([0.1, 0.9, 0.0])
     assert np.all(np.abs(value - truth) < 4.5 * np.sqrt(variance))  # fixed seed; by chance below 1e-4
+    ((ask, _),) = world.store.shuffled_steps(world.collection.collection_id, "popular", 1)
+    sketch, grr = Sketch.from_bytes(ask.sketch), GRR(epsilon=2.0, domain=3)
+    naive = grr.estimate(sketch.with_fakes(0))  # a planted bug: fakes are taken for people's reports
+    assert np.any(np.abs(naive.value - truth) > 4.5 * np.sqrt(naive.variance))
     without = ShuffleWorld(fakes=0)
     without.send(without.entries(["dark"] * 540 + ["light"] * 60))
     without.close()
@@ -155,3 +165,10 @@ def test_the_privacy_page_and_the_api_tell_of_actual_batches(world: ShuffleWorld
     page = str(privacy_page(reader, world.collection))
     assert "Who must work together to see what" in page
     assert "pass 2 shufflers" in page
+
+
+def test_a_collector_that_cannot_open_reports_does_not_begin(world: ShuffleWorld) -> None:
+    """Its key must be the one that devices encrypt to: else a whole step would be lost before anyone knew."""
+    for key in (None, OnionKey.generate()):
+        with pytest.raises(InvalidValue, match="collector_key of survey"):
+            Collector([world.collection], world.store, clock=world.clock, keys=world.signing, onion_key=key)

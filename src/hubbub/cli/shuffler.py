@@ -60,7 +60,7 @@ def keys(
 
 
 @app.command()
-def key(
+def own_keys(
     path: Annotated[Path, typer.Argument(help="The file of the private keys, to be made.")],
     url: Annotated[str, typer.Option("--url", help="Where the shuffler will be.")] = "https://shuffler.example",
 ) -> None:

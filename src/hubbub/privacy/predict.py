@@ -10,6 +10,7 @@ from typing import Any
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.frequency.measured import Measured
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.frequency.support import SupportMechanism
 from hubbub.privacy.asked import Asked
@@ -145,7 +146,8 @@ def _row(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> P
 def _without_formula(asked: Asked, epsilon: float) -> Iterator[Prediction]:
     given: dict[str, Any] = {"epsilon": epsilon, "domain": asked.domain}
     for kind in MECHANISMS.values():
-        if issubclass(kind, SupportMechanism) or "domain" not in {field.name for field in fields(kind)}:
+        other = issubclass(kind, SupportMechanism | Measured)  # the latter is an oracle with numbers beside it
+        if other or "domain" not in {field.name for field in fields(kind)}:
             continue
         try:
             mechanism = kind(**given)

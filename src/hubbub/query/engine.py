@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ranges.grids import HDG
@@ -31,9 +30,6 @@ from hubbub.query.split_method import SplitMethod
 from hubbub.query.strata import Strata
 from hubbub.query.sums_method import SumsMethod
 from hubbub.query.tree import Tree
-
-if TYPE_CHECKING:
-    pass
 
 
 class QueryEngine:

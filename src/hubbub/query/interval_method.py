@@ -142,10 +142,10 @@ class IntervalMethod(SumsMethod):
         return self._terms[key]
 
     def _scale(self, level: Level) -> float:
-        if not self._mechanism.divided:
-            return 1.0
         size = self._sizes.get(level, 0)
-        return self._n / size if size else np.inf
+        if not size:
+            return np.inf
+        return self._n / size if self._mechanism.divided else 1.0
 
     def _counted(self, strata: Strata, place: int, monomials: Sequence[Monomial]) -> Held:
         """What is in each cell by the reports."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,6 @@ from hubbub.query.measures import MeasureProfile, check_number
 from hubbub.query.monomials import EVERYBODY, Monomial
 from hubbub.query.rules.constants import number
 from hubbub.query.tree import Tree
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["AnswerInterval", "Output", "Profiles"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,6 @@ from hubbub.query.rules.constants import number
 from hubbub.query.strata import Strata
 from hubbub.query.sums_method import SumsMethod
 from hubbub.query.tree import Tree
-
-if TYPE_CHECKING:
-    pass
 
 EDGES, FINER = 48, 12
 """How many values are tried at first, and how many inside each gap that is looked at closer."""

@@ -26,7 +26,7 @@ class HopConfig:
     public_key
         The key that those are signed with: 64 hexadecimal digits.
     key
-        The file of this shuffler's private keys, made by `hubbub shuffler key`.
+        The file of this shuffler's private keys, made by `hubbub shuffler own-keys`.
     store
         The file of what it keeps, made if need be.
     host, port

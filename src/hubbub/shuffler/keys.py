@@ -56,5 +56,5 @@ class ShufflerKeys:
             secret = json.loads(Path(path).read_text(encoding="ascii"))
             private = bytes.fromhex(secret["encryption"]), bytes.fromhex(secret["signing"])
         except (OSError, ValueError, KeyError, TypeError):
-            raise InvalidValue("key", str(path), "a file made by `hubbub shuffler key`") from None
+            raise InvalidValue("key", str(path), "a file made by `hubbub shuffler own-keys`") from None
         return ShufflerKeys(OnionKey(private[0]), Keys(private[1]))

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.frequency.unary import SUE
 from hubbub.privacy.amplification.blanket_bound import COARSE, FINE, BlanketBound, blanket_delta
 from hubbub.privacy.amplification.clone_bound import CloneBound, clone_chance, clone_delta, stronger_clone_chance
-from hubbub.privacy.amplification.closed_forms import binomial_epsilon, efmrtt19, fmt21, theorem_9_3_1
+from hubbub.privacy.amplification.closed_forms import binomial_epsilon, efmrtt19, fmt21
 from hubbub.privacy.amplification.smallest import smallest_epsilon
 
 MOST_REPORTS = 10**12
@@ -108,8 +107,6 @@ def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Ite
     if blanket is not None and blanket.both == 0:
         weight = float(1 / (blanket.mass * blanket.preferred))
         yield from _found(binomial_epsilon(weight, n, delta), delta, "BBGN19")
-    if isinstance(mechanism, SUE):
-        yield from _found(theorem_9_3_1(local, n, delta), delta, "Theorem 9.3.1")
 
 
 def check_batch(n: int, delta: float, fakes: int) -> None:

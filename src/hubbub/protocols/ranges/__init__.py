@@ -1,1 +1,1 @@
-"""Sums and counts over boxes of several private dimensions: HI, HIO, SC and MG (dissertation, chapter 7), and HDG."""
+"""Sums and counts over boxes of private dimensions: HI, HIO, SC, MG (dissertation, chapter 7), HDG, adaptive ones."""

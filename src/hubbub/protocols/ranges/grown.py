@@ -38,7 +38,7 @@ class GrownHierarchy(IntervalMechanism):
         ([[-0.24, 0.24], [-0.19, -0.16, 0.34]], 0.421)
     """
 
-    partitions: tuple[Partition, ...] = ()
+    partitions: tuple[Partition, ...]
 
     def __post_init__(self) -> None:
         super().__post_init__()
