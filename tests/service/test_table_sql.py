@@ -327,6 +327,7 @@ def test_it_is_checked_planned_and_promised() -> None:
         ({"columns": ["age", "step"]}, (Ordinal(9), Ordinal(9))),
         ({"columns": ["age", "word"]}, (Ordinal(9), Strings(9))),
         ({"columns": ["a", "b", "c", "d"], "fanout": 2}, (Ordinal(900),) * 4),
+        ({"columns": ["a", "b"], "fanout": 10_000}, (Ordinal(5000), Ordinal(9))),
     ],
 )
 def test_what_makes_no_table_is_refused_by_its_key(keys: Any, domains: Any) -> None:

@@ -151,8 +151,8 @@ class QueryEngine:
         measured: dict[int, list[object]] = {}
         for output in outputs:
             if isinstance(output, QuantileOutput):
-                found = output.intervals(self.table, self._method, plan, public, groups, level)
-                for row, interval in zip(cells, found, strict=True):
+                intervals = output.intervals(self.table, self._method, plan, public, groups, level)
+                for row, interval in zip(cells, intervals, strict=True):
                     row.append(interval)
                 continue
             place = next(k for k, bundle in enumerate(strata) if set(output.weights) <= set(bundle.weights))

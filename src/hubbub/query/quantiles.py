@@ -94,8 +94,8 @@ class QuantileOutput:
         shares = ", ".join(f"{(k + 1) / count:.6f}" for k in range(count))
         inner = f"SELECT DISTINCT {number} AS x FROM {table.relation} WHERE {where}"  # noqa: S608
         text = f"SELECT quantile_disc(x, [{shares}]) FROM ({inner}) WHERE {' AND '.join(ends) or 'TRUE'}"  # noqa: S608
-        found = evaluate(table, text, self.tree)[0][0]
-        return sorted(set(found)) if isinstance(found, list) else []
+        values = evaluate(table, text, self.tree)[0][0]
+        return sorted(set(values)) if isinstance(values, list) else []
 
     def _try(
         self,
