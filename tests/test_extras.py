@@ -51,7 +51,7 @@ def test_all_is_every_other_extra():
     assert every | {_name(each) for each in PROJECT["dependencies"]} == _declared()
 
 
-@pytest.mark.parametrize("extra", ["server", "analytics", "demo"])
+@pytest.mark.parametrize("extra", ["server", "analytics", "demo", "sql"])
 def test_each_extra_brings_the_command_line(extra: str):
     done = _run(extra, "--version")
     assert (done.returncode, done.stderr) == (0, "")

@@ -9,10 +9,10 @@ import pytest
 import hubbub as hb
 from hubbub.core.blanket import Blanket
 from hubbub.core.errors import InvalidValue
-from hubbub.privacy.amplification.amplify import Amplified, amplify, bounds
+from hubbub.privacy.amplification.amplify import Amplified, amplified_delta, amplify, bounds
 from hubbub.privacy.amplification.binomial import at_least, blocks, point
 from hubbub.privacy.amplification.blanket_bound import COARSE, blanket_delta
-from hubbub.privacy.amplification.claims import collaborative_clones, variation_claim, variation_delta
+from hubbub.privacy.amplification.claims import collaborative_clones, unary_claim, variation_claim, variation_delta
 from hubbub.privacy.amplification.clone_bound import clone_chance, clone_delta, stronger_clone_chance
 from hubbub.privacy.amplification.composition import compose
 from hubbub.privacy.amplification.inverse import local_epsilon
@@ -190,8 +190,18 @@ def test_fakes_protect_where_everyone_else_colludes():
     assert (alone.epsilon, alone.method) == (olh.effective_epsilon, "local")
     assert hidden.epsilon < 0.3
     assert amplify(olh, n=1000, delta=1e-6, fakes=10_000).epsilon < hidden.epsilon
-    with pytest.raises(InvalidValue, match="fakes"):
-        amplify(hb.SHE(epsilon=1.0, domain=3), n=10, delta=1e-6, fakes=5)
+
+
+def test_fakes_that_are_not_the_blanket_are_refused():
+    """Uniform rows of bits among reports of a unary encoding: the truth is above what its blanket would promise."""
+    oue = hb.OUE(epsilon=3.0, domain=3)
+    exact = _with_fakes(report_table(oue), np.full(8, 1 / 8), 3, 1.8)
+    assert exact > 2 * blanket_delta(oue.blanket(), 1, 1.8, fakes=3)
+    for mechanism in (oue, hb.SHE(epsilon=1.0, domain=3), hb.Hadamard(epsilon=1.0, domain=3)):
+        with pytest.raises(InvalidValue, match="drawn uniformly"):
+            amplify(mechanism, n=10, delta=1e-6, fakes=5)
+        with pytest.raises(InvalidValue, match="drawn uniformly"):
+            amplified_delta(mechanism, n=10, epsilon=0.5, fakes=5)
 
 
 def test_fakes_against_brute_force():
@@ -207,7 +217,7 @@ def _with_fakes(table, uniform, fakes, epsilon):
     """One report among uniform fakes, exactly: the others of the brute force are all uniform rows."""
     from hubbub.privacy.shuffled import _with
 
-    rest = {(0,) * 3: 1.0}
+    rest = {(0,) * table.shape[1]: 1.0}
     for _ in range(fakes):
         rest = _with(rest, uniform)
     first, second = _with(rest, table[0]), _with(rest, table[1])
@@ -224,6 +234,62 @@ def test_claims_are_labelled():
     assert (online.valid, whole.valid) == (False, True)
     assert clones > 1.2 * fewer  # "more than 20% effective clones"
     assert all(bound.valid for bound in bounds(collision, n=10_000, delta=1e-6))
+
+
+def _count_tells(table, n, epsilon):
+    """A lower bound of delta at any n: how well the count of one kind of report tells two values apart, exactly.
+
+    Everyone else holds one value; the test is whether at least k reports of a kind came.
+    """
+    from scipy.stats import binom
+
+    best = 0.0
+    for others in table:
+        for chance, column in zip(others, table.T, strict=True):
+            spread = max(1.0, math.sqrt((n - 1) * chance * (1 - chance)))
+            counts = np.unique(np.maximum(0, np.ceil((n - 1) * chance + np.linspace(-1, 7, 33) * spread)))
+            rest, one_less = binom.sf(counts - 1, n - 1, chance), binom.sf(counts - 2, n - 1, chance)
+            first, second = (part * one_less + (1 - part) * rest for part in (column.max(), column.min()))
+            best = max(best, float((first - math.exp(epsilon) * second).max()))
+    return best
+
+
+_KINDS = [
+    hb.GRR,
+    hb.SUE,
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in (hb.OUE, hb.THE, hb.SubsetSelection)),
+]
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize(
+    "local", [10.0, *(pytest.param(local, marks=pytest.mark.slow) for local in (0.5, 2.0, 6.0, 14.0))]
+)
+def test_no_bound_is_below_what_one_count_tells(kind, local):
+    mechanism = kind(epsilon=local, domain=3)
+    table = report_table(mechanism)
+    for n in (100, 10_000, 10**6):
+        for bound in bounds(mechanism, n=n, delta=1e-6):
+            assert _count_tells(table, n, bound.epsilon) <= bound.delta * (1 + 1e-6) + 1e-12, (n, bound)
+
+
+def test_bits_that_stand_together_tell_more_than_their_sums():
+    # Everyone else holds the third value. A report of the first bit alone is then the victim's, but for few.
+    n, sue = 10**6, hb.SUE(epsilon=2 * math.log(999), domain=3)
+    claim = unary_claim(sue, n=n, delta=1e-6)
+    assert not claim.valid
+    assert claim.epsilon < 0.93
+    assert _count_tells(report_table(sue), n, claim.epsilon) > 0.06
+
+
+def test_no_formula_is_below_the_numerical_bounds():
+    # Those are tight, or nearly: a formula that promises more is a mistake, as that of unary encodings was.
+    for mechanism in (hb.GRR(epsilon=2.0, domain=9), hb.SUE(epsilon=6.0, domain=9), hb.OLH(epsilon=3.0, domain=50)):
+        for n in (10**3, 10**6):
+            found = {bound.method: bound.epsilon for bound in bounds(mechanism, n=n, delta=1e-6)}
+            numerical = min(found.get(name, math.inf) for name in ("blanket", "clones", "stronger clones"))
+            formulas = [found[name] for name in ("EFMRTT19", "FMT21", "BBGN19") if name in found]
+            assert all(epsilon >= numerical for epsilon in formulas), found
 
 
 def test_the_inverse_keeps_to_its_target():

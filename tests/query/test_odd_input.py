@@ -111,3 +111,14 @@ def test_odd_numbers_are_refused_with_their_place(query: str, message: str) -> N
     with pytest.raises(QueryError) as error:
         world().engine.sql(query)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("method", ["HIO", "HI", "MG", "SC"])
+def test_of_nobody_nothing_is_known_and_nothing_breaks(method: str) -> None:
+    schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(30)),), (PublicColumn("x", "BIGINT"),), method)
+    nobody = schema.mechanism.randomize(np.zeros((0, 1), dtype=np.int64), hb.Random(seed=1))
+    asked = QueryEngine(MemoryTable(schema, nobody, {"x": []}))
+    row = asked.sql("SELECT COUNT(*) AS n, AVG(x) AS a, MEDIAN(x) AS m FROM people WHERE age < 9").rows[0]
+    assert math.isnan(row[1].value)
+    assert math.isnan(row[2].value)
+    assert asked.sql("SELECT x, COUNT(*) AS n FROM people WHERE age < 9 GROUP BY x").rows == ()

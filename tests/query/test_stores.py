@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from hubbub.query.interval_method import IntervalMethod
 from hubbub.query.memory_table import MemoryTable
 from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
 
+GOLDEN = Path(__file__).parents[1] / "golden"
 N = 500
 SHORT = "SELECT COUNT(*), SUM(price) FROM people WHERE age BETWEEN 3 AND 12 OR state = 'b'"
 QUERIES = (
@@ -155,3 +157,18 @@ def test_the_answer_of_nobody_and_of_everybody_is_exact() -> None:
     assert nobody.rows[0][0].value == 0.0
     assert np.isnan(nobody.rows[0][1].value)
     assert engine.sql("SELECT os, COUNT(*) FROM people WHERE price < -1 GROUP BY os").rows == ()
+
+
+def test_stores_of_every_format_are_read() -> None:
+    """If this fails, the format has a new number: `tests/golden/README.md` says what to do."""
+    folders = sorted(GOLDEN.glob("table-*"))
+    assert [folder.name for folder in folders] == [f"table-{k}" for k in range(1, store_format.FORMAT + 1)]
+    for folder in folders:
+        table = connect(folder / "store")
+        for query, rows in json.loads((folder / "expected.json").read_text(encoding="utf-8")).items():
+            found = table.sql(query)
+            expected = QueryAnswer.from_json({**found.to_json(), "rows": rows})
+            assert numbers(found) == pytest.approx(numbers(expected), rel=1e-9)
+            assert [row[0] for row in found.rows if isinstance(row[0], str)] == [
+                row[0] for row in rows if isinstance(row[0], str)
+            ]

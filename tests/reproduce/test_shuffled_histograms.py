@@ -78,10 +78,10 @@ def test_formulas_of_the_chapter():
     assert ByGuess().error(np.array([5, 5])) == 0
 
 
-def test_numerical_bounds_improve_on_formulas():
+@pytest.mark.parametrize("name", ["SH", pytest.param("SOLH", marks=pytest.mark.slow)])
+def test_numerical_bounds_improve_on_formulas(name):
     given = HistogramSetting(0.5, 1e-6, 10_000, 5)
-    for name in ("SH", "SOLH"):
-        assert NUMERICAL[name](given).error(COUNTS) < COMPARATORS[name](given).error(COUNTS)
+    assert NUMERICAL[name](given).error(COUNTS) < COMPARATORS[name](given).error(COUNTS)
 
 
 def test_strings_are_found_and_lengths_checked():

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.collection.wire import AnswerName
+from hubbub.core.errors import InvalidValue
 from hubbub.core.migrations import UnknownFormat
 from hubbub.shuffler.store import ShufflerStore
 
@@ -40,7 +41,7 @@ def test_a_newer_format_is_left_alone(tmp_path: Path) -> None:
 
 def test_one_program_holds_it(tmp_path: Path) -> None:
     store = ShufflerStore(tmp_path / "a.db")
-    with pytest.raises(sqlite3.OperationalError, match="locked"):
+    with pytest.raises(InvalidValue, match=r"no other program holds.*locked"):
         ShufflerStore(tmp_path / "a.db", timeout=0.0)
     store.close()
 

@@ -11,16 +11,17 @@ from typing import Any
 import msgspec
 import pytest
 from loopback import running
-from shuffle_world import HOUR, KEYS, ShuffleWorld
+from shuffle_world import HOUR, KEYS, TEXT, ShuffleWorld
 
 from hubbub.client import Response
 from hubbub.collection.sealing import open_sealed, seal
 from hubbub.collection.shuffled_batch import decode_shuffled
 from hubbub.collection.wire import UPLOAD_TYPE, AnswerName, encode_upload
-from hubbub.core.errors import DecodeError
+from hubbub.core.errors import DecodeError, HubbubError, InvalidValue
 from hubbub.protocols.cohort import Arc
 from hubbub.service.limits import SenderLimits
 from hubbub.service.senders import Senders
+from hubbub.shuffle.onion import wrap
 from hubbub.shuffler.app import ShufflerApp
 from hubbub.shuffler.store import ShufflerStore
 
@@ -196,3 +197,15 @@ def test_an_ask_of_a_tiny_arc_is_refused_by_shufflers() -> None:
     (batch,) = world.stores[0].batches()
     assert batch.state == "dropped"
     assert "arc" in batch.note
+
+
+@pytest.mark.parametrize("given", [{"fakes": 10**6}, {"least": 10**7}, {"fakes": 2**39}, {"fakes": 340_000}])
+def test_a_batch_that_could_never_be_handed_on_is_not_asked_for(given: dict[str, int]) -> None:
+    """Nor can a collector make shufflers draw fakes without end."""
+    with pytest.raises(HubbubError, match=r"least|fakes"):
+        ShuffleWorld(text=TEXT.replace("epsilon = 2.0", 'epsilon = 2.0\nmechanism = "OLH"'), **given)
+
+
+def test_a_key_that_hides_nothing_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="public keys"):
+        wrap(b"report", [bytes(32)], "batch")

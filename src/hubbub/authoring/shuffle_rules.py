@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from hubbub.collection.document import Collection
 from hubbub.collection.finding import Finding
+from hubbub.collection.shuffle_route import MOST_BATCH_BYTES
 from hubbub.questions.words import listed
 
 _HERE = ("localhost", "127.0.0.1", "::1")
@@ -43,6 +44,11 @@ def shuffled_questions(collection: Collection) -> Iterator[Finding]:
             f"the estimates of {listed(plain)} cannot take fake reports off, which is done for histograms by GRR or "
             "local hashing whose reports are not kept: make fakes 0, or ask by another mechanism",
         )
+    for name, terms in collection.terms.items():
+        room = MOST_BATCH_BYTES // (terms.report_bytes + route.layer_bytes) - route.all_fakes
+        if room < route.least:
+            text = f"a batch of {name} has room for {max(room, 0):,} people's reports beside all fakes: too few"
+            yield Finding("error", "shuffle.least", text)
 
 
 def who_shuffles(collection: Collection) -> Iterator[Finding]:

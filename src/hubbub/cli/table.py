@@ -95,13 +95,13 @@ def _column(name: str, given: str, missing: bool, records: RecordSource) -> Priv
 
     if not given:
         return PrivateColumn(name, Categorical(records.names(name)), missing)
-    found = _RANGE.fullmatch(given)
+    match = _RANGE.fullmatch(given)
     try:
-        if found is None:
+        if match is None:
             raise ValueError
-        low, high = float(found[1]), float(found[2])
-        if found[3] is not None:
-            return PrivateColumn(name, Numeric(low, high, cells=int(found[3])), missing)
+        low, high = float(match[1]), float(match[2])
+        if match[3] is not None:
+            return PrivateColumn(name, Numeric(low, high, cells=int(match[3])), missing)
         if low != 0 or not high.is_integer():
             raise ValueError
         return PrivateColumn(name, Ordinal(int(high) + 1), missing)

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 LAYER_BYTES = 48
 """What a layer of encryption adds to a report: an ephemeral key and a tag (`hubbub.shuffle.onion`)."""
 MOST_SHUFFLERS = 8
+MOST_BATCH_BYTES = 64 << 20
+"""The largest batch that goes from one party to the next."""
 HOP_SECONDS = 1
 """The least time that each shuffler is given to hand a batch on."""
-_MOST = 1 << 40
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -82,8 +83,10 @@ class ShuffleRoute:
         check_key("collector_key", self.collector_key)
         if isinstance(self.delta, bool) or not isinstance(self.delta, int | float) or not 1e-300 <= self.delta < 1:
             raise InvalidValue("delta", self.delta, "a number from 1e-300 to below 1")
-        check_integer("least", self.least, 2, _MOST)
-        check_integer("fakes", self.fakes, 0, _MOST)
+        # Whatever a batch must have fits into it: nobody is made to draw fakes without end.
+        most = MOST_BATCH_BYTES // (self.layer_bytes + 1)
+        check_integer("least", self.least, 2, most)
+        check_integer("fakes", self.fakes, 0, (most - self.least) // len(self.shufflers))
         keys = [self.collector_key, *(each.encryption_key for each in self.shufflers)]
         signing = [each.signing_key for each in self.shufflers]
         if len(set(keys)) < len(keys) or len(set(signing)) < len(signing):
@@ -134,6 +137,29 @@ class ShuffleRoute:
         numbers = {name: integer(name, spec[name]) for name in ("least", "fakes")}
         shufflers = tuple(RouteShuffler(**each) for each in several)
         return ShuffleRoute(shufflers=shufflers, collector_key=spec["collector_key"], delta=spec["delta"], **numbers)
+
+
+def weaker_route(now: ShuffleRoute | None, was: ShuffleRoute | None) -> list[tuple[str, str]]:
+    """What protects less than it did, by the field: fewer shufflers, smaller batches, fewer fakes, a larger delta.
+
+    Example:
+        >>> first = RouteShuffler("https://first.example", "0a" * 32, "0b" * 32)
+        >>> route = ShuffleRoute(shufflers=(first,), collector_key="0c" * 32, delta=1e-6, least=1000)
+        >>> from dataclasses import replace
+        >>> weaker_route(None, route), weaker_route(route, None), weaker_route(replace(route, least=99), route)
+        ([('trust', 'reports passed shufflers, and no longer do')], [], [('shuffle.least', '1,000 became 99')])
+    """
+    if was is None:
+        return []
+    if now is None:
+        return [("trust", "reports passed shufflers, and no longer do")]
+    several = {
+        "shufflers": (len(was.shufflers), len(now.shufflers)),
+        "least": (was.least, now.least),
+        "fakes": (was.fakes, now.fakes),
+    }
+    less = [(f"shuffle.{name}", f"{old:,} became {new:,}") for name, (old, new) in several.items() if new < old]
+    return less + ([("shuffle.delta", f"{was.delta:g} became {now.delta:g}")] if now.delta > was.delta else [])
 
 
 def batch_name(collection: str, version: int, name: AnswerName) -> str:

@@ -77,10 +77,10 @@ class QueryAnswer:
 
     def value(self) -> AnswerInterval:
         """The one estimate of an answer of one row and one estimate."""
-        found = [cell for row in self.rows for cell in row if isinstance(cell, AnswerInterval)]
-        if len(found) != 1:
-            raise InvalidValue("answer", len(found), "one estimate")
-        return found[0]
+        estimates = [cell for row in self.rows for cell in row if isinstance(cell, AnswerInterval)]
+        if len(estimates) != 1:
+            raise InvalidValue("answer", len(estimates), "one estimate")
+        return estimates[0]
 
     def to_arrow(self) -> pyarrow.Table:
         """An Arrow table: each estimate is three columns, its name, and that with _low and _high."""

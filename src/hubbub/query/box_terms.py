@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,10 @@ from hubbub.query.runs import as_selection
 
 MOST_HASHES = 1 << 34
 """Least squares looks at every report of a level for each of its cells: not more often than this."""
+MOST_WEIGHED = 1 << 26
+"""Least squares weighs every cell for every box: not more of them than this, or boxes are answered by themselves."""
+MOST_PENDING = 1 << 20
+"""Cells of several boxes are added up as soon as they are so many."""
 MOST_TRIED = 64
 """Ways of more boxes than this are tried only if there is no other."""
 
@@ -61,8 +65,11 @@ def formula_terms(mechanism: IntervalMechanism, formula: Formula, n: int, *, con
     ways = ways_to_add(formula, sizes)
     if formula == ALWAYS:
         return FormulaTerms("everybody", ways[0][1], CellSum([], 1.0), False)
-    if consistent:  # least squares gives the same whichever way
+    if consistent:  # least squares gives the same whichever way, and weighs every cell for every box
         fewest = min(ways, key=lambda way: len(way[1]))
+        every = sum(cells_of(mechanism.dimensions, level) for level in mechanism.levels)
+        consistent = len(fewest[1]) * every <= MOST_WEIGHED
+    if consistent:
         return FormulaTerms(fewest[0], fewest[1], _terms(mechanism, fewest[1], True), True)
     tried = [way for way in ways if len(way[1]) <= MOST_TRIED] or ways[:1]
     chosen = [FormulaTerms(name, boxes, _terms(mechanism, boxes, False), False) for name, boxes in tried]
@@ -97,7 +104,12 @@ def may_be_consistent(mechanism: IntervalMechanism, strata: int, sizes: Mapping[
 
 def _terms(mechanism: IntervalMechanism, boxes: SignedBoxes, consistent: bool) -> CellSum:
     sizes = [dimension.size for dimension in mechanism.dimensions]
-    sums = []
+    return added(_box_terms(mechanism, boxes, sizes, consistent))
+
+
+def _box_terms(
+    mechanism: IntervalMechanism, boxes: SignedBoxes, sizes: Sequence[int], consistent: bool
+) -> Iterator[tuple[int, CellSum]]:
     for factor, box in boxes:
         wanted = [as_selection(runs, size) for runs, size in zip(box, sizes, strict=True)]
         whole = all(selection is None for selection in wanted)
@@ -105,12 +117,11 @@ def _terms(mechanism: IntervalMechanism, boxes: SignedBoxes, consistent: bool) -
             terms = CellSum([], 1.0) if whole else mechanism.terms(wanted, consistent=consistent)
         except InvalidValue as error:
             raise QueryError(f"the condition is too fine: {error}", "ask for wider ranges") from None
-        sums.append((factor, terms))
-    return added(sums)
+        yield factor, terms
 
 
-def added(sums: list[tuple[int, CellSum]]) -> CellSum:
-    """Several weighted sums of cells as one; cells whose weights cancel are left out.
+def added(sums: Iterable[tuple[int, CellSum]]) -> CellSum:
+    """Several weighted sums of cells as one; cells whose weights cancel are left out. Never are all in memory at once.
 
     Example:
         >>> one = CellSum([LevelCells((1,), np.array([0, 2]), np.ones(2))], 0.0)
@@ -119,16 +130,27 @@ def added(sums: list[tuple[int, CellSum]]) -> CellSum:
         >>> both.terms[0].cells.tolist(), both.terms[0].weights.tolist(), both.known
         ([0, 3], [1.0, -1.0], -1.0)
     """
-    levels: dict[tuple[int, ...], list[tuple[int, LevelCells]]] = {}
+    levels: dict[Level, list[LevelCells]] = {}
+    known = 0.0
     for factor, part in sums:
+        known += factor * part.known
         for term in part.terms:
-            levels.setdefault(term.level, []).append((factor, term))
+            parts = levels.setdefault(term.level, [])
+            parts.append(LevelCells(term.level, term.cells, factor * term.weights))
+            if sum(pending.cells.size for pending in parts[1:]) > max(MOST_PENDING, parts[0].cells.size):
+                levels[term.level] = [_together(parts)]
     terms = []
     for level, parts in levels.items():
-        cells, places = np.unique(np.concatenate([term.cells for _, term in parts]), return_inverse=True)
-        weights = np.zeros(cells.size)
-        np.add.at(weights, places, np.concatenate([factor * term.weights for factor, term in parts]))
-        kept = np.abs(weights) > 1e-12
+        whole = _together(parts)
+        kept = np.abs(whole.weights) > 1e-12
         if kept.any():
-            terms.append(LevelCells(level, cells[kept], weights[kept]))
-    return CellSum(terms, sum(factor * part.known for factor, part in sums))
+            terms.append(LevelCells(level, whole.cells[kept], whole.weights[kept]))
+    return CellSum(terms, known)
+
+
+def _together(parts: Sequence[LevelCells]) -> LevelCells:
+    """Weighted cells of one level as one, each cell once."""
+    cells, places = np.unique(np.concatenate([part.cells for part in parts]), return_inverse=True)
+    weights = np.zeros(cells.size)
+    np.add.at(weights, places, np.concatenate([part.weights for part in parts]))
+    return LevelCells(parts[0].level, cells, weights)

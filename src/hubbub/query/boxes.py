@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+
+import numpy as np
 
 from hubbub.query.errors import QueryError
 from hubbub.query.formula import AllOf, AnyOf, Formula, PrivateAtom
@@ -60,24 +61,33 @@ def merged(boxes: list[Box]) -> list[Box]:
         [(((0, 3),), ((0, 4),))]
     """
     left = list(dict.fromkeys(boxes))
-    again = True
-    while again:
-        again = False
-        for a, b in combinations(range(len(left)), 2):
-            different = [k for k, (x, y) in enumerate(zip(left[a], left[b], strict=True)) if x != y]
-            joined = None
-            if overlap(left[a], left[b]) == left[b]:
-                joined = left[a]
-            elif overlap(left[a], left[b]) == left[a]:
-                joined = left[b]
-            elif len(different) == 1:
-                k = different[0]
-                joined = (*left[a][:k], runs_of((*left[a][k], *left[b][k])), *left[a][k + 1 :])
-            if joined is not None:
-                left = [*left[:a], joined, *left[a + 1 : b], *left[b + 1 :]]
-                again = True
-                break
+    before = 0
+    while len(left) != before:
+        before = len(left)
+        left = _outermost(left)
+        for k in range(len(left[0]) if left else 0):
+            alike: dict[tuple[Runs, ...], list[Runs]] = {}
+            for box in left:
+                alike.setdefault((*box[:k], *box[k + 1 :]), []).append(box[k])
+            left = [
+                (*rest[:k], runs_of(run for runs in every for run in runs), *rest[k:]) for rest, every in alike.items()
+            ]
     return left
+
+
+def _outermost(boxes: list[Box]) -> list[Box]:
+    """The boxes that are inside of no other."""
+    if len(boxes) < 2:
+        return boxes
+    low = np.array([[runs[0][0] for runs in box] for box in boxes])
+    high = np.array([[runs[-1][1] for runs in box] for box in boxes])
+    kept = []
+    for place, box in enumerate(boxes):
+        wider = ((low <= low[place]) & (high >= high[place])).all(axis=1)
+        wider[place] = False
+        if not any(overlap(boxes[other], box) == box for other in np.flatnonzero(wider)):
+            kept.append(box)
+    return kept
 
 
 def minus(box: Box, taken: Box) -> list[Box]:
@@ -111,9 +121,9 @@ def disjoint(boxes: Sequence[Box]) -> list[Box]:
         pieces = [box]
         for earlier in apart:
             pieces = [piece for whole in pieces for piece in minus(whole, earlier)]
+            if len(apart) + len(pieces) > MOST_BOXES:
+                raise QueryError("the condition has too many combinations of AND and OR", "ask several simpler queries")
         apart += pieces
-        if len(apart) > MOST_BOXES:
-            raise QueryError("the condition has too many combinations of AND and OR", "ask several simpler queries")
     return merged(apart)
 
 
@@ -134,6 +144,8 @@ def ways_to_add(formula: Formula, sizes: Sequence[int]) -> list[tuple[str, Signe
         rest = [whole]
         for box in boxes:
             rest = [piece for part in rest for piece in minus(part, box)]
+            if len(rest) > MOST_BOXES:
+                break
         if 0 < len(rest) <= MOST_BOXES:
             ways.append(("all but the rest", ((1, whole), *((-1, box) for box in merged(rest)))))
     return ways

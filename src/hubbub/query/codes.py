@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +12,6 @@ from hubbub.query.rules.constants import number
 from hubbub.query.runs import Runs, runs_of, without
 from hubbub.query.schema import PrivateColumn
 from hubbub.query.tree import Tree
-
-if TYPE_CHECKING:
-    pass
 
 LEAST, MOST = -(1 << 60), 1 << 60
 

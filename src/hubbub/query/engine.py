@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ranges.grids import HDG
@@ -31,9 +30,6 @@ from hubbub.query.split_method import SplitMethod
 from hubbub.query.strata import Strata
 from hubbub.query.sums_method import SumsMethod
 from hubbub.query.tree import Tree
-
-if TYPE_CHECKING:
-    pass
 
 
 class QueryEngine:
@@ -155,8 +151,8 @@ class QueryEngine:
         measured: dict[int, list[object]] = {}
         for output in outputs:
             if isinstance(output, QuantileOutput):
-                found = output.intervals(self.table, self._method, plan, public, groups, level)
-                for row, interval in zip(cells, found, strict=True):
+                intervals = output.intervals(self.table, self._method, plan, public, groups, level)
+                for row, interval in zip(cells, intervals, strict=True):
                     row.append(interval)
                 continue
             place = next(k for k, bundle in enumerate(strata) if set(output.weights) <= set(bundle.weights))

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 from hubbub.core.errors import HubbubError
 from hubbub.query.tree import Tree
-
-if TYPE_CHECKING:
-    pass
 
 
 class QueryError(HubbubError, ValueError):

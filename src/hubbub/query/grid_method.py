@@ -143,17 +143,19 @@ class GridMethod(SumsMethod):
             chosen = np.flatnonzero(own & (group.rows % PARTS == part))
             if chosen.size:
                 measure = Measure.of("measure", weights[spots[chosen]])
-                found = oracle.support(group.reports[chosen], np.arange(oracle.size), measure.weights)
-                counts[part] += found.counts[0] / measure.scale
+                sketch = oracle.support(group.reports[chosen], np.arange(oracle.size), measure.weights)
+                counts[part] += sketch.counts[0] / measure.scale
 
     def _shares(self, key: Key, counts: dict[tuple[Key, Grid], Floats], part: int | None) -> dict[Grid, Floats]:
         shares = {}
         for grid in self._mechanism.grids:
-            found = counts[key, grid].sum(axis=0) if part is None else counts[key, grid][part]
+            supports = counts[key, grid].sum(axis=0) if part is None else counts[key, grid][part]
             moments = self._mechanism.oracle(grid).moments()
             gap = moments.true_mean - moments.false_mean
-            size = found.size - 1
-            shares[grid] = (found[:-1] / found[-1] - moments.false_mean) / gap if found[-1] else np.full(size, 1 / size)
+            size = supports.size - 1
+            shares[grid] = (
+                (supports[:-1] / supports[-1] - moments.false_mean) / gap if supports[-1] else np.full(size, 1 / size)
+            )
         return shares
 
     def predict(self, strata: Strata, wanted: Sequence[Wanted]) -> list[SumsWithError]:

@@ -24,7 +24,7 @@ from hubbub.query.strata import Strata, Stratum
 from hubbub.query.sums_method import SumsMethod, Wanted
 from hubbub.query.support_counts import SupportCounts
 
-Held = Callable[[Sequence[Monomial], LevelCells], Floats]
+CellAmounts = Callable[[Sequence[Monomial], LevelCells], Floats]
 """How much of each weight (row) is estimated to be in each cell of a level (column)."""
 
 
@@ -87,19 +87,19 @@ class IntervalMethod(SumsMethod):
         self.counts.count(strata, unions, monomials)
         parts = []
         for (place, _), chosen in zip(wanted, terms, strict=True):
-            held = self._counted(strata, place, monomials)
-            parts.append(self._sums(strata, strata.every[place], chosen, held))
+            amounts = self._counted(strata, place, monomials)
+            parts.append(self._sums(strata, strata.every[place], chosen, amounts))
         self.counts.supports.forget()
         return parts
 
     def predict(self, strata: Strata, wanted: Sequence[Wanted]) -> list[StratumSums]:
-        def even(stratum: Stratum) -> Held:
-            def held(wanted: Sequence[Monomial], term: LevelCells) -> Floats:
+        def even(stratum: Stratum) -> CellAmounts:
+            def amounts(wanted: Sequence[Monomial], term: LevelCells) -> Floats:
                 cells = cells_of(self._mechanism.dimensions, term.level)
                 totals = np.array([stratum.totals[monomial] for monomial in wanted])
                 return np.repeat(totals[:, None] / cells, term.cells.size, axis=1)
 
-            return held
+            return amounts
 
         return [
             self._sums(strata, strata.every[place], self._cells(strata, formula), even(strata.every[place]))
@@ -142,17 +142,17 @@ class IntervalMethod(SumsMethod):
         return self._terms[key]
 
     def _scale(self, level: Level) -> float:
-        if not self._mechanism.divided:
-            return 1.0
         size = self._sizes.get(level, 0)
-        return self._n / size if size else np.inf
+        if not size:
+            return np.inf
+        return self._n / size if self._mechanism.divided else 1.0
 
-    def _counted(self, strata: Strata, place: int, monomials: Sequence[Monomial]) -> Held:
+    def _counted(self, strata: Strata, place: int, monomials: Sequence[Monomial]) -> CellAmounts:
         """What is in each cell by the reports."""
         sources = {Monomial(m.base, 2 * m.power): (m, 1) for m in monomials if m.power}
         sources |= {monomial: (monomial, 0) for monomial in monomials}
 
-        def held(wanted: Sequence[Monomial], term: LevelCells) -> Floats:
+        def amounts(wanted: Sequence[Monomial], term: LevelCells) -> Floats:
             report = self._report(term.level)
             rows = []
             for source, row in (sources[monomial] for monomial in wanted):
@@ -160,7 +160,7 @@ class IntervalMethod(SumsMethod):
                 rows.append(counts[row] - report.false_mean * totals[row])
             return np.array(rows) * (self._scale(term.level) / report.gap)
 
-        return held
+        return amounts
 
     def _report(self, level: Level) -> OracleReport:
         if level not in self._reports:
@@ -169,7 +169,7 @@ class IntervalMethod(SumsMethod):
             self._reports[level] = OracleReport(oracle, moments.false_mean, moments.true_mean - moments.false_mean)
         return self._reports[level]
 
-    def _sums(self, strata: Strata, stratum: Stratum, chosen: FormulaTerms, held: Held) -> StratumSums:
+    def _sums(self, strata: Strata, stratum: Stratum, chosen: FormulaTerms, amounts: CellAmounts) -> StratumSums:
         weights = strata.weights
         size = len(weights)
         every = needed(weights)
@@ -183,7 +183,7 @@ class IntervalMethod(SumsMethod):
                 nothing = np.full((size, size), np.nan)
                 levels[term.level] = LevelSums(1.0, (np.nan, 0.0, 0.0), np.zeros(size), nothing, nothing)
                 continue
-            rows = held(every, term)
+            rows = amounts(every, term)
             first, second = rows @ term.weights, rows @ term.weights**2
             noise = report_variance(self._report(term.level).oracle, term.weights)
             levels[term.level] = LevelSums(scale, noise, first[own], first[pairs], second[pairs])

@@ -54,8 +54,7 @@ def fieller(top: Dual, bottom: Dual, joint: JointEstimate, reach: float, least: 
     a = bottom.value**2 - reach**2 * own
     if not a > 0 or not math.isfinite(own):  # the denominator is not told from 0: any ratio may be
         return AnswerInterval(ratio.value, -math.inf, math.inf, stderr, least, most)
-    both = (joint.variance(top.gradient + bottom.gradient) - joint.variance(top.gradient) - own) / 2
-    b = top.value * bottom.value - reach**2 * both
+    b = top.value * bottom.value - reach**2 * joint.covariance(top.gradient, bottom.gradient)
     c = top.value**2 - reach**2 * joint.variance(top.gradient)
     spread = math.sqrt(max(b * b - a * c, 0.0))
     return AnswerInterval(ratio.value, (b - spread) / a, (b + spread) / a, stderr, least, most)

@@ -28,8 +28,8 @@ class JointEstimate:
     value
         The estimates.
     covariances
-        Matrices that add up to the covariance; none of their quadratic forms counts if it is negative, which chance can
-        make of an estimated matrix.
+        Matrices that add up to the covariance, the first of them that of the noise. They are estimates: chance can make
+        what the others add to a variance negative, but of the noise at least a quarter is left.
     bias
         As of an `Estimate`.
 
@@ -46,7 +46,12 @@ class JointEstimate:
     def variance(self, weights: Floats) -> float:
         """Of a weighted sum of the estimates."""
         forms = [float(weights @ matrix @ weights) for matrix in self.covariances]
-        return sum(max(form, 0.0) if form == form else np.inf for form in forms)
+        total = sum(forms)
+        return np.inf if np.isnan(total) else max(total, forms[0] / 4, 0.0)
+
+    def covariance(self, left: Floats, right: Floats) -> float:
+        """Of two weighted sums of the estimates."""
+        return float(sum(left @ matrix @ right for matrix in self.covariances))
 
 
 def independent(parts: Sequence[tuple[SumsWithError, Floats]], bias: Bias = "none") -> JointEstimate:

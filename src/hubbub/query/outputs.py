@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,6 @@ from hubbub.query.measures import MeasureProfile, check_number
 from hubbub.query.monomials import EVERYBODY, Monomial
 from hubbub.query.rules.constants import number
 from hubbub.query.tree import Tree
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["AnswerInterval", "Output", "Profiles"]
 
@@ -111,9 +107,9 @@ class Output:
         ):
             if isinstance(node, exp.Count) and number(node.this) is not None:
                 return
-            found = self._profiles[self._text(node.this)] = profiles(node.this)
+            measure = self._profiles[self._text(node.this)] = profiles(node.this)
             if not isinstance(node, exp.Count):
-                check_number(node.this, found)
+                check_number(node.this, measure)
         elif isinstance(node, exp.Sqrt):
             if not isinstance(node.this, exp.Variance | exp.VariancePop):
                 raise refused(node, "roots of aggregates are not answered", "ask STDDEV, or work with the answer")
@@ -149,17 +145,17 @@ class Output:
 
     def _present(self, node: Tree) -> Monomial:
         """What counts those of whom an expression is known."""
-        found = self._profiles.get(self._text(node.this))
-        return EVERYBODY if found is None or not found.missing else Monomial(found.sql, 0)
+        measure = self._profiles.get(self._text(node.this))
+        return EVERYBODY if measure is None or not measure.missing else Monomial(measure.sql, 0)
 
     def _summed(self, node: Tree) -> Monomial:
         constant = number(node.this)
         return EVERYBODY if constant == 1 else Monomial(self._text(node.this))
 
     def _centred(self, node: Tree) -> tuple[Monomial, Monomial, Monomial]:
-        found = self._profiles[self._text(node.this)]
-        base = f"CAST(({found.sql}) AS DOUBLE) - ({found.centre!r})"
-        return (Monomial(base, 0) if found.missing else EVERYBODY), Monomial(base), Monomial(base, 2)
+        measure = self._profiles[self._text(node.this)]
+        base = f"CAST(({measure.sql}) AS DOUBLE) - ({measure.centre!r})"
+        return (Monomial(base, 0) if measure.missing else EVERYBODY), Monomial(base), Monomial(base, 2)
 
     def _linear(self, node: Tree) -> bool:
         from sqlglot import exp
@@ -172,8 +168,8 @@ class Output:
             return self._linear(node.left) and self._linear(node.right)
         if isinstance(node, exp.Mul):
             return any(
-                number(one) is not None and self._linear(other)
-                for one, other in ((node.left, node.right), (node.right, node.left))
+                number(factor) is not None and self._linear(other)
+                for factor, other in ((node.left, node.right), (node.right, node.left))
             )
         return False
 
@@ -217,7 +213,7 @@ class Output:
         if isinstance(tree, exp.Sum) and self._profiles[self._text(tree.this)].least >= 0:
             return 0.0, totals.get(self._summed(tree), 0.0)
         if isinstance(tree, exp.Div) and isinstance(tree.left, exp.Sum) and isinstance(tree.right, exp.Count):
-            found = self._profiles.get(self._text(tree.right.this))
-            if found is not None and found.sql == self._text(tree.left.this):
-                return found.least, found.most
+            measure = self._profiles.get(self._text(tree.right.this))
+            if measure is not None and measure.sql == self._text(tree.left.this):
+                return measure.least, measure.most
         return -math.inf, math.inf

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hubbub.core.errors import MissingDependency
 from hubbub.query.errors import QueryError
 from hubbub.query.tree import Tree
-
-if TYPE_CHECKING:
-    pass
 
 DIALECT = "duckdb"
 LONGEST = 20_000

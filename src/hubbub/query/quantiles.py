@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,6 @@ from hubbub.query.rules.constants import number
 from hubbub.query.strata import Strata
 from hubbub.query.sums_method import SumsMethod
 from hubbub.query.tree import Tree
-
-if TYPE_CHECKING:
-    pass
 
 EDGES, FINER = 48, 12
 """How many values are tried at first, and how many inside each gap that is looked at closer."""
@@ -98,8 +94,8 @@ class QuantileOutput:
         shares = ", ".join(f"{(k + 1) / count:.6f}" for k in range(count))
         inner = f"SELECT DISTINCT {number} AS x FROM {table.relation} WHERE {where}"  # noqa: S608
         text = f"SELECT quantile_disc(x, [{shares}]) FROM ({inner}) WHERE {' AND '.join(ends) or 'TRUE'}"  # noqa: S608
-        found = evaluate(table, text, self.tree)[0][0]
-        return sorted(set(found)) if isinstance(found, list) else []
+        values = evaluate(table, text, self.tree)[0][0]
+        return sorted(set(values)) if isinstance(values, list) else []
 
     def _try(
         self,

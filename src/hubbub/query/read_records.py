@@ -67,10 +67,10 @@ class RecordSource:
                 self._register(sets[str(source)](columns))
             else:
                 raise InvalidValue("file", str(source), f"a file, or a data set: {', '.join(sets)}")
-            found = self._connection.execute("DESCRIBE records").fetchall()
+            columns_there = self._connection.execute("DESCRIBE records").fetchall()
         except duckdb.Error as error:
             raise InvalidValue("file", str(source), f"a file that can be read: {str(error).splitlines()[0]}") from None
-        self._types = {row[0]: row[1] for row in found}
+        self._types = {row[0]: row[1] for row in columns_there}
         for column in columns:
             if column not in self._types:
                 raise InvalidValue("column", column, f"one of {', '.join(self._types)}")
@@ -96,10 +96,10 @@ class RecordSource:
     def names(self, column: str) -> list[str]:
         """The different texts of a column."""
         text = f"SELECT DISTINCT CAST({quoted(column)} AS VARCHAR) AS x FROM records WHERE {quoted(column)} IS NOT NULL"  # noqa: S608
-        found = self._connection.execute(f"SELECT x FROM ({text}) ORDER BY x LIMIT {MOST_NAMES + 1}").fetchall()  # noqa: S608
-        if not 2 <= len(found) <= MOST_NAMES:
-            raise InvalidValue(column, len(found), f"2 to {MOST_NAMES} different names, or a range: {column}=0..99")
-        return [row[0] for row in found]
+        texts = self._connection.execute(f"SELECT x FROM ({text}) ORDER BY x LIMIT {MOST_NAMES + 1}").fetchall()  # noqa: S608
+        if not 2 <= len(texts) <= MOST_NAMES:
+            raise InvalidValue(column, len(texts), f"2 to {MOST_NAMES} different names, or a range: {column}=0..99")
+        return [row[0] for row in texts]
 
     def chunks(self, texts: Sequence[str] = ()) -> Iterator[Any]:
         """The records in Arrow batches, some columns as texts."""

@@ -55,8 +55,8 @@ class RemoteTable:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidValue("url", url, "the address of a collector: http:// or https://")
-        root, found, rest = parts.path.partition("/v1/collections/")
-        if found:
+        root, marker, rest = parts.path.partition("/v1/collections/")
+        if marker:
             names = [unquote(name) for name in rest.strip("/").split("/")]
             if len(names) not in (3, 4) or names[1] != "questions" or names[3:] not in ([], ["sql"]):
                 raise InvalidValue("url", url, "an address that ends in /v1/collections/NAME/questions/NAME")
@@ -67,7 +67,7 @@ class RemoteTable:
             )
         if token is not None and (not token.isascii() or not token.isprintable()):
             raise InvalidValue("token", "one with other signs", "printable ASCII")
-        base = (root if found else parts.path).rstrip("/")
+        base = (root if marker else parts.path).rstrip("/")
         within, asked = (quote(name, safe="") for name in (collection, question))
         self.path = f"{base}/v1/collections/{within}/questions/{asked}/sql"
         self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
@@ -107,11 +107,13 @@ def _refusal(status: int, answer: Any) -> Exception:
     """What the collector says of a query that it does not answer."""
     if status in (401, 403):
         return InvalidValue("token", "one that is not taken", "the collector's")
-    found = answer if isinstance(answer, dict) else {}
-    problem = found.get("problem") or found.get("detail") or found.get("title")
+    document = answer if isinstance(answer, dict) else {}
+    problem = document.get("problem") or document.get("detail") or document.get("title")
     if isinstance(problem, str) and status in (400, 422):
-        line, column = (found.get(name) if isinstance(found.get(name), int) else None for name in ("line", "column"))
-        return QueryError(problem, str(found.get("instead") or ""), line=line, column=column)
+        line, column = (
+            document.get(name) if isinstance(document.get(name), int) else None for name in ("line", "column")
+        )
+        return QueryError(problem, str(document.get("instead") or ""), line=line, column=column)
     if status == 429 or status >= 500:
         return CollectorAway(f"the collector answers {status}")
     return InvalidValue("url", status, f"a collector's table: {problem or 'it answers otherwise'}")

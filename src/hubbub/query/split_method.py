@@ -59,10 +59,10 @@ class SplitMethod(SumsMethod):
         missing = {key: part for key, part in zip(keys, wanted, strict=True) if key not in self._kept}
         if missing:
             self._kept.update(self._pass(strata, missing))
-        found = [self._kept[key] for key in keys]
+        sums = [self._kept[key] for key in keys]
         while len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)
-        return found
+        return sums
 
     def _pass(self, strata: Strata, missing: dict[Any, Wanted]) -> dict[object, SumsWithError]:
         size = len(strata.weights)

@@ -67,12 +67,12 @@ class StoredTable(PrivateTable):
         if self.path.is_dir():
             where = str((self.path / f"{name}.parquet").absolute()).replace("'", "''")
             name = f"read_parquet('{where}')"
-        found = self._connection.execute(f"SELECT level, places, reports FROM {name}").fetchall()  # noqa: S608 # our name
+        rows = self._connection.execute(f"SELECT level, places, reports FROM {name}").fetchall()  # noqa: S608 # our name
         return {
             read_level(level): LevelReports(
                 np.frombuffer(places, dtype="<u4").astype(np.int64) + start, Reports.from_bytes(reports)
             )
-            for level, places, reports in found
+            for level, places, reports in rows
         }
 
 
@@ -83,12 +83,12 @@ def _file(path: Path) -> tuple[DuckDBPyConnection, str]:
         raise InvalidValue("store", str(path), "a DuckDB file, or a folder of Parquet files, that hubbub has made")
     try:
         connection = open_database(str(path), read_only=True)
-        found = connection.execute("SELECT description FROM hubbub").fetchall()
+        rows = connection.execute("SELECT description FROM hubbub").fetchall()
     except duckdb.Error as error:
         raise InvalidValue("store", str(path), f"a table that hubbub has made: {str(error).splitlines()[0]}") from None
-    if not found:
+    if not rows:
         raise InvalidValue("store", str(path), "a table that was made to its end")
-    return _locked(connection, []), str(found[0][0])
+    return _locked(connection, []), str(rows[0][0])
 
 
 def _folder(path: Path) -> tuple[DuckDBPyConnection, str]:

@@ -121,11 +121,14 @@ class Strata:
         for rows in self.table.blocks():
             within = f"{quoted(ROW)} >= {rows.start} AND {quoted(ROW)} < {rows.stop}"
             source = f"SELECT {inner} FROM {self.table.relation} WHERE {within} AND {self._where}"  # noqa: S608
-            found = self._connection.execute(f"SELECT {columns} FROM ({source}) b{joined} ORDER BY r").fetchnumpy()  # noqa: S608
-            values = {base: _floats(found[f"w{k}"]) for k, base in enumerate(bases)}
-            ones = np.ones(len(found["r"]))
+            arrays = self._connection.execute(f"SELECT {columns} FROM ({source}) b{joined} ORDER BY r").fetchnumpy()  # noqa: S608
+            values = {base: _floats(arrays[f"w{k}"]) for k, base in enumerate(bases)}
+            ones = np.ones(len(arrays["r"]))
             weights = {m: m.of(values[m.base]) if m.base else ones for m in counted}
-            yield rows, BlockRows(np.asarray(found["r"]), np.asarray(found["id"], dtype=np.int64), weights)
+            yield (
+                rows,
+                BlockRows(np.asarray(arrays["r"]), np.asarray(arrays["id"], dtype=np.int64), weights),
+            )
 
     def _join(self) -> None:
         """Number the strata in a table that blocks are joined with."""

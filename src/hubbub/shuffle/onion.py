@@ -97,9 +97,9 @@ def wrap(report: bytes, route: Sequence[bytes], batch: str, *, place: int = 0) -
     for number in reversed(range(len(route))):
         try:
             key = X25519PublicKey.from_public_bytes(route[number])
-        except ValueError:
+            onion = _SUITE.encrypt(onion, key, info=_info(batch, place + number))
+        except ValueError:  # also of a key with which every secret would be the same
             raise InvalidValue("route", route[number], f"public keys of {_KEY_BYTES} bytes") from None
-        onion = _SUITE.encrypt(onion, key, info=_info(batch, place + number))
     return onion
 
 

@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from hubbub.client.transport import Unreachable
+from hubbub.collection.shuffle_route import MOST_BATCH_BYTES
 from hubbub.collection.shuffled_batch import SHUFFLED_TYPE
 from hubbub.collection.wire import json_size
 from hubbub.core.errors import HubbubError
@@ -32,7 +33,6 @@ from hubbub.service.senders import Senders
 from hubbub.service.store.base import StoreFailed
 from hubbub.shuffler.batch_states import PATH
 from hubbub.shuffler.hop import ShufflerHop
-from hubbub.shuffler.intake import MOST_BYTES
 
 PACE = 0.2
 """Seconds between two looks at what is due."""
@@ -61,7 +61,7 @@ class ShufflerApp:
         self._hop, self._senders = hop, senders
         self._waiting: deque[_Waiting] = deque()
         self._more = asyncio.Event()
-        self._bodies = Bodies(2 * MOST_BYTES)
+        self._bodies = Bodies(2 * MOST_BATCH_BYTES)
         self._batch = asyncio.Lock()  # one batch at a time: they are large
         routes = [
             Route("/v1/reports", self.reports, methods=["POST", "OPTIONS"]),
@@ -98,7 +98,7 @@ class ShufflerApp:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != SHUFFLED_TYPE:
             raise Problem(415, "unsupported_type", f"allowed: {SHUFFLED_TYPE}")
         try:
-            body = await read_body(request, MOST_BYTES, self._bodies)
+            body = await read_body(request, MOST_BATCH_BYTES, self._bodies)
             async with self._batch:
                 return JSONResponse(await asyncio.to_thread(self._hop.receive, body))
         except Unreachable as error:

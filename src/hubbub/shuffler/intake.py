@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hubbub.collection import Clock, Collection
-from hubbub.collection.shuffle_route import LAYER_BYTES, batch_name
+from hubbub.collection.shuffle_route import LAYER_BYTES, MOST_BATCH_BYTES, batch_name
 from hubbub.collection.wire import AnswerName, Entry
 from hubbub.service.reasons import Reason
 from hubbub.service.receipt import Receipt
 from hubbub.shuffler.store import ShufflerStore, report_digest
-
-MOST_BYTES = 64 << 20
-"""The largest batch that goes from one party to the next."""
 
 
 def take_entries(entries: Sequence[Entry], collection: Collection, store: ShufflerStore, clock: Clock) -> Receipt:
@@ -89,5 +86,5 @@ def _refused(entry: Entry, collection: Collection, store: ShufflerStore, now: fl
     batch = store.batch(name)
     if batch is not None and batch.state != "gathering":
         return "late"
-    room = MOST_BYTES // len(entry.report) - route.all_fakes
-    return None if batch is None or batch.size < room else "over_ceiling"
+    room = MOST_BATCH_BYTES // len(entry.report) - route.all_fakes
+    return None if (batch.size if batch else 0) < room else "over_ceiling"

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hubbub.collection.wire import AnswerName
+from hubbub.core.errors import InvalidValue
 from hubbub.core.migrations import Format
 
 FORMAT = Format("shuffler", 1)
+_PRAGMAS = ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON")
 _ROWS = "SELECT name, version, answer, closes, state, digest, note, size FROM batches"
 _TABLES = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -67,9 +69,14 @@ class ShufflerStore:
 
     def __init__(self, path: str | Path, *, timeout: float = 5.0) -> None:
         self._lock = threading.RLock()
-        self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=timeout)
-        for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
-            self._file.execute(f"PRAGMA {pragma}")
+        try:
+            self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=timeout)
+            for pragma in _PRAGMAS:
+                self._file.execute(f"PRAGMA {pragma}")
+        except sqlite3.Error as error:
+            raise InvalidValue(
+                "store", str(path), f"a shuffler's store that no other program holds ({error})"
+            ) from None
         with self.transaction():
             known = self._file.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone()
             if known is None:

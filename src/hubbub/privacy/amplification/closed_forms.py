@@ -56,18 +56,3 @@ def binomial_epsilon(weight: float, n: int, delta: float) -> float | None:
         return None
     epsilon = max(math.sqrt(14 * math.log(2 / delta) * weight / (n - 1)), 27 * weight / (n - 1))
     return epsilon if epsilon <= 1 else None
-
-
-def theorem_9_3_1(epsilon: float, n: int, delta: float) -> float | None:
-    """The same for symmetric unary encoding, whose values differ at two places, each with half of epsilon and delta.
-
-    Example:
-        >>> round(theorem_9_3_1(1.0, 10**6, 1e-6), 4)
-        0.0475
-
-    References
-    ----------
-    Dissertation, Theorem 9.3.1.
-    """
-    half = binomial_epsilon(math.exp(epsilon / 2) + 1, n, delta / 2)
-    return None if half is None else 2 * half

@@ -24,6 +24,7 @@ DELTA = 1e-9
 CENTRAL = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 DATA = ("emoji", "names")
 OTHER_DATA = "other data: emoji in tweets, and names of births in 2016, for the census' cities"
+SUMS = "its guarantee is of sums of bits alone, not of shuffled reports"
 DRAWN = "what reports add up to is drawn from its exact distribution"
 Key = tuple[str, str, str, float]
 """Data, by which bounds, method, central epsilon."""
@@ -46,7 +47,13 @@ def figure_9_3(context: Context) -> Reproduced:
     cells = []
     for key, errors in runs.items():
         data, bounds, method, central = key
-        notes = [bounds, "every report made" if bounds == "real reports" else DRAWN, f"by formula {formula[key]:.4g}"]
+        sums = [SUMS] if method in ("RAP", "RAP_R", "AUE") and bounds == "formulas of the chapter" else []
+        notes = [
+            bounds,
+            *sums,
+            "every report made" if bounds == "real reports" else DRAWN,
+            f"by formula {formula[key]:.4g}",
+        ]
         cells.append(Cell(f"{data}, eps_c = {central:g}", method, None, float(errors.mean()), "; ".join(notes)))
 
     def claims(runs: Mapping[Key, NDArray[np.float64]]) -> list[Claim]:

@@ -46,6 +46,8 @@ def printed_solh(epsilon: float, n: int, delta: float, domain: int) -> OLH:
 def printed_rap(epsilon: float, n: int, delta: float, domain: int) -> SUE:
     """RAP: symmetric unary encoding with e^(local/2) + 1 = epsilon^2 (n - 1) / (56 ln(4/delta)) (Theorem 9.3.1).
 
+    That holds where the server sees sums of bits alone, and not for shuffled reports (`unary_claim`).
+
     Example:
         >>> round(printed_rap(0.5, 990_002, 1e-9, 100).epsilon, 2)
         10.59

@@ -1,0 +1,79 @@
+"""Conditions of many boxes: nothing grows beyond what is answered, and answers stay those of the boxes one by one."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+
+from hubbub.protocols.ranges.cell_sums import CellSum, LevelCells
+from hubbub.query import box_terms, boxes
+from hubbub.query.boxes import Box, disjoint, merged
+from hubbub.query.errors import QueryError
+from hubbub.query.runs import runs_of
+
+
+def drawn(count: int, sizes: list[int], seed: int = 1) -> list[Box]:
+    """Random boxes, each a run of every column."""
+    draw = random.Random(seed)
+    ends = [[sorted((draw.randrange(size), draw.randrange(size))) for size in sizes] for _ in range(count)]
+    return [tuple(runs_of([(low, high)]) for low, high in box) for box in ends]
+
+
+def members(some: list[Box], sizes: list[int]) -> list[tuple[int, ...]]:
+    """The records that are in the boxes, as often as they are."""
+    inside = [
+        record
+        for box in some
+        for record in product(*([k for low, high in runs for k in range(low, high + 1)] for runs in box))
+    ]
+    return sorted(inside)
+
+
+def test_boxes_put_together_hold_the_same_records() -> None:
+    for seed in range(60):
+        some = drawn(7, [5, 4, 3], seed)
+        assert sorted(set(members(merged(some), [5, 4, 3]))) == sorted(set(members(some, [5, 4, 3])))
+        assert members(disjoint(some), [5, 4, 3]) == sorted(set(members(some, [5, 4, 3])))
+
+
+def test_a_thousand_records_are_put_together_without_comparing_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared = 0
+    whole = boxes.overlap
+
+    def counting(left: Box, right: Box) -> Box | None:
+        nonlocal compared
+        compared += 1
+        return whole(left, right)
+
+    monkeypatch.setattr(boxes, "overlap", counting)
+    records: list[Box] = [(((a, a),), ((b, b),)) for a in range(0, 64, 2) for b in range(32)]
+    assert len(merged(records)) == 1
+    assert compared < len(records)
+
+
+def test_pieces_are_counted_while_they_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boxes, "MOST_BOXES", 60)
+    with pytest.raises(QueryError, match="too many combinations"):
+        disjoint(drawn(60, [1000, 1000, 1000]))
+
+
+def test_cells_of_many_boxes_are_added_up_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(box_terms, "MOST_PENDING", 30)
+    draw = np.random.default_rng(1)
+    dense = np.zeros(50)
+    sums = []
+    for _ in range(40):
+        cells = np.sort(draw.choice(50, 20, replace=False))
+        weights, factor = draw.normal(size=20), int(draw.integers(-2, 3))
+        dense[cells] += factor * weights
+        sums.append((factor, CellSum([LevelCells((1,), cells, weights)], 0.5)))
+    whole = box_terms.added(iter(sums))
+    found = np.zeros(50)
+    found[whole.terms[0].cells] = whole.terms[0].weights
+    np.testing.assert_allclose(found, dense, atol=1e-12)
+    assert whole.known == sum(factor for factor, _ in sums) / 2
