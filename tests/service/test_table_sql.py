@@ -262,10 +262,22 @@ def test_one_query_at_a_time_and_none_without_end(asked: Any) -> None:
         tables._seconds = 30.0
 
 
+def test_reports_that_the_store_has_no_more_are_not_remembered(asked: Any) -> None:
+    sql(asked, "SELECT COUNT(*) FROM people")
+    engines = asked.service.tables._engines
+    key, engine = next(iter(engines.items()))
+    expired = (*key[:2], (("an ask that was deleted", 1, 0),))
+    engines[expired] = engine
+    sql(asked, "SELECT COUNT(*) FROM people")
+    assert key in engines
+    assert expired not in engines
+
+
 def test_the_page_has_a_box_a_drawing_a_plan_and_a_file(asked: Any) -> None:
     page = asked.get("/results/people/people", headers=AUTHORIZED).text
     assert 'SELECT COUNT(*) FROM "people"' in page
     assert "0 to 59" in page
+    assert "north, south, west" in page  # what a condition can name
     query = "/results/people/people{}?sql=SELECT+state,+COUNT(*)+AS+n+FROM+people+GROUP+BY+state"
     told = asked.get(query.format(""), headers=AUTHORIZED).text
     assert "north" in told

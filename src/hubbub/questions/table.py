@@ -47,6 +47,7 @@ MANY_LEVELS = 40
 MOST_COUNTED = 1 << 12
 """How many cells of a single column are counted as reports come."""
 MOST_SHOWN = 100
+_MOST_NAMED = 12
 """How many shares of a column a release has: of larger ones, those of intervals."""
 
 
@@ -225,7 +226,7 @@ class TableQuestion(Question):
             form="table",
             size=len(self.labels(setting)),
             everyone=False,
-            columns={name: setting.domains[name].describe() for name in self.reads()},
+            columns={name: _described(setting.domains[name]) for name in self.reads()},
         )
 
     def labels(self, setting: Setting) -> tuple[str, ...]:
@@ -336,3 +337,10 @@ def _device_oracle(epsilon: float, cells: int, *, listed: bool) -> FrequencyOrac
     if listed and cells <= MOST_COUNTED:
         return OLH(epsilon=epsilon, domain=cells)
     return OLH(epsilon=epsilon, domain=BitStrings(max(cells - 1, 1).bit_length()))
+
+
+def _described(domain: Domain) -> str:
+    """What a query can compare a column with: the names themselves, where they are few."""
+    if isinstance(domain, Categorical) and len(domain.names) <= _MOST_NAMED:
+        return ", ".join(domain.names)
+    return domain.describe()
