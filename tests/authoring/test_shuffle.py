@@ -177,3 +177,8 @@ def test_fakes_that_hide_nothing_for_sure_are_not_counted() -> None:
     assert alone == others == amplify(oue, n=1000, delta=1e-6).epsilon
     assert all_others == one_left == together == oue.effective_epsilon
     assert coalitions(2.0, route, 1000)[0].epsilon < 2.0
+
+
+def test_a_delta_that_allows_to_show_a_whole_report_is_refused() -> None:
+    assert ("error", "shuffle.delta") in findings(changed("delta = 1e-6", "delta = 1e-3"))
+    assert ("error", "shuffle.delta") not in findings(changed("delta = 1e-6", "delta = 1e-4"))
