@@ -9,7 +9,7 @@ import pytest
 import hubbub as hb
 from hubbub.core.blanket import Blanket
 from hubbub.core.errors import InvalidValue
-from hubbub.privacy.amplification.amplify import Amplified, amplify, bounds
+from hubbub.privacy.amplification.amplify import Amplified, amplified_delta, amplify, bounds
 from hubbub.privacy.amplification.binomial import at_least, blocks, point
 from hubbub.privacy.amplification.blanket_bound import COARSE, blanket_delta
 from hubbub.privacy.amplification.claims import collaborative_clones, unary_claim, variation_claim, variation_delta
@@ -190,8 +190,18 @@ def test_fakes_protect_where_everyone_else_colludes():
     assert (alone.epsilon, alone.method) == (olh.effective_epsilon, "local")
     assert hidden.epsilon < 0.3
     assert amplify(olh, n=1000, delta=1e-6, fakes=10_000).epsilon < hidden.epsilon
-    with pytest.raises(InvalidValue, match="fakes"):
-        amplify(hb.SHE(epsilon=1.0, domain=3), n=10, delta=1e-6, fakes=5)
+
+
+def test_fakes_that_are_not_the_blanket_are_refused():
+    """Uniform rows of bits among reports of a unary encoding: the truth is above what its blanket would promise."""
+    oue = hb.OUE(epsilon=3.0, domain=3)
+    exact = _with_fakes(report_table(oue), np.full(8, 1 / 8), 3, 1.8)
+    assert exact > 2 * blanket_delta(oue.blanket(), 1, 1.8, fakes=3)
+    for mechanism in (oue, hb.SHE(epsilon=1.0, domain=3), hb.Hadamard(epsilon=1.0, domain=3)):
+        with pytest.raises(InvalidValue, match="drawn uniformly"):
+            amplify(mechanism, n=10, delta=1e-6, fakes=5)
+        with pytest.raises(InvalidValue, match="drawn uniformly"):
+            amplified_delta(mechanism, n=10, epsilon=0.5, fakes=5)
 
 
 def test_fakes_against_brute_force():
@@ -207,7 +217,7 @@ def _with_fakes(table, uniform, fakes, epsilon):
     """One report among uniform fakes, exactly: the others of the brute force are all uniform rows."""
     from hubbub.privacy.shuffled import _with
 
-    rest = {(0,) * 3: 1.0}
+    rest = {(0,) * table.shape[1]: 1.0}
     for _ in range(fakes):
         rest = _with(rest, uniform)
     first, second = _with(rest, table[0]), _with(rest, table[1])
