@@ -238,6 +238,7 @@ def test_it_is_answered_released_and_shown() -> None:
         assert apart["value"][1] == pytest.approx(2 / 3, abs=0.2)
         assert get(f"{path}?of=14&minus=12").status_code == 400
         assert get(f"{path}?of=14&minus=14").status_code == 400
+        assert get(f"{path}?of=14&minus=13&step=-5").status_code == 404
         page = get("/results/crashes/crashes?by=os&of=1&minus=0").text
         assert "14 minus 13" in page
         assert "How large the groups are" in page

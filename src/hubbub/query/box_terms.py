@@ -19,8 +19,9 @@ from hubbub.query.runs import as_selection
 
 MOST_HASHES = 1 << 34
 """Least squares looks at every report of a level for each of its cells: not more often than this."""
-MOST_WEIGHED = 1 << 26
-"""Least squares weighs every cell for every box: not more of them than this, or boxes are answered by themselves."""
+MOST_WEIGHED = 1 << 25
+"""Least squares weighs every cell for every box of every group: not more of them than this, or boxes are answered by
+themselves."""
 MOST_PENDING = 1 << 20
 """Cells of several boxes are added up as soon as they are so many."""
 MOST_TRIED = 64
@@ -76,7 +77,7 @@ def formula_terms(mechanism: IntervalMechanism, formula: Formula, n: int, *, con
     return min(chosen, key=lambda way: (terms_stderr(mechanism, way.terms, max(n, 1)), way.terms.cells))
 
 
-def may_be_consistent(mechanism: IntervalMechanism, strata: int, sizes: Mapping[Level, int]) -> bool:
+def may_be_consistent(mechanism: IntervalMechanism, strata: int, sizes: Mapping[Level, int], formulas: int = 1) -> bool:
     """Whether all cells of all levels are few enough to be counted for so many groups of people.
 
     Parameters
@@ -87,6 +88,8 @@ def may_be_consistent(mechanism: IntervalMechanism, strata: int, sizes: Mapping[
         How many groups of people are counted for themselves.
     sizes
         How many reports there are on each level.
+    formulas
+        For how many conditions all cells are weighed.
 
     Example:
         >>> from hubbub.protocols.ranges.dimension import Dimension
@@ -94,12 +97,15 @@ def may_be_consistent(mechanism: IntervalMechanism, strata: int, sizes: Mapping[
         >>> hio = HIO(1.0, (Dimension.ordinal(100),))
         >>> may_be_consistent(hio, 1, {(3,): 10**6}), may_be_consistent(hio, 1, {(3,): 10**9})
         (True, False)
+        >>> may_be_consistent(hio, 1, {(3,): 10**6}, formulas=10**6)
+        False
     """
     if isinstance(mechanism, MG):
         return False
     cells = {level: cells_of(mechanism.dimensions, level) for level in mechanism.levels}
     hashes = sum(sizes.get(level, 0) * count for level, count in cells.items())
-    return sum(cells.values()) * max(strata, 1) <= MOST_COUNTED and hashes <= MOST_HASHES
+    every = sum(cells.values())
+    return every * max(strata, 1) <= MOST_COUNTED and hashes <= MOST_HASHES and every * formulas <= MOST_WEIGHED
 
 
 def _terms(mechanism: IntervalMechanism, boxes: SignedBoxes, consistent: bool) -> CellSum:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import cache
+from math import prod
 
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ranges.grids import HDG
@@ -134,7 +135,17 @@ class QueryEngine:
     def _strata(self, plan: QueryPlan, public: Sequence[str], weights: Sequence[Monomial]) -> Strata:
         keys = [key.sql for key in plan.public_keys]
         atoms = [atom.sql("duckdb") for atom in plan.condition.atoms]
-        return Strata(self.table, public=public, keys=keys, atoms=atoms, weights=weights)
+        return Strata(
+            self.table,
+            public=public,
+            keys=keys,
+            atoms=atoms,
+            weights=weights,
+            private_groups=self._private_groups(plan),
+        )
+
+    def _private_groups(self, plan: QueryPlan) -> int:
+        return prod(self.table.schema.private[place].size for place in plan.private_keys)
 
     def _estimated(
         self,

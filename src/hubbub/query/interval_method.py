@@ -14,7 +14,7 @@ from hubbub.protocols.ranges.cell_sums import LevelCells, cells_of
 from hubbub.protocols.ranges.dimension import Codes
 from hubbub.protocols.ranges.errors_of_sums import report_variance
 from hubbub.protocols.ranges.hierarchy import IntervalMechanism
-from hubbub.query.box_terms import FormulaTerms, formula_terms, may_be_consistent
+from hubbub.query.box_terms import MOST_WEIGHED, FormulaTerms, formula_terms, may_be_consistent
 from hubbub.query.formula import Formula
 from hubbub.query.interval_sums import LevelSums, StratumSums, joint_intervals
 from hubbub.query.joint import JointEstimate
@@ -69,6 +69,7 @@ class IntervalMethod(SumsMethod):
         self._sizes = table.level_sizes()
         self.counts = SupportCounts(table, mechanism)
         self._terms: dict[tuple[Formula, bool], FormulaTerms] = {}
+        self._kept = 0  # cells in all of them
         self._reports: dict[Level, OracleReport] = {}
 
     @property
@@ -133,12 +134,15 @@ class IntervalMethod(SumsMethod):
     def _cells(self, strata: Strata, formula: Formula) -> FormulaTerms:
         consistent = self._consistent
         if consistent is None:
-            consistent = may_be_consistent(self._mechanism, len(strata.every), self._sizes)
+            consistent = may_be_consistent(self._mechanism, len(strata.every), self._sizes, strata.formulas)
         key = formula, consistent
         if key not in self._terms:
-            if len(self._terms) > 4096:
+            chosen = formula_terms(self._mechanism, formula, self._n, consistent=consistent)
+            self._kept += chosen.terms.cells
+            if len(self._terms) > 4096 or self._kept > MOST_WEIGHED:
                 self._terms.clear()
-            self._terms[key] = formula_terms(self._mechanism, formula, self._n, consistent=consistent)
+                self._kept = chosen.terms.cells
+            self._terms[key] = chosen
         return self._terms[key]
 
     def _scale(self, level: Level) -> float:

@@ -113,7 +113,9 @@ class QuantileOutput:
         keys = [key.sql for key in plan.public_keys]
         atoms = [atom.sql("duckdb") for atom in plan.condition.atoms]
         binned = f"CASE {bins} ELSE {len(edges)} END"
-        strata = Strata(table, public=known, keys=[*keys, binned], atoms=atoms, weights=[EVERYBODY])
+        private = math.prod(table.schema.private[place].size for place in plan.private_keys)
+        told_apart = {"public": known, "keys": [*keys, binned], "atoms": atoms}
+        strata = Strata(table, **told_apart, weights=[EVERYBODY], private_groups=private)
         places: dict[object, list[tuple[int, int]]] = {}
         for place, stratum in enumerate(strata.every):
             places.setdefault((stratum.keys[:-1], stratum.truths), []).append((place, int(stratum.keys[-1])))

@@ -59,6 +59,8 @@ class Strata:
         Expressions and conditions, as SQL, that tell them apart.
     weights
         What sums are needed of.
+    private_groups
+        Into how many groups private keys divide each of them.
 
     Example:
         >>> from hubbub.query.example_table import example_table
@@ -77,6 +79,7 @@ class Strata:
         keys: Sequence[str],
         atoms: Sequence[str],
         weights: Sequence[Monomial],
+        private_groups: int = 1,
     ) -> None:
         self.table = table
         self.weights = tuple(weights)
@@ -86,6 +89,8 @@ class Strata:
         self._parts = [*keys, *(f"COALESCE(({atom}), FALSE)" for atom in atoms)]
         self._keys = len(keys)
         self.every = self._found()
+        self.formulas = private_groups * len({stratum.truths for stratum in self.every})
+        """How many different conditions on private columns are asked for, at most."""
 
     def _found(self) -> list[Stratum]:
         parts = [f"{part} AS {_part(place)}" for place, part in enumerate(self._parts)]
