@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hubbub import GRR, amplify
+from hubbub import GRR, OUE, amplify
 from hubbub.authoring import check, load_collection, promise
 from hubbub.authoring.coalitions import coalitions, coalitions_of
 from hubbub.authoring.toml import read_collection
@@ -167,3 +167,18 @@ def test_where_there_are_several_mechanisms_the_bound_is_of_any() -> None:
     alone, *_, together = coalitions_of(collection, "popular")
     assert together.epsilon == pytest.approx(2.0)
     assert amplify(GRR(epsilon=2.0, domain=3), n=1000, delta=1e-6).epsilon < alone.epsilon < 2.0
+
+
+def test_fakes_that_hide_nothing_for_sure_are_not_counted() -> None:
+    """A file with an error is still explained, by what holds whatever the fakes are."""
+    route, oue = load_collection(TEXT).shuffle, OUE(epsilon=2.0, domain=3)
+    assert route is not None
+    alone, others, all_others, one_left, together = (each.epsilon for each in coalitions(oue, route, 1000))
+    assert alone == others == amplify(oue, n=1000, delta=1e-6).epsilon
+    assert all_others == one_left == together == oue.effective_epsilon
+    assert coalitions(2.0, route, 1000)[0].epsilon < 2.0
+
+
+def test_a_delta_that_allows_to_show_a_whole_report_is_refused() -> None:
+    assert ("error", "shuffle.delta") in findings(changed("delta = 1e-6", "delta = 1e-3"))
+    assert ("error", "shuffle.delta") not in findings(changed("delta = 1e-6", "delta = 1e-4"))

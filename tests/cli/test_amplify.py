@@ -34,7 +34,7 @@ def test_in_words(hubbub: Callable[..., Result]) -> None:
         (("-m", "olh", "-e", 2, "-n", 0), "n: got 0; allowed: an integer from 1"),
         (("-m", "olh", "-e", 2, "-n", 100, "--delta", 1), "delta: got 1.0"),
         (("-m", "olh", "-e", 2, "-n", 100, "--domain", 1), "domain: got 1"),
-        (("-m", "she", "-e", 2, "-n", 100, "--fakes", 3), "SHE has no blanket"),
+        (("-m", "oue", "-e", 2, "-n", 100, "--fakes", 3), "fakes are drawn uniformly"),
     ],
 )
 def test_refusals_name_field_value_and_what_is_allowed(

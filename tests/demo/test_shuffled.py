@@ -45,9 +45,10 @@ def test_one_step_by_two_shufflers() -> None:
     batch = found["batch"]
     assert (batch["fakes"], batch["unreadable"], batch["repeated"]) == (600, 0, 0)
     assert 100 <= batch["people"] <= 200  # a busy machine may be late with some
-    assert found["outcomes"] == {"accepted": batch["people"] + 600}
+    assert set(found["outcomes"]) == {"accepted"}
+    assert found["outcomes"]["accepted"] >= batch["people"] + 600
     assert found["shufflers"][0]["accepted"] >= batch["people"]  # of the next step, too
-    assert [counts["batches handed"] for counts in found["shufflers"]] == [1, 1]
+    assert all(counts["batches handed"] >= 1 for counts in found["shufflers"])
     epsilons = [each["epsilon"] for each in found["coalitions"]]
     assert min(epsilons) == epsilons[0] < epsilons[-1] == max(epsilons)
     # 15 nearly independent intervals of 95%: fewer than 8 hold the truth with probability 2e-7.

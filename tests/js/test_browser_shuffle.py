@@ -118,6 +118,20 @@ def test_a_browser_that_cannot_seal_says_so_and_sends_nothing(context: BrowserCo
     assert not sites.first.uploads
 
 
+@pytest.mark.parametrize("change", [None, {"fakes": 4}], ids=["no shufflers", "fewer fakes"])
+def test_a_version_with_a_weaker_shuffle_is_refused(
+    context: BrowserContext, sites: Sites, change: dict[str, Any] | None
+) -> None:
+    """Whatever a collector signs later: reports never go out with less between than people agreed to."""
+    visit(context, sites.collector)
+    route = sites.collector.collection.shuffle
+    weaker = {"trust": "local", "shuffle": None} if change is None else {"shuffle": replace(route, **change)}
+    sites.collector.collection = replace(sites.collector.collection, version=2, **weaker)
+    with pytest.raises(Exception, match="as people agreed to"):
+        visit(context, sites.collector)
+    assert not sites.collector.uploads
+
+
 def test_questions_with_a_state_are_refused(context: BrowserContext, sites: Sites) -> None:
     spec: Any = sites.collector.document()
     terms = {"popular": {**spec["terms"]["popular"], "state": "ChangeStream", "frozen": "last"}}

@@ -9,7 +9,7 @@ import pytest
 import hubbub as hb
 from hubbub.core.blanket import Blanket
 from hubbub.core.errors import InvalidValue
-from hubbub.privacy.amplification.amplify import Amplified, amplify, bounds
+from hubbub.privacy.amplification.amplify import Amplified, amplified_delta, amplify, bounds
 from hubbub.privacy.amplification.binomial import at_least, blocks, point
 from hubbub.privacy.amplification.blanket_bound import COARSE, blanket_delta
 from hubbub.privacy.amplification.claims import collaborative_clones, unary_claim, variation_claim, variation_delta
@@ -190,8 +190,18 @@ def test_fakes_protect_where_everyone_else_colludes():
     assert (alone.epsilon, alone.method) == (olh.effective_epsilon, "local")
     assert hidden.epsilon < 0.3
     assert amplify(olh, n=1000, delta=1e-6, fakes=10_000).epsilon < hidden.epsilon
-    with pytest.raises(InvalidValue, match="fakes"):
-        amplify(hb.SHE(epsilon=1.0, domain=3), n=10, delta=1e-6, fakes=5)
+
+
+def test_fakes_that_are_not_the_blanket_are_refused():
+    """Uniform rows of bits among reports of a unary encoding: the truth is above what its blanket would promise."""
+    oue = hb.OUE(epsilon=3.0, domain=3)
+    exact = _with_fakes(report_table(oue), np.full(8, 1 / 8), 3, 1.8)
+    assert exact > 2 * blanket_delta(oue.blanket(), 1, 1.8, fakes=3)
+    for mechanism in (oue, hb.SHE(epsilon=1.0, domain=3), hb.Hadamard(epsilon=1.0, domain=3)):
+        with pytest.raises(InvalidValue, match="drawn uniformly"):
+            amplify(mechanism, n=10, delta=1e-6, fakes=5)
+        with pytest.raises(InvalidValue, match="drawn uniformly"):
+            amplified_delta(mechanism, n=10, epsilon=0.5, fakes=5)
 
 
 def test_fakes_against_brute_force():
@@ -207,7 +217,7 @@ def _with_fakes(table, uniform, fakes, epsilon):
     """One report among uniform fakes, exactly: the others of the brute force are all uniform rows."""
     from hubbub.privacy.shuffled import _with
 
-    rest = {(0,) * 3: 1.0}
+    rest = {(0,) * table.shape[1]: 1.0}
     for _ in range(fakes):
         rest = _with(rest, uniform)
     first, second = _with(rest, table[0]), _with(rest, table[1])
@@ -226,26 +236,50 @@ def test_claims_are_labelled():
     assert all(bound.valid for bound in bounds(collision, n=10_000, delta=1e-6))
 
 
-def test_bits_that_stand_together_tell_more_than_their_sums():
-    # Everyone else holds the third value. A report of the first bit alone is then the victim's, but for few: whether at
-    # least k such are there is a test whose errors bound delta from below, exactly.
+def _count_tells(table, n, epsilon):
+    """A lower bound of delta at any n: how well the count of one kind of report tells two values apart, exactly.
+
+    Everyone else holds one value; the test is whether at least k reports of a kind came.
+    """
     from scipy.stats import binom
 
-    n, delta, sue = 10**6, 1e-6, hb.SUE(epsilon=2 * math.log(999), domain=3)
-    p, q = (float(rate) for rate in sue.rates)
-    true, false, others = p * (1 - q) ** 2, q * (1 - p) * (1 - q), q * (1 - q) * (1 - p)
-    rest = binom.sf(np.arange(-1, 30), n - 1, others)  # at least 0, 1, ... of the others
-    first, second = (chance * rest[:-1] + (1 - chance) * rest[1:] for chance in (true, false))
+    best = 0.0
+    for others in table:
+        for chance, column in zip(others, table.T, strict=True):
+            spread = max(1.0, math.sqrt((n - 1) * chance * (1 - chance)))
+            counts = np.unique(np.maximum(0, np.ceil((n - 1) * chance + np.linspace(-1, 7, 33) * spread)))
+            rest, one_less = binom.sf(counts - 1, n - 1, chance), binom.sf(counts - 2, n - 1, chance)
+            first, second = (part * one_less + (1 - part) * rest for part in (column.max(), column.min()))
+            best = max(best, float((first - math.exp(epsilon) * second).max()))
+    return best
 
-    def lower(epsilon):
-        return float((first - math.exp(epsilon) * second).max())
 
-    claim = unary_claim(sue, n=n, delta=delta)
+_KINDS = [
+    hb.GRR,
+    hb.SUE,
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in (hb.OUE, hb.THE, hb.SubsetSelection)),
+]
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize(
+    "local", [10.0, *(pytest.param(local, marks=pytest.mark.slow) for local in (0.5, 2.0, 6.0, 14.0))]
+)
+def test_no_bound_is_below_what_one_count_tells(kind, local):
+    mechanism = kind(epsilon=local, domain=3)
+    table = report_table(mechanism)
+    for n in (100, 10_000, 10**6):
+        for bound in bounds(mechanism, n=n, delta=1e-6):
+            assert _count_tells(table, n, bound.epsilon) <= bound.delta * (1 + 1e-6) + 1e-12, (n, bound)
+
+
+def test_bits_that_stand_together_tell_more_than_their_sums():
+    # Everyone else holds the third value. A report of the first bit alone is then the victim's, but for few.
+    n, sue = 10**6, hb.SUE(epsilon=2 * math.log(999), domain=3)
+    claim = unary_claim(sue, n=n, delta=1e-6)
     assert not claim.valid
     assert claim.epsilon < 0.93
-    assert lower(claim.epsilon) > 0.06
-    for bound in bounds(sue, n=n, delta=delta):
-        assert lower(bound.epsilon) <= bound.delta, bound
+    assert _count_tells(report_table(sue), n, claim.epsilon) > 0.06
 
 
 def test_no_formula_is_below_the_numerical_bounds():

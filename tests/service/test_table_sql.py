@@ -262,10 +262,22 @@ def test_one_query_at_a_time_and_none_without_end(asked: Any) -> None:
         tables._seconds = 30.0
 
 
+def test_reports_that_the_store_has_no_more_are_not_remembered(asked: Any) -> None:
+    sql(asked, "SELECT COUNT(*) FROM people")
+    engines = asked.service.tables._engines
+    key, engine = next(iter(engines.items()))
+    expired = (*key[:2], (("an ask that was deleted", 1, 0),))
+    engines[expired] = engine
+    sql(asked, "SELECT COUNT(*) FROM people")
+    assert key in engines
+    assert expired not in engines
+
+
 def test_the_page_has_a_box_a_drawing_a_plan_and_a_file(asked: Any) -> None:
     page = asked.get("/results/people/people", headers=AUTHORIZED).text
     assert 'SELECT COUNT(*) FROM "people"' in page
     assert "0 to 59" in page
+    assert "north, south, west" in page  # what a condition can name
     query = "/results/people/people{}?sql=SELECT+state,+COUNT(*)+AS+n+FROM+people+GROUP+BY+state"
     told = asked.get(query.format(""), headers=AUTHORIZED).text
     assert "north" in told
@@ -327,6 +339,7 @@ def test_it_is_checked_planned_and_promised() -> None:
         ({"columns": ["age", "step"]}, (Ordinal(9), Ordinal(9))),
         ({"columns": ["age", "word"]}, (Ordinal(9), Strings(9))),
         ({"columns": ["a", "b", "c", "d"], "fanout": 2}, (Ordinal(900),) * 4),
+        ({"columns": ["a", "b"], "fanout": 10_000}, (Ordinal(5000), Ordinal(9))),
     ],
 )
 def test_what_makes_no_table_is_refused_by_its_key(keys: Any, domains: Any) -> None:

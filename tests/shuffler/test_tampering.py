@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from hubbub.collection.shuffled_batch import ShuffledBatch, decode_shuffled, enc
 from hubbub.collection.wire import encode_upload
 from hubbub.core.random import Random
 from hubbub.protocols.view import Clipped
+from hubbub.service.store import open_store
 from hubbub.shuffle import onion
 from hubbub.shuffle.onion import peel, wrap
 from hubbub.shuffler.keys import ShufflerKeys
@@ -332,6 +334,34 @@ def test_keys_that_rotate_while_a_batch_gathers() -> None:
     world.send(world.entries(values(30)))
     world.close()
     assert json.loads(world.finish().payload)["n"] == 30
+
+
+@pytest.mark.parametrize("change", [None, {"fakes": 4}, {"shufflers": 1}], ids=str)
+def test_a_version_with_a_weaker_shuffle_is_refused_by_devices(tmp_path: Path, change: dict[str, int] | None) -> None:
+    """Whatever a collector signs later: reports never go out with less between than people agreed to."""
+    world = ShuffleWorld()
+    device = world.device(tmp_path)
+    device.record("theme", "dark")
+    assert (device.tick(), device.upload()) == (1, 1)
+    route = world.collection.shuffle
+    assert route is not None
+    if change is None:
+        weaker = replace(world.collection, version=2, trust="local", shuffle=None)
+    else:
+        fewer = {"shufflers": route.shufflers[:1]} if "shufflers" in change else change
+        weaker = replace(world.collection, version=2, shuffle=replace(route, **fewer))  # type: ignore[arg-type]
+    world.collection, world.store = weaker, open_store("sqlite:///:memory:")
+    world.collector = hostile = world.collect()
+    world.clock.set(8 * 3600 + 60.0)
+    hostile.tick()
+    device.record("theme", "dark")
+    sent = len(world.seen)
+    assert (device.tick(), device.upload()) == (0, 0)
+    assert all(body is None for *_, body in world.seen[sent:])
+    counts = device.status().counts
+    assert counts["refused: shuffle"] > 0
+    device.close()
+    world.store.close()
 
 
 def test_a_version_that_changes_is_refused() -> None:

@@ -8,6 +8,8 @@ export interface Book extends Ledger, Moment {
   /** How many answers were made, and the page that made the last of them. */
   answers: number;
   page: number;
+  /** How much the shufflers of the version in force protect (`Route`); a later version with less is refused. */
+  shuffled?: number[];
 }
 
 export const newBook = (wall: number, recovered: boolean): Book => ({

@@ -157,8 +157,12 @@ export class Client {
       const book = this.#watch.open((await kept.get<Book>(["book"]))!);
       const fits = version > book.version || id === book.id; // the signature of an old one is good too
       check(fits, "version", "what it was, or a later one");
+      const strength = found.shuffle?.strength;
+      const weaker = book.shuffled?.some((much, place) => !(strength && strength[place]! >= much));
+      check(!weaker, "shuffle", "at least as many shufflers, reports of a batch and fakes as people agreed to");
       // It is in force at once, and takes back nothing that was promised before.
-      kept.put(["book"], { ...book, version, id, promises: addPromises(book.promises, found.promises) } satisfies Book);
+      const promises = addPromises(book.promises, found.promises);
+      kept.put(["book"], { ...book, version, id, promises, ...(strength && { shuffled: strength }) } satisfies Book);
     });
     this.collection = found;
     await this.#queue.load();

@@ -33,6 +33,8 @@ export interface Collection {
 export interface Route {
   address: string;
   route: string[];
+  /** How many shufflers, the least reports of a batch, fakes, and minus delta: none of them may become less. */
+  strength: number[];
 }
 
 /** Who shuffles (`collection/shuffle_route.py`). A browser that cannot seal reports takes no part, and says so. */
@@ -52,7 +54,9 @@ async function readRoute(spec: Spec): Promise<Route | null> {
   } catch {
     check(false, "browser", "one with X25519: this one cannot encrypt reports to shufflers, and sends none");
   }
-  return { address: `${url.replace(/\/$/, "")}/v1/reports`, route };
+  const strength = [shufflers.length, given.least as number, given.fakes as number, -(given.delta as number)];
+  check(strength.every(Number.isFinite), "shuffle", "numbers");
+  return { address: `${url.replace(/\/$/, "")}/v1/reports`, route, strength };
 }
 
 export async function readCollection(spec: Spec, name: string, key: CryptoKey): Promise<Collection> {

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from hubbub.collection.document import Collection
 from hubbub.collection.shuffle_route import ShuffleRoute
-from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.frequency.grr import GRR
+from hubbub.mechanisms.frequency.local_hashing import LocalHashing
 from hubbub.protocols.ask import Ask
 from hubbub.questions.words import rounded_up
 
@@ -128,10 +129,11 @@ def _bound(mechanism: Mechanism | float, n: int, delta: float, fakes: int) -> tu
 def _epsilon(mechanism: Mechanism | float, n: int, delta: float, fakes: int) -> float:
     from hubbub.privacy.amplification.amplify import amplify
 
-    if isinstance(mechanism, Mechanism):
+    # Fakes that hide nothing for sure take nothing away either.
+    if isinstance(mechanism, GRR | LocalHashing):
         return amplify(mechanism, n=n, delta=delta, fakes=fakes).epsilon
-    if fakes:
-        raise InvalidValue("fakes", fakes, "0, where the mechanism of a report is not known")
+    if isinstance(mechanism, Mechanism):
+        return amplify(mechanism, n=n, delta=delta).epsilon
     return _clones(mechanism, n, delta)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hubbub.collection.document import Collection
 from hubbub.collection.finding import Finding
+from hubbub.collection.shuffle_route import weaker_route
 
 _AGREED = "people agreed to that; less of it is a new collection, under a new name"
 
@@ -27,17 +28,9 @@ def route_changes(new: Collection, old: Collection) -> Iterator[Finding]:
     if was is None:
         yield Finding("note", "trust", "reports now pass shufflers, and devices send to the first of them")
         return
+    for field, text in weaker_route(now, was):
+        yield Finding("error", field, f"{text}: {_AGREED}")
     if now is None:
-        yield Finding("error", "trust", f"reports passed shufflers, and no longer do: {_AGREED}")
         return
-    if len(now.shufflers) < len(was.shufflers):
-        yield Finding("error", "shuffle.shufflers", f"{len(was.shufflers)} became {len(now.shufflers)}: {_AGREED}")
-    for name, less in (("least", now.least < was.least), ("fakes", now.fakes < was.fakes)):
-        if less:
-            yield Finding(
-                "error", f"shuffle.{name}", f"{getattr(was, name):,} became {getattr(now, name):,}: {_AGREED}"
-            )
-    if now.delta > was.delta:
-        yield Finding("error", "shuffle.delta", f"{was.delta:g} became {now.delta:g}: {_AGREED}")
     text = "reports for the older version that still wait at a shuffler are dropped there, and never opened"
     yield Finding("note", "shuffle", text)

@@ -71,6 +71,9 @@ def who_shuffles(collection: Collection) -> Iterator[Finding]:
     if hosts[0].scheme == "http" and hosts[0].hostname not in _HERE:
         text = f"{hosts[0].netloc} is reached without TLS: whoever is on the way sees the ids of reports"
         yield Finding("warning", "shuffle.shufflers", text)
+    if route.delta * route.least >= 1:
+        text = f"{route.delta:g} would let one person's report of every batch of {route.least:,} be shown: far less"
+        yield Finding("error", "shuffle.delta", text)
     if not route.fakes:
         text = "no fakes: if everyone else works with the collector, only the local epsilon is left"
         yield Finding("note", "shuffle.fakes", text)

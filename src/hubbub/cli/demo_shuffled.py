@@ -50,8 +50,8 @@ def shuffled_answer(demo: ShuffledDemo, result: ShuffledResult) -> dict[str, Any
         "devices": demo.devices,
         "processes": len(demo.processes),
         "outcomes": result.outcomes,
-        "batch": result.told["batches"][0],
-        "coalitions": result.told["latest"],
+        "batch": result.batch,
+        "coalitions": [each.to_dict() for each in result.coalitions],
         "shufflers": [each["counts"] for each in result.shufflers],
         "covered": covered(result.estimate, result.truth),
         "estimates": [

@@ -7,6 +7,7 @@ import json
 from hubbub.client.documents import Refused
 from hubbub.client.store import IN_FORCE, DeviceStore, Document
 from hubbub.collection import Collection
+from hubbub.collection.shuffle_route import weaker_route
 from hubbub.privacy.book import TooManyPromises
 from hubbub.privacy.device_clock import TICKS
 
@@ -15,6 +16,8 @@ __all__ = ["adopt"]
 
 def adopt(store: DeviceStore, offered: Collection, document: Document, old: Collection | None) -> None:
     """Put a version in force. It adds its promises to those that the device keeps, and takes none away.
+
+    One that lets fewer shufflers, or smaller batches, stand between the device and the collector is refused.
 
     When a device changes over depends on nothing that it recorded. Answers that wait name the older version, which
     servers no longer take. Streams of changes and memos go on where their question is what it was.
@@ -43,6 +46,8 @@ def adopt(store: DeviceStore, offered: Collection, document: Document, old: Coll
         ...     store.close()
         ['event', 'question:popular']
     """
+    for field, text in weaker_route(offered.shuffle, None if old is None else old.shuffle):
+        raise Refused("shuffle", f"{field}: {text}")  # people agreed to more
     promises = [*offered.promises, *(promise for terms in offered.terms.values() for promise in terms.promises)]
     with store.transaction():
         check_version(store.in_force(), offered)  # another process may have been quicker

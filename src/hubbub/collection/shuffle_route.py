@@ -139,6 +139,29 @@ class ShuffleRoute:
         return ShuffleRoute(shufflers=shufflers, collector_key=spec["collector_key"], delta=spec["delta"], **numbers)
 
 
+def weaker_route(now: ShuffleRoute | None, was: ShuffleRoute | None) -> list[tuple[str, str]]:
+    """What protects less than it did, by the field: fewer shufflers, smaller batches, fewer fakes, a larger delta.
+
+    Example:
+        >>> first = RouteShuffler("https://first.example", "0a" * 32, "0b" * 32)
+        >>> route = ShuffleRoute(shufflers=(first,), collector_key="0c" * 32, delta=1e-6, least=1000)
+        >>> from dataclasses import replace
+        >>> weaker_route(None, route), weaker_route(route, None), weaker_route(replace(route, least=99), route)
+        ([('trust', 'reports passed shufflers, and no longer do')], [], [('shuffle.least', '1,000 became 99')])
+    """
+    if was is None:
+        return []
+    if now is None:
+        return [("trust", "reports passed shufflers, and no longer do")]
+    several = {
+        "shufflers": (len(was.shufflers), len(now.shufflers)),
+        "least": (was.least, now.least),
+        "fakes": (was.fakes, now.fakes),
+    }
+    less = [(f"shuffle.{name}", f"{old:,} became {new:,}") for name, (old, new) in several.items() if new < old]
+    return less + ([("shuffle.delta", f"{was.delta:g} became {now.delta:g}")] if now.delta > was.delta else [])
+
+
 def batch_name(collection: str, version: int, name: AnswerName) -> str:
     """Which batch a report is of.
 

@@ -240,8 +240,9 @@ def compare(
     crowd = run.crowd
     everyone = crowd.values(0, crowd.n)
     compared = [_other(run.mechanism, crowd, run.estimate, most)]
-    left_out = {type(run.mechanism).__name__, "Measured"}  # values of the latter have numbers beside them
-    kinds: list[type[Any]] = [MECHANISMS[name] for name in FAMILIES["frequency"] if name not in left_out]
+    kinds: list[type[Any]] = [
+        MECHANISMS[name] for name in FAMILIES["frequency"] if name != type(run.mechanism).__name__
+    ]
     for done, kind in enumerate(kinds):
         if progress is not None:
             progress(done, len(kinds), kind.__name__)

@@ -17,13 +17,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.authoring.coalitions import Coalition, coalitions_of
 from hubbub.client.transport import HttpTransport, Unreachable
 from hubbub.collection import Collection
 from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.demo.people import People
-from hubbub.demo.programs import PartStopped, Programs
+from hubbub.demo.programs import Programs
 from hubbub.demo.scenes import Say, Scene, emoji_scene
 from hubbub.demo.shuffled_file import collection_file
 from hubbub.service.key_folder import KeyFolder
@@ -42,8 +43,8 @@ class ShuffledResult:
     ----------
     estimate, truth
         The shares that were released, and those of the people.
-    told
-        The collector's own account of the batch, with what each coalition can learn.
+    batch, coalitions
+        The collector's own account of the batch, and what can be learned of it.
     shufflers
         The status of each shuffler.
     outcomes
@@ -52,7 +53,8 @@ class ShuffledResult:
 
     estimate: Estimate
     truth: NDArray[np.float64]
-    told: dict[str, Any]
+    batch: dict[str, Any]
+    coalitions: tuple[Coalition, ...]
     shufflers: tuple[dict[str, Any], ...]
     outcomes: dict[str, int]
 
@@ -112,21 +114,22 @@ class ShuffledDemo:
         return self.scene.collection
 
     def result(self) -> ShuffledResult | None:
-        """What the first step told, once it is released."""
+        """What the first step told that was released; of one that a busy machine missed nothing is."""
         self._programs.check()
         root = f"/v1/collections/{self.scene.name}"
         rows = self._get(f"{root}/questions/popular/releases")["releases"]
-        if not rows:
+        row = next((row for row in rows if row["withheld"] is None), None)
+        if row is None:
             return None
-        row = rows[0]
-        if row["withheld"] is not None:
-            raise PartStopped(f"nothing was released: {row['withheld']}; this machine may be busy")
+        batches = self._get(f"{root}/shuffled")["questions"]["popular"]["batches"]
+        batch = next(batch for batch in batches if batch["step"] == row["step"])
         people = self._people()
         truth = np.bincount(people.codes(row["step"]), minlength=people.symbols) / self.devices
         return ShuffledResult(
             estimate=Estimate(row["value"], row["variance"], row["n"], labels=tuple(row["labels"])),
             truth=truth,
-            told=self._get(f"{root}/shuffled")["questions"]["popular"],
+            batch=batch,
+            coalitions=tuple(coalitions_of(self.collection, "popular", batch["people"])),
             shufflers=tuple(self._ask(url, "/v1/status") for url in self.urls),
             outcomes=self._get(f"{root}/counts")["outcomes"],
         )

@@ -18,7 +18,6 @@ FAMILIES = {
         "Hadamard": "hadamard",
         "SubsetSelection": "subset",
         "FLH": "flh",
-        "Measured": "measured",
     },
     "memo": {"Loloha": "loloha"},
     "numeric": {
@@ -62,7 +61,9 @@ MECHANISMS: Registry[Reporting] = Registry(
     }
     # Of layers above, and loaded when they are named: what only papers compare with; and what tells of a view.
     | {name: f"hubbub.reproduce.baselines.{module}" for name, module in TERNARY_BASELINES.items()}
-    | {"ChangeStream": "hubbub.protocols.change_stream"},
+    | {"ChangeStream": "hubbub.protocols.change_stream"}
+    # No way to tell shares of its own: an oracle's reports, with numbers beside them.
+    | {"Measured": "hubbub.mechanisms.frequency.measured"},
 )
 """The registry: what `from_spec` can build and `hubbub.checks` is applied to."""
 

@@ -69,7 +69,8 @@ class PrivateColumn:
         batch = np.asarray(values, dtype=object)
         absent = np.array([value is None or value != value for value in batch], dtype=bool)
         if absent.any() and not self.missing:
-            raise InvalidValue(self.name, None, "no missing values, or a column that is declared with missing=True")
+            declared = f"a column declared with missing=True, {self.name}? on the command line"
+            raise InvalidValue(self.name, None, f"no missing values, or {declared}")
         codes = np.full(len(batch), self.values, dtype=np.int64)
         present = batch[~absent].tolist()
         try:

@@ -47,6 +47,7 @@ MANY_LEVELS = 40
 MOST_COUNTED = 1 << 12
 """How many cells of a single column are counted as reports come."""
 MOST_SHOWN = 100
+_MOST_NAMED = 12
 """How many shares of a column a release has: of larger ones, those of intervals."""
 
 
@@ -99,11 +100,10 @@ class TableQuestion(Question):
         for name in self.measures:
             if not isinstance(setting.domains[name], Numeric):
                 raise InvalidValue("measures", name, "numeric fields")
-        self.mechanism(setting)
-        for name in self.columns:
-            domain = setting.domains[name]
-            if isinstance(domain, Categorical) and domain.size > MOST_COUNTED:
-                raise InvalidValue("columns", name, f"categorical fields of at most {MOST_COUNTED:,} names")
+        for name, dimension in zip(self.columns, self.mechanism(setting).dimensions, strict=True):
+            if dimension.nodes(1) > MOST_COUNTED:  # a release lists them
+                allowed = f"at most {MOST_COUNTED:,} names, or intervals of the first level: a smaller fanout"
+                raise InvalidValue("columns", f"{name}, {dimension.nodes(1):,} intervals", allowed)
         self.table(setting)
 
     def mechanism(self, setting: Setting) -> HIO:
@@ -226,7 +226,7 @@ class TableQuestion(Question):
             form="table",
             size=len(self.labels(setting)),
             everyone=False,
-            columns={name: setting.domains[name].describe() for name in self.reads()},
+            columns={name: _described(setting.domains[name]) for name in self.reads()},
         )
 
     def labels(self, setting: Setting) -> tuple[str, ...]:
@@ -337,3 +337,10 @@ def _device_oracle(epsilon: float, cells: int, *, listed: bool) -> FrequencyOrac
     if listed and cells <= MOST_COUNTED:
         return OLH(epsilon=epsilon, domain=cells)
     return OLH(epsilon=epsilon, domain=BitStrings(max(cells - 1, 1).bit_length()))
+
+
+def _described(domain: Domain) -> str:
+    """What a query can compare a column with: the names themselves, where they are few."""
+    if isinstance(domain, Categorical) and len(domain.names) <= _MOST_NAMED:
+        return ", ".join(domain.names)
+    return domain.describe()

@@ -49,7 +49,7 @@ class TableQueries:
         self._collector, self._seconds = collector, seconds
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sql")
         self._free = threading.Semaphore(1)
-        self._engines: OrderedDict[tuple[object, ...], QueryEngine] = OrderedDict()
+        self._engines: OrderedDict[tuple[str, str, tuple[Part, ...]], QueryEngine] = OrderedDict()
 
     def answer(
         self,
@@ -112,6 +112,7 @@ class TableQueries:
         served, store = self._collector.collections[name], self._collector.store
         every: list[Part] = store.closed_parts(served.collection_id, question, 0, _ALL_STEPS)
         parts = closed_steps(every, first, last)
+        self._forget_expired()
         key = served.collection_id, question, tuple(parts)
         if key not in self._engines:
             table = kept_table(store, self._collector.archive, served, question, parts)
@@ -124,3 +125,10 @@ class TableQueries:
             few = f"{engine.table.n:,} reports; at least {served.minimum_batch:,} are needed"
             raise Problem(409, "withheld", few)
         return engine
+
+    def _forget_expired(self) -> None:
+        """Let go of reports whose retention is over: the store has their asks no more."""
+        for collection, question, parts in list(self._engines):
+            kept = set(self._collector.store.closed_parts(collection, question, 0, _ALL_STEPS))
+            if not kept.issuperset(parts):
+                del self._engines[collection, question, parts]

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.frequency.grr import GRR
+from hubbub.mechanisms.frequency.local_hashing import LocalHashing
 from hubbub.privacy.amplification.blanket_bound import COARSE, FINE, BlanketBound, blanket_delta
 from hubbub.privacy.amplification.clone_bound import CloneBound, clone_chance, clone_delta, stronger_clone_chance
 from hubbub.privacy.amplification.closed_forms import binomial_epsilon, efmrtt19, fmt21
@@ -63,7 +65,7 @@ def amplify(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Am
     delta
         The delta of the guarantee.
     fakes
-        How many reports are added that are drawn from the mechanism's blanket: of GRR and local hashing, uniformly.
+        How many reports are added that are drawn uniformly: of GRR and local hashing, whose blanket is uniform.
 
     Example:
         >>> from hubbub import GRR
@@ -86,11 +88,8 @@ def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Ite
         raise InvalidValue("mechanism", mechanism, "a mechanism whose reports are made afresh, each from one value")
     check_batch(n, delta, fakes)
     tail = delta * 1e-7
+    check_fakes(mechanism, fakes)
     local, blanket = mechanism.effective_epsilon, mechanism.blanket()
-    if fakes and blanket is None:
-        raise InvalidValue(
-            "fakes", fakes, f"0: {type(mechanism).__name__} has no blanket that a fake could be drawn from"
-        )
     yield Amplified(local, 0.0, "local")
     if local > MOST_AMPLIFIED:
         return
@@ -124,6 +123,27 @@ def check_batch(n: int, delta: float, fakes: int) -> None:
         raise InvalidValue("delta", delta, "a number from 1e-300 to below 1")
 
 
+def check_fakes(mechanism: Mechanism, fakes: int) -> None:
+    """Refuse fakes of a mechanism whose blanket uniform reports are not, or of which nobody draws any.
+
+    Rows of fair bits, for one, hide a report of a unary encoding less than its blanket would.
+
+    Example:
+        >>> from hubbub import OUE
+        >>> check_fakes(OUE(epsilon=1.0, domain=3), 5)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: fakes: got 5; allowed: 0: fakes are drawn uniformly, which hides reports of ...
+    """
+    if fakes and not isinstance(mechanism, GRR | LocalHashing):
+        named = type(mechanism).__name__
+        raise InvalidValue(
+            "fakes",
+            fakes,
+            f"0: fakes are drawn uniformly, which hides reports of GRR and local hashing, not of {named}",
+        )
+
+
 def amplified_delta(mechanism: Mechanism, *, n: int, epsilon: float, fakes: int = 0, cells: int = FINE) -> float:
     """The smallest delta that is proved at an epsilon, by the numerical bounds.
 
@@ -132,6 +152,7 @@ def amplified_delta(mechanism: Mechanism, *, n: int, epsilon: float, fakes: int 
         >>> 9e-7 < amplified_delta(GRR(epsilon=1.0, domain=3), n=10_000, epsilon=0.038) < 1.1e-6
         True
     """
+    check_fakes(mechanism, fakes)
     local, blanket = mechanism.effective_epsilon, mechanism.blanket()
     if local <= epsilon:
         return 0.0

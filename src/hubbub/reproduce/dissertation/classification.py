@@ -26,8 +26,8 @@ def drawn_records(table: Floats, n: int, rng: Random) -> NDArray[np.int64]:
 def misclassified(counts: NDArray[np.int64], records: Codes) -> float:
     """The part of real records whose last attribute a support vector machine, trained on drawn ones, gets wrong.
 
-    Features are one-hot; equal records are one with a weight, which trains the same machine (radial kernel, C = 1 where
-    weights average 1). Where all drawn records have one label, that is what is said.
+    Features are one-hot; equal records are one with a weight, which trains the same machine (radial kernel, C = 1).
+    Where all drawn records have one label, that is what is said.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def misclassified(counts: NDArray[np.int64], records: Codes) -> float:
         return float(np.mean(records[:, -1] != labels[0]))
     weights = counts[tuple(held.T)].astype(np.float64)
     machine = SVC(C=1.0, gamma="scale", cache_size=50)
-    machine.fit(_one_hot(held[:, :-1], counts.shape), labels, sample_weight=weights / weights.mean())
+    machine.fit(_one_hot(held[:, :-1], counts.shape), labels, sample_weight=weights)
     every = np.stack(np.unravel_index(np.arange(counts[..., 0].size), counts.shape[:-1]), axis=1)
     said = machine.predict(_one_hot(every, counts.shape)).reshape(counts.shape[:-1])
     return float(np.mean(said[tuple(records[:, :-1].T)] != records[:, -1]))

@@ -53,7 +53,15 @@ def table_9_2(context: Context) -> tuple[list[Cell], None]:
             cells.append(Cell(row, name, UTILITY[name][index], _variance(room, buckets, central), _note(room, buckets)))
         doubled = (2 * central) ** 2 * (N - 1) / (56 * math.log(4 / DELTA))
         rap = (doubled - 1) / (N * (doubled - 2) ** 2)
-        cells.append(Cell(row, "RAP_R", UTILITY["RAP_R"][index], rap, "RAP's Prop 9.3.4 at twice the epsilon"))
+        cells.append(
+            Cell(
+                row,
+                "RAP_R",
+                UTILITY["RAP_R"][index],
+                rap,
+                "RAP's Prop 9.3.4 at twice the epsilon, which holds for sums of bits alone",
+            )
+        )
         for choice in choose_shuffled(domain=DOMAIN, n=N, epsilon=central, delta=DELTA)[:1]:
             note = (
                 f"{type(choice.mechanism).__name__}, local epsilon {choice.mechanism.epsilon:.3g}, by the blanket; ours"
