@@ -113,6 +113,22 @@ def test_odd_numbers_are_refused_with_their_place(query: str, message: str) -> N
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("end", "chosen"),
+    [
+        ("ORDER BY n DESC LIMIT 2", True),
+        ("HAVING n > 5", True),
+        ("ORDER BY n DESC", False),
+        ("ORDER BY os LIMIT 2", False),
+        ("HAVING os = 'v0'", False),
+    ],
+)
+def test_an_answer_says_if_groups_were_chosen_by_their_estimates(end: str, chosen: bool) -> None:
+    notes = world().engine.sql(f"SELECT os, COUNT(*) AS n FROM people WHERE age < 5 GROUP BY os {end}").notes
+    told = "chosen by their estimates: an interval is of a group that is named beforehand; with level 0.98333 all 3"
+    assert any(told in note for note in notes) == chosen
+
+
 @pytest.mark.parametrize("method", ["HIO", "HI", "MG", "SC"])
 def test_of_nobody_nothing_is_known_and_nothing_breaks(method: str) -> None:
     schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(30)),), (PublicColumn("x", "BIGINT"),), method)

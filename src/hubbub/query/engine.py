@@ -129,7 +129,7 @@ class QueryEngine:
         )
         guessed = self.table.schema.method == "HDG" and (plan.condition.formula != ALWAYS or plan.private_keys)
         bias = "heuristic" if guessed else "none"
-        return QueryAnswer(columns, rows, level, self.table.n, bias, _notes(plan, outputs, bias), words)
+        return QueryAnswer(columns, rows, level, self.table.n, bias, _notes(plan, outputs, bias, groups, level), words)
 
     def _strata(self, plan: QueryPlan, public: Sequence[str], weights: Sequence[Monomial]) -> Strata:
         keys = [key.sql for key in plan.public_keys]
@@ -192,8 +192,16 @@ def _method(table: PrivateTable, consistent: bool | None) -> SumsMethod:
     return IntervalMethod(table, mechanism, consistent=consistent)
 
 
-def _notes(plan: QueryPlan, outputs: Sequence[AnyOutput], bias: str) -> tuple[str, ...]:
+def _notes(
+    plan: QueryPlan, outputs: Sequence[AnyOutput], bias: str, groups: Sequence[PeopleGroup], level: float
+) -> tuple[str, ...]:
     notes = list(plan.condition.notes)
+    if plan.chooses and len(groups) > 1:
+        every = 1 - (1 - level) / len(groups)
+        notes.append(
+            f"groups were chosen by their estimates: an interval is of a group that is named beforehand; "
+            f"with level {every:.5g} all {len(groups):,} hold together"
+        )
     if bias == "heuristic":
         notes.append("heuristic: people are taken to be spread evenly inside cells, which intervals do not cover")
     if plan.private_keys:

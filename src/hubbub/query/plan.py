@@ -54,6 +54,8 @@ class QueryPlan:
         Conditions on groups, and what they are ordered by: `k0`, `k1`, ... are keys and `v0`, `v1`, ... outputs.
     limit, offset
         How many groups are shown, and how many are skipped before.
+    chooses
+        Whether estimates decide which groups are shown.
     """
 
     keys: tuple[GroupKey, ...]
@@ -64,6 +66,7 @@ class QueryPlan:
     order: tuple[str, ...]
     limit: int | None
     offset: int
+    chooses: bool = False
 
     @property
     def public_keys(self) -> list[GroupKey]:
@@ -89,7 +92,10 @@ def plan_query(select: Tree, schema: TableSchema) -> QueryPlan:
         >>> plan = plan_query(normalise(parse(text).select, schema), schema)
         >>> [column.name for column in plan.columns], plan.having, plan.order, plan.limit
         (['os', 'n'], 'v0 > 5', ('v0 DESC',), 3)
+        >>> plan.chooses
+        True
     """
+    from sqlglot import exp
 
     group = select.args.get("group")
     keys = [_key(tree, schema) for tree in ([] if group is None else group.expressions)]
@@ -109,15 +115,19 @@ def plan_query(select: Tree, schema: TableSchema) -> QueryPlan:
     order = select.args.get("order")
     bounds = [select.args.get(part) for part in ("limit", "offset")]
     limit, offset = (None if bound is None else int(bound.expression.name) for bound in bounds)
+    kept = [] if having is None else [_over_groups(having.this, keys, outputs)]
+    ordered = [_over_groups(tree, keys, outputs) for tree in ([] if order is None else order.expressions)]
+    deciding = [*kept, *(ordered if limit is not None or offset else ())]
     return QueryPlan(
         keys=tuple(keys),
         columns=tuple(columns),
-        having=None if having is None else _over_groups(having.this, keys, outputs).sql("duckdb"),
-        order=tuple(_over_groups(o, keys, outputs).sql("duckdb") for o in ([] if order is None else order.expressions)),
+        having=kept[0].sql("duckdb") if kept else None,
+        order=tuple(tree.sql("duckdb") for tree in ordered),
         outputs=tuple(outputs.values()),
         condition=condition,
         limit=limit,
         offset=offset or 0,
+        chooses=any(column.name.startswith("v") for tree in deciding for column in tree.find_all(exp.Column)),
     )
 
 

@@ -149,8 +149,9 @@ class Queries:
         shape = collection.questions[question].shape(collection.setting(question))
         if not shape.groups:
             raise Problem(404, "not_found", f"{question} is not told by group")
-        step = _integer(request, "step", -1)
-        first, last = (0, _FARTHEST) if step < 0 else (step, step)
+        first, last = 0, _FARTHEST
+        if "step" in request.query_params:
+            first = last = _integer(request, "step", 0)
         rows = self._collector.releases(collection.name, question, first=first, last=last, most=1)
         if not rows:
             raise Problem(404, "not_found", f"{question} has no such release yet")
