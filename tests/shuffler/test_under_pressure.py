@@ -21,6 +21,7 @@ from hubbub.core.errors import DecodeError, HubbubError, InvalidValue
 from hubbub.protocols.cohort import Arc
 from hubbub.service.limits import SenderLimits
 from hubbub.service.senders import Senders
+from hubbub.service.store import open_store
 from hubbub.shuffle.onion import wrap
 from hubbub.shuffler.app import ShufflerApp
 from hubbub.shuffler.store import ShufflerStore
@@ -139,6 +140,27 @@ def test_a_clock_that_is_ahead_loses_nothing() -> None:
     world.hops[0]._states._connect = world.to
     world.tick()
     assert states(world) == states(world, 1) == ["handed"]
+
+
+@pytest.mark.parametrize("trust", ["shuffle", "local"])
+def test_whoever_no_longer_shuffles_keeps_nothing(trust: str) -> None:
+    """A version without this shuffler: what it gathered is dropped once, and then forgotten."""
+    world = ShuffleWorld()
+    world.send(world.entries(["dark"] * 30))
+    route = world.collection.shuffle
+    assert route is not None
+    left = replace(route, shufflers=route.shufflers[1:]) if trust == "shuffle" else None
+    world.collection = replace(world.collection, version=2, trust=trust, shuffle=left)
+    world.store = open_store("sqlite:///:memory:")
+    world.collector = world.collect()
+    world.hops[0].refresh()
+    world.hops[0].tick()
+    world.hops[0].tick()
+    assert states(world) == ["dropped"]
+    assert world.stores[0].counts()["batches dropped"] == 1
+    world.clock.set(9 * HOUR)
+    world.hops[0].tick()
+    assert states(world) == []
 
 
 HEAD = [5, "survey", 1, "popular", 0, 7, 1, 0]

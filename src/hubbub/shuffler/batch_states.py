@@ -47,32 +47,28 @@ class BatchStates:
     ) -> None:
         self._store, self._source, self._keys, self._connect, self._rng = store, source, keys, connect, rng
 
-    def advance(
-        self, batch: BatchRow, collection: Collection, route: ShuffleRoute, place: int, now: float, trouble: str
-    ) -> None:
+    def advance(self, batch: BatchRow, collection: Collection, now: float, trouble: str) -> None:
         """Take a batch as far as it goes now, or drop it; `Unreachable` if somebody has to be asked again.
 
         Parameters
         ----------
         batch
             The batch.
-        collection, route, place
-            The version that is served, who shuffles, and which of them this is.
+        collection
+            The version that is served, by whoever shuffles it now.
         now
             The time.
         trouble
             What last kept a batch from going on.
         """
         try:
-            self._advance(batch, collection, route, place, now, trouble)
+            self._advance(batch, collection, now, trouble)
         except Unreachable:
             raise
         except HubbubError as error:
             self._drop(batch, str(error))
 
-    def _advance(
-        self, batch: BatchRow, collection: Collection, route: ShuffleRoute, place: int, now: float, trouble: str
-    ) -> None:
+    def _advance(self, batch: BatchRow, collection: Collection, now: float, trouble: str) -> None:
         over = batch.closes + collection.lateness_seconds
         if batch.state in ("handed", "dropped"):
             if now >= over + MARGIN:
@@ -86,11 +82,13 @@ class BatchStates:
         if batch.state == "gathering" and (batch.digest is not None or now >= batch.closes + collection.taken_for):
             self._store.close_batch(batch.name)
             batch = batch._replace(state="closed")
+        route = collection.shuffle
+        assert route is not None  # as it was when the batch began: a version never changes
         if batch.state == "closed":
             self._make(batch, collection, route)
             batch = self._store.batch(batch.name) or batch
         if batch.state == "made":
-            self._hand_on(batch, route, place)
+            self._hand_on(batch, route)
         return None
 
     def _make(self, batch: BatchRow, collection: Collection, route: ShuffleRoute) -> None:
@@ -109,7 +107,8 @@ class BatchStates:
             for name in ("unreadable", "repeated", "fakes"):
                 self._store.count(name, getattr(said, name))
 
-    def _hand_on(self, batch: BatchRow, route: ShuffleRoute, place: int) -> None:
+    def _hand_on(self, batch: BatchRow, route: ShuffleRoute) -> None:
+        place = route.place_of(self._keys.encryption.public, self._keys.signing.public)
         last = place + 1 == len(route.shufflers)
         transport = self._source.collector if last else self._connect(route.shufflers[place + 1].url)
         response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, self._store.made(batch.name))

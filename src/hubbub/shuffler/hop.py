@@ -139,9 +139,11 @@ class ShufflerHop:
         """Do what is due. What goes wrong with one batch is told by `status`, and tried again while there is time."""
         with self._turn:
             self._look()
-            for batch in self._store.batches() if self.collection is not None else ():
+            if self.collection is None:
+                return
+            for batch in self._store.batches():
                 try:
-                    self._states.advance(batch, *self._serving(), self._clock.now(), self.trouble)
+                    self._states.advance(batch, self.collection, self._clock.now(), self.trouble)
                 except Unreachable as error:
                     self.trouble = str(error)
                 except Exception as error:  # such as a full disk: the other batches go on
