@@ -79,7 +79,7 @@ def test_intervals_cover_93_to_97_percent(method: str, consistent: bool | None) 
 
 @pytest.mark.slow
 def test_intervals_of_sc_hold_the_truth_a_little_less_often() -> None:
-    """Scores are products with long tails, and so is their estimated variance: of groups of 2,000 people 92% are held."""
+    """Scores are products with long tails, and so is their estimated variance: of 2,000 people 92% are held."""
     found = held(["count", "sum", "public", "mixed", "avg", "group"], 800, method="SC")
     assert all(0.9 <= coverage <= 0.97 for coverage in found.values()), found
 
