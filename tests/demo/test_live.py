@@ -258,9 +258,8 @@ def test_ctrl_c_stops_everything_and_leaves_the_result(terminal: Terminal, momen
     assert not any(map(_is_alive, children))
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 130)]
-)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130)])
+@pytest.mark.slow
 def test_a_headless_run_that_is_stopped(number: signal.Signals, code: int) -> None:
     process = subprocess.Popen([*COMMAND, *SMALL], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
