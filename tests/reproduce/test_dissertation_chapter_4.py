@@ -58,7 +58,8 @@ def test_the_exponential_population_is_the_papers() -> None:
 
 def test_populations() -> None:
     context = Context(repeats=1, rng=Random(seed=1), scale=0.001)
-    sizes = {name: (make(context, Random(seed=1)).n, make(context, Random(seed=1)).bits) for name, make in DATA.items()}
+    made = {name: make(context, Random(seed=1)) for name, make in DATA.items()}
+    sizes = {name: (people.n, people.bits) for name, people in made.items()}
     exact = {"Exponential": (1000, 64), "URL": (1200, 160), "Query": (500, 48)}
     assert sizes == {**exact, "Names": (1000, 64), "Short names": (3637, 48)}
     short = coded(context, "Query", Random(seed=1))

@@ -89,7 +89,9 @@ def test_table_2_has_a_row_a_method_and_a_column_a_stream():
             assert table["LSP", f"{source} {setting}"].ours == pytest.approx(2 / 20, rel=1e-12)
 
 
-@pytest.mark.parametrize(("make", "b"), [("binary", 1), ("taxi", 3), ("flights", 17)])
+@pytest.mark.parametrize(
+    ("make", "b"), [("binary", 1), ("taxi", 3), pytest.param("flights", 17, marks=pytest.mark.papers)]
+)
 def test_bits_of_the_methods_that_do_not_look_at_the_data(make, b):
     # GRR sends ceil(log2 d) bits, OUE d; whoever is asked out of turn is sent one more.
     here, steps, w = context(), 50, 20

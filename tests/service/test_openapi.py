@@ -22,7 +22,7 @@ from hubbub.service.server import bind
 from hubbub.service.service import Service
 from hubbub.service.store.sqlite import SqliteStore
 
-QUICK, ALL = 6, 300
+QUICK, ALL = 4, 300
 ENDLESS = "/v1/collections/{name}/events"
 
 

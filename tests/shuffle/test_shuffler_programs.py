@@ -140,7 +140,7 @@ def test_fewer_than_the_minimum_and_wrong_keys(start, tmp_path: Path) -> None:
 
 
 def test_a_stranger_is_not_let_in(start, tmp_path: Path) -> None:
-    configs = prepare(tmp_path, Random(seed=3).uint64(5), seconds=5)
+    configs = prepare(tmp_path, Random(seed=3).uint64(5), seconds=3)
     write_certificate(tmp_path, "stranger")
     text = configs[1].read_text().replace('private_key = "party-1.key"', 'private_key = "stranger.key"')
     configs[1].write_text(text.replace('certificate = "party-1.pem"', 'certificate = "stranger.pem"'))
