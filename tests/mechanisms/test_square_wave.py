@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hubbub import Random, SquareWave
 from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
 from hubbub.core.exact import exp_floor
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.numeric.information import unbiased_shares
@@ -247,9 +248,21 @@ def test_what_floats_could_not_estimate_is_refused_at_once(field: str, changes: 
     assert refused.value.field == field
 
 
-def test_the_narrowest_range_and_the_least_epsilon_have_estimates() -> None:
-    for settings in ({"epsilon": 1.0, "low": 1.0, "high": 1.0 + 2e-9}, {"epsilon": 1e-5}):
-        wave = SquareWave(**settings)  # type: ignore[arg-type]
-        estimate = wave.estimate(wave.accumulate(wave.randomize([wave.high] * 1000, Random(seed=1))))
-        low, high = estimate.mean().interval()
-        assert low[0] < wave.high < high[0]
+def all_at_the_top(wave: SquareWave, seed: int) -> Estimate:
+    """The mean of a thousand people who all have the highest value."""
+    return wave.estimate(wave.accumulate(wave.randomize([wave.high] * 1000, Random(seed=seed)))).mean()
+
+
+def test_the_least_epsilon_has_estimates() -> None:
+    low, high = all_at_the_top(SquareWave(epsilon=1e-5), 1).interval()
+    assert low[0] < 1.0 < high[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_mean_in_the_narrowest_range_is_that_of_a_wide_one(seed: int) -> None:
+    """On the scale of the range: a number that is rounded to 2e-16 has seven digits there."""
+    low, length = 1.0, 2e-9
+    narrow = all_at_the_top(SquareWave(epsilon=1.0, low=low, high=low + length), seed)
+    wide = all_at_the_top(SquareWave(epsilon=1.0, low=0.0, high=1.0), seed)
+    assert (narrow.value - low) / length == pytest.approx(wide.value, abs=1e-6)
+    assert narrow.stderr / length == pytest.approx(wide.stderr, rel=1e-6)

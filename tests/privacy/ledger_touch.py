@@ -44,6 +44,8 @@ CONNECT = sqlite3.connect
 
 PATIENCE = 0.5
 """Seconds in which the others have their chance."""
+ENDLESS = 10**9
+"""Asks of a life that only a kill ends, however long a third party waits for its turn."""
 
 
 def careless(path: str, **options: Any) -> sqlite3.Connection:
@@ -135,7 +137,7 @@ def spend(path: Path, make: Callable[[], bytes]) -> None:
 def moments(folder: Path, count: int) -> tuple[int, list[str]]:
     """Killed at random times. Meanwhile another thread opens and closes the ledger, and a third party touches it."""
     draw = random.Random(count)
-    wrong, deaths, budget = [], 0, Budget(user=10_001 * COST)
+    wrong, deaths, budget = [], 0, Budget(user=(ENDLESS + 1) * COST)
     for number in range(count):
         party = PARTIES[number % len(PARTIES)]
         path, log = folder / f"{number}", folder / f"{number} log"
@@ -146,7 +148,7 @@ def moments(folder: Path, count: int) -> tuple[int, list[str]]:
                     look(path, budget)
 
             threading.Thread(target=others, daemon=True).start()
-            life(path, log, 10_000, budget)
+            life(path, log, ENDLESS, budget)
 
         pid = child(live)
         for _ in range(1000):

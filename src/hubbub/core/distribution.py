@@ -109,16 +109,18 @@ class Distribution(Estimate):
         """The mean, without bias.
 
         Example:
-            >>> made = Distribution.made([1, 0], [1, 0], np.eye(2), 9, points=[1, 5], borders=[0, 2, 6])
+            >>> cells = {"points": [1, 5], "borders": [0, 2, 6]}
+            >>> made = Distribution.made([1, 0], [1, 0], [[0.5, -0.5], [-0.5, 0.5]], 9, **cells)
             >>> made.mean().value.tolist(), made.mean().stderr.round(2).tolist()
-            ([1.0], [5.1])
+            ([1.0], [2.83])
         """
-        at = self.points
+        low, high = float(self.borders[0]), float(self.borders[-1])
+        # Shares sum to 1: from the range's end a mean keeps its digits, also in a range that is narrow and far from 0.
+        at = self.points - low
         spread = max(float(self.value @ at**2) - float(self.value @ at) ** 2, 0.0)
         variance = max(float(at @ self.covariance @ at), 0.0)
-        bounds = (float(self.borders[0]), float(self.borders[-1]))
-        value = np.array([self.whole @ at])
-        return Estimate(value, np.array([variance]), self.n, "none", "quantity", spread=spread, bounds=bounds)
+        value = np.array([low + self.whole @ at])
+        return Estimate(value, np.array([variance]), self.n, "none", "quantity", spread=spread, bounds=(low, high))
 
     def share(self, low: float, high: float, *, atoms: bool = False) -> Estimate:
         """The share of people between two numbers; of the nearest borders, as far as the interval goes.
