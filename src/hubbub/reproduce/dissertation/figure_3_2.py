@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hubbub.data.synthetic import zipf
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.oracles import ORACLES
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, draw_runs, finish, legend_below
 from hubbub.simulate.collect import collect
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, ItemCounts, measure
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, draw_runs, finish
 
 FREQUENT = 30
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, ItemCounts, measure
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, look
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, draw_runs, finish, look
 
 PRINTED = {"RAP(8)": 75.0, "RAP(16)": 75.0, "BLH": 36.0, "OLH": 200.0}  # at eps = 4; OLH "nearly"
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.clicks import METHODS, OTHER_DATA, ItemCounts, events, measure
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below, look
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish, legend_below, look
 
 EPSILON = 4.0
 KOSARAK = 8_000_000  # "around 8 million click events"

@@ -17,8 +17,8 @@ from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.classification import drawn_records, misclassified
 from hubbub.reproduce.dissertation.marginal_data import US_COLUMNS, KnownRecords, census, kdd_census
 from hubbub.reproduce.dissertation.marginal_runs import METHODS
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, draw_runs, finish, legend_below
 
 EPSILONS = (0.2, 0.8, 1.4, 2.0)
 SIZES = (2**16, 2**18, 2**20)

@@ -19,8 +19,8 @@ from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.figures_6_7_and_6_9 import calm_error
 from hubbub.reproduce.dissertation.marginal_data import KnownRecords, some_queries, top_items
 from hubbub.reproduce.dissertation.marginal_runs import squared_errors
-from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish
 
 M = 16
 KS = (3, 6, 8)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.range_people import OTHER_DATA, answers, census_people, random_box
-from hubbub.reproduce.dissertation.style import canvas, finish, look
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish, look
 
 KINDS = {"1+0": (0,), "1+1": (0, 5), "2+0": (0, 1), "2+1": (0, 1, 5)}
 METHODS = ("HIO", "SC")

@@ -17,8 +17,8 @@ from hubbub.reproduce.dissertation.postprocessing import (
     full_domain,
     zipf_population,
 )
-from hubbub.reproduce.dissertation.style import canvas
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas
 
 EPSILON = 1.0
 TOP = tuple(range(2, 33, 2))

@@ -18,8 +18,8 @@ from hubbub.reproduce.dissertation.postprocessing import (
     full_domain,
     zipf_population,
 )
-from hubbub.reproduce.dissertation.style import canvas
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas
 
 Setting = tuple[str, str, float]  # population, method, epsilon
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.postprocessing import KEYS, draw_rows, estimated, full_domain, zipf_population
-from hubbub.reproduce.dissertation.style import canvas
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas
 
 EPSILON = 1.0
 OVER = "mean over n"

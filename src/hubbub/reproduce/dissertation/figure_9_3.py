@@ -14,8 +14,8 @@ from hubbub.data.tallies import emoji, names
 from hubbub.reproduce.baselines.shuffled.comparators import COMPARATORS, ByOracle, HistogramSetting
 from hubbub.reproduce.baselines.shuffled.numerical import NUMERICAL
 from hubbub.reproduce.claims import Claim, judged, ratio
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, draw_runs, finish, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,9 +14,9 @@ from hubbub.reproduce.baselines.shuffled.comparators import COMPARATORS, Histogr
 from hubbub.reproduce.baselines.shuffled.numerical import NUMERICAL
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.heavy_data import DATA, OTHER_DATA
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
-from hubbub.reproduce.found import hits
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, draw_runs, finish, legend_below
+from hubbub.reproduce.top_k_scores import hits
 
 DELTA, K = 1e-9, 32
 CENTRAL = (0.2, 0.4, 0.6, 0.8, 1.0)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.heavy_data import DATA, NEEDS, OTHER_DATA
 from hubbub.reproduce.dissertation.heavy_methods import DRAWN, SearchSetting, sweep
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, draw_runs, finish, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,8 +20,8 @@ from hubbub.reproduce.baselines.heavy_hitters.prefixes import search_prefixes
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.figures_4_2_and_4_3 import mean_and_spread, score_cells
 from hubbub.reproduce.dissertation.heavy_methods import METHODS, Method, SearchSetting, pem_lengths, sweep
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
 from hubbub.reproduce.harness import Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, draw_runs, finish, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

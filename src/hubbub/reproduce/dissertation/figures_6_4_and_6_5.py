@@ -18,8 +18,8 @@ from hubbub.reproduce.dissertation.marginal_runs import (
     MarginalSetting,
     measure_marginals,
 )
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, draw_runs, finish, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,8 +16,8 @@ from hubbub.protocols.marginals.synopsis import Synopsis
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.marginal_data import KnownRecords, some_queries, top_items
 from hubbub.reproduce.dissertation.marginal_runs import QUERIES, squared_errors
-from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish
 
 NUMBERS = (1, 2, 4, 8, 16, 32)
 EPSILONS = (0.2, 0.6, 1.0, 1.4, 2.0)

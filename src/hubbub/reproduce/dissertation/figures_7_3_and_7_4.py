@@ -20,8 +20,8 @@ from hubbub.reproduce.dissertation.range_people import (
     predicted_error,
     random_box,
 )
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, draw_runs, finish, legend_below
 
 DOMAIN = 1024
 METHODS = ("MG", "HI", "HIO", CONSISTENT)

@@ -18,8 +18,8 @@ from hubbub.reproduce.dissertation.range_people import (
     predicted_error,
     random_box,
 )
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, draw_runs, finish, legend_below
 
 PLANES = ((256, 256), (1024, 64))
 SPACE = (256, 256, 64)

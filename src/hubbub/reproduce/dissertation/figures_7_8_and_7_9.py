@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.range_people import MANY, OTHER_DATA, QUERIES, answers, census_people
 from hubbub.reproduce.dissertation.selective_queries import KINDS, relative_errors, selective_queries
-from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish
 
 EPSILONS = (2.0, 5.0)
 SELECTIVITIES = (0.02, 0.05, 0.1, 0.2)

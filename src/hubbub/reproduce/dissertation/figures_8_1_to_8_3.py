@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.postprocessing import KEYS, estimated, full_domain, zipf_population
-from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

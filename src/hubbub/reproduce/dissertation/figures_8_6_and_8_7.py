@@ -19,8 +19,8 @@ from hubbub.reproduce.dissertation.postprocessing import (
     estimated,
     zipf_population,
 )
-from hubbub.reproduce.dissertation.style import canvas
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

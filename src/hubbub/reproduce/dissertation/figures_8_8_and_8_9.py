@@ -22,8 +22,8 @@ from hubbub.reproduce.dissertation.postprocessing import (
     emoji_population,
     estimated,
 )
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below, look
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish, legend_below, look
 
 Floats = NDArray[np.float64]
 BLOCKS = "the 26 Unicode blocks instead of the paper's 68 categories"

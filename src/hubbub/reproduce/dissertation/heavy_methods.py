@@ -21,8 +21,8 @@ from hubbub.reproduce.baselines.heavy_hitters.priv_trie import priv_trie
 from hubbub.reproduce.baselines.heavy_hitters.spm import segment_pairs
 from hubbub.reproduce.baselines.heavy_hitters.tree_hist import tree_hist
 from hubbub.reproduce.dissertation.heavy_data import DATA
-from hubbub.reproduce.found import hits, ncr, squared_error
 from hubbub.reproduce.harness import Context
+from hubbub.reproduce.top_k_scores import hits, ncr, squared_error
 
 QUERY_LIMIT = 1 << 20
 DRAWN = "support counts drawn from their exact distribution"

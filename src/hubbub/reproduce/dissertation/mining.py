@@ -16,8 +16,8 @@ from hubbub.core.random import Random
 from hubbub.protocols.ask import Ask, Heard, Said
 from hubbub.protocols.itemsets.guess import Itemset
 from hubbub.reproduce.baselines.mining_ladder import Shares
-from hubbub.reproduce.found import hits, ncr, squared_error
 from hubbub.reproduce.harness import Context
+from hubbub.reproduce.top_k_scores import hits, ncr, squared_error
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.set_stream import SetStream
 from hubbub.simulate.top_itemsets import top_items, top_itemsets

@@ -20,8 +20,8 @@ from hubbub.reproduce.dissertation.mining import (
     MiningRuns,
     MiningSetting,
 )
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context
+from hubbub.reproduce.plots import canvas, draw_runs, finish, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

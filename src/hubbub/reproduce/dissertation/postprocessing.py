@@ -15,8 +15,8 @@ from hubbub.core.random import Random
 from hubbub.data.synthetic import zipf
 from hubbub.data.tallies import emoji
 from hubbub.mechanisms.frequency.local_hashing import OLH
-from hubbub.reproduce.dissertation.style import draw_runs, finish, legend_below
 from hubbub.reproduce.harness import Context
+from hubbub.reproduce.plots import draw_runs, finish, legend_below
 from hubbub.simulate.collect import collect
 
 if TYPE_CHECKING:

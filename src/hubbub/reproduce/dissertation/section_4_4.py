@@ -11,8 +11,8 @@ from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.heavy_data import exponential
 from hubbub.reproduce.dissertation.heavy_methods import DRAWN, METHODS, SearchSetting, sweep
-from hubbub.reproduce.found import hits
 from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.top_k_scores import hits
 from hubbub.simulate.top import Found, find_top
 
 SPLIT = ("PEM1, split", "HASH", "SPM", "PrivTrie")

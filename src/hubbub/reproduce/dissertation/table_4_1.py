@@ -8,8 +8,8 @@ from itertools import pairwise
 from hubbub.protocols.heavy_hitters.plan import prefix_lengths
 from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish
 
 PRINTED = {
     (1.0, 32, 4): (0.119629, 0.137374, 0.144731, 0.154686),

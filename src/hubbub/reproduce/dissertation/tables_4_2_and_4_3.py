@@ -14,8 +14,8 @@ from hubbub.reproduce.baselines.heavy_hitters.prefixes import search_prefixes
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.heavy_data import NEEDS, OTHER_DATA, coded
 from hubbub.reproduce.dissertation.heavy_methods import DRAWN
-from hubbub.reproduce.found import hits
 from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.top_k_scores import hits
 from hubbub.simulate.top import run_plan
 
 PRINTED_4_2 = {
