@@ -35,7 +35,7 @@ Progress = Callable[[int, int, str], None]
 Step = TypeVar("Step")
 Setting = TypeVar("Setting")
 Key = TypeVar("Key")
-RunScores: TypeAlias = "Mapping[Key, NDArray[np.float64]]"
+RunScores: TypeAlias = Mapping[Key, NDArray[np.float64]]
 """Scores by setting (or by whatever else tells them apart): an array with one row a run."""
 
 
