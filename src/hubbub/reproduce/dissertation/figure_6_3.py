@@ -1,4 +1,4 @@
-"""Figure 6.3: the noise error of marginals of s attributes, and what Algorithm 2 makes of it."""
+"""Figure 6.3: the noise error of marginals of s attributes, and the t and s that Algorithm 2 chooses."""
 
 from __future__ import annotations
 
