@@ -117,6 +117,7 @@ def stepped(step: int) -> Method:
     """PEM in which each group adds `step` bits to the prefix, the first group to log2(k) bits.
 
     Example:
+        >>> import numpy as np
         >>> from hubbub import Random
         >>> crowd = BitPopulation.counted([77, 5000], np.array([30_000, 20_000]), 16)
         >>> stepped(8)(crowd, k=2, epsilon=4.0, query_limit=1 << 20, rng=Random(seed=1)).values
