@@ -99,7 +99,7 @@ def figure_8_9(context: Context) -> Reproduced:
     for epsilon, fit in context.track(steps, lambda step: f"eps = {step[0]:g}, fitted by {step[1]}"):
         rng = context.rng.child("figure 8.9", str(epsilon))
         estimate = estimated(people, epsilon, rng)
-        # `choose_method` fits its synthetic people by Norm-Sub, which leaves the consistent output of PowerNS unchanged.
+        # `choose_method` fits its people by Norm-Sub, which leaves the consistent output of PowerNS unchanged.
         choice = choose_method(
             OLH(epsilon=epsilon, domain=people.domain), FITS[fit](estimate), queries, rng=rng, repetitions=repetitions
         )
