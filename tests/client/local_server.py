@@ -19,8 +19,9 @@ from hubbub.authoring import load_collection
 from hubbub.client import Response, Unreachable
 from hubbub.collection import Collection, Keys, seal
 from hubbub.collection.formats import ASKS
+from hubbub.collection.names import AnswerName
 from hubbub.collection.sealing import tag_of
-from hubbub.collection.wire import JSON_TYPE, AnswerName, decode_upload, decode_upload_json
+from hubbub.collection.upload import JSON_TYPE, decode_upload, decode_upload_json
 from hubbub.protocols.ask import Ask, Release
 from hubbub.protocols.driver import Conversation
 
