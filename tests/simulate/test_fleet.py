@@ -14,7 +14,7 @@ import hubbub as hb
 from hubbub.authoring.toml import load_collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.privacy.promise import Promise
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.change_stream import ChangeStream
@@ -96,7 +96,7 @@ def test_counts_are_of_the_reports_that_were_kept_of_the_latest_ask_that_is_equa
 # -- studies --------------------------------------------------------------------------------------------------
 
 
-def top_two(first: Reporting, second: Callable[[int], Reporting]) -> Protocol:
+def top_two(first: ReportFormat, second: Callable[[int], ReportFormat]) -> Protocol:
     """Three rounds: a half of the people each, kept; then all of them about the two commonest of what was heard."""
     asks = [Ask(mechanism=first, step=0, cohort=arc, kept=True) for arc in HALVES]
     sketches = yield from ask_all(asks)
@@ -156,7 +156,7 @@ def test_who_cannot_pay_for_all_of_a_study_does_not_begin_it() -> None:
 
 
 @pytest.mark.parametrize("kind", [hb.BasicRappor, hb.Loloha])
-def test_memos_are_paid_for_once_a_value_and_go_on_where_they_cannot_be(kind: Callable[..., Reporting]) -> None:
+def test_memos_are_paid_for_once_a_value_and_go_on_where_they_cannot_be(kind: Callable[..., ReportFormat]) -> None:
     """Each device holds the values 0, 1, 0, 1, 2, 2 and can pay for two memos of BasicRappor."""
     mechanism = kind(epsilon=1.0, domain=3)
     price = int(mechanism.permanent_event().spent)  # type: ignore[attr-defined]

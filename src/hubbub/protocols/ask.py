@@ -10,7 +10,7 @@ from typing import Any
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import Event
 from hubbub.core.spec import Json, integer, spec_id
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.protocols.cohort import EVERYONE, Arc
 from hubbub.protocols.view import View, Whole
 
@@ -47,7 +47,7 @@ class Ask:
         True
     """
 
-    mechanism: Reporting
+    mechanism: ReportFormat
     step: int
     view: View = Whole()  # noqa: RUF009 - frozen
     cohort: Arc = EVERYONE
@@ -99,7 +99,7 @@ class Ask:
         if spec.get("kept", True) is not True:
             raise InvalidValue("kept", spec["kept"], "true, or left out")
         return Ask(
-            mechanism=Reporting.from_spec(spec["mechanism"]),
+            mechanism=ReportFormat.from_spec(spec["mechanism"]),
             step=integer("step", spec["step"]),
             view=View.from_spec(spec["view"]),
             cohort=Arc(integer("start", arc["start"]), integer("length", arc["length"])),

@@ -13,7 +13,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.protocols.ask import Ask
@@ -62,7 +62,7 @@ class Groups:
         """Leave the next group out: it has nothing to tell."""
         self._left.pop(0)
 
-    def ask(self, mechanism: Reporting, view: View) -> Generator[Message, Reply, tuple[Sketch, int]]:
+    def ask(self, mechanism: ReportFormat, view: View) -> Generator[Message, Reply, tuple[Sketch, int]]:
         """Ask the next group; its sketch, and how many people there are in all by how many answered."""
         arc = self._left.pop(0)
         self.round, self.asked = self.round + 1, self.asked + arc.share

@@ -14,7 +14,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.numeric.square_wave import SquareWave
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc, Pointer
@@ -146,7 +146,7 @@ def _arcs(pointer: Pointer, searches: bool, aside: float) -> tuple[Arc | None, A
 
 
 def _asked(
-    step: int, arcs: Sequence[Arc | None], parts: Sequence[tuple[Reporting, View]]
+    step: int, arcs: Sequence[Arc | None], parts: Sequence[tuple[ReportFormat, View]]
 ) -> Generator[Message, Reply, list[Sketch | None]]:
     """Ask the step's parts, each of its arc. What is heard from each; None where nobody was asked."""
     asks = [
