@@ -16,7 +16,7 @@ from hubbub.core.errors import DecodeError
 from hubbub.core.reports import Reports
 
 if TYPE_CHECKING:
-    from hubbub.mechanisms.base import Reporting
+    from hubbub.mechanisms.base import ReportFormat
 
 BATCH_TYPE = "application/vnd.hubbub.batch+msgpack"
 
@@ -40,7 +40,7 @@ class Batch(msgspec.Struct, frozen=True):
         """How many reports there are."""
         return len(self.ids) // ID_BYTES
 
-    def read(self, mechanism: Reporting) -> Reports:
+    def read(self, mechanism: ReportFormat) -> Reports:
         """Read the bytes as reports of a mechanism, one for each id.
 
         Example:

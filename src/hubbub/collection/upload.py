@@ -21,7 +21,7 @@ from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.reports import Reports
 
 if TYPE_CHECKING:
-    from hubbub.mechanisms.base import Reporting
+    from hubbub.mechanisms.base import ReportFormat
 
 UPLOAD_TYPE = "application/vnd.hubbub.upload+msgpack"
 JSON_TYPE = "application/json"
@@ -62,7 +62,7 @@ class Entry(AnswerFields, frozen=True):
     report_id: bytes
     report: bytes
 
-    def reports(self, mechanism: Reporting) -> Reports:
+    def reports(self, mechanism: ReportFormat) -> Reports:
         """Read the bytes as one report of a mechanism: a batch of one. Bytes of any other length are refused.
 
         Example:
