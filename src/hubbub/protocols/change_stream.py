@@ -224,7 +224,7 @@ class ChangeStream(Stateful):
         return self._said(states["level"][sends], new[sends], signs[sends]), sends
 
     def _said(self, level: NDArray[Any], new: NDArray[np.bool_] | bool, signs: NDArray[Any]) -> Reports:
-        return self._made({"level": level, "new": np.broadcast_to(new, level.shape), "sign": signs})
+        return self._reports({"level": level, "new": np.broadcast_to(new, level.shape), "sign": signs})
 
     def check_states(self, states: States) -> None:
         level, node, begun, held, used, counters = (states[name] for name in self.state_types)

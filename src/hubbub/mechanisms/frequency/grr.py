@@ -93,7 +93,7 @@ class GRR(FrequencyOracle):
         return (q, p), self._same(reports, values).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
-        return Reports(self.spec_id, private={"value": np.arange(self.size, dtype=unsigned(self.size))})
+        return self._beside(public, {"value": np.arange(self.size)})
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         return np.bincount(reports.private["value"], minlength=self.size)

@@ -110,8 +110,7 @@ class Hadamard(FrequencyOracle):
         return (q, p), self._same(reports, values).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
-        row = np.zeros(1, dtype=unsigned(self.rows)) if public is None else public["row"]
-        return Reports(self.spec_id, public={"row": np.repeat(row, 2)}, private={"minus": np.arange(2, dtype=np.uint8)})
+        return self._beside(public, {"minus": np.arange(2)})
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:

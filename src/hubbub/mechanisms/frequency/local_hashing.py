@@ -106,10 +106,7 @@ class LocalHashing(FrequencyOracle):
         return (q, p), self._same(reports, values).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
-        column = self.columns[0]
-        given = np.zeros(1, dtype=column.dtype) if public is None else public[column.name]
-        every = np.arange(self.buckets, dtype=unsigned(self.buckets))
-        return Reports(self.spec_id, public={column.name: np.repeat(given, self.buckets)}, private={"bucket": every})
+        return self._beside(public, {"bucket": np.arange(self.buckets)})
 
     def _support(
         self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None

@@ -223,11 +223,10 @@ class Loloha(FrequencyOracle, Memoised):
 
     def report_chances(self, public: int, answer: bytes) -> dict[bytes, Fraction]:
         kept, swapped = choice_rates(self.swap, self.buckets)
-        every = np.arange(self.buckets)
-        reports = self._made({"function": np.full(every.size, public), "bucket": every})
+        reports = self.outputs({"function": np.array([public])})
         return {
             reports[bucket : bucket + 1].to_bare(): kept if bucket == answer[0] else swapped
-            for bucket in every.tolist()
+            for bucket in range(self.buckets)
         }
 
     # -- probabilities and counts -----------------------------------------------------------------------------
@@ -241,9 +240,7 @@ class Loloha(FrequencyOracle, Memoised):
         return (q, p), self._same(reports, values).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
-        given = np.zeros(1, dtype=unsigned(self.functions)) if public is None else public["function"]
-        every = np.arange(self.buckets, dtype=unsigned(self.buckets))
-        return Reports(self.spec_id, public={"function": np.repeat(given, self.buckets)}, private={"bucket": every})
+        return self._beside(public, {"bucket": np.arange(self.buckets)})
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:

@@ -230,7 +230,7 @@ class PrivSet(SetMechanism):
             return None
         rows = np.zeros((math.comb(self.elements, self.m), self.elements), dtype=bool)
         np.put_along_axis(rows, np.array(list(combinations(range(self.elements), self.m))), True, axis=1)
-        return Reports(self.spec_id, private=self._pack(rows))
+        return self._beside(public, self._pack(rows))
 
     def _support(
         self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bits import pack, unpack
+from hubbub.core.bits import every_row, pack, unpack
 from hubbub.core.categorical import ExactChoice
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
@@ -188,10 +188,7 @@ class NetSeed(MeanOnly):
         return self._each, (self._net(reports, values) >= self.t).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        if self.seed_length > _ENUMERABLE:
-            return None
-        every = np.arange(1 << self.seed_length)[:, None] >> np.arange(self.seed_length) & 1
-        return Reports(self.spec_id, private={"seed": pack(every.astype(bool))})
+        return None if self.seed_length > _ENUMERABLE else self._beside(public, {"seed": every_row(self.seed_length)})
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         minus, step = np.zeros(self.dimension, dtype=np.int64), max(1, _CHUNK // self.dimension)

@@ -222,10 +222,7 @@ class SignedSets(TernaryMechanism):
         rows = np.zeros((len(sets), self.positions), dtype=np.int8)
         for row, (held, signs) in zip(rows, sets, strict=True):
             row[list(held)] = signs
-        packed = self.form.pack(rows)
-        return Reports(
-            self.spec_id, private={column.name: packed[column.name].astype(column.dtype) for column in self.columns}
-        )
+        return self._beside(public, self.form.pack(rows))
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         return np.ascontiguousarray(self.form.counts(reports.private)[:, : self.dimension])  # stubs tell nothing

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bits import pack, unpack
+from hubbub.core.bits import every_row, pack, unpack
 from hubbub.core.categorical import ExactChoice
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
@@ -113,10 +113,7 @@ class SignVector(MeanOnly):
         return chances, index.reshape(wrong.shape)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        if self.dimension > _ENUMERABLE:
-            return None
-        every = np.arange(1 << self.dimension)[:, None] >> np.arange(self.dimension) & 1
-        return Reports(self.spec_id, private={"plus": pack(every.astype(bool))})
+        return None if self.dimension > _ENUMERABLE else self._beside(public, {"plus": every_row(self.dimension)})
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         from hubbub.kernels.columns import column_sums
