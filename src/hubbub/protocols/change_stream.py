@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
@@ -25,7 +24,8 @@ from hubbub.mechanisms.ternary.online import Online, OnlineExSub
 from hubbub.protocols.changes import Changes
 from hubbub.protocols.cohort import CIRCLE
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a device estimates nothing
+    from hubbub.core.estimate import Estimate
     from hubbub.protocols.sao2.plan import Sao2
 
 MOST_STEPS = 1 << 10
@@ -272,6 +272,8 @@ class ChangeStream(Stateful):
 
         What the value is at a step takes all that was told before, and of all levels: `symbol_stream`.
         """
+        from hubbub.core.estimate import Estimate
+
         if candidates is not None:
             raise InvalidValue("candidates", candidates, "nothing: every entry is estimated")
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)

@@ -20,7 +20,7 @@ from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import added
 from hubbub.mechanisms.base import Cases, ColumnSpec
-from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, other_weight, truth_weight
+from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 from hubbub.mechanisms.frequency.table_noise import TableNoise
 from hubbub.mechanisms.memo.memo import Memoised
@@ -91,15 +91,10 @@ class Loloha(FrequencyOracle, Memoised):
             raise InvalidValue("buckets", self.buckets, "a power of two")
         if self.functions > _MOST_FUNCTIONS:
             raise InvalidValue("domain", self.size, f"at most {2 * _MOST_FUNCTIONS // self.buckets} values")
-        if self.other == 0:
-            self._set("other", other_weight(self.epsilon, self.buckets))
-        self._integer("other", 1, TWO_64 // self.buckets)
-        if self.swap == 0 and truth_weight(self.other, self.buckets) > self.other:
+        self._resolve_other(self.buckets)
+        if self.swap == 0:
             self._set("swap", self._least_swap())
-        self._integer("swap", 1, TWO_64 // self.buckets)
-        for weight in (self.other, self.swap):
-            if truth_weight(weight, self.buckets) <= weight:
-                raise InvalidValue("epsilon", self.epsilon, "an epsilon that 64-bit probabilities can tell from 0")
+        self._resolve_other(self.buckets, "swap")
         if self.permanent_epsilon > self.epsilon:
             raise InvalidValue("epsilon", self.epsilon, f"at least {self.permanent_epsilon!r}, which `other` spends")
         if self.effective_epsilon > self.report_epsilon:

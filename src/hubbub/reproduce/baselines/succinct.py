@@ -24,7 +24,7 @@ from hubbub.core.spec import added
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.mean_only import MeanOnly
-from hubbub.mechanisms.ternary.ternary import Quantity
+from hubbub.mechanisms.ternary.rates import Quantity
 
 UNIT = 1 << 32
 _REACH = 12  # noise is clamped at so many times its scale
