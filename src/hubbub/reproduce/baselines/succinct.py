@@ -145,7 +145,7 @@ class Succinct(MeanOnly):
         shrunk, square = self._moments
         return square / shrunk**2
 
-    def _gap(self, of: Quantity) -> float:
+    def gap(self, of: Quantity) -> float:
         return self._moments[0] / (self.cells - 1)  # one report's number is at most 1 over it
 
     def influence(self, of: Quantity = "mean") -> Influence:
