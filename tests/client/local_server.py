@@ -21,8 +21,9 @@ from hubbub.collection import Collection, Keys, seal
 from hubbub.collection.formats import ASKS
 from hubbub.collection.sealing import tag_of
 from hubbub.collection.wire import JSON_TYPE, AnswerName, decode_upload, decode_upload_json
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation
+from hubbub.protocols.release import Release
 
 KEYS = Keys(b"k" * 32)
 TEXT = """

@@ -15,8 +15,9 @@ from hubbub.collection.wire import Batch
 from hubbub.core.domain import Sets
 from hubbub.core.item_sets import ItemSets
 from hubbub.privacy.budget import Budget
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
+from hubbub.protocols.release import Release
 from hubbub.questions import Question
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame

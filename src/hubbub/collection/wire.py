@@ -22,7 +22,7 @@ from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.reports import Reports
 
 if TYPE_CHECKING:
-    from hubbub.mechanisms.base import Reporting
+    from hubbub.mechanisms.base import ReportFormat
 
 UPLOAD_TYPE = "application/vnd.hubbub.upload+msgpack"
 BATCH_TYPE = "application/vnd.hubbub.batch+msgpack"
@@ -102,7 +102,7 @@ class Entry(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
         """Which answer it is."""
         return AnswerName(self.question, self.run, self.step, self.round, self.part)
 
-    def reports(self, mechanism: Reporting) -> Reports:
+    def reports(self, mechanism: ReportFormat) -> Reports:
         """The report that the bytes are to a mechanism, as a batch of one; any other number is refused.
 
         Example:
@@ -144,7 +144,7 @@ class Batch(msgspec.Struct, frozen=True):
         """How many reports there are."""
         return len(self.ids) // ID_BYTES
 
-    def read(self, mechanism: Reporting) -> Reports:
+    def read(self, mechanism: ReportFormat) -> Reports:
         """The reports that the bytes are to a mechanism: one for each id.
 
         Example:

@@ -22,7 +22,7 @@ from hubbub.core.influence import Influence
 from hubbub.core.keyvalue import KeyValue
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 from hubbub.protocols.statistic import Statistic
@@ -132,7 +132,7 @@ class Keyed(Statistic):
             return self._half**2, self._middle**2
         return float(self.of == "conditional"), 1.0
 
-    def read(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def read(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Estimate:
         assert isinstance(mechanism, TernaryMechanism)
         if self.of == "frequency":
             return mechanism.estimate(sketch, of="frequency")

@@ -10,7 +10,7 @@ from hubbub.backends import LOCAL
 from hubbub.core.errors import DecodeError
 from hubbub.core.estimate import Estimate
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.frequency.support import SupportMechanism
 from hubbub.service.archive import Archive, ReportsMissing
 from hubbub.service.store.base import ArchiveRow, AskKey
@@ -94,7 +94,9 @@ def reports_to(store: Store, archive: Archive | None, key: AskKey) -> Iterator[R
             raise
 
 
-def estimate_candidates(mechanism: Reporting, batches: Iterable[Reports], candidates: Sequence[Any]) -> Estimate | None:
+def estimate_candidates(
+    mechanism: ReportFormat, batches: Iterable[Reports], candidates: Sequence[Any]
+) -> Estimate | None:
     """The shares of some candidates among all of these reports; None if there are none.
 
     A frequency oracle counts the supports of the candidates alone; any other mechanism decodes its whole sketch.

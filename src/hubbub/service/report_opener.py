@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hubbub.collection.wire import Batch
 from hubbub.core.errors import HubbubError
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 
 
 class ReportOpener:
@@ -30,7 +30,7 @@ class ReportOpener:
         (2, [True, False, True])
     """
 
-    def __init__(self, mechanism: Reporting) -> None:
+    def __init__(self, mechanism: ReportFormat) -> None:
         self._mechanism = mechanism
         self._size = mechanism.report_bytes
         self._places = {}
