@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from hubbub.collection.finding import Finding
 from hubbub.collection.setting import Setting
 from hubbub.collection.views import Held
+from hubbub.core.domain import KeyValue
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
 from hubbub.core.hashing import BEST_HASH
 from hubbub.core.influence import Influence
-from hubbub.core.keyvalue import KeyValue
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import ReportFormat
