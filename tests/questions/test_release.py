@@ -15,7 +15,7 @@ from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring import forecast, load_collection, promise
 from hubbub.collection import ManualClock
 from hubbub.collection.admits import admits, admits_parts
-from hubbub.collection.wire import Batch
+from hubbub.collection.relay_batch import Batch
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.protocols.ask import Ask

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from hubbub import Categorical, Estimate, Random, Reports, Sketch
 from hubbub.collection import Collection
-from hubbub.collection.wire import AnswerName, Batch, Entry
+from hubbub.collection.names import AnswerName
+from hubbub.collection.relay_batch import Batch
+from hubbub.collection.upload import Entry
 from hubbub.mechanisms.base import ColumnSpec, Mechanism
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask

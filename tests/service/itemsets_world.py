@@ -11,7 +11,7 @@ import numpy as np
 from hubbub import Ordinal, Random, Reports, Sketch
 from hubbub.backends import LOCAL
 from hubbub.collection import Collection, Keys
-from hubbub.collection.wire import Batch
+from hubbub.collection.relay_batch import Batch
 from hubbub.core.domain import Sets
 from hubbub.core.item_sets import ItemSets
 from hubbub.privacy.budget import Budget

@@ -12,8 +12,8 @@ from narrowing import PARTS, ROUNDS, narrowing
 from hubbub import Estimate, Ordinal, Random, Reports, Sketch
 from hubbub.backends import LOCAL
 from hubbub.collection import Collection, Keys
+from hubbub.collection.relay_batch import Batch
 from hubbub.collection.terms import Family, Frozen, Study, Terms
-from hubbub.collection.wire import Batch
 from hubbub.core.event import units_of
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.promise import Promise, of_question
