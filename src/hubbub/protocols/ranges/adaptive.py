@@ -153,7 +153,7 @@ class Growth:
         self._sums = np.zeros(len(self.partition))
         self._people = np.zeros(len(self.partition))
 
-    def hear(self, supports: Codes, n: int) -> None:
+    def add(self, supports: Codes, n: int) -> None:
         """Take the supports of the intervals among the n reports of a round, and cut those that are worth it."""
         partition = self.partition
         self._asked.append(partition)
