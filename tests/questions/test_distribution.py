@@ -13,7 +13,7 @@ from hubbub import Categorical, Numeric, Random
 from hubbub.authoring import check, forecast, load_collection, promise
 from hubbub.authoring.poisoning import poisoning
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.ask import MAIN
+from hubbub.protocols.release import MAIN
 from hubbub.questions import Question
 
 TEXT = """

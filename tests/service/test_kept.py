@@ -18,7 +18,7 @@ from web import AUTHORIZED, KEYS, TOKEN, problem
 from hubbub import Random, Reports
 from hubbub.authoring import check, load_collection, promise
 from hubbub.collection import ManualClock
-from hubbub.collection.wire import Batch
+from hubbub.collection.relay_batch import Batch
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import Mechanism
 from hubbub.service.app import create_app

@@ -20,8 +20,8 @@ from hubbub import Random
 from hubbub.authoring import check, forecast, load_collection, promise
 from hubbub.collection import ManualClock, seal
 from hubbub.collection.finding import UnsafeCollection
+from hubbub.collection.relay_batch import Batch
 from hubbub.collection.safety import open_collection as open_on_device
-from hubbub.collection.wire import Batch
 from hubbub.core.domain import Categorical, Ordinal, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.dashboard.app import dashboard

@@ -8,7 +8,7 @@ from hubbub.authoring.coalitions import coalitions_of
 from hubbub.collection.document import Collection
 from hubbub.collection.duration import shown, span
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
-from hubbub.collection.wire import json_size
+from hubbub.collection.upload import json_size
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.questions.words import epsilon_text, listed, sure_text
 

@@ -1,7 +1,7 @@
 """The contract: a mechanism is a conditional distribution over reports plus a linear integer summary of them.
 
-`Reporting` is what the server needs of anything that makes reports: their columns, how they are counted, what they
-spend. A `Mechanism` makes each report afresh from a value; a `Stateful` (`stateful.py`) also from what it remembers.
+`ReportFormat` is what the server knows of every kind of report: the columns, how reports are counted, what one
+spends. A `Mechanism` makes each report afresh from a value; a `Stateful` (`stateful.py`) also from a remembered state.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # a device estimates nothing
     from hubbub.core.estimate import Estimate
     from hubbub.core.influence import Influence
 
-__all__ = ["Cases", "ColumnSpec", "Mechanism", "Reporting"]
+__all__ = ["Cases", "ColumnSpec", "Mechanism", "ReportFormat"]
 
 Cases = tuple[Sequence[Fraction], NDArray[np.int64]]
 """Probabilities, and the number of one of them for each report (row) and value (column)."""
@@ -73,12 +73,13 @@ class ColumnSpec(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reporting(ABC):
-    """What makes reports, with its estimator. Frozen; its fields are the spec that client and server share.
+class ReportFormat(ABC):
+    """One kind of report: its columns, how reports are counted and estimated from, and what one report spends.
 
-    A subclass declares fields, resolves the derived ones in `_resolve` (0 means "choose for me"), and answers the
-    abstract methods below. The constructor recomputes the exact epsilon from the resolved integers and refuses one
-    above the declared: no spec, however it was come by, can spend more than it says.
+    Frozen; the fields are the spec that client and server share. A subclass declares fields, resolves the derived ones
+    in `_resolve` (0 means "choose for me"), and implements the abstract methods below. The constructor computes the
+    exact epsilon from the resolved integers and refuses a declared epsilon below it: no spec, wherever it came from,
+    can spend more than it declares.
     """
 
     epsilon: float
@@ -236,7 +237,7 @@ class Reporting(ABC):
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if not (is_added(field) and value == first_of(field)):
-                spec[field.name] = value.spec() if isinstance(value, Domain | Reporting) else value
+                spec[field.name] = value.spec() if isinstance(value, Domain | ReportFormat) else value
         return spec
 
     @cached_property
@@ -281,7 +282,7 @@ class Reporting(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mechanism(Reporting):
+class Mechanism(ReportFormat):
     """A randomiser: every report is made afresh from one value, and stands by itself."""
 
     fixed_block: ClassVar[bool] = True

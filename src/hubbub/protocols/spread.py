@@ -15,9 +15,9 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.numeric.square_wave import SquareWave
-from hubbub.protocols.ask import MAIN
+from hubbub.protocols.release import MAIN
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import Clipped, View
 
@@ -77,10 +77,10 @@ class Spread(Statistic):
         share = np.clip(like, 0.0, 1.0)
         return float(np.mean(share * (1 - share)))
 
-    def read(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def read(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Estimate:
         return self.answers(mechanism, sketch)[MAIN]
 
-    def answers(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Mapping[str, Estimate]:
+    def answers(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Mapping[str, Estimate]:
         estimate = mechanism.estimate(sketch)
         assert isinstance(estimate, Distribution)
         mean = replace(estimate.mean(), labels=("mean",))

@@ -17,12 +17,12 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
 from hubbub.core.hashing import BEST_HASH
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
 from hubbub.mechanisms.numeric.hybrid import Hybrid
-from hubbub.protocols.ask import MAIN
+from hubbub.protocols.release import MAIN
 from hubbub.protocols.view import Clipped, View, Whole
 
 
@@ -36,7 +36,7 @@ class Statistic(ABC):
     """What its numbers are."""
 
     @abstractmethod
-    def mechanism(self, units: int) -> Reporting:
+    def mechanism(self, units: int) -> ReportFormat:
         """The mechanism that spends at most so many units of 1e-12 epsilon."""
 
     @abstractmethod
@@ -47,7 +47,7 @@ class Statistic(ABC):
     def spread(self, like: NDArray[np.float64]) -> float:
         """The mean variance of the values themselves, which a sample of the population shares out."""
 
-    def read(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def read(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Estimate:
         """What a sketch of the mechanism's reports answers; candidates are for open domains.
 
         Where shufflers added fake reports, they are taken off, and their variance is part of the answer's.
@@ -59,7 +59,7 @@ class Statistic(ABC):
                 return estimate_without_fakes(mechanism, sketch.with_fakes(0), sketch.fakes)
         return mechanism.estimate(sketch, candidates)
 
-    def answers(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Mapping[str, Estimate]:
+    def answers(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Mapping[str, Estimate]:
         """All that a sketch answers, by name: the main estimate first."""
         return {MAIN: self.read(mechanism, sketch, candidates)}
 

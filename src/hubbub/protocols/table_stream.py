@@ -10,11 +10,12 @@ import numpy as np
 
 from hubbub.core.estimate import Estimate
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Reporting
-from hubbub.protocols.ask import MAIN, Ask, Release
+from hubbub.mechanisms.base import ReportFormat
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc
 from hubbub.protocols.driver import Protocol, ask_all
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.release import MAIN, Release
 from hubbub.protocols.view import View
 
 ARITHMETIC = 1
@@ -28,7 +29,7 @@ class LevelPart:
     """What one part of the devices is asked: a view of a level's cells, and the mechanism that reports them."""
 
     view: View
-    mechanism: Reporting
+    mechanism: ReportFormat
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def table_stream(
         yield Release(step=step, estimates=named, published=people > 0, spent=1.0, n=float(people))
 
 
-def _shares(mechanism: Reporting, sketch: Sketch, column: ColumnShares, people: int) -> Estimate:
+def _shares(mechanism: ReportFormat, sketch: Sketch, column: ColumnShares, people: int) -> Estimate:
     told = replace(mechanism.estimate(sketch), labels=column.labels)
     return told.of_population(max(people, told.n))
 

@@ -19,7 +19,7 @@ from hubbub.core.domain import NONE, Categorical, Domain, Numeric, Ordinal
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of, units_of
 from hubbub.core.influence import Influence
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
@@ -83,7 +83,7 @@ class BreakdownQuestion(StatisticQuestion):
     def statistic(self, setting: Setting) -> Statistic:
         return self.parts(setting)[0]
 
-    def mechanisms(self, setting: Setting) -> tuple[Reporting, ...]:
+    def mechanisms(self, setting: Setting) -> tuple[ReportFormat, ...]:
         return tuple(part.mechanism(units_of(self.epsilon)) for part in self.parts(setting))
 
     def terms(self, setting: Setting) -> Terms:

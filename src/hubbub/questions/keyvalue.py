@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from hubbub.collection.finding import Finding
 from hubbub.collection.setting import Setting
 from hubbub.collection.views import Held
+from hubbub.core.domain import KeyValue
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
 from hubbub.core.hashing import BEST_HASH
 from hubbub.core.influence import Influence
-from hubbub.core.keyvalue import KeyValue
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 from hubbub.protocols.statistic import Statistic
@@ -132,7 +132,7 @@ class Keyed(Statistic):
             return self._half**2, self._middle**2
         return float(self.of == "conditional"), 1.0
 
-    def read(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def read(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Estimate:
         assert isinstance(mechanism, TernaryMechanism)
         if self.of == "frequency":
             return mechanism.estimate(sketch, of="frequency")

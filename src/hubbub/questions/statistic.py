@@ -16,7 +16,7 @@ from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Frozen, Terms
 from hubbub.core.event import units_of
 from hubbub.core.influence import Influence
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.privacy.budget import MOST_UNITS
 from hubbub.privacy.promise import Promise, of_question
@@ -58,7 +58,7 @@ class StatisticQuestion(Question):
         """The mechanism of a report that spends all of epsilon."""
         return self.statistic(setting).mechanism(units_of(self.epsilon))
 
-    def mechanisms(self, setting: Setting) -> tuple[Reporting, ...]:
+    def mechanisms(self, setting: Setting) -> tuple[ReportFormat, ...]:
         """Every mechanism that an ask may name."""
         return (self.mechanism_for(setting),)
 
@@ -125,7 +125,7 @@ class StatisticQuestion(Question):
     def influence(self, setting: Setting) -> Influence | str:
         return self._influence(self.mechanism_for(setting))
 
-    def _influence(self, mechanism: Reporting) -> Influence | str:
+    def _influence(self, mechanism: ReportFormat) -> Influence | str:
         influence = mechanism.influence()
         return "the estimate is no mean over reports" if influence is None else influence
 

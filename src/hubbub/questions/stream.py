@@ -19,7 +19,7 @@ from hubbub.core.domain import Numeric
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.core.influence import Influence
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.privacy.promise import Promise
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
@@ -74,7 +74,7 @@ class StreamQuestion(StatisticQuestion):
         codes, view = shares_read(setting.domain, self.kind, self.of)
         return Shares(codes, oracle=self.mechanism, view=view, hash=setting.hash)
 
-    def mechanisms(self, setting: Setting) -> tuple[Reporting, ...]:
+    def mechanisms(self, setting: Setting) -> tuple[ReportFormat, ...]:
         """The mechanism at each epsilon that the method can ask, but for those at which nothing can be asked."""
         asked, made = self.statistic(setting), []
         for units in epsilons(self.method, epsilon=self.epsilon, w=self.w):

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from hubbub.alarms.plan import AlarmPlan
 from hubbub.collection import Clock, Collection, Keys
-from hubbub.collection.wire import AnswerName
+from hubbub.collection.names import AnswerName
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.random import Random
 from hubbub.service.admission import Admission

@@ -9,7 +9,7 @@ import numpy as np
 
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, canonical
-from hubbub.protocols.ask import Count, Counted
+from hubbub.protocols.count import Count, CountResult
 from hubbub.protocols.driver import OutOfOrder
 from hubbub.service.archive import Archive, ReportsMissing
 from hubbub.service.raw_reports import reports_to
@@ -41,12 +41,12 @@ def make_count(
     support: Json = counted.support.tolist()
     if counted.tested:
         support = {"support": support, "places": list(counted.places), "tested": counted.tested}
-    return CountRow(*era.key, step, number, ask.ask, json.dumps(count.named()), n, json.dumps(support))
+    return CountRow(*era.key, step, number, ask.ask, json.dumps(count.candidates_json()), n, json.dumps(support))
 
 
 def counted_ask(store: Store, count: Count, era: EraRow, *, step: int, missed: Sequence[AskRow] = ()) -> AskRow:
     """The ask among whose reports the count is made; parameters as of `make_count`."""
-    asked_step, spec = count.of.step or step, canonical(count.of.spec())
+    asked_step, spec = count.ask.step or step, canonical(count.ask.spec())
     unstored = [ask for ask in missed if (*ask.era, ask.step, ask.spec) == (*era.key, asked_step, spec)]
     ask = unstored[-1] if unstored else store.find_ask(era, asked_step, spec)
     if ask is None:
@@ -54,7 +54,7 @@ def counted_ask(store: Store, count: Count, era: EraRow, *, step: int, missed: S
     return ask
 
 
-def read_count(row: CountRow) -> Counted:
+def read_count(row: CountRow) -> CountResult:
     """The result of a stored count.
 
     Example:
@@ -64,9 +64,9 @@ def read_count(row: CountRow) -> Counted:
     stored = json.loads(row.support)
     fields = stored if isinstance(stored, dict) else {"support": stored}
     support = np.array(fields["support"], dtype=np.int64)
-    return Counted(row.n, support, tuple(fields.get("places", ())), fields.get("tested", 0))
+    return CountResult(row.n, support, tuple(fields.get("places", ())), fields.get("tested", 0))
 
 
 def same_count(row: CountRow, count: Count) -> bool:
     """Whether a stored count is of the same candidates."""
-    return bool(json.loads(row.candidates) == count.named())
+    return bool(json.loads(row.candidates) == count.candidates_json())

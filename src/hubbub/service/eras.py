@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from hubbub.collection import Collection
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.release import Release
 from hubbub.service.archive import Archive
 from hubbub.service.logs import log
 from hubbub.service.question_run import QuestionRun, ReplayMismatch

@@ -11,9 +11,11 @@ from hubbub.collection import Collection
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, canonical, spec_id
-from hubbub.protocols.ask import Ask, Count, Counted, Release
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.count import Count, CountResult
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.release import Release
 from hubbub.service.counts import read_count, same_count
 from hubbub.service.open_asks import AnswerPlace
 from hubbub.service.releases import alike, release_row, same_release
@@ -138,9 +140,9 @@ class QuestionRun:
         self._conversation.reply_all(sketches)
         self._read_message()
 
-    def answer_count(self, counted: Counted) -> None:
+    def answer_count(self, counted: CountResult) -> None:
         """Give the protocol the result of its current count."""
-        self._conversation.tell(counted)
+        self._conversation.reply_count(counted)
         self.counts_made += 1
         self._read_message()
 
@@ -262,13 +264,13 @@ class QuestionRun:
 
     def _read_message(self) -> None:
         """Read the protocol's current message, with the collection's numbers of steps."""
-        message, asks = self._conversation.said, self._conversation.asks
+        message, asks = self._conversation.message, self._conversation.asks
         self.message = self.new_snapshot = None
         if isinstance(message, Release):
             self.message = replace(message, step=self.number)
             self.new_snapshot = self._make_snapshot()
         elif isinstance(message, Count):
-            self.message = replace(message, of=self._with_collection_step(message.of))
+            self.message = replace(message, ask=self._with_collection_step(message.ask))
         elif asks:
             self.message = tuple(map(self._with_collection_step, asks))
             ahead = [ask.following or (ask if ask.standing and self.round == 1 else None) for ask in asks]

@@ -10,7 +10,7 @@ from hubbub.backends import LOCAL
 from hubbub.core.errors import DecodeError
 from hubbub.core.estimate import Estimate
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.frequency.support import SupportMechanism
 from hubbub.service.archive import Archive, ReportsMissing
 from hubbub.service.store.base import ArchiveRow, AskKey
@@ -94,7 +94,9 @@ def reports_to(store: Store, archive: Archive | None, key: AskKey) -> Iterator[R
             raise
 
 
-def estimate_candidates(mechanism: Reporting, batches: Iterable[Reports], candidates: Sequence[Any]) -> Estimate | None:
+def estimate_candidates(
+    mechanism: ReportFormat, batches: Iterable[Reports], candidates: Sequence[Any]
+) -> Estimate | None:
     """Estimate the shares of some candidates from single reports; None if there are no reports.
 
     A mechanism with supports counts those of the candidates alone; any other decodes its whole sketch.

@@ -19,7 +19,8 @@ from hubbub.core.errors import HubbubError
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import canonical
-from hubbub.protocols.ask import Count, Release
+from hubbub.protocols.count import Count
+from hubbub.protocols.release import Release
 from hubbub.service.archive import Archive
 from hubbub.service.ask_publisher import AskPublisher
 from hubbub.service.counts import counted_ask, make_count, read_count
@@ -238,7 +239,9 @@ class Rounds:
         if count.work(n) <= AT_ONCE:
             row: CountRow | None = make()
         else:
-            row = self._long_counts.take((run.era.key, run.number, run.counts_made, canonical(count.named())), make)
+            row = self._long_counts.take(
+                (run.era.key, run.number, run.counts_made, canonical(count.candidates_json())), make
+            )
         if row is None:
             return False
         changes.counted.append(row)

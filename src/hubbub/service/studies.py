@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from hubbub.collection import Collection
-from hubbub.protocols.ask import Release
+from hubbub.protocols.release import Release
 from hubbub.service.logs import log
 from hubbub.service.question_run import QuestionRun
 from hubbub.service.releases import release_row
