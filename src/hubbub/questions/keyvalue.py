@@ -242,24 +242,23 @@ class KeyValueQuestion(StatisticQuestion):
 
     def influence(self, setting: Setting) -> Influence | str:
         if self.of == "conditional":
-            return "the mean among holders is a ratio, and forged reports can bring what it is divided by near 0"
+            return "the mean among holders is a ratio, and forged reports can bring its denominator near 0"
         return self.statistic(setting).influence(self.mechanism_for(setting))
 
     def default_title(self, setting: Setting) -> str:
         return f"Of {self.field}: {_TITLES[self.of or 'mean']}?"
 
-    def sentence(self, setting: Setting) -> str:
-        covers = " It covers all keys together: which are held, and with what numbers."
-        return super().sentence(setting).replace(". It is", f".{covers} It is", 1)
+    def covers(self, setting: Setting) -> str:
+        return "It covers all keys together: which of them are held, and with what numbers."
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
-        asked = self.statistic(setting)
-        if asked.sparsity < asked.domain.most:
+        statistic = self.statistic(setting)
+        if statistic.sparsity < statistic.domain.most:
             yield Finding(
                 "warning",
                 "sparsity",
-                f"a device may hold {asked.domain.most:,} keys, and tells of {asked.sparsity:,}: of more, as many are "
-                "drawn, so that what is told of keys held beside many others is too small",
+                f"a device may hold {statistic.domain.most:,} keys, and reports on {statistic.sparsity:,}: if it holds "
+                "more, it draws that many at random, so that answers about keys held beside many others are too small",
             )
 
 

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.estimate import Estimate
 from hubbub.core.exact import ceil_div, exp_floor, log_upper
-from hubbub.core.noise import Noise
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
@@ -22,9 +20,12 @@ from hubbub.core.spec import added
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
-from hubbub.mechanisms.frequency.table_noise import TableNoise
 from hubbub.mechanisms.memo.memo import Memoised
 from hubbub.mechanisms.memo.toeplitz import cell_weights, supports, toeplitz, toeplitz_functions
+
+if TYPE_CHECKING:  # a device estimates nothing
+    from hubbub.core.estimate import Estimate
+    from hubbub.core.noise import Noise
 
 _MOST_FUNCTIONS = 1 << 16
 _MOST_BUCKETS = 1 << 8
@@ -154,6 +155,8 @@ class Loloha(FrequencyOracle, Memoised):
         return replace(super().noise(n), pairs=False)
 
     def _known_from(self, sketch: Sketch, estimate: Estimate) -> Estimate:
+        from hubbub.mechanisms.frequency.table_noise import TableNoise
+
         assert estimate.noise is not None
         p, q = (float(rate) for rate in self.rates)
         own, other = (float(rate) for rate in self.bucket_rates)
