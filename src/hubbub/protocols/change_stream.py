@@ -230,14 +230,9 @@ class ChangeStream(Stateful):
         sends = speaks | new
         return self.make_reports(states["level"][sends], new[sends], signs[sends]), sends
 
-<<<<<<< HEAD
-    def _said(self, level: NDArray[Any], new: NDArray[np.bool_] | bool, signs: NDArray[Any]) -> Reports:
-        return self._reports({"level": level, "new": np.broadcast_to(new, level.shape), "sign": signs})
-=======
     def make_reports(self, level: NDArray[Any], new: NDArray[np.bool_] | bool, signs: NDArray[Any]) -> Reports:
         """Reports of devices of these levels, with signs as `sign_codes` encodes them."""
-        return self._made({"level": level, "new": np.broadcast_to(new, level.shape), "sign": signs})
->>>>>>> main
+        return self._reports({"level": level, "new": np.broadcast_to(new, level.shape), "sign": signs})
 
     def check_states(self, states: States) -> None:
         level, node, begun, held, used, counters = (states[name] for name in self.state_types)
