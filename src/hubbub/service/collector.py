@@ -129,6 +129,8 @@ class Collector:
             hear=self.alarms.hear,
         )
         self.board = self._rounds.board
+        self.failed = self._rounds.failed
+        """The questions that another package's error stopped, by collection id and name, and the error."""
         changes = StoreChanges(collections=added)
         self.alarms.end_others(changes)
         self._commit(changes)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 
 from hubbub.collection import Collection
 from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.plugin_guard import PluginFailed
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, canonical, spec_id
 from hubbub.protocols.ask import Ask, Count, Counted, Release
@@ -36,6 +38,10 @@ class ReplayMismatch(HubbubError, RuntimeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.question, self.what)
+
+
+class ProtocolFailed(HubbubError, RuntimeError):
+    """A protocol raised an error: it cannot go on."""
 
 
 class QuestionRun:
@@ -85,9 +91,10 @@ class QuestionRun:
         self._memory = Memory(json.loads(snapshots[0].state) if snapshots else None)
         terms = self.schedule.terms
         try:
-            protocol = collection.protocol(era.question, self._memory, first=era.first)
-            self._conversation = Conversation(protocol, rounds=terms.rounds, parts=terms.parts)
-        except (InvalidValue, TypeError, KeyError) as error:
+            with self._protocol_moves():
+                protocol = collection.protocol(era.question, self._memory, first=era.first)
+                self._conversation = Conversation(protocol, rounds=terms.rounds, parts=terms.parts)
+        except (InvalidValue, ProtocolFailed) as error:
             if not snapshots:
                 raise
             raise ReplayMismatch(era.question, f"the snapshot of step {self.kept[0]} is of another kind") from error
@@ -122,38 +129,59 @@ class QuestionRun:
 
     def answer(self, sketches: Sequence[Sketch]) -> None:
         """Answer the asks that it is at."""
-        self._conversation.reply_all(sketches)
+        with self._protocol_moves():
+            self._conversation.reply_all(sketches)
         self._look()
 
     def tell(self, counted: Counted) -> None:
         """Answer the count that it is at."""
-        self._conversation.tell(counted)
+        with self._protocol_moves():
+            self._conversation.tell(counted)
         self.counted += 1
         self._look()
 
     def release(self, *, time: float) -> ReleaseRow:
         """Tell the release that it is at, and move on to the next step; a snapshot counts as stored."""
+        row = self.tell_release(time=time)
+        self.move_on()
+        return row
+
+    def tell_release(self, *, time: float) -> ReleaseRow:
+        """The release that it is at, to be stored; a snapshot counts as stored."""
         if self.snapshot is not None and self.snapshot.step not in self.kept:
             self.kept = [self.kept[-1], self.snapshot.step]
         assert isinstance(self.said, Release)
-        row = self._row(self.said, time)
+        return self._row(self.said, time)
+
+    def move_on(self) -> None:
+        """Go on after a release, to the next step."""
         expected, self.next_asks = self.next_asks, ()
         if self.is_study:
             self._released += 1
         else:
             self.number, self.counted = self.number + 1, 0
-        self._conversation.listen()
+        with self._protocol_moves():
+            self._conversation.listen()
         self._look()
         if expected and self._asked() != expected:
             what = f"the ask that was known ahead has changed in step {self.number}"
             raise ReplayMismatch(self.era.question, what)
-        return row
 
     def stop(self, why: str, *, time: float) -> ReleaseRow:
         """End a study that cannot go on, with a release that says so."""
         self.said = None
         release = Release(step=self.number, estimates={}, published=False, spent=0.0, n=0.0, stopped=why)
         return self._row(release, time)
+
+    @contextmanager
+    def _protocol_moves(self) -> Iterator[None]:
+        """Where the protocol runs: whatever it raises is an error of its own, and not of the collector."""
+        try:
+            yield
+        except HubbubError:
+            raise
+        except Exception as error:
+            raise ProtocolFailed(f"the protocol raised {type(error).__name__}: {error}") from error
 
     def _asked(self) -> tuple[Ask, ...]:
         return self.said if isinstance(self.said, tuple) else ()
@@ -175,7 +203,7 @@ class QuestionRun:
         """
         try:
             return self._replay(store)
-        except (ReplayMismatch, StoreFailed):
+        except (ReplayMismatch, StoreFailed, PluginFailed):
             raise
         except Exception as error:  # whatever the protocol cannot make of what is stored
             raise ReplayMismatch(self.era.question, f"what is stored cannot be replayed ({error})") from error

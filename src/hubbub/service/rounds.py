@@ -16,6 +16,7 @@ from typing import Any
 
 from hubbub.collection import Collection
 from hubbub.core.errors import HubbubError
+from hubbub.core.plugin_guard import PluginFailed
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import canonical
@@ -90,6 +91,9 @@ class Rounds:
         self._store, self._rng, self._archive = store, rng, archive
         self._runs: list[QuestionRun] = []
         self._unbegun: list[tuple[Collection, str, str | None]] = []
+        self.failed: dict[tuple[str, str], str] = {}
+        """Questions of other packages' kinds that failed, by collection and name, and how. All that is stored of them
+        stays as it is, and is gone on with at the next start."""
         self._recognised: list[EraRow] = []
         self._repacked = StoreChanges()
         self._forgetting: dict[AskKey, int] = {}
@@ -101,12 +105,19 @@ class Rounds:
                 if Schedule(collection, question).is_study:
                     continue
                 era = store.era(collection.collection_id, question)
-                if era is None:
-                    self._unbegun.append((collection, question, None))
-                elif (why := self._resume(collection, era)) is not None:
+                try:
+                    why = None if era is None else self._resume(collection, era)
+                except PluginFailed as error:
+                    self._set_aside(collection, question, error)
+                    continue
+                if era is None or why is not None:
                     self._unbegun.append((collection, question, why))
             for era in store.running(collection.collection_id):
-                if (why := self._resume(collection, era)) is not None:
+                try:
+                    why = self._resume(collection, era)
+                except PluginFailed as error:
+                    why = str(error)
+                if why is not None:
                     self._studies.lost.append((era, why))
         self._served = frozenset(collection.collection_id for collection in collections)
         self._swept: float | None = None
@@ -135,11 +146,16 @@ class Rounds:
         self._forgetting |= {key: self._store.count_id_pages(key) for key, _ in self._left_over}
         self._left_over = []
         changes.recognised, self._recognised = self._recognised, []
-        self._runs += [self._take_over(*place, now, changes) for place in self._unbegun]
+        for collection, question, why in self._unbegun:
+            try:
+                self._runs.append(self._take_over(collection, question, why, now, changes))
+            except PluginFailed as error:
+                self._set_aside(collection, question, error)
         self._unbegun = []
         self._runs += self._studies.begin(now, changes)
         self.board.expected.clear()
-        self._runs = [self._advance(run, now, changes) for run in self._runs]
+        moved = [self._advance(run, now, changes) for run in self._runs]
+        self._runs = [run for run in moved if run is not None]
         self._end(changes)
         for key, opened in list(self.board.asks.items()):
             if opened.final and now >= opened.until + MARGIN:
@@ -261,20 +277,29 @@ class Rounds:
         changes.snapshots.append((SnapshotRow(*era.key, step, "null"), step))
         return QuestionRun(collection, era)
 
-    def _advance(self, run: QuestionRun, now: float, changes: StoreChanges) -> QuestionRun:
-        """Go as far as time allows; a study that cannot go on is stopped."""
+    def _advance(self, run: QuestionRun, now: float, changes: StoreChanges) -> QuestionRun | None:
+        """Go as far as time allows. A study that cannot go on is stopped; None where another package's kind failed."""
         try:
             while (more := self._move(run, now, changes)) is not None:
                 run = more
+            if run.said is not None:
+                self._look_ahead(run, now, changes)
         except (ReplayMismatch, StoreFailed):
             raise
         except HubbubError as error:
-            if not run.is_study:
+            if run.is_study:
+                self._stop(run, str(error), now, changes)
+            elif isinstance(error, PluginFailed):
+                self._set_aside(run.collection, run.era.question, error)
+                return None
+            else:
                 raise
-            self._stop(run, str(error), now, changes)
-        if run.said is not None:
-            self._look_ahead(run, now, changes)
         return run
+
+    def _set_aside(self, collection: Collection, question: str, error: PluginFailed) -> None:
+        """Go on without a question whose kind failed: the others must not suffer from another package's error."""
+        log("question failed", level=logging.ERROR, collection=collection.name, question=question, why=str(error))
+        self.failed[collection.collection_id, question] = str(error)
 
     def _move(self, run: QuestionRun, now: float, changes: StoreChanges) -> QuestionRun | None:
         """One thing that is due: the conversation to go on with, or None if nothing is."""
@@ -293,9 +318,10 @@ class Rounds:
         if isinstance(message, Release):
             snapshot = run.snapshot
             self._hear(run.collection, run.era.question, message, changes)
-            changes.releases.append(run.release(time=now))
+            changes.releases.append(run.tell_release(time=now))
             if snapshot is not None:
                 changes.snapshots.append((snapshot, run.kept[0]))
+            run.move_on()  # last: a protocol that raises here has released all the same
             return run
         if isinstance(message, Count):
             return run if self._count(run, message, changes) else None
