@@ -27,7 +27,8 @@ import hubbub.client
 from hubbub.client import Client, Response
 from hubbub.client.outbox import Outbox
 from hubbub.collection import ManualClock
-from hubbub.collection.wire import AnswerName, decode_upload
+from hubbub.collection.names import AnswerName
+from hubbub.collection.upload import decode_upload
 from hubbub.privacy.book import Book
 from hubbub.privacy.ledger_store import Debit
 

@@ -17,7 +17,7 @@ from hubbub.client import Client
 from hubbub.client.answer import Answerer, stream_of
 from hubbub.client.store import Kept
 from hubbub.collection import Collection, ManualClock
-from hubbub.collection.wire import UPLOAD_TYPE, Entry, decode_upload, encode_upload
+from hubbub.collection.upload import UPLOAD_TYPE, Entry, decode_upload, encode_upload
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.stateful import States

@@ -13,7 +13,8 @@ from in_process import InProcess
 from local_server import LocalServer, survey
 
 from hubbub.collection import Collection, ManualClock
-from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
+from hubbub.collection.names import AnswerName
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.core.errors import InvalidValue
 from hubbub.questions import read_collection
 from hubbub.service.releases import shown

@@ -16,14 +16,8 @@ from hubbub.authoring.rewrite import TOML, OutdatedFile
 from hubbub.client import store as client
 from hubbub.client.documents import _asks
 from hubbub.collection.formats import ASKS, COLLECTION
-from hubbub.collection.wire import (
-    decode_batch,
-    decode_upload,
-    decode_upload_json,
-    encode_batch,
-    encode_upload,
-    encode_upload_json,
-)
+from hubbub.collection.relay_batch import decode_batch, encode_batch
+from hubbub.collection.upload import decode_upload, decode_upload_json, encode_upload, encode_upload_json
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.migrations import UnknownFormat, Versions
 from hubbub.core.reports import Reports

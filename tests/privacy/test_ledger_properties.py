@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import Event
 from hubbub.privacy.budget import Budget, BudgetExceeded, Window
-from hubbub.privacy.clock import LedgerClock, Observation, StepRefused
-from hubbub.privacy.device_clock import DeviceClock
+from hubbub.privacy.device_clock import DeviceClock, LedgerClock, Observation, StepRefused
 
 # Nothing here is about the disk: where there is one in memory, syncing costs nothing.
 SHELF = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

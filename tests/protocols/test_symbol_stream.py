@@ -13,10 +13,11 @@ from hubbub import Random
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.stateful import States
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.driver import converse
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.release import Release
 from hubbub.protocols.symbol_stream import symbol_stream
 
 STEPS = 8

@@ -17,9 +17,9 @@ from hubbub import Random
 from hubbub.collection import Collection, ManualClock
 from hubbub.core.domain import Sets
 from hubbub.dashboard.app import dashboard
-from hubbub.protocols.ask import Release
 from hubbub.protocols.cohort import disjoint
 from hubbub.protocols.driver import converse
+from hubbub.protocols.release import Release
 from hubbub.service.app import create_app
 from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector

@@ -13,7 +13,7 @@ from stream_methods import STREAM_METHODS
 from hubbub import Random, Sketch
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection, Keys, ManualClock, open_sealed
-from hubbub.collection.wire import Batch
+from hubbub.collection.relay_batch import Batch
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse

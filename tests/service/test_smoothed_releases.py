@@ -11,7 +11,7 @@ import pytest
 
 from hubbub.core.estimate import Estimate
 from hubbub.dashboard.answer import AnswerCard
-from hubbub.protocols.ask import MAIN, OWN, Release
+from hubbub.protocols.release import MAIN, OWN, Release
 from hubbub.service.releases import row_of, shown
 
 OF_STEP = Estimate([0.25, 0.75], [0.0025, 0.01], 40)

@@ -17,8 +17,9 @@ from study_world import KEYS, ROUND, START, Crowd, study_collection
 
 from hubbub import Random, Sketch
 from hubbub.collection import ManualClock
-from hubbub.protocols.ask import Count, Release
+from hubbub.protocols.count import Count
 from hubbub.protocols.driver import Conversation
+from hubbub.protocols.release import Release
 from hubbub.service.collector import Collector
 from hubbub.service.counts import read_count
 from hubbub.service.question_run import QuestionRun
@@ -92,7 +93,7 @@ class World:
         talk = Conversation(COLLECTION.protocol(era.question, first=era.first))
         rounds = [list(group) for _, group in groupby(self.store.asks(era), lambda row: (row.step, row.round))]
         counts, number, step = 0, 0, era.first
-        while (said := talk.said) is not None:
+        while (said := talk.message) is not None:
             if isinstance(said, Release):
                 row = self.store.release(ID, era.question, step, number)
                 if row is None:
@@ -107,7 +108,7 @@ class World:
                 if len(known) <= counts:
                     return
                 assert json.loads(known[counts].candidates) == list(said.candidates)
-                talk.tell(read_count(known[counts]))
+                talk.reply_count(read_count(known[counts]))
                 counts += 1
             else:
                 if not rounds or not all(row.final for row in rounds[0]):

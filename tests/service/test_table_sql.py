@@ -20,8 +20,8 @@ from hubbub import Random
 from hubbub.authoring import check, forecast, load_collection, promise
 from hubbub.collection import ManualClock, seal
 from hubbub.collection.finding import UnsafeCollection
+from hubbub.collection.relay_batch import Batch
 from hubbub.collection.safety import open_collection as open_on_device
-from hubbub.collection.wire import Batch
 from hubbub.core.domain import Categorical, Ordinal, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.dashboard.app import dashboard
@@ -184,8 +184,9 @@ def test_measures_that_are_sent_as_they_are_can_be_summed(asked: Any) -> None:
 
 def test_devices_send_numbers_as_they_are_only_with_a_reason() -> None:
     said = promise(PEOPLE)
-    assert "The value of spent is sent as it is." in said
-    assert "Several reports of shop may be known for one device's by its values of spent." in said
+    assert "The value of spent is sent as it is, without protection." in said
+    assert "Except for the values that are named under shop, the device sends only randomised reports" in said
+    assert "Several reports of shop can be linked to one device by its values of spent." in said
     assert any("sent as it is: nothing protects it" in finding.text for finding in check(PEOPLE))
     with pytest.raises(UnsafeCollection, match="sent_as_it_is"):
         load_collection(TEXT[: TEXT.index("[override]")])
@@ -324,8 +325,8 @@ def test_it_is_checked_planned_and_promised() -> None:
     assert read_collection(PEOPLE.spec()) == PEOPLE
     said = promise(PEOPLE)
     assert "It covers age, state and load together" in said
-    assert "Reports of people and shop are kept one by one" in said
-    assert any("asked by SQL" in finding.text for finding in check(PEOPLE))
+    assert "The server keeps the single reports of people and shop" in said
+    assert any("SQL can ask about them" in finding.text for finding in check(PEOPLE))
     row, _ = forecast(PEOPLE)
     assert row.kind == "table of age, state and load"
     assert 0 < row.errors[100_000] < row.errors[10_000] < 0.2  # type: ignore[operator]

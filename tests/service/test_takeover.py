@@ -18,7 +18,7 @@ from stream_methods import STREAM_METHODS
 from hubbub import Random, Sketch
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection, Keys, ManualClock
-from hubbub.collection.wire import Batch
+from hubbub.collection.relay_batch import Batch
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.protocols.ask import Ask

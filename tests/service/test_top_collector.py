@@ -21,10 +21,10 @@ from hubbub.client import Client
 from hubbub.collection import Collection, ManualClock
 from hubbub.core.event import units_of
 from hubbub.dashboard.app import dashboard
-from hubbub.protocols.ask import Release
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import converse
 from hubbub.protocols.heavy_hitters.search import PrefixSearch
+from hubbub.protocols.release import Release
 from hubbub.service import rounds
 from hubbub.service.app import create_app
 from hubbub.service.archive import Archive, ReportsMissing
@@ -57,7 +57,7 @@ def simulated(collection: Collection, crowd: Crowd) -> Release:
     talk = converse(
         collection.protocol("words"),
         crowd.answer,
-        count=lambda count: count.among(lambda: [crowd.kept[count.of.ask_id]]),
+        count=lambda count: count.among(lambda: [crowd.kept[count.ask.ask_id]]),
         rounds=1,
         parts=terms.parts,
     )

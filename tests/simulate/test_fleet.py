@@ -16,10 +16,12 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.privacy.promise import Promise
-from hubbub.protocols.ask import MAIN, Ask, Count, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.cohort import CIRCLE, Arc
-from hubbub.protocols.driver import Protocol, ask_all, ask_once, converse, count
+from hubbub.protocols.count import Count
+from hubbub.protocols.driver import Protocol, ask_all, ask_count, ask_once, converse
+from hubbub.protocols.release import MAIN, Release
 from hubbub.protocols.view import Among
 from hubbub.simulate import fleet as module
 from hubbub.simulate.conversation import run_stream
@@ -100,7 +102,7 @@ def top_two(first: ReportFormat, second: Callable[[int], ReportFormat]) -> Proto
     sketches = yield from ask_all(asks)
     shares = np.zeros(20)
     for ask in asks:
-        counted = yield from count(ask, range(20))
+        counted = yield from ask_count(Count(ask, tuple(range(20))))
         shares += Count(ask, tuple(range(20))).estimate(counted).value
     best = tuple(sorted(np.argsort(-shares)[:2].tolist()))
     view = Among(best)

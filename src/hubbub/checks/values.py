@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.domain import WORDS, Categorical, Domain, Numeric, Ordinal, Sets, Strings
+from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
+from hubbub.core.domain.strings import WORDS
 from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports

@@ -21,8 +21,7 @@ from hubbub.core.spec import spec_id
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.stateful import Stateful, States
 from hubbub.privacy.budget import BudgetExceeded
-from hubbub.privacy.clock import StepRefused
-from hubbub.privacy.device_clock import TICKS
+from hubbub.privacy.device_clock import TICKS, StepRefused
 
 
 class Answerer:

@@ -11,9 +11,9 @@ from hubbub.client.store import DeviceStore, Document
 from hubbub.client.transport import Response, Transport, Unreachable
 from hubbub.collection import Collection, open_sealed
 from hubbub.collection.formats import ASKS
+from hubbub.collection.names import AnswerName
 from hubbub.collection.safety import open_collection
 from hubbub.collection.sealing import tag_of
-from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import DecodeError, HubbubError
 from hubbub.core.migrations import UnknownFormat
 from hubbub.core.spec import integer

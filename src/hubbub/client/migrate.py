@@ -19,8 +19,7 @@ from hubbub.core.errors import HubbubError
 from hubbub.core.migrations import Run
 from hubbub.core.spec import canonical
 from hubbub.privacy.budget import Budget, Window
-from hubbub.privacy.clock import Observation
-from hubbub.privacy.device_clock import TICKS
+from hubbub.privacy.device_clock import TICKS, Observation
 from hubbub.privacy.ledger_file import LedgerUnavailable
 from hubbub.privacy.ledger_migrations import Grid, grid_of, last_tick
 from hubbub.privacy.ledger_store import ANY, TABLES

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hubbub.collection import Collection
+from hubbub.collection.names import AnswerName
 from hubbub.collection.shuffle_route import batch_name, layer_name
-from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import Ask
 from hubbub.shuffle.onion import wrap

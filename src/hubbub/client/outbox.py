@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hubbub.collection.wire import AnswerName
+from hubbub.collection.names import AnswerName
 from hubbub.privacy.ledger_file import LedgerFile
 
 

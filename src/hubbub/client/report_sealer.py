@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from hubbub.collection import Collection
-from hubbub.collection.wire import AnswerName
+from hubbub.collection.names import AnswerName
 from hubbub.protocols.ask import Ask
 
 

@@ -10,7 +10,7 @@ from hubbub.client.outbox import Answer
 from hubbub.client.report_sealer import sealer_for
 from hubbub.client.store import DeviceStore
 from hubbub.collection import Collection
-from hubbub.collection.wire import AnswerName
+from hubbub.collection.names import AnswerName
 from hubbub.core.random import Random
 from hubbub.protocols.cohort import place_on_circle
 

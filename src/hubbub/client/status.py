@@ -16,8 +16,7 @@ from hubbub.collection.terms import ASKS
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.privacy.device_clock import TICKS, since_boot
-from hubbub.privacy.promise import WHOLE
-from hubbub.privacy.spending import Spending
+from hubbub.privacy.promise import WHOLE, Spending
 
 
 @dataclass(frozen=True)

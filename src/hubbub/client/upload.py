@@ -11,7 +11,8 @@ from hubbub.client.outbox import Answer
 from hubbub.client.store import DeviceStore
 from hubbub.client.transport import HttpTransport, Response, Transport, Unreachable
 from hubbub.collection import Collection
-from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE, AnswerName, Entry, encode_upload, encode_upload_json
+from hubbub.collection.names import AnswerName
+from hubbub.collection.upload import JSON_TYPE, UPLOAD_TYPE, Entry, encode_upload, encode_upload_json
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.random import Random
 

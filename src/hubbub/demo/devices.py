@@ -18,7 +18,7 @@ from hubbub.client.admit import admit
 from hubbub.client.documents import Published
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
 from hubbub.collection import Collection, open_sealed
-from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.demo.people import Owners, People, Riders, Speakers

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hubbub.client.documents import Published
 from hubbub.client.report_sealer import sealer_for
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
-from hubbub.collection.wire import UPLOAD_TYPE, Entry, encode_upload
+from hubbub.collection.upload import UPLOAD_TYPE, Entry, encode_upload
 from hubbub.core.reports import Reports
 from hubbub.demo.devices import Devices, until_input_ends
 from hubbub.demo.people import People

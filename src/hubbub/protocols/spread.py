@@ -17,7 +17,7 @@ from hubbub.core.event import epsilon_of
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.numeric.square_wave import SquareWave
-from hubbub.protocols.ask import MAIN
+from hubbub.protocols.release import MAIN
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import Clipped, View
 

@@ -22,7 +22,7 @@ from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
 from hubbub.mechanisms.numeric.hybrid import Hybrid
-from hubbub.protocols.ask import MAIN
+from hubbub.protocols.release import MAIN
 from hubbub.protocols.view import Clipped, View, Whole
 
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
-from hubbub.protocols.ask import MAIN, Ask, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc
 from hubbub.protocols.driver import Protocol, ask_all, ask_once
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.release import MAIN, Release
 from hubbub.protocols.statistic import Statistic
 
 ARITHMETIC = 1

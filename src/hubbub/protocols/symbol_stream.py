@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import MAIN, Ask, Lost, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.driver import Protocol, ask_once
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.release import MAIN, MissingReports, Release
 from hubbub.protocols.sao2.answers import Answers
 from hubbub.protocols.view import View, Whole
 
@@ -96,7 +97,7 @@ def symbol_stream(
                 place.due[node], place.came[node] = answers.n[level], counts[level, 1]
                 due, came = due + int(answers.n[level]), came + int(counts[level, 1])
         answers.step = at
-        lost = Lost(due, came, tuple(_bias(symbols, answers, place, at).tolist()))
+        lost = MissingReports(due, came, tuple(_bias(symbols, answers, place, at).tolist()))
         estimate = answers.mean(at)
         if (place.came < place.due).any():
             estimate = replace(estimate, bias="heuristic")

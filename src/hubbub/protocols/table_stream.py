@@ -11,10 +11,11 @@ import numpy as np
 from hubbub.core.estimate import Estimate
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import ReportFormat
-from hubbub.protocols.ask import MAIN, Ask, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc
 from hubbub.protocols.driver import Protocol, ask_all
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.release import MAIN, Release
 from hubbub.protocols.view import View
 
 ARITHMETIC = 1

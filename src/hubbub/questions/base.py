@@ -151,8 +151,8 @@ class Question(ABC):
         """What one forged report can say of any answer; or why that is not known."""
 
     def influence_of(self, setting: Setting) -> str:
-        """What the bound on forged reports is of."""
-        return "every step"
+        """Where the bound on forged reports holds, in words."""
+        return "in every step"
 
     def moved_answer(self, setting: Setting) -> tuple[str, str]:
         """Which answer that bound is on, in words, and its unit: "share", or the field's own."""

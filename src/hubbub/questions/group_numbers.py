@@ -22,7 +22,7 @@ from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.protocols.ask import MAIN
+from hubbub.protocols.release import MAIN
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import View
 from hubbub.questions.shares import MOST_BYTES, named_mechanism

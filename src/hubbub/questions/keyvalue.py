@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from hubbub.collection.finding import Finding
 from hubbub.collection.setting import Setting
 from hubbub.collection.views import Held
+from hubbub.core.domain import KeyValue
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
 from hubbub.core.hashing import BEST_HASH
 from hubbub.core.influence import Influence
-from hubbub.core.keyvalue import KeyValue
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import ReportFormat
@@ -241,24 +241,23 @@ class KeyValueQuestion(StatisticQuestion):
 
     def influence(self, setting: Setting) -> Influence | str:
         if self.of == "conditional":
-            return "the mean among holders is a ratio, and forged reports can bring what it is divided by near 0"
+            return "the mean among holders is a ratio, and forged reports can bring its denominator near 0"
         return self.statistic(setting).influence(self.mechanism_for(setting))
 
     def default_title(self, setting: Setting) -> str:
         return f"Of {self.field}: {_TITLES[self.of or 'mean']}?"
 
-    def sentence(self, setting: Setting) -> str:
-        covers = " It covers all keys together: which are held, and with what numbers."
-        return super().sentence(setting).replace(". It is", f".{covers} It is", 1)
+    def covers(self, setting: Setting) -> str:
+        return "It covers all keys together: which of them are held, and with what numbers."
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
-        asked = self.statistic(setting)
-        if asked.sparsity < asked.domain.most:
+        statistic = self.statistic(setting)
+        if statistic.sparsity < statistic.domain.most:
             yield Finding(
                 "warning",
                 "sparsity",
-                f"a device may hold {asked.domain.most:,} keys, and tells of {asked.sparsity:,}: of more, as many are "
-                "drawn, so that what is told of keys held beside many others is too small",
+                f"a device may hold {statistic.domain.most:,} keys, and reports on {statistic.sparsity:,}: if it holds "
+                "more, it draws that many at random, so that answers about keys held beside many others are too small",
             )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
-from hubbub.protocols.ask import MAIN, Release
+from hubbub.protocols.release import MAIN, Release
 from hubbub.service.archive import Archive
 from hubbub.service.raw_reports import estimate_candidates, kept_reports
 from hubbub.service.releases import row_of, shown

@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 from hubbub.alarms.plan import AlarmPlan
 from hubbub.collection import Clock, Collection, Keys
+from hubbub.collection.names import AnswerName
 from hubbub.collection.shuffled_batch import decode_shuffled
-from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import DecodeError, InvalidValue, check_integer
 from hubbub.core.random import Random
 from hubbub.service.alarms.alarms import Alarms

@@ -9,7 +9,7 @@ import numpy as np
 
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, canonical
-from hubbub.protocols.ask import Count, Counted
+from hubbub.protocols.count import Count, CountResult
 from hubbub.protocols.driver import OutOfOrder
 from hubbub.service.archive import Archive, ReportsMissing
 from hubbub.service.raw_reports import reports_to
@@ -41,12 +41,12 @@ def make_count(
     told: Json = counted.support.tolist()
     if counted.tested:
         told = {"support": told, "places": list(counted.places), "tested": counted.tested}
-    return CountRow(*era.key, step, number, ask.ask, json.dumps(count.named()), n, json.dumps(told))
+    return CountRow(*era.key, step, number, ask.ask, json.dumps(count.candidates_json()), n, json.dumps(told))
 
 
 def counted_ask(store: Store, count: Count, era: EraRow, *, step: int, missed: Sequence[AskRow] = ()) -> AskRow:
     """The ask among whose reports is counted, as of `make_count`."""
-    asked, spec = count.of.step or step, canonical(count.of.spec())
+    asked, spec = count.ask.step or step, canonical(count.ask.spec())
     fresh = [ask for ask in missed if (*ask.era, ask.step, ask.spec) == (*era.key, asked, spec)]
     ask = fresh[-1] if fresh else store.find_ask(era, asked, spec)
     if ask is None:
@@ -54,7 +54,7 @@ def counted_ask(store: Store, count: Count, era: EraRow, *, step: int, missed: S
     return ask
 
 
-def read_count(row: CountRow) -> Counted:
+def read_count(row: CountRow) -> CountResult:
     """What a stored count says.
 
     Example:
@@ -64,9 +64,9 @@ def read_count(row: CountRow) -> Counted:
     told = json.loads(row.support)
     best = told if isinstance(told, dict) else {"support": told}
     support = np.array(best["support"], dtype=np.int64)
-    return Counted(row.n, support, tuple(best.get("places", ())), best.get("tested", 0))
+    return CountResult(row.n, support, tuple(best.get("places", ())), best.get("tested", 0))
 
 
 def same_count(row: CountRow, count: Count) -> bool:
     """Whether a stored count is of these candidates."""
-    return bool(json.loads(row.candidates) == count.named())
+    return bool(json.loads(row.candidates) == count.candidates_json())

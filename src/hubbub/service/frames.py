@@ -7,18 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hubbub.collection import Collection
-from hubbub.collection.wire import (
-    BATCH_TYPE,
-    JSON_TYPE,
-    UPLOAD_TYPE,
-    Batch,
-    Entry,
-    Upload,
-    decode_batch,
-    decode_upload,
-    decode_upload_json,
-    json_size,
-)
+from hubbub.collection.relay_batch import BATCH_TYPE, Batch, decode_batch
+from hubbub.collection.upload import JSON_TYPE, UPLOAD_TYPE, Entry, Upload, decode_upload, decode_upload_json, json_size
 from hubbub.core.errors import DecodeError, HubbubError
 from hubbub.service.reasons import Reason
 

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.wire import AnswerName, Batch, Entry
+from hubbub.collection.names import AnswerName
+from hubbub.collection.relay_batch import Batch
+from hubbub.collection.upload import Entry
 from hubbub.core.reports import Reports
 from hubbub.service.frames import Frame
 from hubbub.service.ids import Ids, digests_of

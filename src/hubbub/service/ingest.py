@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.backends import LOCAL
-from hubbub.collection.wire import AnswerName
+from hubbub.collection.names import AnswerName
 from hubbub.core.sketch import Sketch
 from hubbub.service.frames import Frame
 from hubbub.service.gather import ReportGroup, gather
@@ -108,7 +108,7 @@ def refusal(frame: Frame) -> Draft:
     """What to do with a request that cannot be decided on: all of its reports are malformed.
 
     Example:
-        >>> from hubbub.collection.wire import Entry
+        >>> from hubbub.collection.upload import Entry
         >>> made = refusal(Frame("0" * 32, [Entry("popular", 0, 7, 1, 0, bytes(16), b"...")]))
         >>> made.receipts[0].rejected, dict(made.changes.counts)
         ([('00000000000000000000000000000000', 'malformed')], {('00000000000000000000000000000000', 'malformed'): 1})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from hubbub.collection.wire import AnswerName
+from hubbub.collection.names import AnswerName
 from hubbub.core.errors import InvalidValue
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask

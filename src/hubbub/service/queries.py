@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from hubbub.collection import Collection
-from hubbub.collection.wire import AnswerName
+from hubbub.collection.names import AnswerName
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.spec import Json
 from hubbub.service.alarms.shown import alarms_json

@@ -13,9 +13,11 @@ from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.plugin_guard import PluginFailed
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, canonical, spec_id
-from hubbub.protocols.ask import Ask, Count, Counted, Release
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.count import Count, CountResult
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.release import Release
 from hubbub.service.counts import read_count, same_count
 from hubbub.service.open_asks import AnswerPlace
 from hubbub.service.releases import alike, row_of, same
@@ -133,10 +135,10 @@ class QuestionRun:
             self._conversation.reply_all(sketches)
         self._look()
 
-    def tell(self, counted: Counted) -> None:
+    def tell(self, counted: CountResult) -> None:
         """Answer the count that it is at."""
         with self._protocol_moves():
-            self._conversation.tell(counted)
+            self._conversation.reply_count(counted)
         self.counted += 1
         self._look()
 
@@ -268,13 +270,13 @@ class QuestionRun:
 
     def _look(self) -> None:
         """See what the protocol says now, in the collection's steps."""
-        message, asks = self._conversation.said, self._conversation.asks
+        message, asks = self._conversation.message, self._conversation.asks
         self.said = self.snapshot = None
         if isinstance(message, Release):
             self.said = replace(message, step=self.number)
             self.snapshot = self._remember()
         elif isinstance(message, Count):
-            self.said = replace(message, of=self._placed(message.of))
+            self.said = replace(message, ask=self._placed(message.ask))
         elif asks:
             self.said = tuple(map(self._placed, asks))
             ahead = [ask.following or (ask if ask.standing and self.round == 1 else None) for ask in asks]

@@ -15,7 +15,7 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.ratios import Ratios
 from hubbub.core.selected import Selected
 from hubbub.core.spec import Json
-from hubbub.protocols.ask import MAIN, Release
+from hubbub.protocols.release import MAIN, Release
 from hubbub.service.store.base import ReleaseRow
 
 __all__ = ["alike", "row_of", "same", "shown"]
@@ -33,7 +33,7 @@ def row_of(
 
     Example:
         >>> from hubbub import Estimate
-        >>> from hubbub.protocols.ask import MAIN
+        >>> from hubbub.protocols.release import MAIN
         >>> made = Release(step=7, estimates={MAIN: Estimate([0.5], [0.01], 10)}, published=True, spent=0.5, n=10.0)
         >>> row = row_of(made, collection="0" * 32, question="q", time=0.0, minimum_batch=20)
         >>> row.withheld

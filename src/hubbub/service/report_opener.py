@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.wire import Batch
+from hubbub.collection.relay_batch import Batch
 from hubbub.core.errors import HubbubError
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ReportFormat

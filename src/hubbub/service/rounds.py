@@ -20,7 +20,9 @@ from hubbub.core.plugin_guard import PluginFailed
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import canonical
-from hubbub.protocols.ask import Ask, Count, Release
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.count import Count
+from hubbub.protocols.release import Release
 from hubbub.service.archive import Archive
 from hubbub.service.counts import counted_ask, make_count, read_count
 from hubbub.service.ids import Ids
@@ -355,7 +357,9 @@ class Rounds:
         if count.work(n) <= AT_ONCE:
             row: CountRow | None = make()
         else:
-            row = self._long_counts.take((run.era.key, run.number, run.counted, canonical(count.named())), make)
+            row = self._long_counts.take(
+                (run.era.key, run.number, run.counted, canonical(count.candidates_json())), make
+            )
         if row is None:
             return False
         changes.counted.append(row)

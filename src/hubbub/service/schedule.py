@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from hubbub.collection import Collection
+from hubbub.collection.names import AnswerName
 from hubbub.collection.terms import Terms
-from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import InvalidValue
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from hubbub.collection import Collection
 from hubbub.core.errors import HubbubError
-from hubbub.protocols.ask import Release
+from hubbub.protocols.release import Release
 from hubbub.service.logs import log
 from hubbub.service.question_run import QuestionRun
 from hubbub.service.releases import row_of

@@ -15,7 +15,8 @@ from hubbub.collection import Collection, formats
 from hubbub.core.errors import HubbubError
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, integer
-from hubbub.protocols.ask import Count, Release
+from hubbub.protocols.count import Count
+from hubbub.protocols.release import Release
 from hubbub.questions import read_collection
 from hubbub.service.archive import Archive
 from hubbub.service.counts import make_count, read_count

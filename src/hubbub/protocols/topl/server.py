@@ -12,9 +12,10 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.release import Release
 from hubbub.protocols.statistic import Means
 from hubbub.protocols.topl.stream import topl
 from hubbub.protocols.topl.tail import search_wave

@@ -16,10 +16,11 @@ from hubbub.core.event import units_of
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.numeric.square_wave import SquareWave
-from hubbub.protocols.ask import MAIN, Ask, Heard, Release, Said
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc, Pointer
-from hubbub.protocols.driver import Protocol, ask_all, ask_once
+from hubbub.protocols.driver import Message, Protocol, Reply, ask_all, ask_once
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.release import MAIN, Release
 from hubbub.protocols.statistic import Means
 from hubbub.protocols.topl.tail import magnitudes, numbers_of, search_wave, tail_theta
 from hubbub.protocols.view import Binned, View
@@ -146,7 +147,7 @@ def _arcs(pointer: Pointer, searches: bool, aside: float) -> tuple[Arc | None, A
 
 def _asked(
     step: int, arcs: Sequence[Arc | None], parts: Sequence[tuple[ReportFormat, View]]
-) -> Generator[Said, Heard, list[Sketch | None]]:
+) -> Generator[Message, Reply, list[Sketch | None]]:
     """Ask the step's parts, each of its arc. What is heard from each; None where nobody was asked."""
     asks = [
         Ask(mechanism=mechanism, step=step, view=view, cohort=arc)

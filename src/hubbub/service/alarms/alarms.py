@@ -18,7 +18,7 @@ from hubbub.alarms.watch import WatchedQuantity
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
-from hubbub.protocols.ask import Release
+from hubbub.protocols.release import Release
 from hubbub.service.alarms.event import AlarmEvent
 from hubbub.service.logs import log
 from hubbub.service.schedule import Schedule
