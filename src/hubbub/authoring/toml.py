@@ -91,7 +91,7 @@ def _read(source: str | Path) -> tuple[Collection, AlarmPlan]:
     try:
         file = TomlTable(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise InvalidValue(name, "text that is not TOML", str(error)) from None
+        raise InvalidValue(name, "text that is not TOML", f"a collection in TOML ({error})") from None
     rewrite.TOML.refuse_outdated(text, file.raw("format", 1), name)
     schedule, privacy = file.table("schedule"), file.table("privacy")
     given: dict[str, Any] = {
