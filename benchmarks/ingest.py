@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from measure import HERE, Failure, Result
 
-from hubbub.collection.wire import AnswerName
+from hubbub.collection.names import AnswerName
 
 BATCH = 1000
 PACE = 5_500  # single reports a second
@@ -133,7 +133,7 @@ def _request(kind: str, body: bytes) -> bytes:
 def _batches(asked: _Asked) -> Iterator[bytes]:
     """Batches with fresh ids; the reports themselves may repeat."""
     from hubbub import Random
-    from hubbub.collection.wire import BATCH_TYPE, encode_batch
+    from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 
     known = None
     while True:
@@ -149,7 +149,7 @@ def _batches(asked: _Asked) -> Iterator[bytes]:
 
 def _singles(asked: _Asked) -> Iterator[bytes]:
     from hubbub import Random
-    from hubbub.collection.wire import UPLOAD_TYPE, Entry, encode_upload
+    from hubbub.collection.upload import UPLOAD_TYPE, Entry, encode_upload
 
     known = None
     while True:

@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 
 from hubbub import Random
 from hubbub.collection import open_sealed
-from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
+from hubbub.collection.names import AnswerName
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.protocols.ask import Ask
 
 ONLY_SERVER = [sys.executable, str(Path(__file__).parent / "only_extra.py"), "server"]

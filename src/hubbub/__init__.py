@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hubbub.core.distribution import Distribution as Distribution
     from hubbub.core.domain import Categorical as Categorical
+    from hubbub.core.domain import KeyValue as KeyValue
     from hubbub.core.domain import Numeric as Numeric
     from hubbub.core.domain import Ordinal as Ordinal
     from hubbub.core.domain import Sets as Sets
     from hubbub.core.domain import Strings as Strings
     from hubbub.core.estimate import Estimate as Estimate
     from hubbub.core.item_sets import ItemSets as ItemSets
-    from hubbub.core.keyvalue import KeyValue as KeyValue
     from hubbub.core.random import Random as Random
     from hubbub.core.reports import Reports as Reports
     from hubbub.core.sketch import Sketch as Sketch
@@ -87,7 +87,7 @@ _HOMES = {
     "Estimate": "hubbub.core.estimate",
     "Gradients": "hubbub.mechanisms.ternary.gradients",
     "ItemSets": "hubbub.core.item_sets",
-    "KeyValue": "hubbub.core.keyvalue",
+    "KeyValue": "hubbub.core.domain",
     "Mechanism": "hubbub.mechanisms.base",
     "Numeric": "hubbub.core.domain",
     "OnlineExSub": "hubbub.mechanisms.ternary.online",

@@ -185,7 +185,7 @@ def test_how_long_a_life_lasts() -> None:
     both = make(**day, questions={"q": THEME, "kept": KEPT}, budget=Budget.of(user=12.0))
     text = found(both, "warning", "privacy.user").text
     assert "after 10 days" in text
-    assert "kept goes on" in text
+    assert "it still answers kept" in text
 
 
 # -- the rest ----------------------------------------------------------------------------------------------------------

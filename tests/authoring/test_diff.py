@@ -56,7 +56,7 @@ ROUTE = ShuffleRoute(
 CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"title": "Another"}, "title", "note", "nothing else breaks"),
     ({"fields": {**FIELDS, "more": Ordinal(3)}}, "fields.more", "note", "new"),
-    ({"fields": {key: FIELDS[key] for key in ("theme", "level")}}, "fields.seconds", "warning", "gone"),
+    ({"fields": {key: FIELDS[key] for key in ("theme", "level")}}, "fields.seconds", "warning", "removed"),
     (
         {"fields": {**FIELDS, "theme": Categorical(["light", "dark", "blue"])}},
         "fields.theme",
@@ -79,7 +79,12 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
         "warning",
         "epsilon 1 more in a step, 5 in all instead of 4",
     ),
-    ({"questions": questions(q=replace(ASKED["q"], epsilon=2.0))}, "questions.q.epsilon", "warning", "does not go"),
+    (
+        {"questions": questions(q=replace(ASKED["q"], epsilon=2.0))},
+        "questions.q.epsilon",
+        "warning",
+        "keep to the older limit",
+    ),
     ({"questions": questions(q=replace(ASKED["q"], epsilon=0.5))}, "questions.q.epsilon", "note", "errors grow"),
     ({"questions": questions(k=replace(ASKED["k"], permanent=3.0))}, "questions.k.permanent", "warning", "from 2 to 3"),
     (
@@ -98,12 +103,12 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"questions": questions(s=replace(ASKED["s"], w=5))}, "questions.s.w", "warning", "from 4 to 5"),
     ({"questions": questions(s=replace(ASKED["s"], method="LPU"))}, "questions.s.method", "warning", "from LPA to LPU"),
     ({"budget": Budget.of(event=7.0, window=(40.0, 7), user=100.0)}, "privacy.event", "error", "a new collection"),
-    ({"budget": Budget.of(event=5.0, window=(40.0, 7), user=100.0)}, "privacy.event", "note", "promised more"),
+    ({"budget": Budget.of(event=5.0, window=(40.0, 7), user=100.0)}, "privacy.event", "note", "a stricter promise"),
     (
         {"budget": Budget.of(event=6.0, window=(40.0, 7))},
         "privacy.user",
         "warning",
-        "from epsilon 100 to no limit: devices keep",
+        "from epsilon 100 to no limit: devices that were promised the older limit keep to it",
     ),
     ({"budget": Budget.of(event=6.0, user=100.0)}, "privacy.window", "warning", "no limit"),
     ({"budget": Budget.of(event=6.0, user=100.0)}, "privacy.window", "error", "epsilon 40 in 7 hours"),
@@ -115,7 +120,7 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"minimum_batch": 50}, "privacy.minimum_batch", "warning", "fewer reports"),
     ({"minimum_batch": 500}, "privacy.minimum_batch", "note", "stricter"),
     ({"minimum_arc": 1 << 20}, "privacy.minimum_arc", "warning", "smaller groups"),
-    ({"cover": True}, "privacy.cover", "note", "as much as those that answer"),
+    ({"cover": True}, "privacy.cover", "note", "as much as a device that answers"),
     ({"trust": "shuffle", "shuffle": ROUTE}, "trust", "note", "devices send to the first"),
     ({"hash": "mix32"}, "hash", "note", "by mix32, no longer by product32"),
     (
@@ -125,12 +130,12 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
         "only new devices answer it",
     ),
     ({"step_seconds": 7200}, "schedule.step", "warning", "from 1 hour to 2 hours"),
-    ({"origin": 60}, "schedule.origin", "warning", "streams start again, what devices spent counts on"),
+    ({"origin": 60}, "schedule.origin", "warning", "streams start again; what devices have spent still counts"),
     (
         {"budget": Budget.of(event=6.0, window=(40.0, 7), user=50.0)},
         "privacy.user",
         "note",
-        "one that has spent as much already answers no more",
+        "a device that has already spent that much answers only from the permanent answers",
     ),
     ({"lateness_seconds": 60}, "schedule.lateness", "note", "another time"),
     ({"retention_days": 91}, "schedule.retention", "warning", "longer than people were told"),

@@ -86,7 +86,7 @@ def test_a_divided_budget_is_moved_further():
         (
             Question.make(kind="histogram", field="word", epsilon=1.0, candidates=("yes", "no")),
             Strings(8),
-            "told apart by regression",
+            "separated by regression",
         ),
         (Question.make(kind="changes", field="on", epsilon=1.0, steps=4, changes=2), Ordinal(2), "without enrolling"),
         (Question.make(kind="keyvalue", field="films", epsilon=1.0, of="conditional"), FILMS, "a ratio"),
@@ -101,7 +101,7 @@ def test_what_is_not_bounded_says_why(spec, domain, why):
 
 def test_a_stream_that_decides_says_that_it_can_be_swayed():
     spec = Question.make(kind="stream", field="place", epsilon=1.0, method="LPA", w=5)
-    assert "forged reports also sway" in moved(spec, Ordinal(4)).text()
+    assert "forged reports also influence" in moved(spec, Ordinal(4)).text()
 
 
 @pytest.mark.parametrize("name", ["emoji", "places", "ratings", "telemetry"])

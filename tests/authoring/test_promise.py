@@ -49,7 +49,7 @@ def test_every_question_is_told(everything: Collection) -> None:
 def test_one_report() -> None:
     collection = make(questions={"q": QUESTIONS["themes"]}, budget=Budget.of(event=1.0))
     assert "Light or dark? One report every hour." in said_of(collection, "q. ")
-    assert "at most 2.72 times likelier" in said_of(collection, "q. ")
+    assert "at most 2.72 times as likely" in said_of(collection, "q. ")
     assert "73.2%" in said_of(collection, "q. ")
     assert "Linked reports" not in promise(collection)
 
@@ -58,14 +58,14 @@ def test_streams() -> None:
     turns = make(questions={"q": QUESTIONS["theme_now"]}, budget=Budget.of(window=(1.0, 4)))
     assert "At most one report in any 4 hours" in said_of(turns, "q. ")
     everyone = make(questions={"q": QUESTIONS["time_now"]}, budget=Budget.of(window=(1.0, 4)))
-    assert "Those of any 4 hours, together, are at most 2.72" in said_of(everyone, "q. ")
-    assert "those of any 4 hours: 73.2% (epsilon 1)" in said_of(everyone, "All together. ")
+    assert "All reports of any 4 hours together are at most 2.72" in said_of(everyone, "q. ")
+    assert "from all reports of any 4 hours, 73.2% (epsilon 1)" in said_of(everyone, "All together. ")
 
 
 def test_memos() -> None:
     collection = make(questions={"q": QUESTIONS["kept"]}, budget=Budget.of(user=10.0))
     assert "88.1%" in said_of(collection, "q. ")
-    assert "look alike" in said_of(collection, "Linked reports. ")
+    assert "made from the same kept answer" in said_of(collection, "Linked reports. ")
     assert "at most epsilon 6, however often" in said_of(collection, "Linked reports. ")  # three values, 2 each
     limited = replace(collection, budget=Budget.of(user=3.0))
     assert "at most epsilon 3, however often" in said_of(limited, "Linked reports. ")
@@ -82,14 +82,14 @@ def test_when_a_kept_answer_changed_is_not_said_to_be_hidden() -> None:
     collection = make(questions={"q": QUESTIONS["kept"]}, budget=Budget.of(user=10.0))
     assert "That a value changed, and when, is not hidden" in said_of(collection, "q. ")
     assert "that it changed has no such limit" in said_of(collection, "Linked reports. ")
-    assert "not when one took the place of another" in said_of(collection, "All together. ")
+    assert "not when one value took the place of another" in said_of(collection, "All together. ")
     plain = make(questions={"q": QUESTIONS["themes"]}, budget=Budget.of(event=1.0))
     assert "took the place" not in promise(plain)
 
 
 def test_cover_is_promised_only_where_it_is_sent() -> None:
     turns = make(questions={"q": QUESTIONS["theme_now"]}, budget=Budget.of(window=(1.0, 4)))
-    assert "whoever sees it answer knows that it was its turn" in said_of(turns, "q. ")
+    assert "whoever sees the device answer knows that it was its turn" in said_of(turns, "q. ")
     assert "in which steps it answered" in said_of(turns, "What is not covered. ")
     assert "without a report" not in promise(turns)
     covered = replace(turns, cover=True)
@@ -102,10 +102,10 @@ def test_limits_are_told_as_the_device_keeps_them() -> None:
     """No limit is told smaller than it is, nor larger than what can be asked."""
     collection = make(questions={"q": QUESTIONS["themes"]}, budget=Budget.of(event=3.0, window=(5.0, 7), user=50.0))
     text = said_of(collection, "All together. ")
-    assert "one step: 73.2% (epsilon 1)" in text
-    assert "any 7 hours: 99.4% (epsilon 5)" in text
-    assert "ever sent: all but 100% (epsilon 50)" in text
-    assert "In a year it spends up to epsilon 50." in text
+    assert "from all reports of one step, 73.2% (epsilon 1)" in text
+    assert "from all reports of any 7 hours, 99.4% (epsilon 5)" in text
+    assert "from everything that is ever sent, all but 100% (epsilon 50)" in text
+    assert "In a year the device spends up to epsilon 50." in text
     assert "no limit for life" not in text
     assert "no limit for life" in said_of(replace(collection, budget=Budget.of(event=3.0)), "All together. ")
 
@@ -113,7 +113,7 @@ def test_limits_are_told_as_the_device_keeps_them() -> None:
 def test_a_memo_that_changes_is_counted() -> None:
     """In a window of two steps a value may be new twice, whatever the check of one that stays says."""
     collection = make(questions={"q": QUESTIONS["kept"]}, budget=Budget.of(window=(9.0, 2), user=10.0))
-    assert "any 2 hours: 98.3% (epsilon 4)" in said_of(collection, "All together. ")
+    assert "any 2 hours, 98.3% (epsilon 4)" in said_of(collection, "All together. ")
 
 
 def test_what_was_set_aside_is_told() -> None:

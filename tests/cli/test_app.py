@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -39,6 +40,14 @@ def test_every_command_has_help_and_json(hubbub: Hubbub, command: str) -> None:
     result = hubbub(*command.split(), "--help")
     assert result.exit_code == 0
     assert "--json" in result.stdout
+
+
+@pytest.mark.parametrize("command", ["plan", "itemsets", "release", "watch"])
+def test_the_paragraphs_of_help_fill_the_width(hubbub: Hubbub, command: str) -> None:
+    text = hubbub(command, "--help").stdout.partition("╭")[0]
+    for paragraph in re.split(r"\n\s*\n", text):
+        lines = [line.strip() for line in paragraph.splitlines() if line.strip()]
+        assert all(len(line) > 50 for line in lines[:-1]), lines
 
 
 def test_help_loads_nothing_heavy(process: Process) -> None:

@@ -118,7 +118,7 @@ def test_plan_of_a_file(answer: Callable[..., Any], hubbub: Callable[..., Result
     assert shown.exit_code == 0
     for row in said["questions"]:
         assert row["question"] in shown.stdout
-    assert "of 400 for life" in " ".join(shown.stdout.split())
+    assert "epsilon 400, its limit for life" in " ".join(shown.stdout.split())
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
@@ -181,3 +181,36 @@ def test_an_alarm_that_cannot_be_is_refused_and_one_that_is_never_raised_is_warn
     assert "alarms.dark.weights.drak" in refused.output
     warned = answer("check", file(EXAMPLE + ALARMS.replace("above = 0.5", "above = 1.5")))
     assert ("warning", "alarms.dark.above") in [(found["level"], found["where"]) for found in warned["findings"]]
+
+
+def test_several_files_are_checked_one_after_the_other(
+    answer: Callable[..., Any], hubbub: Callable[..., Result], file: Callable[..., Path]
+) -> None:
+    good, other = file(EXAMPLE), file(EXAMPLE.replace('"themes"', '"others"'), "others.toml")
+    both = hubbub("check", good, other)
+    assert both.exit_code == 0
+    assert both.stdout.index("themes 1: good to serve") < both.stdout.index("others 1: good to serve")
+    assert [checked["name"] for checked in answer("check", good, other)] == ["themes", "others"]
+    unsafe = hubbub("check", file(UNSAFE, "unsafe.toml"), other)
+    assert unsafe.exit_code == 1
+    assert "others 1: good to serve" in unsafe.stdout
+
+
+def test_of_several_files_the_broken_one_is_named(refused: Callable[..., str], file: Callable[..., Path]) -> None:
+    broken = file(EXAMPLE.replace("epsilon = 1.0", "epsilon = -1.0"), "broken.toml")
+    assert "broken.toml: questions.popular.epsilon: got -1.0" in refused("check", file(EXAMPLE), broken)
+    assert "--against" in refused("check", file(EXAMPLE), broken, "--against", broken)
+
+
+def test_every_example_can_be_checked(answer: Callable[..., Any]) -> None:
+    checked = answer("check", *sorted(EXAMPLES.glob("*.toml")))
+    assert all(collection["ok"] for collection in checked)
+
+
+def test_the_plan_of_a_file_spends_no_more_in_a_year_than_for_life(hubbub: Callable[..., Result]) -> None:
+    telemetry = " ".join(hubbub("plan", EXAMPLES / "telemetry.toml").stdout.split())
+    assert "A device spends up to epsilon 400, its limit for life, within a year." in telemetry
+    assert "in which the values of platforms do not change" in telemetry
+    emoji = " ".join(hubbub("plan", EXAMPLES / "emoji.toml").stdout.split())
+    assert "a year, and has no limit for life." in emoji
+    assert "do not change" not in emoji  # it has no memos

@@ -19,7 +19,7 @@ from local_server import KEYS, LocalServer
 
 from hubbub.client import Client, NotReady, Response
 from hubbub.collection import Collection, ManualClock
-from hubbub.collection.wire import decode_upload
+from hubbub.collection.upload import decode_upload
 from hubbub.core.domain import Ordinal
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON

@@ -11,7 +11,8 @@ from typing import Any
 
 from hubbub.client import Client, NotReady, Response, Unreachable
 from hubbub.collection import ManualClock
-from hubbub.collection.wire import AnswerName, decode_upload
+from hubbub.collection.names import AnswerName
+from hubbub.collection.upload import decode_upload
 from hubbub.core.errors import HubbubError
 
 

@@ -19,10 +19,12 @@ from hubbub.authoring import load_collection
 from hubbub.client import Response, Unreachable
 from hubbub.collection import Collection, Keys, seal
 from hubbub.collection.formats import ASKS
+from hubbub.collection.names import AnswerName
 from hubbub.collection.sealing import tag_of
-from hubbub.collection.wire import JSON_TYPE, AnswerName, decode_upload, decode_upload_json
-from hubbub.protocols.ask import Ask, Release
+from hubbub.collection.upload import JSON_TYPE, decode_upload, decode_upload_json
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation
+from hubbub.protocols.release import Release
 
 KEYS = Keys(b"k" * 32)
 TEXT = """
@@ -63,7 +65,7 @@ class LocalServer:
 
     def __init__(self, collection: Collection, keys: Keys = KEYS) -> None:
         self.collection, self.keys = collection, keys
-        self.talks = {name: Conversation(collection.protocol(name)) for name in collection.questions}
+        self.conversations = {name: Conversation(collection.protocol(name)) for name in collection.questions}
         self.step: int | None = None
         self.open: dict[str, tuple[str, Ask]] = {}
         self.rounds: dict[str, int] = {}
@@ -90,7 +92,7 @@ class LocalServer:
     ) -> None:
         listed = []
         for question, ask in asks:
-            round = 1 + sum(one["question"] == question for one in listed)
+            round = 1 + sum(published["question"] == question for published in listed)
             round = max(round, self.rounds.get(question, 1))
             name = AnswerName(question, 0, ask.step, round, 0)
             self.names[name] = ask.ask_id
@@ -109,45 +111,46 @@ class LocalServer:
     def begin(self, step: int) -> None:
         """Publish the first asks of a step."""
         self.step, self.open, self.rounds = step, {}, {}
-        for name, talk in self.talks.items():
-            self._listen(name, talk)
+        for name, conversation in self.conversations.items():
+            self._listen(name, conversation)
         half = any(terms.rounds > 1 for terms in self.collection.terms.values())
         self._publish(self.collection.opens(step) + self.collection.step_seconds / (2 if half else 1))
 
     def half(self) -> None:
         """Close the first asks of adaptive streams, and publish their second ones."""
         assert self.step is not None
-        for name, talk in self.talks.items():
+        for name, conversation in self.conversations.items():
             if self.collection.terms[name].rounds > 1:
-                self._reply(name, talk)
-                self._listen(name, talk)
+                self._reply(name, conversation)
+                self._listen(name, conversation)
         self._publish(self.collection.closes(self.step))
 
     def end(self) -> None:
         """Close the step: every question has its release."""
-        for name, talk in self.talks.items():
+        for name, conversation in self.conversations.items():
             while name in self.open:
-                self._reply(name, talk)
-                self._listen(name, talk)
+                self._reply(name, conversation)
+                self._listen(name, conversation)
 
-    def _listen(self, name: str, talk: Conversation) -> None:
-        said = talk._said
-        if isinstance(said, Release):
-            self.releases[name].append(talk.listen())  # type: ignore[arg-type]
+    def _listen(self, name: str, conversation: Conversation) -> None:
+        message = conversation.message
+        if isinstance(message, Release):
+            self.releases[name].append(conversation.listen())  # type: ignore[arg-type]
             self.open.pop(name, None)
             return
         assert self.step is not None
         self.rounds[name] = self.rounds.get(name, 0) + 1
-        self.open[name] = (said.ask_id, replace(said, step=self.step))
+        assert isinstance(message, Ask)
+        self.open[name] = (message.ask_id, replace(message, step=self.step))
 
-    def _reply(self, name: str, talk: Conversation) -> None:
+    def _reply(self, name: str, conversation: Conversation) -> None:
         if name not in self.open:
             return
         own_id, ask = self.open[name]
         sketch = ask.mechanism.empty()
         for report in self.reports.get(ask.ask_id, {}).values():
             sketch = sketch + ask.mechanism.accumulate(ask.mechanism.read_bare(report))
-        talk.reply(own_id, sketch)
+        conversation.reply(own_id, sketch)
         self.open.pop(name)
 
     def _publish(self, closes: float) -> None:

@@ -19,8 +19,9 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import canonical
 from hubbub.mechanisms.memo.memo import Memoised
 from hubbub.privacy.budget import Budget
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation
+from hubbub.protocols.release import Release
 from hubbub.protocols.view import View
 from hubbub.questions import Question, read_collection
 

@@ -15,7 +15,7 @@ from hubbub import Random
 from hubbub.authoring import check, forecast, load_collection, open_collection, promise
 from hubbub.collection import Keys, seal
 from hubbub.authoring.toml import EXAMPLE
-from hubbub.collection.wire import Entry, decode_upload, encode_upload
+from hubbub.collection.upload import Entry, decode_upload, encode_upload
 collection = load_collection(EXAMPLE)
 keys = Keys.new()
 assert open_collection(seal(collection.spec(), keys.private), keys.public) == collection

@@ -85,13 +85,13 @@ def test_every_kind_says_what_it_may_cost() -> None:
         if question.kind == "changes":
             assert promise.interval == (question.steps or 0) * collection.step_seconds
         assert terms.frozen == ("last" if question.kind in ("memo", "changes") else "step")
-        said = Conversation(collection.protocol(name))._said
-        assert isinstance(said, Ask)
-        assert said.mechanism.spec_id in terms.mechanisms
-        assert said.view.spec() in terms.views
+        ask = Conversation(collection.protocol(name)).message
+        assert isinstance(ask, Ask)
+        assert ask.mechanism.spec_id in terms.mechanisms
+        assert ask.view.spec() in terms.views
         assert terms.limit == cost.each
         assert terms.fields == question.reads()
-        assert terms.report_bytes >= said.mechanism.report_bytes
+        assert terms.report_bytes >= ask.mechanism.report_bytes
 
 
 def test_other_terms_than_the_questions_compile_to_are_refused() -> None:

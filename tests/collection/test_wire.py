@@ -16,15 +16,13 @@ from hypothesis import strategies as st
 import hubbub as hb
 from hubbub.collection import Collection
 from hubbub.collection.frame import HEAD_BYTES, entry_bytes, frame_bytes
-from hubbub.collection.wire import (
-    AnswerName,
-    Batch,
+from hubbub.collection.names import AnswerName
+from hubbub.collection.relay_batch import Batch, decode_batch, encode_batch
+from hubbub.collection.upload import (
     Entry,
     Upload,
-    decode_batch,
     decode_upload,
     decode_upload_json,
-    encode_batch,
     encode_upload,
     encode_upload_json,
     json_size,

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hubbub.core.domain import DOMAINS as KINDS
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings, as_domain
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.hashing import fingerprint
@@ -51,7 +55,7 @@ FIELDS = ["size", "names", "low", "high", "cells", "longest", "items", "most"]
 
 
 @settings(max_examples=60)
-@given(st.sampled_from([*Domain.kinds, "nothing"]) | json_values, st.dictionaries(st.sampled_from(FIELDS), json_values))
+@given(st.sampled_from([*KINDS, "nothing"]) | json_values, st.dictionaries(st.sampled_from(FIELDS), json_values))
 def test_hostile_specs_are_refused_and_nothing_else_happens(kind: Any, fields: dict[str, Any]):
     try:
         domain = Domain.from_spec({"kind": kind, **fields})
@@ -208,3 +212,46 @@ def test_sets_refuse_the_rest(values: Any):
 def test_sets_need_a_domain_with_a_size(items: Any, most: int):
     with pytest.raises(InvalidValue):
         Sets(items, most=most)
+
+
+@dataclass(frozen=True)
+class EvenNumbers(Domain):
+    """The even numbers below 2 size: a kind of domain that is defined outside of `hubbub.core.domain`."""
+
+    kind: ClassVar[str] = "even"
+    size: int
+
+    def encode(self, values: Any) -> Any:
+        return np.array(values, dtype=np.int64) // 2
+
+    def describe(self) -> str:
+        return f"even numbers below {2 * self.size}"
+
+
+def test_a_new_kind_of_domain_is_one_class_and_its_name():
+    assert "even" not in KINDS
+    KINDS["even"] = EvenNumbers
+    try:
+        domain = Domain.from_spec({"kind": "even", "size": 5})
+        assert domain == EvenNumbers(5)
+        assert Domain.from_spec(domain.spec()) == domain
+        assert (domain.code(4), domain.missing()) == (2, 5)
+        assert Sets(domain, most=2).spec()["items"] == {"kind": "even", "size": 5}
+    finally:
+        del KINDS["even"]
+    with pytest.raises(InvalidValue, match="one of ordinal"):
+        Domain.from_spec({"kind": "even", "size": 5})
+
+
+def test_a_kind_is_loaded_when_its_name_is_first_used():
+    script = """
+import sys
+from hubbub.core.domain import Domain
+def loaded():
+    return sorted(name.rpartition(".")[2] for name in sys.modules if name.startswith("hubbub.core.domain."))
+before = loaded()
+Domain.from_spec({"kind": "numeric", "low": 0, "high": 1, "cells": 2})
+print(before, loaded())
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    assert run.stdout.strip() == "['base'] ['base', 'numeric']"

@@ -53,8 +53,8 @@ print("Theirs" in {row.mechanism for row in hb.plan(domain=3, n=1000, epsilon=1.
         ("GRR = their_package:Theirs", PLUGIN, "their-package: GRR is one of hubbub's own"),
         ("Theirs = their_package:Theirs", "raise OSError('no disk')", "their-package: OSError: no disk"),
         ("Theirs = their_package:Theirs", "raise SystemExit(0)", "their-package: SystemExit: 0"),
-        ("Theirs = their_package:Theirs", "Theirs = 5", "their-package: not a Reporting called Theirs"),
-        ("Other = their_package:Theirs", PLUGIN, "their-package: not a Reporting called Other"),
+        ("Theirs = their_package:Theirs", "Theirs = 5", "their-package: not a ReportFormat called Theirs"),
+        ("Other = their_package:Theirs", PLUGIN, "their-package: not a ReportFormat called Other"),
         ("Theirs = their_package:missing", PLUGIN, "their-package: AttributeError"),
     ],
 )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection, Keys, ManualClock
-from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.data import emoji
 from hubbub.service.collector import Collector
 from hubbub.service.frames import RefusedRequest

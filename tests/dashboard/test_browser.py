@@ -14,7 +14,7 @@ from pages_fleet import PageFleet, emoji_fleet, serve, three_weeks
 from pages_visit import TOKEN, Site
 
 from hubbub.collection import ManualClock
-from hubbub.collection.wire import BATCH_TYPE
+from hubbub.collection.relay_batch import BATCH_TYPE
 from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
 

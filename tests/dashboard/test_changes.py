@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import Keys, ManualClock
-from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.pages import routes
 from hubbub.protocols.change_stream import ChangeStream

@@ -18,7 +18,7 @@ import pytest
 
 from hubbub import Random
 from hubbub.collection import Keys, ManualClock
-from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.core.errors import InvalidValue
 from hubbub.demo.alarm_receiver import AlarmReceiver
 from hubbub.demo.live import CollectorStopped, Live

@@ -17,10 +17,12 @@ from make_transcripts import HEAD
 
 from hubbub.authoring import load_collection, read_collection
 from hubbub.collection import seal
-from hubbub.collection.wire import AnswerName, Entry, encode_batch, encode_upload, encode_upload_json
+from hubbub.collection.names import AnswerName
+from hubbub.collection.relay_batch import encode_batch
+from hubbub.collection.upload import Entry, encode_upload, encode_upload_json
 from hubbub.core.random import Random
 from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.base import Mechanism, Reporting
+from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.mechanisms.frequency.grr import GRR
 
 HASHED = """
@@ -183,7 +185,7 @@ def make_mechanisms(folder: Path) -> None:
         write(rows, expected)
 
 
-def every_mechanism() -> list[Reporting]:
+def every_mechanism() -> list[ReportFormat]:
     """The first example of each."""
     return [next(iter(kind.examples())) for kind in MECHANISMS.values()]
 

@@ -12,7 +12,7 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from hubbub.collection.wire import AnswerName
+from hubbub.collection.names import AnswerName
 from hubbub.shuffler.store import ShufflerStore
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection, Keys, ManualClock
-from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.service.collector import Collector

@@ -22,13 +22,15 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
-from hubbub.protocols.ask import Ask, Count, Counted, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.change_stream import ChangeStream
+from hubbub.protocols.count import Count, CountResult
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.prefix import Prefix
+from hubbub.protocols.release import Release
 from hubbub.protocols.window import METHODS
-from hubbub.service.releases import row_of
+from hubbub.service.releases import release_row
 
 FOLDER = Path(__file__).parent / "transcripts"
 STEPS, SNAPSHOT, FIRST = 11, 7, 16
@@ -205,7 +207,7 @@ def transcript(
     collection: Collection,
     question: str,
     hear: Callable[[Ask], Sketch],
-    count: Callable[[Count], Counted],
+    count: Callable[[Count], CountResult],
     steps: int = STEPS,
 ) -> dict[str, Any]:
     """What a protocol says to what it hears, for some steps or to its end."""
@@ -214,8 +216,8 @@ def transcript(
     said: list[dict[str, Any]] = []
     state: dict[str, Any] = {}
     told = 0
-    while told < steps and talk.said is not None:
-        if isinstance(talk.said, Release) and told + 1 == SNAPSHOT:
+    while told < steps and talk.message is not None:
+        if isinstance(talk.message, Release) and told + 1 == SNAPSHOT:
             state = json.loads(json.dumps(memory.state()))
         heard, asks = talk.listen(), talk.asks
         if isinstance(heard, Release):
@@ -223,9 +225,9 @@ def transcript(
             said.append(released(heard))
         elif isinstance(heard, Count):
             counted = count(heard)
-            named = {"count": heard.named(), "n": counted.n, "support": counted.support.tolist()}
+            named = {"count": heard.candidates_json(), "n": counted.n, "support": counted.support.tolist()}
             said.append({**named, "places": list(counted.places), "tested": counted.tested})
-            talk.tell(counted)
+            talk.reply_count(counted)
         else:
             sketches = [hear(ask) for ask in asks]
             for ask, sketch in zip(asks, sketches, strict=True):
@@ -236,7 +238,7 @@ def transcript(
 
 def released(release: Release) -> dict[str, Any]:
     """A release as it is stored."""
-    row = row_of(release, collection="", question="", time=0.0, minimum_batch=1)
+    row = release_row(release, collection="", question="", time=0.0, minimum_batch=1)
     return {"release": json.loads(row.payload)}
 
 
@@ -279,7 +281,7 @@ class Crowd:
             self.kept[ask.ask_id] = reports
         return mechanism.accumulate(reports)
 
-    def count(self, count: Count) -> Counted:
+    def count(self, count: Count) -> CountResult:
         """Among the reports that were kept."""
         return count.among(lambda: [self.kept[count.of.ask_id]])
 
@@ -304,9 +306,9 @@ def replayed(collection: Collection, question: str, kept: dict[str, Any]) -> dic
     heard = iter([one for one in kept["said"] if "ask" in one])
     counts = iter([one for one in kept["said"] if "count" in one])
 
-    def counted(_count: Count) -> Counted:
+    def counted(_count: Count) -> CountResult:
         told = next(counts)
-        return Counted(told["n"], np.array(told["support"], dtype=np.int64), tuple(told["places"]), told["tested"])
+        return CountResult(told["n"], np.array(told["support"], dtype=np.int64), tuple(told["places"]), told["tested"])
 
     return transcript(collection, question, lambda ask: sketch_of(ask, next(heard)), counted)
 

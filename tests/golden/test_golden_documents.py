@@ -16,20 +16,14 @@ from hubbub.authoring.rewrite import TOML, OutdatedFile
 from hubbub.client import store as client
 from hubbub.client.documents import _asks
 from hubbub.collection.formats import ASKS, COLLECTION
-from hubbub.collection.wire import (
-    decode_batch,
-    decode_upload,
-    decode_upload_json,
-    encode_batch,
-    encode_upload,
-    encode_upload_json,
-)
+from hubbub.collection.relay_batch import decode_batch, encode_batch
+from hubbub.collection.upload import decode_upload, decode_upload_json, encode_upload, encode_upload_json
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.migrations import UnknownFormat, Versions
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.curator import release_file, sums_file
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.protocols.ask import Ask
 from hubbub.questions import read_collection as read_signed
 from hubbub.service.store.migrations import store_format
@@ -113,12 +107,12 @@ def test_what_is_compiled_anew_hashes_well_and_what_was_signed_as_it_did() -> No
 @pytest.mark.parametrize("folder", versions("asks")[1:], ids=lambda path: path.name)
 def test_signed_asks_are_read(folder: Path) -> None:
     known = expected(folder)
-    found = _asks((folder / "signed.json").read_text(), (bytes.fromhex(known["key"]),))
-    assert (found.collection, found.version) == (known["collection"], known["version"])
-    assert {one.question: one.round for one in found.published} == known["rounds"]
-    assert {one.question: one.ask.ask_id for one in found.published} == known["asks"]
-    for one in found.published:
-        assert Ask.from_spec(one.ask.spec()) == one.ask
+    document = _asks((folder / "signed.json").read_text(), (bytes.fromhex(known["key"]),))
+    assert (document.collection, document.version) == (known["collection"], known["version"])
+    assert {published.question: published.round for published in document.asks} == known["rounds"]
+    assert {published.question: published.ask.ask_id for published in document.asks} == known["asks"]
+    for published in document.asks:
+        assert Ask.from_spec(published.ask.spec()) == published.ask
 
 
 def test_what_named_hashes_is_refused() -> None:
@@ -140,7 +134,7 @@ def test_what_named_hashes_is_refused() -> None:
 def test_frames_are_read_and_made_byte_for_byte(folder: Path) -> None:
     known = expected(folder)
     entries = [tuple(entry) for entry in known["entries"]]
-    mechanism = Reporting.from_spec(known["mechanism"])
+    mechanism = ReportFormat.from_spec(known["mechanism"])
     for name, decode, encode in (
         ("upload.msgpack", decode_upload, encode_upload),
         ("upload.json", decode_upload_json, encode_upload_json),
@@ -164,7 +158,7 @@ def test_frames_are_read_and_made_byte_for_byte(folder: Path) -> None:
 @pytest.mark.parametrize("path", MECHANISMS, ids=lambda path: path.stem)
 def test_mechanisms_are_read_from_their_specs_and_count_the_same(path: Path) -> None:
     known = json.loads(path.read_text())
-    mechanism = Reporting.from_spec(known["spec"])
+    mechanism = ReportFormat.from_spec(known["spec"])
     assert mechanism.spec() == known["spec"]
     assert mechanism.spec_id == known["spec_id"]
     if "reports" in known:

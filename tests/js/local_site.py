@@ -10,7 +10,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from hubbub.collection import Collection, Keys, ManualClock, seal
-from hubbub.collection.wire import Entry, decode_upload_json, json_size
+from hubbub.collection.upload import Entry, decode_upload_json, json_size
 from hubbub.core.reports import Reports
 from hubbub.core.spec import Json
 from hubbub.protocols.ask import Ask

@@ -15,8 +15,7 @@ import pytest
 from hubbub import GRR
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection
-from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets, Strings
-from hubbub.core.keyvalue import KeyValue
+from hubbub.core.domain import Categorical, KeyValue, Numeric, Ordinal, Sets, Strings
 from hubbub.core.reports import Reports
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask

@@ -18,8 +18,8 @@ from hubbub.client import Client
 from hubbub.collection import ManualClock
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.frequency.measured import Measured
-from hubbub.protocols.ask import Release
 from hubbub.protocols.driver import Conversation
+from hubbub.protocols.release import Release
 from hubbub.service.raw_reports import reports_to
 from hubbub.service.store.base import AskKey, EraRow
 

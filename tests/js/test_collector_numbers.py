@@ -15,8 +15,8 @@ from hubbub.authoring import load_collection
 from hubbub.client import Client
 from hubbub.collection import ManualClock
 from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Release
 from hubbub.protocols.driver import Conversation
+from hubbub.protocols.release import Release
 from hubbub.service.store.base import EraRow
 
 if TYPE_CHECKING:

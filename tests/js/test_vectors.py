@@ -32,11 +32,10 @@ from hubbub import (
 from hubbub.collection import Collection
 from hubbub.collection.beside import Beside, PublicNumber
 from hubbub.collection.joint import CellAxis, CodeAxis, GridAxis, Joint
+from hubbub.collection.upload import Entry, encode_upload_json, json_size
 from hubbub.collection.views import Held, Members, On, Size
-from hubbub.collection.wire import Entry, encode_upload_json, json_size
-from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
+from hubbub.core.domain import Categorical, Domain, KeyValue, Numeric, Ordinal, Sets, Strings
 from hubbub.core.hashing import fingerprint, hash32
-from hubbub.core.keyvalue import KeyValue
 from hubbub.core.migrations import Format
 from hubbub.core.random import Random
 from hubbub.core.spec import canonical
@@ -53,7 +52,7 @@ from hubbub.mechanisms.ternary.signed_sets import SignedSets
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.privacy.book import Book
 from hubbub.privacy.budget import Budget, BudgetExceeded
-from hubbub.privacy.clock import Observation, StepRefused
+from hubbub.privacy.device_clock import Observation, StepRefused
 from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.ledger_store import TABLES
 from hubbub.privacy.promise import Promise, of_question

@@ -16,11 +16,10 @@ from hubbub.core.migrations import Format
 from hubbub.core.random import Random
 from hubbub.privacy.book import Book
 from hubbub.privacy.budget import Budget
-from hubbub.privacy.clock import LedgerClock, Observation
+from hubbub.privacy.device_clock import LedgerClock, Observation
 from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.ledger_store import TABLES
-from hubbub.privacy.promise import Promise
-from hubbub.privacy.spending import Spending
+from hubbub.privacy.promise import Promise, Spending
 
 ACCOUNT = "asks"
 ENTRIES = (

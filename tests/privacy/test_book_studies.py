@@ -9,7 +9,7 @@ import pytest
 from hubbub.core.migrations import Format
 from hubbub.privacy.book import Book
 from hubbub.privacy.budget import BudgetExceeded
-from hubbub.privacy.clock import Observation
+from hubbub.privacy.device_clock import Observation
 from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.ledger_store import TABLES
 from hubbub.privacy.promise import Promise, of_question

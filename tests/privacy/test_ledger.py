@@ -18,10 +18,9 @@ from hubbub import GRR, Random
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.event import Event
 from hubbub.privacy.budget import Budget, BudgetExceeded, Window
-from hubbub.privacy.clock import StepRefused
-from hubbub.privacy.device_clock import DeviceClock
+from hubbub.privacy.device_clock import DeviceClock, StepRefused
 from hubbub.privacy.ledger_file import LedgerUnavailable
-from hubbub.privacy.spending import Spending
+from hubbub.privacy.promise import Spending
 
 DAY = 86400
 TEN_YEARS = 3650 * DAY

@@ -12,8 +12,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.migrations import Format
 from hubbub.privacy.book import Book, TooManyPromises
 from hubbub.privacy.budget import BudgetExceeded
-from hubbub.privacy.clock import StepRefused
-from hubbub.privacy.device_clock import TICKS, DeviceClock
+from hubbub.privacy.device_clock import TICKS, DeviceClock, StepRefused
 from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.ledger_store import TABLES, all_spent
 from hubbub.privacy.promise import Promise, of_question

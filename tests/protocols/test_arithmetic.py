@@ -26,9 +26,10 @@ from make_transcripts import (
     sketch_of,
 )
 
-from hubbub.protocols.ask import Count, Counted, Release
+from hubbub.protocols.count import Count, CountResult
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.release import Release
 from hubbub.protocols.window import METHODS, absorption
 from hubbub.protocols.window.last import dissimilarity
 from hubbub.questions import QUESTIONS as KINDS
@@ -61,7 +62,7 @@ def test_changed_arithmetic_has_a_higher_number(question: str) -> None:
     assert reproduces(question), (
         f"{question}: what its protocol asks, releases or remembers has changed. If that is meant, increase the number "
         f"of its arithmetic, {number}: of a method in hubbub.protocols.window.METHODS, else ARITHMETIC in "
-        "hubbub.protocols.steady, .symbol_stream, .topl.stream or .heavy_hitters.pem. Then run "
+        "hubbub.protocols.steady, .change_protocol, .topl.stream or .heavy_hitters.pem. Then run "
         "tests/golden/make_transcripts.py."
     )
 
@@ -78,7 +79,7 @@ def test_it_goes_on_from_the_golden_snapshot(question: str) -> None:
         if isinstance(said, Release):
             assert alike(released(said), one)
         elif isinstance(said, Count):
-            talk.tell(Counted(one["n"], np.array(one["support"], dtype=np.int64)))
+            talk.reply_count(CountResult(one["n"], np.array(one["support"], dtype=np.int64)))
         else:
             heard = [one, *(next(rest) for _ in talk.asks[1:])]
             assert [ask.ask_id for ask in talk.asks] == [each["ask"] for each in heard]

@@ -11,9 +11,11 @@ import hubbub as hb
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.estimate import Estimate
 from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask, Count, Counted, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import Arc
-from hubbub.protocols.driver import Conversation, OutOfOrder, Protocol, ask_all, ask_once, converse, count
+from hubbub.protocols.count import Count, CountResult
+from hubbub.protocols.driver import Conversation, OutOfOrder, Protocol, ask_all, ask_count, ask_once, converse
+from hubbub.protocols.release import Release
 from hubbub.protocols.window import METHODS, Frequencies, Means, window_stream
 
 RNG = hb.Random(seed=5)
@@ -113,7 +115,7 @@ def test_a_protocol_that_returns_ends_the_conversation() -> None:
     assert [release.step for release in converse(finite(), answer)] == [1, 2, 3]
     assert [release.step for release in converse(finite(), answer, steps=9)] == [1, 2, 3]
     talk = Conversation(finite())
-    while (said := talk.said) is not None:
+    while (said := talk.message) is not None:
         _ = talk.reply_all([answer(ask) for ask in talk.asks]) if talk.asks else talk.listen()
     assert talk.listen() is None
     with pytest.raises(OutOfOrder, match="ended"):
@@ -128,14 +130,14 @@ def test_parts_counts_and_releases_of_many_estimates() -> None:
         kept[ask.ask_id] = ask.mechanism.randomize(ask.view(np.array([0, 1, 1] * 100)), RNG)
         return ask.mechanism.accumulate(kept[ask.ask_id])
 
-    def counting(count: Count) -> Counted:
-        sketch = count.oracle.support(kept[count.of.ask_id], count.candidates)
-        return Counted(sketch.n, sketch.counts)
+    def counting(count: Count) -> CountResult:
+        sketch = count.oracle.support(kept[count.ask.ask_id], count.candidates)
+        return CountResult(sketch.n, sketch.counts)
 
     def study() -> Protocol:
         halves = [Ask(mechanism=GRR, step=0, cohort=Arc(at << 31, 1 << 31), kept=True) for at in (0, 1)]
         first, second = yield from ask_all(halves)
-        counted = yield from count(halves[1], [1])
+        counted = yield from ask_count(Count(halves[1], (1,)))
         assert (first.n, counted.n, counted.support.tolist()) == (300, 300, [second.counts[1]])
         yield _release(0)
         sketch = yield from ask_once(Ask(mechanism=GRR, step=0))

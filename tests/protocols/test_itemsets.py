@@ -18,13 +18,14 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.item_sets import ItemSets
 from hubbub.core.noise import Noise
 from hubbub.mechanisms.sets.psfo import PSFO
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, disjoint
 from hubbub.protocols.driver import converse
 from hubbub.protocols.itemsets.lengths import LengthShares, significant_lengths
 from hubbub.protocols.itemsets.mining import Groups
 from hubbub.protocols.itemsets.selection import after_selection
 from hubbub.protocols.itemsets.study import group_percents, itemset_study
+from hubbub.protocols.release import Release
 from hubbub.protocols.subsets import SubsetCount
 from hubbub.protocols.view import Whole
 

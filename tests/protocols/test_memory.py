@@ -11,10 +11,11 @@ import pytest
 from hubbub import Random
 from hubbub.core.errors import InvalidValue
 from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import Pointer
 from hubbub.protocols.driver import Conversation, Protocol
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.release import Release
 from hubbub.protocols.steady import steady
 from hubbub.protocols.window import METHODS, Frequencies, Means, Statistic, window_stream
 from hubbub.protocols.window.control import Kalman, Pid
@@ -54,7 +55,7 @@ def run(make: Make, state: dict[str, Any] | None, steps: int) -> tuple[list[list
     said: list[list[Any]] = [[]]
     states: list[str] = []
     while len(states) < steps:
-        heard = talk.said  # a conversation that is listened to moves on
+        heard = talk.message  # a conversation that is listened to moves on
         said[-1].append(told(heard))
         if isinstance(heard, Ask):
             talk.reply(heard.ask_id, crowd(heard))
@@ -115,5 +116,5 @@ def test_what_cannot_be_remembered_is_refused():
         memory.keep("thing", Pid())
     other = Memory()
     other.keep("object", object())
-    with pytest.raises(InvalidValue, match="says what is remembered"):
+    with pytest.raises(InvalidValue, match="a class with `remembered`"):
         other.state()

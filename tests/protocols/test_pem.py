@@ -11,13 +11,15 @@ from scipy.stats import binom
 
 from hubbub import Random
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.ask import Ask, Count, Release
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.count import Count
 from hubbub.protocols.driver import converse
 from hubbub.protocols.heavy_hitters import search as search_module
 from hubbub.protocols.heavy_hitters.pem import ABSENT, SEARCH, WANTED, group_asks, prefix_extending
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan
 from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold, supported_by_chance
 from hubbub.protocols.heavy_hitters.written import Integers, Texts
+from hubbub.protocols.release import Release
 from hubbub.simulate.top import find_top, run_plan
 
 
@@ -96,7 +98,7 @@ def converse_with(plan: PrefixPlan, answered: set[int]) -> Release:
         return ask.mechanism.accumulate(kept[ask.ask_id])
 
     def count(message: Count) -> Any:
-        return message.among(lambda: [kept[message.of.ask_id]])
+        return message.among(lambda: [kept[message.ask.ask_id]])
 
     (release,) = converse(prefix_extending(plan), answer, count=count, rounds=1, parts=len(asks))
     return release

@@ -33,8 +33,9 @@ from stream_world import (
 from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
+from hubbub.protocols.release import Release
 from hubbub.protocols.window import METHODS, Frequencies, Means, window_stream
 from hubbub.protocols.window.control import Kalman
 from hubbub.protocols.window.last import pooled

@@ -12,10 +12,11 @@ from scipy.special import erfinv
 
 from hubbub import Hybrid, Random
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, disjoint
 from hubbub.protocols.driver import Conversation, converse
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.release import Release
 from hubbub.protocols.topl.publish import find_theta, publish
 from hubbub.protocols.topl.stream import topl
 from hubbub.protocols.topl.tail import magnitudes

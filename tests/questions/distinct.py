@@ -20,9 +20,10 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.influence import Influence
 from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import MAIN, Ask, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.release import MAIN, Release
 from hubbub.questions import Setting, Shape, StatisticQuestion
 from hubbub.questions.shares import Shares, shares_read
 

@@ -46,7 +46,10 @@ def test_it_is_checked_planned_and_promised() -> None:
         in (promise(collection))
     )
     done = CliRunner().invoke(command, ["plan", str(Path(__file__).parents[2] / "examples" / "crashes.toml"), "--json"])
-    assert "within a group of a share s, 1/s times as far" in json.loads(done.stdout)["poisoning"]["crashes"]["text"]
+    assert (
+        "within a group that has the share s of all devices moves 1/s times as far"
+        in json.loads(done.stdout)["poisoning"]["crashes"]["text"]
+    )
 
 
 @pytest.mark.parametrize(

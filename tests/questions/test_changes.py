@@ -63,7 +63,7 @@ def test_the_promise_tells_of_horizons_levels_and_changes() -> None:
     for said in (
         "For each day the device picks one of 5 levels at random",
         "at most 7 of them",
-        "All reports of one day together, with all that happened in it taken as one value, are at most 2.72 times",
+        "taken as one value, all reports of that day together are at most 2.72 times",
         "The reports of where carry the level that the device picked, one of 5",
     ):
         assert said in text, said

@@ -13,7 +13,7 @@ from hubbub import Categorical, Numeric, Random
 from hubbub.authoring import check, forecast, load_collection, promise
 from hubbub.authoring.poisoning import poisoning
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.ask import MAIN
+from hubbub.protocols.release import MAIN
 from hubbub.questions import Question
 
 TEXT = """
@@ -59,7 +59,7 @@ def test_it_says_how_far_forged_reports_move_the_mean_and_a_share() -> None:
     question = Question.make("distribution", field="fare", epsilon=1.0)
     said = poisoning(question, setting(question, FARE), forged=0.01)
     assert said.text().startswith("If 1% of the devices are forged, they can raise the mean of fare by up to ")
-    assert "as 100,000 answers tell it, 1% move it by up to 17.5 percentage points" in said.text()
+    assert "1% of 100,000 reports, if forged, move it by up to 17.5 percentage points" in said.text()
     assert said.up is not None
     assert 0.8 < said.up < 3.2  # of 80: at least what lying does, at most four times that
 

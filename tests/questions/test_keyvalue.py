@@ -8,8 +8,8 @@ import pytest
 from hubbub import Random
 from hubbub.authoring import check
 from hubbub.authoring.toml import EXAMPLE, read_collection
+from hubbub.core.domain import KeyValue
 from hubbub.core.errors import InvalidValue
-from hubbub.core.keyvalue import KeyValue
 from hubbub.questions.keyvalue import Keyed, ternary_mechanisms
 
 FIELD = '[fields.more]\nkind = "keyvalue"\nkeys = ["a", "b", "c"]\nlow = 0\nhigh = 10\nmost = 2\n'

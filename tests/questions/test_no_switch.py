@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import hubbub
-from hubbub.core.domain import Domain
+from hubbub.core.domain import DOMAINS
 from hubbub.questions import QUESTIONS
 
 SOURCE = Path(hubbub.__file__).parent
 KINDS = set(QUESTIONS)
 CLASSES = {QUESTIONS[kind].__name__ for kind in QUESTIONS}
-DOMAINS = {kind.__name__ for kind in Domain.kinds.values() if kind.__module__.startswith("hubbub.core")}
+DOMAIN_CLASSES = {domain.__name__ for domain in DOMAINS.values() if domain.__module__.startswith("hubbub.core")}
 NO_DOMAINS = ("authoring", "cli", "client", "collection", "dashboard", "service")
 """The packages that ask a domain, and do not ask which one it is."""
 
@@ -46,7 +46,7 @@ def domain_ladders(tree: ast.AST) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _called(node) == "isinstance":
             named = [name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)]
-            yield from ((node.lineno, f"asks for a {name}") for name in named if name in DOMAINS)
+            yield from ((node.lineno, f"asks for a {name}") for name in named if name in DOMAIN_CLASSES)
 
 
 def _reads_kind(node: ast.AST) -> bool:

@@ -15,11 +15,12 @@ from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring import forecast, load_collection, promise
 from hubbub.collection import ManualClock
 from hubbub.collection.admits import admits, admits_parts
-from hubbub.collection.wire import Batch
+from hubbub.collection.relay_batch import Batch
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation
+from hubbub.protocols.release import Release
 from hubbub.protocols.view import Clipped
 from hubbub.questions import Question
 from hubbub.service.collector import Collector

@@ -48,7 +48,7 @@ def test_it_is_read_back_and_its_terms_name_every_prefix_that_is_asked():
     assert not [finding for finding in check(whole) if finding.level == "error"]
     assert any("smallest share" in finding.text for finding in check(whole))
     text = promise_text(whole)
-    assert "Reports of words are kept one by one" in text
+    assert "The server keeps the single reports of words, and deletes them" in text
 
 
 def test_runs_ask_one_part_of_the_people_after_the_other_and_nobody_pays_twice():

@@ -13,8 +13,9 @@ import pytest
 from hubbub.core.domain import Ordinal, Sets
 from hubbub.core.item_sets import ItemSets
 from hubbub.core.random import Random
-from hubbub.protocols.ask import Ask, Heard, Said
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE
+from hubbub.protocols.driver import Message, Reply
 from hubbub.protocols.itemsets.study import mine
 from hubbub.reproduce.baselines.ldp_miner import ldp_miner
 from hubbub.reproduce.baselines.mining_ladder import DEPLOYED, LADDER, LDP_MINER, SVIM, Rung, Shares, mine_by
@@ -34,7 +35,7 @@ def people() -> ItemSets:
     return ItemSets(np.cumsum([0, *map(len, rows)]), np.concatenate(rows), domain=300)
 
 
-def asks_of(protocol: Generator[Said, Heard, Shares], people: ItemSets) -> list[Ask]:
+def asks_of(protocol: Generator[Message, Reply, Shares], people: ItemSets) -> list[Ask]:
     fleet, asks = Fleet(SetStream(people), Random(seed=2)), []
     try:
         ask = next(protocol)
@@ -86,7 +87,7 @@ def test_ldp_miner_as_published_asks_everyone_twice_with_half_of_the_budget(peop
 
 @pytest.mark.parametrize("itemsets", [False, True])
 def test_svim_as_deployed_is_the_protocol_that_is_deployed(itemsets: bool, people: ItemSets):
-    def deployed() -> Generator[Said, Heard, Shares]:
+    def deployed() -> Generator[Message, Reply, Shares]:
         found = yield from mine(DOMAIN, epsilon=3.0, k=8, itemsets=itemsets)
         return dict(zip(found.sets, found.estimate.value.tolist(), strict=True))
 

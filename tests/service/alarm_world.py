@@ -10,7 +10,7 @@ import numpy as np
 from hubbub import Random, Reports
 from hubbub.authoring.toml import load_alarms, load_collection
 from hubbub.collection import Keys, ManualClock
-from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.service.alarms.event import AlarmEvent
 from hubbub.service.collector import Collector

@@ -26,7 +26,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from exact_world import EXACT, exact_collection
 
 from hubbub import Random
-from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, AnswerName, Entry, encode_batch, encode_upload
+from hubbub.collection.names import AnswerName
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
+from hubbub.collection.upload import UPLOAD_TYPE, Entry, encode_upload
 
 HOST = "127.0.0.1"
 SOURCE = "127.0.0.2"

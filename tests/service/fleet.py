@@ -14,7 +14,9 @@ from process import Process
 
 from hubbub import Random, Reports, Sketch
 from hubbub.collection import open_sealed
-from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, AnswerName, Entry, encode_batch, encode_upload
+from hubbub.collection.names import AnswerName
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
+from hubbub.collection.upload import UPLOAD_TYPE, Entry, encode_upload
 from hubbub.service.store import open_store
 
 COLLECTION = exact_collection(step=86400, lateness=3600)

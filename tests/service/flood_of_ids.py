@@ -19,7 +19,7 @@ from exact_world import EXACT, exact_collection
 
 from hubbub import Random
 from hubbub.collection import Keys, ManualClock
-from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.service.collector import Collector
 from hubbub.service.frames import RefusedRequest
 from hubbub.service.limits import Limits

@@ -11,12 +11,13 @@ import numpy as np
 from hubbub import Ordinal, Random, Reports, Sketch
 from hubbub.backends import LOCAL
 from hubbub.collection import Collection, Keys
-from hubbub.collection.wire import Batch
+from hubbub.collection.relay_batch import Batch
 from hubbub.core.domain import Sets
 from hubbub.core.item_sets import ItemSets
 from hubbub.privacy.budget import Budget
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
+from hubbub.protocols.release import Release
 from hubbub.questions import Question
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame

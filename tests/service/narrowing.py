@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
-from hubbub.protocols.ask import Ask, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc
-from hubbub.protocols.driver import Protocol, ask_all, ask_once, count
+from hubbub.protocols.count import Count
+from hubbub.protocols.driver import Protocol, ask_all, ask_count, ask_once
+from hubbub.protocols.release import Release
 from hubbub.protocols.statistic import Frequencies
 from hubbub.protocols.view import Among
 
@@ -44,7 +46,7 @@ def narrowing(size: int, *, epsilon: float, most: int) -> Protocol:
 
     Example:
         >>> from hubbub import Random
-        >>> from hubbub.protocols.ask import Counted
+        >>> from hubbub.protocols.count import CountResult
         >>> from hubbub.protocols.driver import converse
         >>> rng, kept = Random(seed=1), {}
         >>> def answer(ask):  # of each quarter 4,000 people: most have 7, some 9
@@ -52,8 +54,8 @@ def narrowing(size: int, *, epsilon: float, most: int) -> Protocol:
         ...     kept[ask.ask_id] = reports
         ...     return ask.mechanism.accumulate(reports)
         >>> def counted(count):
-        ...     sketch = count.oracle.support(kept[count.of.ask_id], count.candidates)
-        ...     return Counted(sketch.n, sketch.counts)
+        ...     sketch = count.oracle.support(kept[count.ask.ask_id], count.candidates)
+        ...     return CountResult(sketch.n, sketch.counts)
         >>> (release,) = converse(narrowing(64, epsilon=3.0, most=2), answer, count=counted, rounds=ROUNDS, parts=PARTS)
         >>> release.estimate.labels, release.estimate.value.round(1).tolist(), list(release.estimates)
         (('7', '9'), [0.6, 0.3], ['shares', 'tested', 'candidates'])
@@ -71,7 +73,7 @@ def narrowing(size: int, *, epsilon: float, most: int) -> Protocol:
         yield _stopped(1, heard)
         return
     codes = _best(whole.estimate(chosen).value, np.arange(size), 4 * most)
-    counted = yield from count(testing, codes.tolist())
+    counted = yield from ask_count(Count(testing, tuple(codes.tolist())))
     shares = whole.estimate(whole.support_sketch(codes.tolist(), counted.n, counted.support), codes.tolist())
     estimates = {"tested": shares}
     weight = shares.value

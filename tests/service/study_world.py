@@ -12,15 +12,17 @@ from narrowing import PARTS, ROUNDS, narrowing
 from hubbub import Estimate, Ordinal, Random, Reports, Sketch
 from hubbub.backends import LOCAL
 from hubbub.collection import Collection, Keys
+from hubbub.collection.relay_batch import Batch
 from hubbub.collection.terms import Family, Frozen, Study, Terms
-from hubbub.collection.wire import Batch
 from hubbub.core.event import units_of
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.promise import Promise, of_question
-from hubbub.protocols.ask import MAIN, Ask, Count, Counted, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import Arc
-from hubbub.protocols.driver import Conversation, Protocol, ask_all, ask_once, converse, count
+from hubbub.protocols.count import Count, CountResult
+from hubbub.protocols.driver import Conversation, Protocol, ask_all, ask_count, ask_once, converse
 from hubbub.protocols.memory import Memory
+from hubbub.protocols.release import MAIN, Release
 from hubbub.protocols.statistic import Frequencies
 from hubbub.protocols.view import Among
 from hubbub.questions import QUESTIONS, Setting, StatisticQuestion
@@ -29,7 +31,7 @@ from hubbub.service.collector import Collector
 from hubbub.service.counts import read_count
 from hubbub.service.frames import Frame
 from hubbub.service.open_asks import OpenAsk
-from hubbub.service.releases import row_of
+from hubbub.service.releases import release_row
 from hubbub.service.store.base import EraRow, ReleaseRow
 from hubbub.service.store.sql import Store
 
@@ -117,7 +119,7 @@ class TestedQuestion(StatisticQuestion):
             )
             chosen, tested = yield from ask_all([choosing, testing])
             best = int(np.argmax(chosen.counts))
-            counted = yield from count(testing, [best])
+            counted = yield from ask_count(Count(testing, (best,)))
             view = Among(tuple(sorted({best, place.best})))
             narrow = Frequencies(view.size).mechanism(units_of(self.epsilon))
             sketch = yield from ask_once(Ask(mechanism=narrow, step=step, view=view))
@@ -173,9 +175,9 @@ class Crowd:
         self.kept[ask.ask_id], _ = self.reports(ask)
         return LOCAL.fold([self.kept[ask.ask_id]], ask.mechanism)
 
-    def count(self, count: Count) -> Counted:
-        sketch = LOCAL.support([self.kept[count.of.ask_id]], count.oracle, count.candidates)
-        return Counted(sketch.n, sketch.counts)
+    def count(self, count: Count) -> CountResult:
+        sketch = LOCAL.support([self.kept[count.ask.ask_id]], count.oracle, count.candidates)
+        return CountResult(sketch.n, sketch.counts)
 
     def send(self, one: Collector, opened: OpenAsk) -> int:
         """Answer an ask of a collector; how many reports were counted."""
@@ -199,7 +201,7 @@ def simulated(collection: Collection, crowd: Crowd, question: str = "common") ->
 
 def stored_as(collection: Collection, release: Release, *, run: int = 0, number: int = 0) -> ReleaseRow:
     given = {"collection": collection.collection_id, "question": "common", "time": 0.0, "minimum_batch": 20}
-    return row_of(replace(release, step=run), **given, number=number)
+    return release_row(replace(release, step=run), **given, number=number)
 
 
 def retold(collection: Collection, store: Store, question: str = "common") -> Release:
@@ -208,10 +210,10 @@ def retold(collection: Collection, store: Store, question: str = "common") -> Re
     rounds = [list(asks) for _, asks in groupby(store.asks(era), lambda ask: ask.round)]
     assert [len(parts) for parts in rounds] == [2, 1, 1]
     talk = Conversation(collection.protocol(question), rounds=terms.rounds, parts=terms.parts)
-    while not isinstance(said := talk.said, Release):
+    while not isinstance(said := talk.message, Release):
         if isinstance(said, Count):
             (counted,) = store.counted(era, 0)
-            talk.tell(read_count(counted))
+            talk.reply_count(read_count(counted))
         else:
             talk.reply_all([Sketch.from_bytes(ask.sketch) for ask in rounds.pop(0)])
     return said

@@ -14,16 +14,9 @@ import pytest
 from web import Web, problem, website
 
 from hubbub import Random, Reports
-from hubbub.collection.wire import (
-    BATCH_TYPE,
-    JSON_TYPE,
-    UPLOAD_TYPE,
-    AnswerName,
-    Entry,
-    encode_batch,
-    encode_upload_json,
-    json_size,
-)
+from hubbub.collection.names import AnswerName
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
+from hubbub.collection.upload import JSON_TYPE, UPLOAD_TYPE, Entry, encode_upload_json, json_size
 from hubbub.service.collector import Limits
 
 pack = msgspec.msgpack.encode

@@ -16,7 +16,9 @@ from once_world import KEYS, small_pages
 from web import Web, problem, website
 
 from hubbub.collection import ManualClock
-from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, AnswerName, encode_batch
+from hubbub.collection.names import AnswerName
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
+from hubbub.collection.upload import UPLOAD_TYPE
 from hubbub.core.errors import InvalidValue
 from hubbub.service import rounds
 from hubbub.service.collector import Collector, Limits

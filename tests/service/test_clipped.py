@@ -13,8 +13,8 @@ from study_world import KEYS
 from hubbub import Numeric, Random
 from hubbub.collection import Collection, ManualClock
 from hubbub.collection.admits import admits
+from hubbub.collection.relay_batch import Batch
 from hubbub.collection.terms import Family, Terms
-from hubbub.collection.wire import Batch
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Protocol, converse

@@ -20,7 +20,8 @@ from test_kept import KEEPING
 from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import open_sealed
-from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
+from hubbub.collection.names import AnswerName
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.protocols.ask import Ask
 
 TEXT = KEEPING.replace('step = "1h"', 'step = "2s"').replace('lateness = "10s"', 'lateness = "1s"')

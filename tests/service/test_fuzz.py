@@ -11,15 +11,8 @@ from web import KEYS, THEMES
 from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection, ManualClock
-from hubbub.collection.wire import (
-    BATCH_TYPE,
-    JSON_TYPE,
-    UPLOAD_TYPE,
-    Entry,
-    encode_batch,
-    encode_upload,
-    encode_upload_json,
-)
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
+from hubbub.collection.upload import JSON_TYPE, UPLOAD_TYPE, Entry, encode_upload, encode_upload_json
 from hubbub.service.collector import Collector, Limits
 from hubbub.service.frames import TYPES, Frame, RefusedRequest
 from hubbub.service.store.sqlite import SqliteStore

@@ -12,7 +12,7 @@ from exact_world import EXACT
 from guarded_server import COLLECTION, TOKEN, Guarded, guarded_server, heard
 
 from hubbub import Random
-from hubbub.collection.wire import UPLOAD_TYPE, Entry, encode_upload
+from hubbub.collection.upload import UPLOAD_TYPE, Entry, encode_upload
 from hubbub.service.limits import ConnectionLimits, Limits, SenderLimits
 from hubbub.service.metrics import CLOSED, metrics_text
 

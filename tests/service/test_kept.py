@@ -18,7 +18,7 @@ from web import AUTHORIZED, KEYS, TOKEN, problem
 from hubbub import Random, Reports
 from hubbub.authoring import check, load_collection, promise
 from hubbub.collection import ManualClock
-from hubbub.collection.wire import Batch
+from hubbub.collection.relay_batch import Batch
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import Mechanism
 from hubbub.service.app import create_app
@@ -216,12 +216,12 @@ def test_the_route(tmp_path: Path):
 
 def test_people_are_told():
     said = promise(WORDS)
-    assert "Reports of ages and words are kept one by one, of other questions only sums are kept" in said
-    assert "deleted 1 day after its step" in said
+    kept = "The server keeps the single reports of ages and words, and only sums of the reports of other questions"
+    assert f"{kept}, and deletes them 1 day after their step." in said
     notes = [found.where for found in check(WORDS) if found.where.endswith("keep_reports")]
     assert notes == ["questions.ages.keep_reports", "questions.words.keep_reports"]
     without = load_collection(KEEPING.replace("keep_reports = true", ""))
-    assert "kept one by one" not in promise(without)
+    assert "single reports" not in promise(without)
     assert "keep_reports" not in str(without.spec())
     assert without.collection_id != WORDS.collection_id
 

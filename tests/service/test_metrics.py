@@ -12,7 +12,7 @@ from web import AUTHORIZED, KEYS, Web, website
 from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import ManualClock
-from hubbub.collection.wire import BATCH_TYPE, encode_batch
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.service.collector import Collector
 from hubbub.service.estimate_metrics import MOST_CATEGORIES
 from hubbub.service.metrics import metrics_text

@@ -17,7 +17,8 @@ from hubbub.authoring import load_collection
 from hubbub.client import Client
 from hubbub.client.transport import Response
 from hubbub.collection import Collection, Keys, ManualClock, seal
-from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE, AnswerName, Entry, decode_upload, encode_upload
+from hubbub.collection.names import AnswerName
+from hubbub.collection.upload import JSON_TYPE, UPLOAD_TYPE, Entry, decode_upload, encode_upload
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
@@ -91,7 +92,7 @@ def test_a_report_that_is_called_otherwise_is_not_counted():
 
 
 def _json(collection: str, version: int, entries: list[Entry]) -> bytes:
-    from hubbub.collection.wire import encode_upload_json
+    from hubbub.collection.upload import encode_upload_json
 
     return encode_upload_json(collection, version, entries, 1024)
 

@@ -14,7 +14,7 @@ from web import AUTHORIZED, TOKEN, problem
 
 from hubbub import Random
 from hubbub.collection import ManualClock
-from hubbub.collection.wire import Batch
+from hubbub.collection.relay_batch import Batch
 from hubbub.service.app import create_app
 from hubbub.service.archive import Archive, ReportsMissing
 from hubbub.service.auth import Tokens

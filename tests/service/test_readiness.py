@@ -24,7 +24,7 @@ from test_server import HUBBUB
 from web import KEYS, THEMES, TOKEN, Web, themes
 
 from hubbub.collection import ManualClock
-from hubbub.collection.wire import UPLOAD_TYPE
+from hubbub.collection.upload import UPLOAD_TYPE
 from hubbub.service import writer
 from hubbub.service.app import create_app
 from hubbub.service.auth import Tokens

@@ -11,7 +11,8 @@ import pytest
 from web import AUTHORIZED, KEYS, TOKEN, Web, problem, website
 
 from hubbub.collection import open_sealed
-from hubbub.collection.wire import BATCH_TYPE, UPLOAD_TYPE, encode_batch
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
+from hubbub.collection.upload import UPLOAD_TYPE
 from hubbub.protocols.ask import Ask
 from hubbub.questions import read_collection
 from hubbub.service.metrics import metrics_app, metrics_text

@@ -23,7 +23,8 @@ from web import THEMES
 
 from hubbub import Random
 from hubbub.cli import main
-from hubbub.collection.wire import UPLOAD_TYPE, AnswerName, Entry, encode_upload
+from hubbub.collection.names import AnswerName
+from hubbub.collection.upload import UPLOAD_TYPE, Entry, encode_upload
 from served import ONLY_SERVER, ServedCollector
 
 HUBBUB = [sys.executable, "-c", "from hubbub.cli import main; main()"]

@@ -14,7 +14,8 @@ from exact_world import EXACT, exact_collection
 from process import HERE, Process
 
 from hubbub import Random
-from hubbub.collection.wire import BATCH_TYPE, AnswerName, encode_batch
+from hubbub.collection.names import AnswerName
+from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 
 COLLECTION = exact_collection(step=2, lateness=1)
 DAY = 86400.0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.collection.wire import AnswerName
+from hubbub.collection.names import AnswerName
 from hubbub.core.errors import InvalidValue
 from hubbub.service.store import open_store
 from hubbub.service.store.base import (

@@ -17,12 +17,13 @@ from study_world import KEYS, ROUND, START, Crowd, study_collection
 
 from hubbub import Random, Sketch
 from hubbub.collection import ManualClock
-from hubbub.protocols.ask import Count, Release
+from hubbub.protocols.count import Count
 from hubbub.protocols.driver import Conversation
+from hubbub.protocols.release import Release
 from hubbub.service.collector import Collector
 from hubbub.service.counts import read_count
 from hubbub.service.question_run import QuestionRun
-from hubbub.service.releases import row_of, same
+from hubbub.service.releases import release_row, same_release
 from hubbub.service.store.base import EraRow
 
 CROWD = Crowd(160)
@@ -92,14 +93,14 @@ class World:
         talk = Conversation(COLLECTION.protocol(era.question, first=era.first))
         rounds = [list(group) for _, group in groupby(self.store.asks(era), lambda row: (row.step, row.round))]
         counts, number, step = 0, 0, era.first
-        while (said := talk.said) is not None:
+        while (said := talk.message) is not None:
             if isinstance(said, Release):
                 row = self.store.release(ID, era.question, step, number)
                 if row is None:
                     return
                 if study and "stopped" in json.loads(row.payload) and said.stopped is None:
                     return  # the collector stopped it
-                assert same(row, _row(said, era, step, number)), "a release that is not the protocol's"
+                assert same_release(row, _row(said, era, step, number)), "a release that is not the protocol's"
                 number, counts, step = (number + 1, counts, step) if study else (0, 0, step + 1)
                 talk.listen()
             elif isinstance(said, Count):
@@ -107,7 +108,7 @@ class World:
                 if len(known) <= counts:
                     return
                 assert json.loads(known[counts].candidates) == list(said.candidates)
-                talk.tell(read_count(known[counts]))
+                talk.reply_count(read_count(known[counts]))
                 counts += 1
             else:
                 if not rounds or not all(row.final for row in rounds[0]):
@@ -123,7 +124,7 @@ def _row(release: Release, era: EraRow, step: int, number: int):
     from dataclasses import replace
 
     given = {"collection": ID, "question": era.question, "time": 0.0, "minimum_batch": 20, "number": number}
-    return row_of(replace(release, step=step), **given)
+    return release_row(replace(release, step=step), **given)
 
 
 def world(acts: list[tuple[str, int]]) -> World:

@@ -6,7 +6,7 @@ import numpy as np
 from every_mechanism import all_mechanisms
 
 from hubbub import Random, Reports
-from hubbub.collection.wire import Entry
+from hubbub.collection.upload import Entry
 from hubbub.core.errors import HubbubError
 from hubbub.mechanisms.base import Mechanism
 from hubbub.service.report_opener import ReportOpener

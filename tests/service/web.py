@@ -13,7 +13,8 @@ from loopback import Loopback, running
 from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection, Keys, ManualClock
-from hubbub.collection.wire import AnswerName, Entry, encode_upload
+from hubbub.collection.names import AnswerName
+from hubbub.collection.upload import Entry, encode_upload
 from hubbub.protocols.ask import Ask
 from hubbub.service.app import create_app
 from hubbub.service.auth import Tokens

@@ -11,7 +11,8 @@ from hubbub.authoring import load_collection
 from hubbub.client import Client, Response, Unreachable
 from hubbub.client.onion_sealer import OnionReports
 from hubbub.collection import Collection, Keys, ManualClock
-from hubbub.collection.wire import UPLOAD_TYPE, AnswerName, Entry, encode_upload
+from hubbub.collection.names import AnswerName
+from hubbub.collection.upload import UPLOAD_TYPE, Entry, encode_upload
 from hubbub.core.random import Random
 from hubbub.service.collector import Collector
 from hubbub.service.frames import RefusedRequest

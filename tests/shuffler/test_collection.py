@@ -72,7 +72,7 @@ def test_fakes_are_taken_off_and_their_variance_is_told(world: ShuffleWorld) -> 
 
 
 def test_direct_uploads_are_refused(world: ShuffleWorld) -> None:
-    from hubbub.collection.wire import UPLOAD_TYPE, encode_upload
+    from hubbub.collection.upload import UPLOAD_TYPE, encode_upload
 
     frame = encode_upload("survey", 1, world.entries(["dark"]), world.size)
     response = world.to("collector").request("POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, frame)

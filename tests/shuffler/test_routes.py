@@ -10,7 +10,7 @@ from shuffle_world import KEYS, ShuffleWorld
 
 from hubbub.client import Response
 from hubbub.collection.shuffled_batch import SHUFFLED_TYPE, encode_shuffled
-from hubbub.collection.wire import UPLOAD_TYPE, encode_upload
+from hubbub.collection.upload import UPLOAD_TYPE, encode_upload
 from hubbub.service.app import create_app
 from hubbub.service.auth import Tokens
 from hubbub.service.limits import SenderLimits

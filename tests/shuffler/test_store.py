@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.collection.wire import AnswerName
+from hubbub.collection.names import AnswerName
 from hubbub.core.errors import InvalidValue
 from hubbub.core.migrations import UnknownFormat
 from hubbub.shuffler.store import ShufflerStore

@@ -14,7 +14,7 @@ from shuffle_world import KEYS, ShuffleWorld
 from hubbub.authoring import load_collection
 from hubbub.collection.shuffle_route import LAYER_BYTES, layer_name
 from hubbub.collection.shuffled_batch import ShuffledBatch, decode_shuffled, encode_shuffled
-from hubbub.collection.wire import encode_upload
+from hubbub.collection.upload import encode_upload
 from hubbub.core.random import Random
 from hubbub.protocols.view import Clipped
 from hubbub.service.store import open_store

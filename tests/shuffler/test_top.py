@@ -11,7 +11,7 @@ from shuffle_world import HOUR, TEXT, ShuffleWorld
 from hubbub.authoring import load_collection
 from hubbub.client.onion_sealer import OnionReports
 from hubbub.collection import ManualClock
-from hubbub.collection.wire import Entry
+from hubbub.collection.upload import Entry
 from hubbub.core.random import Random
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame

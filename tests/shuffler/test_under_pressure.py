@@ -14,9 +14,10 @@ from loopback import running
 from shuffle_world import HOUR, KEYS, TEXT, ShuffleWorld
 
 from hubbub.client import Response
+from hubbub.collection.names import AnswerName
 from hubbub.collection.sealing import open_sealed, seal
 from hubbub.collection.shuffled_batch import decode_shuffled
-from hubbub.collection.wire import UPLOAD_TYPE, AnswerName, encode_upload
+from hubbub.collection.upload import UPLOAD_TYPE, encode_upload
 from hubbub.core.errors import DecodeError, HubbubError, InvalidValue
 from hubbub.protocols.cohort import Arc
 from hubbub.service.limits import SenderLimits

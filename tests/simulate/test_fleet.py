@@ -14,12 +14,14 @@ import hubbub as hb
 from hubbub.authoring.toml import load_collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.privacy.promise import Promise
-from hubbub.protocols.ask import MAIN, Ask, Count, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.cohort import CIRCLE, Arc
-from hubbub.protocols.driver import Protocol, ask_all, ask_once, converse, count
+from hubbub.protocols.count import Count
+from hubbub.protocols.driver import Protocol, ask_all, ask_count, ask_once, converse
+from hubbub.protocols.release import MAIN, Release
 from hubbub.protocols.view import Among
 from hubbub.simulate import fleet as module
 from hubbub.simulate.conversation import run_stream
@@ -94,13 +96,13 @@ def test_counts_are_of_the_reports_that_were_kept_of_the_latest_ask_that_is_equa
 # -- studies --------------------------------------------------------------------------------------------------
 
 
-def top_two(first: Reporting, second: Callable[[int], Reporting]) -> Protocol:
+def top_two(first: ReportFormat, second: Callable[[int], ReportFormat]) -> Protocol:
     """Three rounds: a half of the people each, kept; then all of them about the two commonest of what was heard."""
     asks = [Ask(mechanism=first, step=0, cohort=arc, kept=True) for arc in HALVES]
     sketches = yield from ask_all(asks)
     shares = np.zeros(20)
     for ask in asks:
-        counted = yield from count(ask, range(20))
+        counted = yield from ask_count(Count(ask, tuple(range(20))))
         shares += Count(ask, tuple(range(20))).estimate(counted).value
     best = tuple(sorted(np.argsort(-shares)[:2].tolist()))
     view = Among(best)
@@ -154,7 +156,7 @@ def test_who_cannot_pay_for_all_of_a_study_does_not_begin_it() -> None:
 
 
 @pytest.mark.parametrize("kind", [hb.BasicRappor, hb.Loloha])
-def test_memos_are_paid_for_once_a_value_and_go_on_where_they_cannot_be(kind: Callable[..., Reporting]) -> None:
+def test_memos_are_paid_for_once_a_value_and_go_on_where_they_cannot_be(kind: Callable[..., ReportFormat]) -> None:
     """Each device holds the values 0, 1, 0, 1, 2, 2 and can pay for two memos of BasicRappor."""
     mechanism = kind(epsilon=1.0, domain=3)
     price = int(mechanism.permanent_event().spent)  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ from hubbub.core.migrations import Format
 from hubbub.core.spec import Json
 from hubbub.privacy.book import Book
 from hubbub.privacy.budget import BudgetExceeded
-from hubbub.privacy.clock import Observation
+from hubbub.privacy.device_clock import Observation
 from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.ledger_store import TABLES
 from hubbub.privacy.promise import Promise, of_question

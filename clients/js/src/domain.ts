@@ -1,7 +1,7 @@
 import { check } from "./errors";
 import { exactly, integer } from "./spec";
 
-/** A set of values with a size (`core/domain.py`), and the code of a value, or null where it is none of them. */
+/** A set of values with a size (`core/domain/`), and the code of a value, or null where it is none of them. */
 export interface Domain {
   size: number;
   encode(value: unknown): bigint | null;

@@ -16,7 +16,7 @@ export type Code = number | Text | number[] | Pairs;
 
 export const EMPTY_TEXT: Text = { text: "", print: 0x141cfc9942c4b0e3n };
 
-/** The code of a value to record (`core/domain.py`); one that the field does not have is refused. */
+/** The code of a value to record (`core/domain/`); one that the field does not have is refused. */
 export function codeOf(field: string, domain: Spec, value: unknown): Code | Promise<Code> {
   const kind = kindOf(domain);
   const most = domain.most as number;

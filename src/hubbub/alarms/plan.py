@@ -14,7 +14,7 @@ from hubbub.alarms.sequential import SequentialTest
 from hubbub.alarms.watch import WatchedQuantity
 from hubbub.collection.document import Collection
 from hubbub.collection.error_path import at
-from hubbub.collection.slug import is_slug
+from hubbub.collection.names import is_slug
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 

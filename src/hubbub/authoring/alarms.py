@@ -101,23 +101,25 @@ def alarm_findings(collection: Collection, plan: AlarmPlan) -> Iterator[Finding]
         >>> plan = AlarmPlan.from_spec({"dark": {"question": "popular", "weights": {"dark": 1}, "above": 1.5}})
         >>> for finding in alarm_findings(load_collection(EXAMPLE), plan):
         ...     print(finding)
-        warning: alarms.dark.above: it is never above 1, so that the alarm is never raised
+        warning: alarms.dark.above: what is watched never exceeds 1, so that the alarm is never raised
     """
     for watches in _by_alarm(collection, plan):
         watch = watches[0]
         where, test = f"alarms.{watch.alarm}", watch.test
         low, high = _range(collection, watch)
         if test.threshold is not None and test.sides == ("above",) and test.threshold >= high:
-            text = f"it is never above {high:g}, so that the alarm is never raised"
+            text = f"what is watched never exceeds {high:g}, so that the alarm is never raised"
             yield Finding("warning", f"{where}.above", text)
         if test.threshold is not None and test.sides == ("below",) and test.threshold <= low:
-            yield Finding("warning", f"{where}.below", f"it is never below {low:g}, so that the alarm is never raised")
+            text = f"what is watched is never below {low:g}, so that the alarm is never raised"
+            yield Finding("warning", f"{where}.below", text)
         if not test.pools:
             yield Finding(
                 "note",
                 f"{where}.question",
-                "devices remember what they said, so that the errors of its steps go together: each step is judged by "
-                f"itself, and less than {test.raises.z:.2g} standard errors may never be found",
+                "devices make their reports from kept answers, so that the errors of its steps are correlated: each "
+                f"step is judged by itself, and a change of less than {test.raises.z:.2g} standard errors may never be "
+                "found",
             )
 
 

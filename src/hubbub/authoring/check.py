@@ -24,10 +24,10 @@ def check(collection: Collection, against: Collection | None = None, alarms: Ala
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> for found in check(read_collection(EXAMPLE)):
-        ...     print(found)
-        note: privacy.user: no limit for life: in a year a device may spend up to epsilon 8,760, which hides single
-        reports and not a year of them
+        >>> for finding in check(read_collection(EXAMPLE)):
+        ...     print(finding)
+        note: privacy.user: no limit for life: in a year a device may spend up to epsilon 8,760, which protects single
+        reports, and not all reports of a year together
     """
     findings = [finding for rule in RULES for finding in rule(collection)]
     known = [finding.where for finding in findings if finding.level == "error"]

@@ -32,8 +32,8 @@ def changes(new: Collection, old: Collection) -> Iterator[Finding]:
         yield Finding(
             "error",
             "name",
-            f"{old.name} became {new.name}: another collection, for which devices open an account from nothing, and "
-            "what they spent no longer counts; keep the name",
+            f"{old.name} became {new.name}: to devices this is another collection, for which what they spent so far "
+            "does not count; keep the name",
         )
         return
     findings = [
@@ -51,17 +51,17 @@ def changes(new: Collection, old: Collection) -> Iterator[Finding]:
 
 
 def wider(new: Collection, old: Collection) -> Iterator[Finding]:
-    """What the older version promised people and the new one does not: that takes a new collection, which they see.
+    """The promises of the older version that the new one does not keep: each takes a new collection, which people see.
 
-    A promise is kept up by one of at most its limit over at least its time.
+    An older promise is kept by a new one whose limit is at most as large and whose time is at least as long.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> old = read_collection(EXAMPLE)
         >>> for found in wider(read_collection(EXAMPLE.replace("event = 1.0", "event = 2.0")), old):
         ...     print(found)
-        error: privacy.event: was promised at most epsilon 1 in 1 hour, and no longer is: people agreed to that; a wider
-        promise is a new collection, under a new name
+        error: privacy.event: the older version promised at most epsilon 1 in 1 hour, and this one does not: people
+        agreed to the older promise, and a weaker one needs a new collection, under a new name
     """
     pairs = [(privacy_key(was), was, new.promises) for was in old.promises]
     for name in sorted(new.questions.keys() & old.questions.keys()):
@@ -73,8 +73,8 @@ def wider(new: Collection, old: Collection) -> Iterator[Finding]:
             yield Finding(
                 "error",
                 where,
-                f"was promised at most epsilon {epsilon_text(was.limit)} in {span}, and no longer is: people agreed to "
-                "that; a wider promise is a new collection, under a new name",
+                f"the older version promised at most epsilon {epsilon_text(was.limit)} in {span}, and this one does "
+                "not: people agreed to the older promise, and a weaker one needs a new collection, under a new name",
             )
 
 
@@ -91,19 +91,20 @@ def _version(new: Collection, old: Collection, changed: bool) -> Iterator[Findin
         yield Finding(
             "error",
             "version",
-            f"still {old.version}, and something changed: devices and stored results hold to what version "
-            f"{old.version} says; make it {old.version + 1}",
+            f"still {old.version}, although something changed: devices and stored results rely on version "
+            f"{old.version} as it was; make it {old.version + 1}",
         )
     elif changed:
         yield Finding(
             "note",
             "version",
             f"devices change to {new.version} as soon as they see it; reports for {old.version} that come later are "
-            "refused as outdated. What a device spent counts on, and it keeps everything that it was ever promised. A "
-            "field that stays keeps what was recorded",
+            "refused as outdated. What a device has spent still counts, every earlier promise still holds, and fields "
+            "that stay keep what was recorded",
         )
     elif new.version > old.version:
-        yield Finding("warning", "version", f"{new.version} says the same as {old.version}: it only costs a new start")
+        text = f"{new.version} says the same as {old.version}: a new version only makes streams start again"
+        yield Finding("warning", "version", text)
     else:
         yield Finding("note", "version", "nothing changed")
 
@@ -114,7 +115,7 @@ def _fields(new: Collection, old: Collection) -> Iterator[Finding]:
         if before is None:
             yield Finding("note", where, "new: programs that do not record it yet answer as if nothing was recorded")
         elif after is None:
-            yield Finding("warning", where, "gone: programs that still record it get an error")
+            yield Finding("warning", where, "removed: programs that still record it get an error")
         elif before != after:
             yield Finding("warning", where, _domain(before, after))
 
@@ -143,7 +144,7 @@ def _questions(new: Collection, old: Collection) -> Iterator[Finding]:
     for name in sorted(new.questions.keys() | old.questions.keys()):
         where, before, after = f"questions.{name}", old.questions.get(name), new.questions.get(name)
         if after is None:
-            yield Finding("note", where, "gone: devices spend less, its releases end, and nothing else breaks")
+            yield Finding("note", where, "removed: devices spend less, its releases end, and nothing else breaks")
         elif before is None:
             cost, total = epsilon_text(cost_of(new, name).of(1)), epsilon_text(total_of(new, 1))
             earlier = epsilon_text(total_of(old, 1))
@@ -166,10 +167,11 @@ def _question(where: str, before: Question, after: Question) -> Iterator[Finding
             yield Finding("note", f"{where}.title", "another text: nothing else breaks")
         elif key in before.limits() and isinstance(was, float) and isinstance(now, float):
             if now > was:
-                text = f"from {was:g} to {now:g}: a device that knows the older version does not go along"
+                text = f"from {was:g} to {now:g}: devices keep to the older limit, and refuse to answer beyond it"
                 yield Finding("warning", f"{where}.{key}", text)
             else:
-                yield Finding("note", f"{where}.{key}", f"from {was:g} to {now:g}: a device tells less, errors grow")
+                text = f"from {was:g} to {now:g}: reports reveal less, and errors grow"
+                yield Finding("note", f"{where}.{key}", text)
         else:
             yield Finding(
                 "warning",
@@ -180,7 +182,7 @@ def _question(where: str, before: Question, after: Question) -> Iterator[Finding
 
 
 def _states(new: Collection, old: Collection) -> Iterator[Finding]:
-    """What devices keep from step to step goes on by mechanism and grid, and permanent answers by their account."""
+    """Which kept states are lost: a stream's depends on mechanism and grid, a permanent answer on its account."""
     same_grid = (new.step_seconds, new.origin) == (old.step_seconds, old.origin)
     accounts = {terms.account for terms in old.terms.values()}
     for name, terms in new.terms.items():
@@ -192,13 +194,13 @@ def _states(new: Collection, old: Collection) -> Iterator[Finding]:
                     "warning",
                     f"questions.{name}",
                     f"needs new permanent answers, of epsilon {epsilon_text(terms.limit)} each, for which the older "
-                    "version kept nothing apart: only new devices answer it",
+                    "version reserved nothing: only new devices answer it",
                 )
         elif not same_grid or terms.mechanisms != old.terms[name].mechanisms:
             yield Finding(
                 "warning",
                 f"questions.{name}",
-                "devices that follow it are silent until a horizon of the older version is over, and then enrol anew",
+                "enrolled devices stay silent until their horizon of the older version is over, and then enrol again",
             )
 
 
@@ -208,10 +210,12 @@ def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:
             continue
         looser = now is None or (was is not None and now > was)
         effect = (
-            "devices keep what they were promised, only new ones get this" if looser else "devices are promised more"
+            "devices that were promised the older limit keep to it, and only new devices to this one"
+            if looser
+            else "a stricter promise"
         )
         if not looser and key == "user":
-            effect += "; one that has spent as much already answers no more, but from the permanent answers it has"
+            effect += "; a device that has already spent that much answers only from the permanent answers it keeps"
         yield Finding(
             "warning" if looser else "note", f"privacy.{key}", f"from {_limit(was)} to {_limit(now)}: {effect}"
         )
@@ -219,8 +223,8 @@ def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:
     if None not in steps and steps[0] != steps[1]:
         yield Finding("warning", "privacy.window.steps", f"from {steps[0]} to {steps[1]}: another promise")
     for key, effect in (
-        ("minimum_batch", "releases may rest on fewer reports"),
-        ("minimum_arc", "smaller groups are asked"),
+        ("minimum_batch", "releases may be made from fewer reports"),
+        ("minimum_arc", "smaller groups of devices may be asked"),
     ):
         was, now = getattr(old, key), getattr(new, key)
         if now != was:
@@ -228,7 +232,9 @@ def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:
             yield Finding("warning" if now < was else "note", f"privacy.{key}", text)
     if new.cover != old.cover:
         text = (
-            "every device sends as much as those that answer" if new.cover else "a network can tell who answers again"
+            "every device sends as much as a device that answers"
+            if new.cover
+            else "someone who watches the network can see again which devices answer"
         )
         yield Finding("note" if new.cover else "warning", "privacy.cover", text)
     if new.hash != old.hash:
@@ -238,7 +244,7 @@ def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:
             yield Finding(
                 "warning" if key in new.overrides else "note",
                 f"override.{key}",
-                "advice set aside, or for another reason" if key in new.overrides else "no longer set aside",
+                "a safety rule is set aside, or for another reason" if key in new.overrides else "no longer set aside",
             )
 
 
@@ -261,7 +267,9 @@ def _schedule(new: Collection, old: Collection) -> Iterator[Finding]:
         )
     if new.origin != old.origin:
         yield Finding(
-            "warning", "schedule.origin", "steps are numbered anew: streams start again, what devices spent counts on"
+            "warning",
+            "schedule.origin",
+            "steps are numbered anew: streams start again; what devices have spent still counts",
         )
     if new.lateness_seconds != old.lateness_seconds:
         yield Finding("note", "schedule.lateness", "releases come at another time after their step")

@@ -1,4 +1,4 @@
-"""What a collection promises, in plain words, to whoever owns a device."""
+"""The promise of a collection: what its devices send and what that can reveal, in plain words for their owners."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from hubbub.authoring.coalitions import coalitions_of
 from hubbub.collection.document import Collection
 from hubbub.collection.duration import shown, span
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
-from hubbub.collection.wire import json_size
+from hubbub.collection.upload import json_size
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.questions.words import epsilon_text, listed, sure_text
 
 
 def promise(collection: Collection, *, width: int | None = None) -> str:
-    """What is sent and how often, what it can reveal at most, and what is not covered.
+    """The promise's text: what is sent and how often, what it can reveal at most, and what is not covered.
 
-    Paragraphs, each on one line; or in lines of at most so many characters.
+    Each paragraph is one line, or is wrapped to `width` characters.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -36,15 +36,29 @@ def promise(collection: Collection, *, width: int | None = None) -> str:
     return "\n\n".join(paragraph if width is None else fill(paragraph, width) for paragraph in paragraphs)
 
 
+def sent_unprotected(collection: Collection) -> list[str]:
+    """The questions that also send values as they are, which nothing protects.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> sent_unprotected(load_collection(EXAMPLE))
+        []
+    """
+    return [name for name, terms in collection.terms.items() if any(view["kind"] == "beside" for view in terms.views)]
+
+
 def _sent(collection: Collection) -> str:
+    unprotected = sent_unprotected(collection)
+    exception = f"Except for the values that are named under {listed(unprotected)}, the" if unprotected else "The"
     names = listed(sorted({field for question in collection.questions.values() for field in question.reads()}))
     size = collection.frame_bytes
     return (
-        f"Programs on this device record {names}. What they record stays on the device. What is sent are randomised "
-        "reports: the device throws dice first, and whatever a report says, it may be the dice. How long an upload is "
-        f"does not depend on what it says: {size:,} bytes, or up to {json_size(size):,} "
-        "where it is sent as text. Each report carries a random number, used once, by which a repeated upload is "
-        f"recognised. A device that recorded nothing answers all the same. {_cover(collection)}"
+        f"Programs on this device record {names}. What they record stays on the device. {exception} device sends only "
+        "randomised reports: it changes each answer at random before sending it, so that no report shows for certain "
+        f"what was recorded. Every upload has the same length, whatever it contains: {size:,} bytes, or "
+        f"{json_size(size):,} where it is sent as text. Each report carries a random number that is used only once, by "
+        "which the server recognises an upload that is repeated. A device that has recorded nothing answers too. "
+        f"{_cover(collection)}"
     ).rstrip()
 
 
@@ -52,8 +66,9 @@ def _cover(collection: Collection) -> str:
     if not collection.cover:
         return ""
     return (
-        "One that is asked and does not answer, because it is not its turn or a limit is reached, sends an upload of "
-        "the same length without a report: someone who watches the network cannot tell which it is, the server can."
+        "A device that is asked and does not answer, because it is not its turn or because a limit is reached, sends "
+        "an upload of the same length without a report. Someone who watches the network cannot tell such an upload "
+        "from an answer; the server can."
     )
 
 
@@ -67,23 +82,29 @@ def _together(collection: Collection) -> str:
     parts = []
     if budget.event is not None:
         most = min(budget.event, worst_of(collection, 1))
-        parts.append(f"all reports of one step: {_sure(most)}")
+        parts.append(f"from all reports of one step, {_sure(most)}")
     if budget.window is not None:
         most = min(budget.window.limit, worst_of(collection, budget.window.steps))
-        parts.append(f"those of any {span(budget.window.steps * collection.step_seconds)}: {_sure(most)}")
+        parts.append(f"from all reports of any {span(budget.window.steps * collection.step_seconds)}, {_sure(most)}")
     if budget.user is not None:
-        parts.append(f"all that is ever sent: {_sure(budget.user)}")
+        parts.append(f"from everything that is ever sent, {_sure(budget.user)}")
     limits = "; ".join(parts)
     year = worst_of(collection, steps) if budget.user is None else min(budget.user, worst_of(collection, steps))
     text = (
-        f"The device keeps an account and refuses to answer beyond these limits, whatever the server asks. How sure an "
-        f"observer can become who held two values equally likely, from {limits}. In a year it spends up to epsilon "
-        f"{epsilon_text(year)}."
+        "The device counts what its reports can reveal, and refuses to answer beyond these limits, whatever the server "
+        f"asks. An observer who thought two values equally likely before can be at most this sure of either: {limits}. "
+        f"In a year the device spends up to epsilon {epsilon_text(year)}."
     )
     if budget.user is None:
-        text += " There is no limit for life: a habit that lasts can be learned, of a single moment no more than this."
+        text += (
+            " There is no limit for life: whoever collects reports for long enough can learn a habit that lasts, but "
+            "no more about a short time than these limits allow."
+        )
     if any(cost_of(collection, name).memo for name in collection.questions):
-        text += " Of kept answers this counts which values they are of, not when one took the place of another."
+        text += (
+            " Of kept answers, these limits cover which values the device had, and not when one value took the place "
+            "of another."
+        )
     return text
 
 
@@ -92,74 +113,79 @@ def _sure(units: int) -> str:
 
 
 def _linked(collection: Collection) -> list[str]:
-    told = [question.linked(collection.setting(name)) for name, question in collection.questions.items()]
-    sentences = [sentence for sentence in told if sentence is not None]
+    linked = [question.linked(collection.setting(name)) for name, question in collection.questions.items()]
+    sentences = [sentence for sentence in linked if sentence is not None]
     if not sentences:
         return []
     most = max(cost_of(collection, name).most for name in collection.questions)
     if most:
         sentences.append(
-            "Someone who collects many reports made from kept answers can tell that they may come from one device, and "
-            "with enough of them that its value changed, and when. Which values those are, they tell by at most "
-            f"epsilon {epsilon_text(min(most, collection.budget.user or most))}, however often it changes; that it "
-            "changed has no such limit."
+            "Someone who collects many reports made from kept answers may find out that they come from one device and, "
+            "with enough of them, that the device's value changed, and when. About which values the device had, such "
+            f"reports reveal at most epsilon {epsilon_text(min(most, collection.budget.user or most))}, however often "
+            "the value changes; that it changed has no such limit."
         )
     return [f"Linked reports. {' '.join(sentences)}"]
 
 
 def _shuffled(collection: Collection) -> list[str]:
-    """Who stands between, and who of them must work together to see what."""
+    """Who shuffles the reports, and what each group of parties can learn if its members work together."""
     route = collection.shuffle
     if route is None:
         return []
     several = "one shuffler" if len(route.shufflers) == 1 else f"{len(route.shufflers)} shufflers"
     fakes = f", each of which adds {route.fakes:,} made-up reports" if route.fakes else ""
-    addresses = listed([each.url for each in route.shufflers])
-    told = [
+    addresses = listed([shuffler.url for shuffler in route.shufflers])
+    sentences = [
         f"Reports are encrypted on the device and pass {several} ({addresses}){fakes}. The server reads them in "
-        f"batches of at least {route.least:,} people's reports, in an order that says nothing of who sent which, "
-        "without their random numbers. What is said above holds even if all of them work together; how much less some "
-        "of them learn depends on who works together. An epsilon and a delta mean: whatever they look for in a batch, "
-        "what one person's report says changes its probability by at most the factor e^epsilon, and delta more."
+        f"batches of at least {route.least:,} people's reports, without their random numbers, and in an order that "
+        "does not show who sent which. The limits above hold even if the server and all shufflers work together. How "
+        "much less a group of them can learn depends on who is in it. An epsilon and a delta mean: what one person's "
+        "report says changes the probability of anything that the group could look for in a batch by at most the "
+        "factor e^epsilon, plus delta."
     ]
     for name in collection.questions:
-        parties = "; ".join(each.text() for each in coalitions_of(collection, name))
-        told.append(f"Of {name}, in the smallest batch: {parties}.")
-    told.append(
-        "Shufflers that work with the collector can also keep reports of others back and put in their own: then it is "
-        "as if everyone else worked with them. Of several batches with reports of one device, the epsilons and the "
-        "deltas add up. The shufflers without the server can read no report; the first of them sees which devices "
-        "send, when, and from which address."
+        groups = "; ".join(coalition.text() for coalition in coalitions_of(collection, name))
+        sentences.append(f"For {name}, in the smallest batch: {groups}.")
+    sentences.append(
+        "Shufflers that work with the collector can also hold back the reports of other people and put in their own: "
+        "then it is as if everyone else worked with them. If several batches contain reports of one device, the "
+        "epsilons and the deltas of these batches add up. Shufflers can read no report without the server; the first "
+        "shuffler sees which devices send, when, and from which address."
     )
-    return [f"Shuffled. {' '.join(told)}"]
+    return [f"Shuffled. {' '.join(sentences)}"]
 
 
 def _who(collection: Collection) -> str:
     return (
-        "This holds against everyone who sees a report: on the network, at the server, in its records; nobody but the "
-        "device and its programs has to be trusted. Statistics are published of at least "
-        f"{collection.minimum_batch:,} reports, and no group below {100 * collection.minimum_arc / (1 << 32):.2g}% of "
-        f"the devices is ever asked. {_kept(collection)}"
+        "These limits hold against everyone who sees a report: on the network, at the server or in its records. Only "
+        "the device and its programs have to be trusted. A statistic is published only if it is made from at least "
+        f"{collection.minimum_batch:,} reports, and a device never answers what is asked of less than "
+        f"{100 * collection.minimum_arc / (1 << 32):.2g}% of the devices. {_kept(collection)}"
     )
 
 
 def _kept(collection: Collection) -> str:
     names = [name for name, question in collection.questions.items() if question.keeps or question.searches]
-    single = f"Reports of {listed(names)} are kept one by one, of other questions" if names else "Of reports"
+    what = "only sums of reports"
+    if names:
+        what = f"the single reports of {listed(names)}"
+        what += ", and only sums of the reports of other questions" if len(names) < len(collection.questions) else ""
     lasts = shown(collection.retention_days * 86400)
-    return f"{single} only sums are kept; all of it is deleted {lasts} after its step. Published statistics stay."
+    return f"The server keeps {what}, and deletes them {lasts} after their step. Published statistics stay."
 
 
 def _uncovered(collection: Collection) -> str:
     overrides = " ".join(f"Set aside by the author: {key} ({reason})." for key, reason in collection.overrides.items())
     return (
-        f"{_seen(collection)} Its network address, and whatever else a network tells. What the statistics say about "
-        f"everyone, its owner included. Someone who owns the device, or can change its programs. {overrides}"
+        f"{_seen(collection)} Its network address, and what else a network reveals about it. What the statistics say "
+        "about everyone, the owner of the device included. What someone can read who controls the device or can "
+        f"change its programs. {overrides}"
     ).rstrip()
 
 
 def _seen(collection: Collection) -> str:
-    """What a device's uploads tell without being read."""
+    """What a device's uploads reveal without being read."""
     if collection.shuffle is not None:
         return "That the device takes part, and in which steps it answered, to the first shuffler."
     if collection.cover:

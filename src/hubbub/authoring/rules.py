@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from hubbub.authoring.poisoning import moved_far
+from hubbub.authoring.promise import sent_unprotected
 from hubbub.authoring.shuffle_rules import shuffled_questions, who_shuffles
 from hubbub.collection.document import Collection
 from hubbub.collection.duration import every, shown
@@ -19,6 +20,8 @@ __all__ = ["RULES"]
 
 _FINE_SECONDS = 60
 _LONG_DAYS = 365
+UNUSED = "not needed: remove it"
+"""What is said of an override that nothing in the collection needs."""
 
 
 def large_epsilon(collection: Collection) -> Iterator[Finding]:
@@ -44,7 +47,7 @@ def large_epsilon(collection: Collection) -> Iterator[Finding]:
             else:
                 yield Finding("warning", where, f"{effect}; allowed because: {reason}")
     if reason is not None and not above:
-        yield Finding("warning", "override.epsilon_above_8", "nothing needs it: take it out")
+        yield Finding("warning", "override.epsilon_above_8", UNUSED)
 
 
 def small_batch(collection: Collection) -> Iterator[Finding]:
@@ -58,25 +61,25 @@ def small_batch(collection: Collection) -> Iterator[Finding]:
     elif below:
         yield Finding("warning", where, f"{effect}; allowed because: {reason}")
     elif reason is not None:
-        yield Finding("warning", "override.minimum_batch_below_20", "nothing needs it: take it out")
+        yield Finding("warning", "override.minimum_batch_below_20", UNUSED)
 
 
 def sent_as_it_is(collection: Collection) -> Iterator[Finding]:
     """No number is sent as it is, unless the author says why."""
     reason = collection.overrides.get("sent_as_it_is")
-    plain = [name for name, terms in collection.terms.items() if any(v["kind"] == "beside" for v in terms.views)]
-    for name in plain:
+    unprotected = sent_unprotected(collection)
+    for name in unprotected:
         if reason is None:
             text = "its measures are sent as they are: leave them out, or give a reason as sent_as_it_is in [override]"
             yield Finding("error", f"questions.{name}.measures", text)
         else:
             yield Finding("warning", f"questions.{name}.measures", f"sent as they are, allowed because: {reason}")
-    if reason is not None and not plain:
-        yield Finding("warning", "override.sent_as_it_is", "nothing needs it: take it out")
+    if reason is not None and not unprotected:
+        yield Finding("warning", "override.sent_as_it_is", UNUSED)
 
 
 def fits_the_budget(collection: Collection) -> Iterator[Finding]:
-    """What is asked is what devices may spend: else they would refuse, and some questions would never be answered.
+    """The questions together cost no more than devices may spend: else devices would leave some unanswered.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
@@ -102,7 +105,7 @@ def fits_the_budget(collection: Collection) -> Iterator[Finding]:
 
 
 def never_answered(collection: Collection) -> Iterator[Finding]:
-    """Every question fits into the part of each limit that is kept for it: else devices would never answer it.
+    """Every question costs no more than the part of each limit reserved for it: else devices would never answer it.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
@@ -117,8 +120,8 @@ def never_answered(collection: Collection) -> Iterator[Finding]:
                 yield Finding(
                     "error",
                     privacy_key(promise),
-                    f"of epsilon {epsilon_text(promise.limit)}, {epsilon_text(part)} is kept for {name}, which costs "
-                    f"{epsilon_text(terms.limit)}: it would never be answered; raise the limit",
+                    f"of this limit of epsilon {epsilon_text(promise.limit)}, {epsilon_text(part)} is reserved for "
+                    f"{name}, which costs {epsilon_text(terms.limit)}: devices would never answer it; raise the limit",
                 )
 
 
@@ -132,14 +135,14 @@ def lifetime(collection: Collection) -> Iterator[Finding]:
         yield Finding(
             "note",
             "privacy.user",
-            f"no limit for life: in a year a device may spend up to epsilon {epsilon_text(year)}, which hides single "
-            "reports and not a year of them",
+            f"no limit for life: in a year a device may spend up to epsilon {epsilon_text(year)}, which protects "
+            "single reports, and not all reports of a year together",
         )
         if memos:
             yield Finding(
                 "error",
                 "privacy.user",
-                f"{listed(memos)} costs its permanent epsilon again for every new value: give a limit for life",
+                f"{listed(memos)} costs its permanent epsilon again for every new value: set a limit for life",
             )
         return
     if year <= user:
@@ -156,12 +159,12 @@ def lifetime(collection: Collection) -> Iterator[Finding]:
         "warning",
         "privacy.user",
         f"a device that answers everything has spent its limit after {lasts} and is silent from then on"
-        + (f"; {listed(memos)} goes on, from the answers it has" if memos else ""),
+        + (f"; it still answers {listed(memos)}, from the answers that it keeps" if memos else ""),
     )
 
 
 def small_arcs(collection: Collection) -> Iterator[Finding]:
-    """Devices must accept the arcs that a question asks."""
+    """Devices accept the arcs that a question asks: none is below the collection's minimum."""
     for name, question in collection.questions.items():
         first = next(collection.protocol(name))
         asks = [ask for ask in (first if isinstance(first, list) else [first]) if isinstance(ask, Ask)]
@@ -170,8 +173,8 @@ def small_arcs(collection: Collection) -> Iterator[Finding]:
             yield Finding(
                 "error",
                 f"questions.{name}",
-                f"asks {100 * share:.3g}% of the devices at a time, and they refuse less than "
-                f"{100 * collection.minimum_arc / CIRCLE:.3g}%: ask more at once (a stream by a shorter window, "
+                f"asks {100 * share:.3g}% of the devices at a time, and devices refuse to be asked in groups of less "
+                f"than {100 * collection.minimum_arc / CIRCLE:.3g}%: ask more at once (a stream by a shorter window, "
                 "a study in fewer turns), or lower privacy.minimum_arc",
             )
 
@@ -192,13 +195,12 @@ def unread_fields(collection: Collection) -> Iterator[Finding]:
 
 
 def one_field_twice(collection: Collection) -> Iterator[Finding]:
-    """Several questions of one field add up."""
+    """What several questions reveal about one field adds up."""
     for field in collection.fields:
         names = [name for name, question in collection.questions.items() if field in question.reads()]
         if len(names) > 1:
-            yield Finding(
-                "note", f"fields.{field}", f"{listed(names)} read it: what they tell about it adds up, as budgeted"
-            )
+            text = f"read by {listed(names)}: what their reports reveal about it adds up, and the limits count the sum"
+            yield Finding("note", f"fields.{field}", text)
 
 
 def timing(collection: Collection) -> Iterator[Finding]:
@@ -207,7 +209,7 @@ def timing(collection: Collection) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "schedule.step",
-            f"a step {every(collection.step_seconds)} tells closely when devices are on",
+            f"a step {every(collection.step_seconds)} shows closely when a device is on",
         )
     if collection.lateness_seconds > collection.step_seconds:
         yield Finding(
@@ -218,7 +220,7 @@ def timing(collection: Collection) -> Iterator[Finding]:
 
 
 def of_the_kinds(collection: Collection) -> Iterator[Finding]:
-    """What the kinds of the questions have to say.
+    """What each question itself finds.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
@@ -253,7 +255,7 @@ def cover(collection: Collection) -> Iterator[Finding]:
             "note",
             "privacy.cover",
             f"devices take turns to answer {listed(turns)}: someone who watches the network sees whose turn it is; "
-            "cover = true hides that, and makes every device send as much as those that answer",
+            "cover = true hides this, and makes every device send as much as a device that answers",
         )
 
 

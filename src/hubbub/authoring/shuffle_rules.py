@@ -14,7 +14,7 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 
 
 def shuffled_questions(collection: Collection) -> Iterator[Finding]:
-    """What is asked can be shuffled: no report is known for the same device's as another, and fakes can be taken off.
+    """The questions can be shuffled: no two reports can be linked to one device, and fakes can be subtracted.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
@@ -24,30 +24,30 @@ def shuffled_questions(collection: Collection) -> Iterator[Finding]:
     route = collection.shuffle
     if route is None:
         return
-    linked = [name for name, each in collection.questions.items() if each.linked(collection.setting(name))]
+    linked = [name for name, question in collection.questions.items() if question.linked(collection.setting(name))]
     for name in linked:
         yield Finding(
             "error",
             f"questions.{name}",
-            "its reports may be known for one device's, over several steps: that undoes the shuffle; ask it in a "
+            "its reports in several steps can be linked to one device, which undoes the shuffle; ask it in a "
             'collection of trust "local"',
         )
-    plain = [
+    uncorrected = [
         name
-        for name, each in collection.questions.items()
-        if route.fakes and name not in linked and not each.takes_fakes(collection.setting(name))
+        for name, question in collection.questions.items()
+        if route.fakes and name not in linked and not question.takes_fakes(collection.setting(name))
     ]
-    if plain:
+    if uncorrected:
         yield Finding(
             "error",
             "shuffle.fakes",
-            f"the estimates of {listed(plain)} cannot take fake reports off, which is done for histograms by GRR or "
-            "local hashing whose reports are not kept: make fakes 0, or ask by another mechanism",
+            f"the estimates of {listed(uncorrected)} cannot be corrected for fake reports, which only histograms by "
+            "GRR or local hashing can whose reports are not kept: set fakes to 0, or choose another mechanism",
         )
     for name, terms in collection.terms.items():
         room = MOST_BATCH_BYTES // (terms.report_bytes + route.layer_bytes) - route.all_fakes
         if room < route.least:
-            text = f"a batch of {name} has room for {max(room, 0):,} people's reports beside all fakes: too few"
+            text = f"a batch of {name} has room for {max(room, 0):,} people's reports beside the fakes: too few"
             yield Finding("error", "shuffle.least", text)
 
 
@@ -65,14 +65,18 @@ def who_shuffles(collection: Collection) -> Iterator[Finding]:
     if len(route.shufflers) == 1:
         text = "a single shuffler: if it works with the collector, only the local epsilon is left; two are better"
         yield Finding("warning", "shuffle.shufflers", text)
-    hosts = [urlsplit(each.url) for each in route.shufflers]
+    hosts = [urlsplit(shuffler.url) for shuffler in route.shufflers]
     if len({host.netloc for host in hosts}) < len(hosts):
-        yield Finding("warning", "shuffle.shufflers", "two of them are at one address, and so probably in one hand")
+        text = "two shufflers have the same address, so that probably one party runs both"
+        yield Finding("warning", "shuffle.shufflers", text)
     if hosts[0].scheme == "http" and hosts[0].hostname not in _HERE:
-        text = f"{hosts[0].netloc} is reached without TLS: whoever is on the way sees the ids of reports"
+        text = f"{hosts[0].netloc} is reached without TLS: anyone on the network sees the ids of reports"
         yield Finding("warning", "shuffle.shufflers", text)
     if route.delta * route.least >= 1:
-        text = f"{route.delta:g} would let one person's report of every batch of {route.least:,} be shown: far less"
+        text = (
+            f"a delta of {route.delta:g} allows that one person's report is revealed in every batch of "
+            f"{route.least:,}: choose a far smaller one"
+        )
         yield Finding("error", "shuffle.delta", text)
     if not route.fakes:
         text = "no fakes: if everyone else works with the collector, only the local epsilon is left"

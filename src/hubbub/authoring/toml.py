@@ -16,7 +16,7 @@ from hubbub.collection.document import Collection
 from hubbub.collection.duration import seconds_of
 from hubbub.collection.error_path import at
 from hubbub.collection.shuffle_route import ShuffleRoute
-from hubbub.core.domain import Domain
+from hubbub.core.domain import DOMAINS, Domain
 from hubbub.core.errors import InvalidValue
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.cohort import CIRCLE
@@ -91,7 +91,7 @@ def _read(source: str | Path) -> tuple[Collection, AlarmPlan]:
     try:
         file = TomlTable(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise InvalidValue(name, "text that is not TOML", str(error)) from None
+        raise InvalidValue(name, "text that is not TOML", f"a collection in TOML ({error})") from None
     rewrite.TOML.refuse_outdated(text, file.raw("format", 1), name)
     schedule, privacy = file.table("schedule"), file.table("privacy")
     given: dict[str, Any] = {
@@ -200,9 +200,9 @@ def _budget(privacy: TomlTable) -> Budget:
 def _field(table: TomlTable) -> Domain:
     """A field: its keys are those of the domain's class."""
     kind = table.take("kind", str)
-    if kind not in Domain.kinds:
-        raise InvalidValue(table.at("kind"), kind, f"one of {', '.join(sorted(Domain.kinds))}")
-    build = Domain.kinds[kind]
+    if kind not in DOMAINS:
+        raise InvalidValue(table.at("kind"), kind, f"one of {', '.join(sorted(DOMAINS))}")
+    build = DOMAINS[kind]
     given = {part.name: _value(table, part.name, get_type_hints(build)[part.name]) for part in fields(build)}  # type: ignore[arg-type]
     table.finish()
     with at(table.place, domain="names" if "names" in given else "size"):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from hubbub.backends.local import LocalBackend
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.frequency.support import SupportMechanism
 
 __all__ = ["LOCAL", "Backend", "LocalBackend"]
@@ -19,7 +19,7 @@ __all__ = ["LOCAL", "Backend", "LocalBackend"]
 class Backend(Protocol):
     """Adds up batches of reports. Sketches are integers: whoever adds them up, in whatever order, has the same."""
 
-    def fold(self, batches: Iterable[Reports], mechanism: Reporting) -> Sketch:
+    def fold(self, batches: Iterable[Reports], mechanism: ReportFormat) -> Sketch:
         """The sketch of all reports."""
         ...
 

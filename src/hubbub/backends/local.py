@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.frequency.support import SupportMechanism
 
 CHUNK = 1 << 16
@@ -37,7 +37,7 @@ class LocalBackend:
             raise InvalidValue("chunk", chunk, "at least 1")
         self._chunk = chunk
 
-    def fold(self, batches: Iterable[Reports], mechanism: Reporting) -> Sketch:
+    def fold(self, batches: Iterable[Reports], mechanism: ReportFormat) -> Sketch:
         """The sketch of all reports."""
         total = mechanism.empty()
         for batch in batches:

@@ -8,10 +8,10 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Mechanism, Reporting
+from hubbub.mechanisms.base import Mechanism, ReportFormat
 
 
-def check_merge_laws(mechanism: Reporting, rng_seed: int = 1) -> None:
+def check_merge_laws(mechanism: ReportFormat, rng_seed: int = 1) -> None:
     """Sketches merge in any order to the same bytes, those of the sketch of all reports; `empty()` adds nothing.
 
     Example:
@@ -40,7 +40,7 @@ def check_merge_laws(mechanism: Reporting, rng_seed: int = 1) -> None:
         )
 
 
-def check_round_trip(mechanism: Reporting, rng_seed: int = 1) -> None:
+def check_round_trip(mechanism: ReportFormat, rng_seed: int = 1) -> None:
     """Reports and sketches come back from their bytes; a report is as large as `report_bytes` says.
 
     Example:

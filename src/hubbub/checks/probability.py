@@ -11,7 +11,7 @@ from hubbub.checks.failure import require
 from hubbub.checks.values import some_values
 from hubbub.core.exact import log_fraction, log_upper
 from hubbub.core.random import Random
-from hubbub.mechanisms.base import Mechanism, Reporting
+from hubbub.mechanisms.base import Mechanism, ReportFormat
 
 _RELATIVE = 1e-12
 
@@ -55,7 +55,7 @@ def check_log_prob(mechanism: Mechanism, rng_seed: int = 1) -> None:
     require(off.max(initial=0.0) <= _RELATIVE, f"log_prob is off by {off.max(initial=0.0):.3g}, more than {_RELATIVE}")
 
 
-def check_effective_epsilon(mechanism: Reporting, rng_seed: int = 1) -> None:
+def check_effective_epsilon(mechanism: ReportFormat, rng_seed: int = 1) -> None:
     """The effective epsilon is the logarithm of `ratio()`, rounded up, and at most the declared one.
 
     Example:

@@ -14,12 +14,12 @@ from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Mechanism, Reporting
+from hubbub.mechanisms.base import Mechanism, ReportFormat
 
 _FOREIGN = "f" * 32
 
 
-def check_foreign(mechanism: Reporting, rng_seed: int = 1) -> None:
+def check_foreign(mechanism: ReportFormat, rng_seed: int = 1) -> None:
     """Reports and sketches of another spec are refused with SpecMismatch, and so is merging with them.
 
     Example:
@@ -58,7 +58,7 @@ def check_bad_values(mechanism: Mechanism, rng_seed: int = 1) -> None:
     require(mechanism.randomize(values, rng) == wanted, "after a refusal the same bytes give other reports")
 
 
-def check_hostile_columns(mechanism: Reporting, rng_seed: int = 1) -> None:
+def check_hostile_columns(mechanism: ReportFormat, rng_seed: int = 1) -> None:
     """Reports that no client can have made are refused: columns of another type, shape, name or range.
 
     Example:
@@ -73,7 +73,7 @@ def check_hostile_columns(mechanism: Reporting, rng_seed: int = 1) -> None:
     require(mechanism.accumulate(reports) == sketch, "after a refusal the same reports give another sketch")
 
 
-def _hostile(mechanism: Reporting, reports: Reports) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
+def _hostile(mechanism: ReportFormat, reports: Reports) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
     good = {"public": dict(reports.public), "private": dict(reports.private)}
     other = {"public": "private", "private": "public"}
     surplus = np.zeros(len(reports), dtype=np.uint8)

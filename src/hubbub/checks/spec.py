@@ -16,12 +16,12 @@ from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.random import Random
 from hubbub.core.spec import Json, canonical, first_of, is_added
 from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.base import Mechanism, Reporting
+from hubbub.mechanisms.base import Mechanism, ReportFormat
 
 _FEW = 64  # outputs, so that a dozen changed specs are enumerated in no time
 
 
-def check_spec_round_trip(mechanism: Reporting, rng_seed: int = 1) -> None:
+def check_spec_round_trip(mechanism: ReportFormat, rng_seed: int = 1) -> None:
     """A spec goes through JSON, plain or canonical, and comes back as an equal mechanism with the same id.
 
     Example:
@@ -31,7 +31,7 @@ def check_spec_round_trip(mechanism: Reporting, rng_seed: int = 1) -> None:
     spec = mechanism.spec()
     readers = [type(mechanism).from_spec]
     if MECHANISMS.get(type(mechanism).__name__) is type(mechanism):
-        readers.append(Reporting.from_spec)  # the registry finds it by name
+        readers.append(ReportFormat.from_spec)  # the registry finds it by name
     for text in (json.dumps(spec), canonical(spec)):
         for read in readers:
             back = read(json.loads(text))
@@ -40,7 +40,7 @@ def check_spec_round_trip(mechanism: Reporting, rng_seed: int = 1) -> None:
             require(canonical(back.spec()) == canonical(spec), f"the spec {text} comes back as {back.spec()}")
 
 
-def check_spec_fields(mechanism: Reporting, rng_seed: int = 1) -> None:
+def check_spec_fields(mechanism: ReportFormat, rng_seed: int = 1) -> None:
     """A spec with a field missing, a field too many, another name, no proper epsilon or no known hash is refused.
 
     Example:
@@ -77,7 +77,7 @@ def check_spec_fields(mechanism: Reporting, rng_seed: int = 1) -> None:
         )
 
 
-def check_hostile_spec(mechanism: Reporting, rng_seed: int = 1) -> None:
+def check_hostile_spec(mechanism: ReportFormat, rng_seed: int = 1) -> None:
     """Whatever integer or epsilon a hostile server puts in a spec, it is refused or spends what it declares.
 
     Example:
@@ -98,7 +98,7 @@ def check_hostile_spec(mechanism: Reporting, rng_seed: int = 1) -> None:
             require(changed.epsilon == value, f"a spec of epsilon={value!r} was read as epsilon={changed.epsilon!r}")
 
 
-def check_frozen(mechanism: Reporting, rng_seed: int = 1) -> None:
+def check_frozen(mechanism: ReportFormat, rng_seed: int = 1) -> None:
     """No field can be set, every field can be hashed, and what `spec()` returns is the caller's own.
 
     Example:
@@ -122,7 +122,7 @@ def check_frozen(mechanism: Reporting, rng_seed: int = 1) -> None:
     require(canonical(mechanism.spec()) == before, "changing what spec() returned changed the mechanism")
 
 
-def check_event(mechanism: Reporting, rng_seed: int = 1) -> None:
+def check_event(mechanism: ReportFormat, rng_seed: int = 1) -> None:
     """The event names the mechanism and charges its effective epsilon, rounded up to whole units.
 
     Example:
@@ -136,11 +136,11 @@ def check_event(mechanism: Reporting, rng_seed: int = 1) -> None:
     require(event.mechanism == type(mechanism).__name__, f"the event names {event.mechanism}")
 
 
-def _build(mechanism: Reporting, spec: dict[str, Any]) -> Reporting:
+def _build(mechanism: ReportFormat, spec: dict[str, Any]) -> ReportFormat:
     return type(mechanism).from_spec(spec)
 
 
-def _check_small_enumeration(changed: Reporting, how: str, rng_seed: int) -> None:
+def _check_small_enumeration(changed: ReportFormat, how: str, rng_seed: int) -> None:
     """A formula for `ratio()` may hold for the mechanism's own choices and not for others that it accepts."""
     if not isinstance(changed, Mechanism):
         return
@@ -150,7 +150,7 @@ def _check_small_enumeration(changed: Reporting, how: str, rng_seed: int) -> Non
         require(worst <= changed.ratio(), f"{how} a report has a ratio of {float(worst)!r}, above ratio()")
 
 
-def _nudges(mechanism: Reporting) -> Iterator[tuple[str, Any]]:
+def _nudges(mechanism: ReportFormat) -> Iterator[tuple[str, Any]]:
     for share in (0.5, 0.9, 0.999):
         yield "epsilon", mechanism.effective_epsilon * share
     for field in dataclasses.fields(mechanism):

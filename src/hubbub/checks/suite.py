@@ -43,7 +43,7 @@ from hubbub.checks.stateful import (
 )
 from hubbub.checks.values import truth_of
 from hubbub.core.random import Random
-from hubbub.mechanisms.base import Mechanism, Reporting
+from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.stateful import Stateful
 
@@ -116,7 +116,7 @@ STATISTICAL: frozenset[Check] = frozenset(
 """Those that look at many random reports."""
 
 
-def is_long(check: Check, mechanism: Reporting) -> bool:
+def is_long(check: Check, mechanism: ReportFormat) -> bool:
     """Whether a check is one of those that take the longest.
 
     They look at many random reports, build many mechanisms, or look at thousands of reports one by one: also at what is
@@ -132,7 +132,7 @@ def is_long(check: Check, mechanism: Reporting) -> bool:
     return drawn or check in STATISTICAL or check in (check_hostile_spec, check_influence)
 
 
-def checks_for(mechanism: Reporting) -> tuple[Check, ...]:
+def checks_for(mechanism: ReportFormat) -> tuple[Check, ...]:
     """The checks that apply to a mechanism.
 
     Those that enumerate outputs need outputs that can be listed, and those of the estimator a mechanism whose bias
@@ -152,7 +152,7 @@ def checks_for(mechanism: Reporting) -> tuple[Check, ...]:
     return tuple(check for check in CHECKS if check.__name__ not in skipped and _applies(check, mechanism))
 
 
-def run_checks(mechanism: Reporting, rng_seed: int = 1) -> tuple[str, ...]:
+def run_checks(mechanism: ReportFormat, rng_seed: int = 1) -> tuple[str, ...]:
     """Run every check that applies, and return their names; the first that fails raises CheckFailed.
 
     Example:
@@ -171,7 +171,7 @@ def run_checks(mechanism: Reporting, rng_seed: int = 1) -> tuple[str, ...]:
     return tuple(check.__name__ for check in checks)
 
 
-def _applies(check: Check, mechanism: Reporting) -> bool:
+def _applies(check: Check, mechanism: ReportFormat) -> bool:
     if check in _OF_STATES:
         return isinstance(mechanism, Stateful) and (check not in _OF_TRANSCRIPTS or transcribed(mechanism, 1) > 0)
     if not isinstance(mechanism, Mechanism):

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.domain import WORDS, Categorical, Domain, Numeric, Ordinal, Sets, Strings
+from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
+from hubbub.core.domain.strings import WORDS
 from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.ternary import as_ternary
-from hubbub.mechanisms.base import Mechanism, Reporting
+from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.numeric.mean import MeanMechanism
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
@@ -35,7 +36,7 @@ def range_of(mechanism: Mechanism) -> tuple[float, float] | None:
     return (low, high) if isinstance(low, float) and isinstance(high, float) else None
 
 
-def some_values(mechanism: Reporting, n: int, rng: Random) -> Any:
+def some_values(mechanism: ReportFormat, n: int, rng: Random) -> Any:
     """A population of n, in random order: common values, rare ones, and about half that nobody holds.
 
     Example:
@@ -51,7 +52,7 @@ def some_values(mechanism: Reporting, n: int, rng: Random) -> Any:
     return take(common, index)
 
 
-def population(mechanism: Reporting, n: int, rng: Random) -> Any:
+def population(mechanism: ReportFormat, n: int, rng: Random) -> Any:
     """A population of `some_values` whose rows are taken again and again: vectors and sets are read once.
 
     Example:
@@ -75,7 +76,7 @@ def rows_of(values: Any, index: NDArray[np.int64]) -> Any:
     return [values[k] for k in index] if isinstance(values, list) else values[index]
 
 
-def some_reports(mechanism: Reporting, n: int, rng: Random) -> Reports:
+def some_reports(mechanism: ReportFormat, n: int, rng: Random) -> Reports:
     """Reports of such a population: each made afresh, or the first that a device makes from its state.
 
     Example:
@@ -127,7 +128,7 @@ def truth_of(mechanism: Mechanism, values: Any) -> NDArray[np.float64] | None:
     return np.bincount(codes, minlength=mechanism.size) / len(codes)
 
 
-def candidates_for(mechanism: Reporting) -> list[Any] | None:
+def candidates_for(mechanism: ReportFormat) -> list[Any] | None:
     """What to ask `estimate` about: words where the domain is open, nothing elsewhere.
 
     Example:

@@ -1,7 +1,8 @@
-"""The commands together, and what becomes of an error: one line on stderr, and an exit code."""
+"""All commands of the program; an error becomes one line on stderr and an exit code."""
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Annotated, Any
 
@@ -36,12 +37,16 @@ __all__ = ["app"]
 WRONG = 2
 INTERRUPTED = 130
 
-# Newer versions of typer carry a click of their own, older ones use the installed one: this is either's base of errors.
+# The base class of click's errors: newer versions of typer contain a copy of click, older ones use the installed one.
 _WrongUsage: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 class Commands(TyperGroup):
-    """The commands in the order they are read about; errors in one place."""
+    """The group of all commands: lists them in the order in which they were added, and handles all errors."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        _reflow_help(self)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
@@ -63,8 +68,17 @@ class Commands(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
 
+def _reflow_help(command: Any) -> None:
+    """Join the lines of each paragraph of a command's help, and of its subcommands': rich keeps breaks of lines."""
+    if command.help:
+        paragraphs = inspect.cleandoc(command.help).split("\n\n")
+        command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    for subcommand in getattr(command, "commands", {}).values():
+        _reflow_help(subcommand)
+
+
 def _refuse(message: str) -> int:
-    """One line; what follows a blank one, such as a file's rewritten text, stays as it is."""
+    """Print an error as one line. What follows a blank line, such as a file's rewritten text, stays as it is."""
     line, blank, rest = message.partition("\n\n")
     typer.echo(f"hubbub: {' '.join(line.split())}{blank}{rest}", err=True)
     return WRONG

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,7 +12,10 @@ from hubbub.cli.options import AsJson
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from hubbub.authoring.alarms import AlarmForecast
     from hubbub.authoring.coalitions import Coalition
+    from hubbub.authoring.poisoning import Poisoning
+    from hubbub.collection.document import Collection
     from hubbub.collection.finding import Finding
 
 REFUSED = 1
@@ -20,73 +23,130 @@ _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="A collection (TOML).", show_default=False)],
-    against: Annotated[Path | None, typer.Option("--against", help="The version it replaces.")] = None,
+    files: Annotated[list[Path], typer.Argument(help="Collections (TOML).", show_default=False)],
+    against: Annotated[Path | None, typer.Option("--against", help="The version that the file replaces.")] = None,
     forged: Annotated[float | None, typer.Option("--forged", help="The part of devices that may be forged.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a collection before anyone is asked, and say what it promises.
+    """Check collections before anyone is asked, and say what they promise.
 
-    Exits with 1 if it is refused.
+    Exits with 1 if one is refused. With --json and several files, the answer is a list.
     """
+    from hubbub.cli.output import emit
+    from hubbub.core.errors import InvalidValue
+
+    if against is not None and len(files) > 1:
+        raise InvalidValue("--against", str(against), "with one file only")
+    checked = []
+    for file in files:
+        try:
+            checked.append(_check(file, against, forged))
+        except InvalidValue as error:
+            if len(files) == 1 or error.field == str(file):
+                raise
+            raise InvalidValue(f"{file}: {error.field}", error.value, error.allowed) from None
+    if as_json:
+        answers = [collection.to_dict() for collection in checked]
+        emit(answers if len(files) > 1 else answers[0])
+    else:
+        for place, collection in enumerate(checked):
+            _print(collection, after_another=place > 0)
+    if any(collection.refused for collection in checked):
+        raise typer.Exit(REFUSED)
+
+
+class CheckedFile(NamedTuple):
+    """All that is said of one collection's file."""
+
+    collection: Collection
+    findings: list[Finding]
+    poisonings: dict[str, Poisoning]
+    coalitions: dict[str, list[Coalition]]
+    alarms: list[AlarmForecast]
+    alarms_guarantee: str | None
+
+    @property
+    def refused(self) -> bool:
+        """Whether a finding is an error."""
+        return any(finding.level == "error" for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON."""
+        from hubbub.authoring.promise import promise
+
+        return {
+            "name": self.collection.name,
+            "version": self.collection.version,
+            "collection_id": self.collection.collection_id,
+            "ok": not self.refused,
+            "findings": [finding._asdict() for finding in self.findings],
+            "promise": promise(self.collection),
+            "coalitions": {
+                name: [coalition.to_dict() for coalition in coalitions]
+                for name, coalitions in self.coalitions.items()
+                if coalitions
+            },
+            "poisoning": {
+                name: {**poisoning.to_dict(), "text": poisoning.text()} for name, poisoning in self.poisonings.items()
+            },
+            "alarms": {"guarantee": self.alarms_guarantee, "each": [alarm.to_dict() for alarm in self.alarms]},
+        }
+
+
+def _check(file: Path, against: Path | None, forged: float | None) -> CheckedFile:
     from hubbub.authoring.alarms import alarm_forecasts, alarms_promise
-    from hubbub.authoring.check import check as examine
+    from hubbub.authoring.check import check as find
     from hubbub.authoring.coalitions import coalitions_of
     from hubbub.authoring.poisoning import poisoning
-    from hubbub.authoring.promise import promise
     from hubbub.authoring.toml import load_alarms, read_collection
-    from hubbub.cli.output import emit, page
     from hubbub.privacy.poisoning import FORGED
 
     collection, alarms = read_collection(file), load_alarms(file)
     older = None if against is None else read_collection(against)
-    findings = examine(collection, against=older, alarms=alarms)
-    watched = alarm_forecasts(collection, alarms)
     part = FORGED if forged is None else forged
-    moved = {
-        name: poisoning(question, collection.setting(name), part) for name, question in collection.questions.items()
-    }
-    parties = {name: coalitions_of(collection, name) for name in collection.questions}
-    refused = any(finding.level == "error" for finding in findings)
-    if as_json:
-        emit(
-            {
-                "name": collection.name,
-                "version": collection.version,
-                "collection_id": collection.collection_id,
-                "ok": not refused,
-                "findings": [finding._asdict() for finding in findings],
-                "promise": promise(collection),
-                "coalitions": {name: [each.to_dict() for each in some] for name, some in parties.items() if some},
-                "poisoning": {name: {**how.to_dict(), "text": how.text()} for name, how in moved.items()},
-                "alarms": {"guarantee": alarms_promise(collection, alarms), "each": [row.to_dict() for row in watched]},
-            }
-        )
-    else:
-        console = page()
-        if not refused:
-            console.print(promise(collection, width=console.width), markup=False)
-            console.print()
-        console.print(_table(findings))
-        if collection.shuffle is not None:
-            console.print("\nWho must work together to see what.", style="bold")
-            console.print(_coalitions(parties, collection.shuffle.least))
-        console.print("\nWhat a liar can do.", style="bold")
-        for name, how in moved.items():
-            console.print(f"{name}: {how.text()}", markup=False)
-        if watched:
-            console.print("\nWhat the alarms promise.", style="bold")
-            for row in watched:
-                console.print(f"{row.alarm}: {row.guarantee}; {row.delays}.", markup=False)
-        if len(watched) > 1:
-            console.print(f"All together: {alarms_promise(collection, alarms)}.", markup=False)
-        verdict = "refused" if refused else "good to serve"
-        console.print(f"\n{collection.name} {collection.version}: {verdict}", style="bold red" if refused else "bold")
-    if refused:
-        raise typer.Exit(REFUSED)
+    return CheckedFile(
+        collection=collection,
+        findings=find(collection, against=older, alarms=alarms),
+        poisonings={
+            name: poisoning(question, collection.setting(name), part) for name, question in collection.questions.items()
+        },
+        coalitions={name: coalitions_of(collection, name) for name in collection.questions},
+        alarms=alarm_forecasts(collection, alarms),
+        alarms_guarantee=alarms_promise(collection, alarms),
+    )
 
 
-def _coalitions(parties: dict[str, list[Coalition]], least: int) -> RenderableType:
+def _print(checked: CheckedFile, *, after_another: bool) -> None:
+    from rich.rule import Rule
+
+    from hubbub.authoring.promise import promise
+    from hubbub.cli.output import page
+
+    console, collection = page(), checked.collection
+    if after_another:
+        console.print("", Rule(style="dim"), "", sep="\n")
+    if not checked.refused:
+        console.print(promise(collection, width=console.width), markup=False)
+        console.print()
+    console.print(_findings(checked.findings))
+    if collection.shuffle is not None:
+        console.print("\nWho must work together to see what.", style="bold")
+        console.print(_coalitions(checked.coalitions, collection.shuffle.least))
+    console.print("\nWhat forged devices can do.", style="bold")
+    for name, poisoning in checked.poisonings.items():
+        console.print(f"{name}: {poisoning.text()}", markup=False)
+    if checked.alarms:
+        console.print("\nWhat the alarms promise.", style="bold")
+        for alarm in checked.alarms:
+            console.print(f"{alarm.alarm}: {alarm.guarantee}; {alarm.delays}.", markup=False)
+    if len(checked.alarms) > 1:
+        console.print(f"All together: {checked.alarms_guarantee}.", markup=False)
+    verdict = "refused" if checked.refused else "good to serve"
+    style = "bold red" if checked.refused else "bold"
+    console.print(f"\n{collection.name} {collection.version}: {verdict}", style=style)
+
+
+def _coalitions(coalitions: dict[str, list[Coalition]], least: int) -> RenderableType:
     from rich.table import Table
 
     from hubbub.questions.words import rounded_up
@@ -96,13 +156,14 @@ def _coalitions(parties: dict[str, list[Coalition]], least: int) -> RenderableTy
     table.add_column(f"who, of a batch of {least:,}", overflow="fold")
     table.add_column("epsilon", justify="right")
     table.add_column("delta", justify="right")
-    for name, several in parties.items():
-        for each in several:
-            table.add_row(name, each.who, rounded_up(each.epsilon), f"{each.delta:g}" if each.delta else "0")
+    for name, of_question in coalitions.items():
+        for coalition in of_question:
+            delta = f"{coalition.delta:g}" if coalition.delta else "0"
+            table.add_row(name, coalition.who, rounded_up(coalition.epsilon), delta)
     return table
 
 
-def _table(findings: list[Finding]) -> RenderableType:
+def _findings(findings: list[Finding]) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 

@@ -77,20 +77,33 @@ def plan(
 ) -> None:
     """Compare every mechanism before anything is collected, or read a collection's file.
 
-    Without a file, give --domain and two of --n, --epsilon and --stderr: the third is solved. With --sparsity, give --n
-    and --epsilon: vectors of -1, 0 and 1, and key-value data. With --sets likewise: what share of people holds each of
-    the items. With --of distribution, median or tail, give --n and --epsilon alone: how to ask for a number. With --of
-    sums or ranges too: how a curator adds up a stream of n values. With --column and --query, each once or more, give
-    --n and --epsilon: how people should report private columns of a table. With --central-epsilon, give --domain and
-    --n: which mechanism tells most if its reports are shuffled, with --epsilon as the most that one report may spend.
+    With a collection's FILE: what its questions will tell, at several numbers of devices.
+
+    Without a file, what is planned depends on the options:
+
+    --domain and two of --n, --epsilon, --stderr: shares of values; the third of these numbers is computed.
+
+    --sparsity, --domain, --n, --epsilon: sparse vectors of -1, 0 and 1, and key-value data.
+
+    --sets, --domain, --n, --epsilon: the share of people that holds each item of a set.
+
+    --of distribution, median or tail, --n, --epsilon: how to ask for a number.
+
+    --of sums or ranges, --n, --epsilon: how a curator adds up a stream of n values.
+
+    --column and --query (each once or more), --n, --epsilon: how devices report private columns of a table.
+
+    --central-epsilon, --domain, --n: which mechanism errs least if its reports are shuffled; --epsilon is then the most
+    that one report may spend.
     """
     from hubbub.cli.output import check_plot, emit, page, save_plot
     from hubbub.privacy.plan import plan as make
     from hubbub.privacy.poisoning import FORGED
+    from hubbub.questions.keys import NOTHING
 
     part = FORGED if forged is None else forged
     if central is None and any(option is not None for option in (delta, collusion, fakes)):
-        raise InvalidValue("--central-epsilon", None, "a number, with --delta, --collusion-epsilon or --fakes")
+        raise InvalidValue("--central-epsilon", NOTHING, "a number, with --delta, --collusion-epsilon or --fakes")
     if central is not None:
         from hubbub.cli.plan_shuffled import plan_shuffled
 
@@ -149,7 +162,7 @@ def plan(
             return plan_sums(of=of, n=n, epsilon=epsilon, as_json=as_json)
         return plan_numbers(goal=of, n=n, epsilon=epsilon, as_json=as_json)
     if domain is None:
-        raise InvalidValue("--domain", None, "how many values there are, or a collection's file")
+        raise InvalidValue("--domain", NOTHING, "how many values there are, or a collection's file")
     if sets is not None:
         if any(option is not None for option in (stderr, sparsity, of, most_bytes, most_shift, plot)):
             raise InvalidValue("--sets", sets, "with --domain, --n, --epsilon, --held, --forged and --json only")
@@ -195,7 +208,7 @@ def _forged(made: Plan) -> str:
     from hubbub.privacy.poisoning import part_text
 
     part = part_text(made.asked.forged)
-    return f"{part} forged: how far a share can be moved by reports that are made up, if they are {part} of all."
+    return f"{part} forged: how far a share can be moved if {part} of all reports are forged."
 
 
 def _table(made: Plan, domain: int) -> Table:

@@ -89,7 +89,7 @@ def _forged(moved: dict[str, Poisoning], forged: float) -> Table:
     from hubbub.privacy.poisoning import part_text
 
     title = f"How far any answer can be moved if {part_text(forged)} of the devices are forged\n"
-    table = plain_table("question", "up", "down", "of", title=title)
+    table = plain_table("question", "up", "down", "where", title=title)
     table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
     for name, how in moved.items():
         note = how.note if how.up is not None else f"not bounded here: {how.note}"
@@ -117,8 +117,16 @@ def _moved(distance: float | None, unit: str) -> str:
 
 
 def _summary(collection: Collection, year: float, user: float | None) -> str:
-    life = "without a limit for life" if user is None else f"of {user:,.6g} for life"
-    return (
-        f"Every upload has {collection.frame_bytes:,} bytes. A device spends up to epsilon {year:,.6g} a year, {life}; "
-        "of memos, while their values stay."
-    )
+    from hubbub.collection.spending import cost_of
+    from hubbub.questions.words import listed
+
+    spent = f"epsilon {year:,.6g} a year"
+    if user is None:
+        spent += ", and has no limit for life"
+    elif year > user:
+        spent = f"epsilon {user:,.6g}, its limit for life, within a year"
+    else:
+        spent += f", and {user:,.6g} for life"
+    memos = [name for name in collection.questions if cost_of(collection, name).memo]
+    stay = f" The year is one in which the values of {listed(memos)} do not change." if memos else ""
+    return f"Every upload has {collection.frame_bytes:,} bytes. A device spends up to {spent}.{stay}"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.collection.joint import Joint, column_of, numbers_of
-from hubbub.core.domain import Numeric
+from hubbub.core.domain.numeric import check_range
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.spec import Json
@@ -33,9 +33,9 @@ class PublicNumber:
     def __post_init__(self) -> None:
         if not isinstance(self.field, str) or not self.field:
             raise InvalidValue("field", self.field, "the name of a field")
-        domain = Numeric(self.low, self.high, cells=2)
-        object.__setattr__(self, "low", domain.low)
-        object.__setattr__(self, "high", domain.high)
+        low, high = check_range(self.low, self.high)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hubbub.collection import formats
 from hubbub.collection.error_path import at
 from hubbub.collection.frame import frame_for
+from hubbub.collection.names import is_slug
 from hubbub.collection.offset import offset_of, shifted
 from hubbub.collection.setting import Setting
 from hubbub.collection.shuffle_route import HOP_SECONDS, ShuffleRoute
-from hubbub.collection.slug import is_slug
 from hubbub.collection.terms import Terms
 from hubbub.core.domain import Code, Domain
 from hubbub.core.errors import HubbubError, InvalidValue, check_integer
 from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES
-from hubbub.core.keyvalue import KeyValue  # noqa: F401 - a domain that a field may have
 from hubbub.core.spec import Json, integer, spec_id
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.promise import Promise

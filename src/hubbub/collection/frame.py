@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hubbub.collection.slug import LONGEST_NAME
+from hubbub.collection.names import LONGEST_NAME
 from hubbub.collection.terms import Terms
 
 BLOCK = 1024

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.domain import Numeric
+from hubbub.core.domain.numeric import check_range
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.grid import GRAIN, to_grid, to_units
 from hubbub.core.random import Random
@@ -109,9 +110,9 @@ class GridAxis:
     def __post_init__(self) -> None:
         _check_field(self.field)
         check_integer("points", self.points, 2, 1 << 16)
-        domain = Numeric(self.low, self.high, cells=2)
-        object.__setattr__(self, "low", domain.low)
-        object.__setattr__(self, "high", domain.high)
+        low, high = check_range(self.low, self.high)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
 
     @property
     def size(self) -> int:

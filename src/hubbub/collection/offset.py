@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hubbub.core.estimate import Estimate
 from hubbub.core.spec import spec_id
-from hubbub.protocols.ask import Ask, Count, Heard
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc
 
-if TYPE_CHECKING:
-    from hubbub.protocols.driver import Protocol
+if TYPE_CHECKING:  # a device estimates nothing
+    from hubbub.core.estimate import Estimate
+    from hubbub.protocols.driver import Protocol, Reply
 
 
 def offset_of(name: str) -> int:
@@ -36,7 +36,9 @@ def shifted(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Pro
         >>> ask.cohort.start, ask.cohort.share
         (17, 1.0)
     """
-    reply: Heard = None
+    from hubbub.protocols.count import Count  # a device, which runs no protocol, does not load it
+
+    reply: Reply = None
     while True:
         try:
             message = stream.send(reply)
@@ -47,7 +49,7 @@ def shifted(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Pro
         elif isinstance(message, list):
             message = [_shifted(ask, start) for ask in message]
         elif isinstance(message, Count):
-            message = replace(message, of=_shifted(message.of, start))
+            message = replace(message, ask=_shifted(message.ask, start))
         elif labels is not None:
             message = replace(
                 message, estimates={name: _named(estimate, labels) for name, estimate in message.estimates.items()}

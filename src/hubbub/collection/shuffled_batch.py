@@ -17,9 +17,11 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from hubbub.collection.names import AnswerName, check_answer_name, check_collection
+from hubbub.collection.relay_batch import BatchHead
 from hubbub.collection.sealing import sign, verify
 from hubbub.collection.shuffle_route import LAYER_BYTES, MOST_SHUFFLERS, ShuffleRoute, batch_name
-from hubbub.collection.wire import AnswerName, check_answer
+from hubbub.collection.upload import decode_frame
 from hubbub.core.errors import DecodeError
 from hubbub.core.spec import canonical
 
@@ -176,29 +178,19 @@ def decode_shuffled(data: bytes) -> ShuffledBatch:
             ...
         hubbub.core.errors.DecodeError: batch: got b'hostile'; allowed: ...
     """
-    try:
-        frame = _decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, TypeError, RecursionError) as error:
-        raise DecodeError("batch", data[:40], f"a well-formed shuffled batch ({error})") from None
-    answer = AnswerName(frame.question, frame.run, frame.step, frame.round, frame.part)
-    check_answer(frame.collection, frame.version, answer)
+    frame = decode_frame(_decoder.decode, data, "batch", "shuffled batch")
+    check_collection(frame.collection, frame.version)
+    check_answer_name(frame.answer)
     # Whoever sends a batch is not known yet: millions of tiny reports would take far more memory than their bytes.
     if frame.size < LAYER_BYTES or len(frame.onions) % frame.size:
-        given = f"{len(frame.onions)} bytes of reports of {frame.size}"
-        raise DecodeError("reports", given, f"whole ones, of at least {LAYER_BYTES} bytes each")
+        received = f"{len(frame.onions)} bytes of reports of {frame.size}"
+        raise DecodeError("reports", received, f"whole ones, of at least {LAYER_BYTES} bytes each")
     onions = [frame.onions[at : at + frame.size] for at in range(0, len(frame.onions), frame.size)]
-    return ShuffledBatch(frame.collection, frame.version, answer, frame.statements, onions)
+    return ShuffledBatch(frame.collection, frame.version, frame.answer, frame.statements, onions)
 
 
-class _Shuffled(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class _Shuffled(BatchHead, frozen=True):
     kind: Literal[5]
-    collection: str
-    version: int
-    question: str
-    run: int
-    step: int
-    round: int
-    part: int
     statements: Annotated[list[HopStatement], msgspec.Meta(max_length=MOST_SHUFFLERS)]
     size: int
     onions: bytes

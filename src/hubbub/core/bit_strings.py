@@ -11,12 +11,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.domain import Domain
+from hubbub.core.domain.base import Domain
 from hubbub.core.errors import InvalidValue, check_integer
 
 MOST_BITS = 1 << 12
@@ -35,6 +35,7 @@ class BitStrings(Domain):
         [7, 9223372036854775808]
     """
 
+    kind: ClassVar[str] = "bitstrings"
     bits: int
     size = None
     in_order = False

@@ -113,7 +113,7 @@ def _forged(collection: Collection) -> Html:
     )
     return el(
         "section",
-        el("h2", "What a liar can do", id="forged-title"),
+        el("h2", "What forged devices can do", id="forged-title"),
         table("Forged reports by question", ("Question", "At most"), rows),
         el("p", note, class_="note"),
         aria_labelledby="forged-title",

@@ -11,7 +11,7 @@ from hubbub.alarms.errors import stderr_at
 from hubbub.alarms.limits import limits_for
 from hubbub.alarms.sequential import SequentialTest, WatchState
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.ask import Release
+from hubbub.protocols.release import Release
 
 STEPS_A_FALSE_ALARM = 1000
 """How many steps there are to a false alarm, on average, if the truth is always at the threshold."""
@@ -63,5 +63,5 @@ class StreamAlarm:
         value, stderr = float(seen.value[0]), max(float(seen.stderr[0]), at_null)
         if not (math.isfinite(value) and 0 < stderr < math.inf):
             return False
-        self._state, verdict = self._test.hear(self._state, release.step, value, stderr)
+        self._state, verdict = self._test.update(self._state, release.step, value, stderr)
         return verdict is not None

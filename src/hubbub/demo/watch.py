@@ -12,8 +12,8 @@ from hubbub.core.random import Random
 from hubbub.demo.moment import Moment
 from hubbub.demo.stream_alarm import StreamAlarm
 from hubbub.demo.watch_scenes import WatchScene
-from hubbub.protocols.ask import Release
 from hubbub.protocols.driver import converse
+from hubbub.protocols.release import Release
 from hubbub.protocols.window import window_stream
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers

@@ -1,7 +1,7 @@
 """Every mechanism, by name."""
 
 from hubbub.core.registry import Registry
-from hubbub.mechanisms.base import Mechanism, Reporting
+from hubbub.mechanisms.base import Mechanism, ReportFormat
 
 FAMILIES = {
     "frequency": {
@@ -51,9 +51,9 @@ TERNARY_BASELINES = {
 }
 """Those that only papers compare with, and the files of `hubbub.reproduce.baselines` that they are in."""
 
-MECHANISMS: Registry[Reporting] = Registry(
+MECHANISMS: Registry[ReportFormat] = Registry(
     "hubbub.mechanisms",
-    "hubbub.mechanisms.base:Reporting",
+    "hubbub.mechanisms.base:ReportFormat",
     {
         name: f"hubbub.mechanisms.{folder}.{module}"
         for folder, modules in FAMILIES.items()

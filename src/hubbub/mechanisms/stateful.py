@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 
 VERSION = 1
 _KIND = "state"
@@ -112,7 +112,7 @@ class States:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stateful(Reporting):
+class Stateful(ReportFormat):
     """A mechanism of devices that remember, vectorised over devices: a device is a batch of one.
 
     A device enrols without looking at a value. Before each step it is told what the step costs (`price`), pays or not,

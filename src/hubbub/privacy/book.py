@@ -6,11 +6,10 @@ from collections.abc import Iterable
 
 from hubbub.core.errors import HubbubError
 from hubbub.privacy.budget import BudgetExceeded
-from hubbub.privacy.clock import LedgerClock, Observation, StepRefused
+from hubbub.privacy.device_clock import LedgerClock, Observation, StepRefused
 from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.ledger_store import Debit, LedgerStore, Times
-from hubbub.privacy.promise import MOST_PROMISES, WHOLE, Promise, Since, of_question
-from hubbub.privacy.spending import Spending
+from hubbub.privacy.promise import MOST_PROMISES, WHOLE, Promise, Since, Spending, of_question
 
 
 class TooManyPromises(HubbubError):

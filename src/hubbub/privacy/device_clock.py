@@ -1,13 +1,13 @@
-"""The time of a device whose wall clock anyone may set."""
+"""The time of a device whose wall clock anyone may set: which step it is in, and how much time has surely passed."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
-from hubbub.core.errors import InvalidValue
-from hubbub.privacy.clock import Observation
+from hubbub.core.errors import HubbubError, InvalidValue
 
 TICKS = 10**6
 """Ticks a second: readings are kept in whole microseconds."""
@@ -25,6 +25,52 @@ def since_boot() -> float:
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
+
+
+class Observation(NamedTuple):
+    """One reading of a device's clocks, in whole ticks, and the trusted time up to then. The ledger stores the last."""
+
+    step: int
+    wall: int
+    monotonic: int
+    trusted: int
+
+
+class LedgerClock(Protocol):
+    """What a ledger needs of a clock. The ledger stores each reading and gives it to the next `observe`."""
+
+    @property
+    def interval(self) -> int:
+        """The length of a step, in ticks."""
+        ...
+
+    @property
+    def origin(self) -> int:
+        """Where step 0 begins, in ticks of the wall clock."""
+        ...
+
+    def observe(self, last: Observation | None) -> Observation:
+        """The clock now. Trusted time never runs ahead of true time."""
+        ...
+
+
+class StepRefused(HubbubError):
+    """The device does not answer this step: it is in another one, or its clock cannot be trusted.
+
+    Example:
+        >>> raise StepRefused(3, "the device is in step 5")
+        Traceback (most recent call last):
+            ...
+        hubbub.privacy.device_clock.StepRefused: step 3: the device is in step 5
+    """
+
+    def __init__(self, step: int, why: str) -> None:
+        self.step = step
+        self.why = why
+        super().__init__(f"step {step}: {why}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.step, self.why)
 
 
 class DeviceClock:

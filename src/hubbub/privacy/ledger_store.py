@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hubbub.core.spec import canonical
 from hubbub.privacy.budget import MOST_UNITS
-from hubbub.privacy.clock import Observation
+from hubbub.privacy.device_clock import Observation
 from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.promise import Promise, Since
 

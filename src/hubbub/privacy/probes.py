@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import comb
 
 from hubbub.core.domain import Domain, Sets, as_domain
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
 
-def domain_of(mechanism: Reporting) -> Domain | None:
+def domain_of(mechanism: ReportFormat) -> Domain | None:
     """The domain of a mechanism's values, where it has one.
 
     Example:
@@ -21,7 +21,7 @@ def domain_of(mechanism: Reporting) -> Domain | None:
     return None if domain is None else as_domain("domain", domain)
 
 
-def count_of(mechanism: Reporting) -> int | None:
+def count_of(mechanism: ReportFormat) -> int | None:
     """How many values there are; None where there is no end of them.
 
     Example:

@@ -31,6 +31,14 @@ def of_question(name: str) -> str:
     return f"question:{name}"
 
 
+class Spending(NamedTuple):
+    """How much of a promise is spent and how much remains, in units of 1e-12 epsilon."""
+
+    spent: int
+    remaining: int
+    limit: int
+
+
 class Since(NamedTuple):
     """Which debits count: those at this wall time or later, and those after this trusted time."""
 

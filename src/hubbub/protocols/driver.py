@@ -1,4 +1,4 @@
-"""Driving a protocol: its asks go out, sketches come back in order, releases come out."""
+"""Driving a protocol: publish its asks, send back their sketches in order, and collect its releases."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from typing import TypeAlias
 
 from hubbub.core.errors import HubbubError, InvalidValue, SpecMismatch
 from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask, Count, Counted, Heard, Release, Said
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import disjoint
+from hubbub.protocols.count import Count, CountResult
+from hubbub.protocols.release import Release
 
-Protocol: TypeAlias = Generator[Said, Heard, None]
-"""A protocol yields asks, is sent a sketch for each, counts, and yields a Release to end each step; it may return."""
+Message: TypeAlias = Ask | list[Ask] | Count | Release
+"""What a protocol yields: an ask, several asks of disjoint arcs (the parts of a round), a count, or a release."""
+Reply: TypeAlias = Sketch | list[Sketch] | CountResult | None
+"""What a protocol is sent: the sketch of an ask, the sketches of several, the result of a count, None for a release."""
+Protocol: TypeAlias = Generator[Message, Reply, None]
+"""A generator of messages that is sent a reply to each. In a stream a release ends a step; a study returns."""
 
-Hears: TypeAlias = Generator[Said, Heard, Sketch]
-"""A part of a protocol that ends with a sketch."""
 
-
-def ask_once(ask: Ask) -> Hears:
-    """Ask, in a protocol: `sketch = yield from ask_once(ask)`.
+def ask_once(ask: Ask) -> Generator[Message, Reply, Sketch]:
+    """Yield an ask and return its sketch: `sketch = yield from ask_once(ask)`.
 
     Example:
         >>> from hubbub import GRR
@@ -30,8 +33,8 @@ def ask_once(ask: Ask) -> Hears:
     return sketch
 
 
-def ask_all(asks: Sequence[Ask]) -> Generator[Said, Heard, list[Sketch]]:
-    """Ask several at once, of people who are apart: `sketches = yield from ask_all(asks)`.
+def ask_all(asks: Sequence[Ask]) -> Generator[Message, Reply, list[Sketch]]:
+    """Yield several asks of disjoint arcs at once and return their sketches: `sketches = yield from ask_all(asks)`.
 
     Example:
         >>> from hubbub import GRR
@@ -46,56 +49,45 @@ def ask_all(asks: Sequence[Ask]) -> Generator[Said, Heard, list[Sketch]]:
     return sketches
 
 
-def count(of: Ask, candidates: Sequence[int | str]) -> Generator[Said, Heard, Counted]:
-    """Count among the reports that were kept: `counted = yield from count(ask, candidates)`.
+def ask_count(count: Count) -> Generator[Message, Reply, CountResult]:
+    """Yield a count and return its result: `result = yield from ask_count(count)`.
 
     Example:
         >>> from hubbub import OLH
         >>> ask = Ask(mechanism=OLH(epsilon=1.0, domain=1000), step=1, kept=True)
-        >>> next(count(ask, [7, 12])).candidates
+        >>> next(ask_count(Count(ask, (7, 12)))).candidates
         (7, 12)
     """
-    return (yield from count_out(Count(of, tuple(candidates))))
-
-
-def count_out(message: Count) -> Generator[Said, Heard, Counted]:
-    """Count what a message says: `counted = yield from count_out(message)`.
-
-    Example:
-        >>> from hubbub import OLH
-        >>> ask = Ask(mechanism=OLH(epsilon=1.0, domain=1000), step=1, kept=True)
-        >>> next(count_out(Count(ask, (7, 12)))).step
-        1
-    """
-    counted = yield message
-    assert isinstance(counted, Counted)
-    return counted
+    result = yield count
+    assert isinstance(result, CountResult)
+    return result
 
 
 class OutOfOrder(HubbubError, RuntimeError):
-    """An answer came for another ask, or the protocol said what it may not: the conversation did not move."""
+    """A reply that fits no open ask, or a message that the protocol may not send; the conversation does not move."""
 
 
 class Conversation:
-    """A protocol with its place in time: what is open, and nothing else is taken.
+    """A running protocol: its current message, and checks that only a fitting reply moves it on.
 
-    Steps follow each other; in a study all is step 0. `round` is the number of the open ask, or asks, in its step.
+    The steps of a stream must be consecutive; all messages of a study have step 0. `round` is the number of the current
+    round in its step: the open asks are those of that round.
 
     Parameters
     ----------
     protocol
-        What is said.
+        The generator that is run.
     rounds, parts
-        How many rounds a step (or a whole study) may have, and how many asks a round; any number, unless given.
+        The most rounds that a step (or a whole study) may have, and the most asks in a round; no limit unless given.
 
     Example:
         >>> from hubbub import Random
         >>> from hubbub.protocols.window import Frequencies, window_stream
-        >>> talk = Conversation(window_stream("LBU", Frequencies(2), epsilon=1.0, w=2))
-        >>> ask = talk.listen()
+        >>> conversation = Conversation(window_stream("LBU", Frequencies(2), epsilon=1.0, w=2))
+        >>> ask = conversation.listen()
         >>> sketch = ask.mechanism.accumulate(ask.mechanism.randomize([0, 1, 1], Random(seed=1)))
-        >>> talk.reply(ask.ask_id, sketch)
-        >>> talk.listen().published
+        >>> conversation.reply(ask.ask_id, sketch)
+        >>> conversation.listen().published
         True
     """
 
@@ -103,68 +95,69 @@ class Conversation:
         self._protocol, self._rounds, self._parts = protocol, rounds, parts
         self._step: int | None = None
         self.round = 0
-        self._said: Said | None = None
-        self._take(next(protocol, None))
+        self._message: Message | None = None
+        self._accept(next(protocol, None))
 
     @property
-    def said(self) -> Said | None:
-        """What the protocol says now, None after its end; looking moves nothing."""
-        return self._said
+    def message(self) -> Message | None:
+        """The current message of the protocol; None after its end. Reading it changes nothing."""
+        return self._message
 
     @property
     def asks(self) -> tuple[Ask, ...]:
-        """The asks that are open: one, or the parts of a round."""
-        message = self._said
+        """The open asks: one, or the parts of a round."""
+        message = self._message
         return (message,) if isinstance(message, Ask) else tuple(message) if isinstance(message, list) else ()
 
-    def listen(self) -> Said | None:
-        """What the protocol says now, None after its end. Listening to a release moves on to the next step."""
-        message = self._said
+    def listen(self) -> Message | None:
+        """The current message; None after the end of the protocol. After a release, the conversation moves on."""
+        message = self._message
         if isinstance(message, Release):
             self._advance(None)
         return message
 
     def reply(self, ask_id: str, sketch: Sketch) -> None:
-        """Answer the open ask. Any other answer is refused, and changes nothing."""
+        """Answer the only open ask. Any other answer is refused and changes nothing."""
         if not self.asks:
-            raise OutOfOrder("no ask is open: " + ("the protocol has ended" if self._said is None else "none is due"))
+            ended = self._message is None
+            raise OutOfOrder("no ask is open: " + ("the protocol has ended" if ended else "none is due"))
         if [ask_id] != [ask.ask_id for ask in self.asks]:
             raise OutOfOrder(f"the open ask is {self.asks[0].ask_id} of step {self.asks[0].step}, not {ask_id}")
         self.reply_all([sketch])
 
     def reply_all(self, sketches: Sequence[Sketch]) -> None:
-        """Answer the open asks, each with its sketch. Any other answer is refused, and changes nothing."""
+        """Answer all open asks, one sketch each and in their order. Any other answer is refused and changes nothing."""
         if not self.asks or len(sketches) != len(self.asks):
             raise OutOfOrder(f"{len(self.asks)} asks are open, and {len(sketches)} sketches came")
         for ask, sketch in zip(self.asks, sketches, strict=True):
-            expected = ask.mechanism
-            if sketch.spec_id != expected.spec_id or sketch.counts.shape != expected.sketch_shape:
-                raise SpecMismatch("spec_id", sketch.spec_id, f"a sketch of {expected.spec_id}")
-        self._advance(list(sketches) if isinstance(self._said, list) else sketches[0])
+            mechanism = ask.mechanism
+            if sketch.spec_id != mechanism.spec_id or sketch.counts.shape != mechanism.sketch_shape:
+                raise SpecMismatch("spec_id", sketch.spec_id, f"a sketch of {mechanism.spec_id}")
+        self._advance(list(sketches) if isinstance(self._message, list) else sketches[0])
 
-    def tell(self, counted: Counted) -> None:
+    def reply_count(self, result: CountResult) -> None:
         """Answer the count that is due."""
-        if not isinstance(self._said, Count):
+        if not isinstance(self._message, Count):
             raise OutOfOrder("no count is due")
-        self._said.check(counted)
-        self._advance(counted)
+        self._message.check(result)
+        self._advance(result)
 
-    def _advance(self, heard: Heard) -> None:
-        if isinstance(self._said, Release):
-            self._step, self.round = self._said.step + (self._said.step > 0), 0 if self._said.step else self.round
+    def _advance(self, reply: Reply) -> None:
+        if isinstance(self._message, Release) and self._message.step > 0:
+            self._step, self.round = self._message.step + 1, 0
         try:
-            message = self._protocol.send(heard)
+            message = self._protocol.send(reply)
         except StopIteration:
             message = None
-        self._take(message)
+        self._accept(message)
 
-    def _take(self, message: Said | None) -> None:
-        """Stand where the protocol is now, if it may be there."""
-        self._said = message
-        for ask in self.asks or ([] if message is None or isinstance(message, Count | list) else [message]):
-            self._step = ask.step if self._step is None else self._step
-            if ask.step != self._step:
-                raise OutOfOrder(f"the protocol said step {ask.step} where step {self._step} was due")
+    def _accept(self, message: Message | None) -> None:
+        """Make this the current message, and refuse what the protocol may not send."""
+        self._message = message
+        for step in [message.step] if isinstance(message, Release) else [ask.step for ask in self.asks]:
+            self._step = step if self._step is None else self._step
+            if step != self._step:
+                raise OutOfOrder(f"the protocol said step {step} where step {self._step} was due")
         if not self.asks and not isinstance(message, list):
             return
         self.round += 1
@@ -182,23 +175,23 @@ def converse(
     protocol: Protocol,
     answer: Callable[[Ask], Sketch],
     *,
-    count: Callable[[Count], Counted] | None = None,
+    count: Callable[[Count], CountResult] | None = None,
     steps: int | None = None,
     rounds: int | None = None,
     parts: int | None = None,
 ) -> Iterator[Release]:
-    """Run a protocol against whoever answers asks, for so many steps or to its end.
+    """Run a protocol with functions that answer its messages, for a number of steps or to its end; yield its releases.
 
     Parameters
     ----------
     protocol, rounds, parts
         As of `Conversation`.
     answer
-        The sketch of an ask; of several at once, it is called for one after another.
+        Returns the sketch of an ask. It is called for each part of a round in turn.
     count
-        What is counted among the reports that `answer` kept, for protocols that count.
+        Returns the result of a count among the reports that `answer` kept; needed only by protocols that count.
     steps
-        How many releases; all that there are, unless given.
+        How many releases; all of them unless given.
 
     Example:
         >>> from hubbub import Random
@@ -211,15 +204,15 @@ def converse(
     """
     if steps is not None and steps < 1:
         raise InvalidValue("steps", steps, "at least 1")
-    talk = Conversation(protocol, rounds=rounds, parts=parts)
+    conversation = Conversation(protocol, rounds=rounds, parts=parts)
     done = 0
-    while (steps is None or done < steps) and (message := talk.listen()) is not None:
+    while (steps is None or done < steps) and (message := conversation.listen()) is not None:
         if isinstance(message, Release):
             done += 1
             yield message
         elif isinstance(message, Count):
             if count is None:
                 raise InvalidValue("count", None, "given, as the protocol counts among kept reports")
-            talk.tell(count(message))
+            conversation.reply_count(count(message))
         else:
-            talk.reply_all([answer(ask) for ask in talk.asks])
+            conversation.reply_all([answer(ask) for ask in conversation.asks])

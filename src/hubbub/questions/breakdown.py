@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from hubbub.collection.duration import every
 from hubbub.collection.finding import Finding
 from hubbub.collection.joint import Axis, CellAxis, CodeAxis, GridAxis
 from hubbub.collection.setting import Setting
@@ -19,14 +18,14 @@ from hubbub.core.domain import NONE, Categorical, Domain, Numeric, Ordinal
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of, units_of
 from hubbub.core.influence import Influence
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 from hubbub.questions.group_numbers import GroupNumbers
 from hubbub.questions.shapes import Shape
 from hubbub.questions.statistic import StatisticQuestion
-from hubbub.questions.words import listed, odds_text
+from hubbub.questions.words import listed
 
 MOST_NUMBERS = 1 << 12
 """How many numbers an answer may have: groups times values."""
@@ -83,7 +82,7 @@ class BreakdownQuestion(StatisticQuestion):
     def statistic(self, setting: Setting) -> Statistic:
         return self.parts(setting)[0]
 
-    def mechanisms(self, setting: Setting) -> tuple[Reporting, ...]:
+    def mechanisms(self, setting: Setting) -> tuple[ReportFormat, ...]:
         return tuple(part.mechanism(units_of(self.epsilon)) for part in self.parts(setting))
 
     def terms(self, setting: Setting) -> Terms:
@@ -150,7 +149,7 @@ class BreakdownQuestion(StatisticQuestion):
         return max(bounds, key=lambda influence: influence.weight) if len(bounds) == len(influences) else influences[0]
 
     def influence_of(self, setting: Setting) -> str:
-        return "every step, of all devices; within a group of a share s, 1/s times as far"
+        return "in every step; a number within a group that has the share s of all devices moves 1/s times as far"
 
     def moved_answer(self, setting: Setting) -> tuple[str, str]:
         return "the share of all devices that is in any one group with any one value", "share"
@@ -167,12 +166,10 @@ class BreakdownQuestion(StatisticQuestion):
     def made_by(self, setting: Setting) -> str:
         return " and ".join(dict.fromkeys(type(mechanism).__name__ for mechanism in self.mechanisms(setting)))
 
-    def sentence(self, setting: Setting) -> str:
-        parts, epsilon = self.parts(setting), max(each.effective_epsilon for each in self.mechanisms(setting))
-        covers = f"It covers {listed([*self.by, self.field])} together."
-        if len(parts) > 1:
-            covers = f"It covers {self.field} together with one of {listed(list(self.by))}, always the same one."
-        return f"One report {every(setting.step_seconds)}. {covers} It is {odds_text(epsilon)}."
+    def covers(self, setting: Setting) -> str:
+        if len(self.parts(setting)) == 1:
+            return f"It covers {listed([*self.by, self.field])} together."
+        return f"It covers {self.field} together with one of {listed(list(self.by))}; a device keeps to the same one."
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
         parts = self.parts(setting)
@@ -183,7 +180,8 @@ class BreakdownQuestion(StatisticQuestion):
             yield Finding("note", "by", f"{told}, and of {errors[1]} the other way")
         if any(isinstance(part.value, GridAxis) for part in parts):
             points = {part.value.points for part in parts if isinstance(part.value, GridAxis)}
-            yield Finding("note", "field", f"numbers are rounded at random to {max(points)} points, which keeps means")
+            text = f"numbers are rounded at random to one of {max(points)} points, which does not change their mean"
+            yield Finding("note", "field", text)
 
     def _expected(self, setting: Setting) -> tuple[float, float]:
         """The standard error of a typical number with 10,000 devices, as it is asked and the other way."""

@@ -21,12 +21,12 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.core.influence import Influence
 from hubbub.privacy.promise import Promise
+from hubbub.protocols.change_protocol import ARITHMETIC, change_protocol
 from hubbub.protocols.change_stream import MOST_STEPS, ChangeStream
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.sao2.portions import squares
 from hubbub.protocols.statistic import Statistic
-from hubbub.protocols.symbol_stream import ARITHMETIC, symbol_stream
 from hubbub.protocols.view import View, Whole
 from hubbub.questions.shapes import Shape, shares_shape
 from hubbub.questions.statistic import StatisticQuestion
@@ -156,7 +156,7 @@ class ChangesQuestion(StatisticQuestion):
 
     def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         asked = self.statistic(setting)
-        return symbol_stream(self.mechanism_for(setting), first=first, view=asked.view, memory=memory)
+        return change_protocol(self.mechanism_for(setting), first=first, view=asked.view, memory=memory)
 
     @property
     def arithmetic(self) -> int:
@@ -180,7 +180,7 @@ class ChangesQuestion(StatisticQuestion):
         return "a step on average, if all enrol at the start of a horizon and use all their changes"
 
     def influence(self, setting: Setting) -> Influence | str:
-        return "a forger chooses the level that fewest devices tell of, and can send signs without enrolling"
+        return "a forger can choose the level that the fewest devices are on, and can send signs without enrolling"
 
     def sentence(self, setting: Setting) -> str:
         mechanism, lasts = self.mechanism_for(setting), span(self.steps * setting.step_seconds)
@@ -189,15 +189,15 @@ class ChangesQuestion(StatisticQuestion):
             f"For each {lasts} the device picks one of {levels} levels at random, without looking at its value, and "
             f"reports at the end of each of that level's intervals, at most once {step}. It reports changes, at most "
             f"{self.changes} of them; a value that changes more often is reported as if it had stayed where it was. "
-            f"All reports of one {lasts} together, with all that happened in it taken as one value, are "
-            f"{odds_text(mechanism.effective_epsilon)}. After that the device begins anew, and spends as much again."
+            f"If all that happens in one {lasts} is taken as one value, all reports of that {lasts} together are "
+            f"{odds_text(mechanism.effective_epsilon)}. After that the device begins again, and spends as much again."
         )
 
     def linked(self, setting: Setting) -> str:
-        levels = len(self.mechanism_for(setting).lengths)
+        levels, lasts = len(self.mechanism_for(setting).lengths), span(self.steps * setting.step_seconds)
         return (
-            f"The reports of {setting.name} carry the level that the device picked, one of {levels}, the same for a "
-            "whole horizon: it was picked without looking at any value, and tells of none."
+            f"The reports of {setting.name} carry the level that the device picked, one of {levels}, which is the same "
+            f"for a whole {lasts}. It was picked without looking at any value, and reveals none."
         )
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
@@ -205,8 +205,8 @@ class ChangesQuestion(StatisticQuestion):
         yield Finding(
             "note",
             "changes",
-            f"a device tells of {self.changes} changes in {lasts}, and then as if its value stayed: more of them "
-            "cost accuracy, fewer hide what moves",
+            f"a device reports at most {self.changes} changes in {lasts}, and after that as if its value stayed the "
+            "same: a larger number costs accuracy, a smaller one hides more changes",
         )
 
 

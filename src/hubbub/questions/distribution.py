@@ -65,8 +65,8 @@ class DistributionQuestion(StatisticQuestion):
         wave = self.statistic(setting).mechanism(units_of(self.epsilon))
         blur = float(wave.resolution(_PEOPLE))
         half = wave.share_influence(wave.low, (wave.low + wave.high) / 2, blur=blur).shift(FORGED).largest
-        told = f"as {_PEOPLE:,} answers tell it, {part_text(FORGED)} move it by up to"
-        return f"every step; of the share in half of the range, {told} {rounded_up(100 * half)} percentage points"
+        moved = f"{part_text(FORGED)} of {_PEOPLE:,} reports, if forged, move it by up to {rounded_up(100 * half)}"
+        return f"in every step; as for the share of people in half of the range, {moved} percentage points"
 
     def default_title(self, setting: Setting) -> str:
         return f"Of {self.field}: how is it distributed?"

@@ -19,10 +19,10 @@ from hubbub.core.hashing import BEST_HASH
 from hubbub.core.noise import Noise
 from hubbub.core.ratios import Ratios
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.protocols.ask import MAIN
+from hubbub.protocols.release import MAIN
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import View
 from hubbub.questions.shares import MOST_BYTES, named_mechanism
@@ -153,10 +153,10 @@ class GroupNumbers(Statistic):
 
     # -- what reports tell ------------------------------------------------------------------------------------
 
-    def read(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def read(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Estimate:
         return self.answers(mechanism, sketch)[breakdown_name(self.main, main=True)]
 
-    def answers(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Mapping[str, Estimate]:
+    def answers(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Mapping[str, Estimate]:
         shares = mechanism.estimate(sketch)
         assert shares.noise is not None
         noise = replace(shares.noise, sampling=(1 - self.asked) / shares.n)

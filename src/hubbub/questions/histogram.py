@@ -159,7 +159,7 @@ class HistogramQuestion(StatisticQuestion):
 
     def assumes(self, setting: Setting) -> str:
         if self.candidates:
-            return "no formula: candidates share bits, and are told apart by regression"
+            return "no formula: candidates share bits and are separated by regression"
         if self._of_items(setting.domain):
             return "every step, if people hold half as many items as they may"
         return super().assumes(setting)
@@ -172,7 +172,7 @@ class HistogramQuestion(StatisticQuestion):
 
     def influence(self, setting: Setting) -> Influence | str:
         if self.candidates:
-            return "candidates share bits, and are told apart by regression, which is no mean over reports"
+            return "candidates share bits and are separated by regression, so that estimates are not means over reports"
         return super().influence(setting)
 
     def default_title(self, setting: Setting) -> str:
@@ -182,17 +182,14 @@ class HistogramQuestion(StatisticQuestion):
             return f"Of {self.field}: how many people have each item?"
         return shares_title(self.field, setting.domain)
 
-    def sentence(self, setting: Setting) -> str:
-        told = super().sentence(setting)
-        if self._of_items(setting.domain):
-            return told.replace(". It is", ". It covers all items together: which are held. It is", 1)
-        return told
+    def covers(self, setting: Setting) -> str:
+        return "It covers all items together: which of them are held." if self._of_items(setting.domain) else ""
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
         if self.keep_reports:
             yield Finding(
                 "note",
                 "keep_reports",
-                "its reports are kept one by one until the retention is over, and people are told so; without it only "
-                "their sum is kept",
+                "its single reports are kept until the retention is over, and the promise says so; without this key "
+                "only their sum is kept",
             )

@@ -141,7 +141,7 @@ class ItemsetsQuestion(StudyQuestion):
         return f"an item that few hold, where nine people of ten hold at most {_TYPICAL} of the candidates"
 
     def influence(self, setting: Setting) -> Influence | str:
-        return "forged reports also sway what is looked for"
+        return "forged reports also influence which candidates are searched"
 
     @property
     def summary(self) -> str:

@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 from hubbub.collection.finding import Finding
 from hubbub.collection.setting import Setting
 from hubbub.collection.views import Held
+from hubbub.core.domain import KeyValue
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
 from hubbub.core.hashing import BEST_HASH
 from hubbub.core.influence import Influence
-from hubbub.core.keyvalue import KeyValue
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.first_hash import with_hash
-from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
+from hubbub.mechanisms.ternary.rates import Quantity
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import View
 from hubbub.questions.shapes import Shape
@@ -132,7 +133,7 @@ class Keyed(Statistic):
             return self._half**2, self._middle**2
         return float(self.of == "conditional"), 1.0
 
-    def read(self, mechanism: Reporting, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def read(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Estimate:
         assert isinstance(mechanism, TernaryMechanism)
         if self.of == "frequency":
             return mechanism.estimate(sketch, of="frequency")
@@ -179,9 +180,9 @@ class Keyed(Statistic):
         if self.of == "frequency":
             middle, half, low, high = Fraction(1), Fraction(0), Fraction(0), Fraction(1)
         numbers = [
-            (middle and middle * mechanism.stands_for(plus, minus, "frequency"))
-            + (half and half * mechanism.stands_for(plus, minus, "mean"))
-            for plus, minus in mechanism.supports()
+            (middle and middle * mechanism.rates.stands_for(plus, minus, "frequency"))
+            + (half and half * mechanism.rates.stands_for(plus, minus, "mean"))
+            for plus, minus in mechanism.rates.supports()
         ]
         # Somebody without the key counts as 0.
         return Influence(min(numbers), max(numbers), min(low, Fraction(0)), max(high, Fraction(0)))
@@ -241,24 +242,23 @@ class KeyValueQuestion(StatisticQuestion):
 
     def influence(self, setting: Setting) -> Influence | str:
         if self.of == "conditional":
-            return "the mean among holders is a ratio, and forged reports can bring what it is divided by near 0"
+            return "the mean among holders is a ratio, and forged reports can bring its denominator near 0"
         return self.statistic(setting).influence(self.mechanism_for(setting))
 
     def default_title(self, setting: Setting) -> str:
         return f"Of {self.field}: {_TITLES[self.of or 'mean']}?"
 
-    def sentence(self, setting: Setting) -> str:
-        covers = " It covers all keys together: which are held, and with what numbers."
-        return super().sentence(setting).replace(". It is", f".{covers} It is", 1)
+    def covers(self, setting: Setting) -> str:
+        return "It covers all keys together: which of them are held, and with what numbers."
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
-        asked = self.statistic(setting)
-        if asked.sparsity < asked.domain.most:
+        statistic = self.statistic(setting)
+        if statistic.sparsity < statistic.domain.most:
             yield Finding(
                 "warning",
                 "sparsity",
-                f"a device may hold {asked.domain.most:,} keys, and tells of {asked.sparsity:,}: of more, as many are "
-                "drawn, so that what is told of keys held beside many others is too small",
+                f"a device may hold {statistic.domain.most:,} keys, and reports on {statistic.sparsity:,}: if it holds "
+                "more, it draws that many at random, so that answers about keys held beside many others are too small",
             )
 
 

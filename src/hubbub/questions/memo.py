@@ -137,11 +137,11 @@ class MemoQuestion(StatisticQuestion):
         return (
             f"One report {every(setting.step_seconds)}. For each value the device picks a random answer once, keeps it "
             f"for good, and makes every report from it. One report is {odds_text(mechanism.effective_epsilon)}. All "
-            "reports of a value that does not change, together, over any time: "
-            f"{sure_text(mechanism.permanent_epsilon)} at most. Every new value costs as much again, until the limit "
-            "for life; then the device goes on with the last answer it has, because silence would tell that something "
-            "changed. That a value changed, and when, is not hidden: reports made from one answer can in time be told "
-            "from those made from another."
+            "reports about a value that does not change, together and over any time, can make this observer at most "
+            f"{sure_text(mechanism.permanent_epsilon)} sure. Every new value costs as much again, until the limit for "
+            "life is reached. Then the device makes its reports from the last answer that it keeps, because silence "
+            "would reveal that something changed. That a value changed, and when, is not hidden: many reports made "
+            "from one answer can be told from many made from another."
         )
 
     def linked(self, setting: Setting) -> str:
@@ -151,13 +151,17 @@ class MemoQuestion(StatisticQuestion):
                 f"The reports of {setting.name} carry the number of the device's hash function, one of "
                 f"{mechanism.functions:,}, which stays the same."
             )
-        return f"The reports of {setting.name} are made from one kept answer, and look alike under their noise."
+        return (
+            f"All reports of {setting.name} about one value are made from the same kept answer, and are alike but for "
+            "their noise."
+        )
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
         yield Finding(
             "note",
             "",
-            "its reports can be linked: a device's permanent answer is the same in all of them, under the noise",
+            "its reports can be linked: all reports about one value are made from the same permanent answer, to which "
+            "noise is added",
         )
 
 

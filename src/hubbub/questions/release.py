@@ -29,9 +29,8 @@ from hubbub.questions.statistic import StatisticQuestion
 class ReleaseQuestion(StatisticQuestion):
     """Means and sums of a numeric field from 0 on, step by step and over the last r steps: every step costs epsilon.
 
-    In the first step devices answer with square waves of the number's magnitude, from which the server finds where to
-    clip. Then numbers are
-    clipped there, on the device, and reported by the hybrid mechanism.
+    In the first step devices report the number's magnitude by a square wave, from which the server finds where to clip.
+    From then on devices clip their numbers there and report them by the hybrid mechanism.
 
     Parameters
     ----------
@@ -120,7 +119,7 @@ class ReleaseQuestion(StatisticQuestion):
         return "a step's mean if nothing is clipped; less, the lower the threshold that is found"
 
     def influence(self, setting: Setting) -> Influence | str:
-        return "forged reports also sway where numbers are clipped"
+        return "forged reports also influence where numbers are clipped"
 
     def made_by(self, setting: Setting) -> str:
         return type(self.statistic(setting).mechanism(units_of(self.epsilon))).__name__
@@ -133,4 +132,5 @@ class ReleaseQuestion(StatisticQuestion):
         return f"Of {self.field}: what are its mean and its sum?"
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
-        yield Finding("note", "", "the first step finds where to clip; its mean is by square waves")
+        text = "the first step finds where to clip; its mean is estimated from square-wave reports, which err more"
+        yield Finding("note", "", text)

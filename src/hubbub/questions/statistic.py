@@ -16,7 +16,7 @@ from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Frozen, Terms
 from hubbub.core.event import units_of
 from hubbub.core.influence import Influence
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.privacy.budget import MOST_UNITS
 from hubbub.privacy.promise import Promise, of_question
@@ -30,7 +30,9 @@ from hubbub.questions.words import odds_text
 
 @dataclass(frozen=True, kw_only=True)
 class StatisticQuestion(Question):
-    """One statistic of one field: a kind says which (`statistic`), and what is otherwise not as here.
+    """One statistic of one field, asked of everyone at every step.
+
+    A kind says which statistic (`statistic`), and overrides the methods in which it differs.
 
     Parameters
     ----------
@@ -46,7 +48,7 @@ class StatisticQuestion(Question):
 
     @abstractmethod
     def statistic(self, setting: Setting) -> Statistic:
-        """What is asked, at any epsilon; refused where the field cannot be asked so."""
+        """The statistic that is asked for, at any epsilon. Refuses a field that has no such statistic."""
 
     def reads(self) -> tuple[str, ...]:
         return (self.field,)
@@ -55,10 +57,10 @@ class StatisticQuestion(Question):
         self.mechanism_for(setting)
 
     def mechanism_for(self, setting: Setting) -> Any:
-        """The mechanism of a report that spends all of epsilon."""
+        """The mechanism whose reports spend all of epsilon."""
         return self.statistic(setting).mechanism(units_of(self.epsilon))
 
-    def mechanisms(self, setting: Setting) -> tuple[Reporting, ...]:
+    def mechanisms(self, setting: Setting) -> tuple[ReportFormat, ...]:
         """Every mechanism that an ask may name."""
         return (self.mechanism_for(setting),)
 
@@ -75,9 +77,9 @@ class StatisticQuestion(Question):
         )
 
     def promise(self, setting: Setting, steps: int = 1, interval: int | None = None) -> Promise:
-        """That so many steps cost at most epsilon.
+        """The promise that any `steps` consecutive steps cost at most epsilon.
 
-        What was declared, not what this mechanism spends of it: another mechanism may spend a unit more.
+        The limit is the declared epsilon, not what this mechanism spends: another mechanism may spend a unit more.
         """
         limit, grid = min(units_of(self.epsilon), MOST_UNITS), interval or setting.step_seconds
         return Promise(limit, steps, grid, setting.origin, scope=of_question(setting.name))
@@ -115,7 +117,7 @@ class StatisticQuestion(Question):
         return math.sqrt(self.statistic(setting).error(units_of(self.epsilon), n, self.typical(setting)))
 
     def typical(self, setting: Setting) -> NDArray[np.float64]:
-        """A truth to expect: all values alike."""
+        """The truth that forecasts assume: all values equally common."""
         size = self.statistic(setting).size
         return np.full(size, 1 / size)
 
@@ -125,9 +127,9 @@ class StatisticQuestion(Question):
     def influence(self, setting: Setting) -> Influence | str:
         return self._influence(self.mechanism_for(setting))
 
-    def _influence(self, mechanism: Reporting) -> Influence | str:
+    def _influence(self, mechanism: ReportFormat) -> Influence | str:
         influence = mechanism.influence()
-        return "the estimate is no mean over reports" if influence is None else influence
+        return "the estimate is not a mean over reports" if influence is None else influence
 
     # -- words ------------------------------------------------------------------------------------------------
 
@@ -137,9 +139,14 @@ class StatisticQuestion(Question):
     def default_title(self, setting: Setting) -> str:
         return f"Of {self.field}: how common is each value?"
 
+    def covers(self, setting: Setting) -> str:
+        """What one report is about, as a sentence of the promise; empty where it is about the value of one field."""
+        return ""
+
     def sentence(self, setting: Setting) -> str:
-        odds = odds_text(self.mechanism_for(setting).effective_epsilon)
-        return f"One report {every(setting.step_seconds)}. It is {odds}."
+        epsilon = max(mechanism.effective_epsilon for mechanism in self.mechanisms(setting))
+        covers = self.covers(setting)
+        return f"One report {every(setting.step_seconds)}. {covers + ' ' if covers else ''}It is {odds_text(epsilon)}."
 
     def chosen_freely(self) -> Self | None:
         return None if self.mechanism is None else replace(self, mechanism=None)

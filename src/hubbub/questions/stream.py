@@ -19,7 +19,7 @@ from hubbub.core.domain import Numeric
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.core.influence import Influence
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.privacy.promise import Promise
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
@@ -74,7 +74,7 @@ class StreamQuestion(StatisticQuestion):
         codes, view = shares_read(setting.domain, self.kind, self.of)
         return Shares(codes, oracle=self.mechanism, view=view, hash=setting.hash)
 
-    def mechanisms(self, setting: Setting) -> tuple[Reporting, ...]:
+    def mechanisms(self, setting: Setting) -> tuple[ReportFormat, ...]:
         """The mechanism at each epsilon that the method can ask, but for those at which nothing can be asked."""
         asked, made = self.statistic(setting), []
         for units in epsilons(self.method, epsilon=self.epsilon, w=self.w):
@@ -148,9 +148,9 @@ class StreamQuestion(StatisticQuestion):
 
     def influence_of(self, setting: Setting) -> str:
         if self._method.decision.by_schedule:
-            return "every publication"
-        sway = "forged reports also sway when there is one and how it is smoothed, which is not bounded here"
-        return f"a publication; {sway}"
+            return "in every publication"
+        sway = "forged reports also influence when there is one and how it is smoothed, which is not bounded here"
+        return f"in one publication; {sway}"
 
     def answering(self, setting: Setting) -> float:
         return 1.0 if self._method.everyone else self.part
@@ -170,10 +170,11 @@ class StreamQuestion(StatisticQuestion):
         odds, window = odds_text(self.epsilon), span(self.w * setting.step_seconds)
         if self._method.everyone:
             step = every(setting.step_seconds)
-            return f"Reports {step}, each of which tells a part. Those of any {window}, together, are {odds}."
+            return f"Reports {step}. All reports of any {window} together are {odds}."
         return (
-            f"At most one report in any {window}: devices take turns. When a device's turn comes follows from a secret "
-            f"of its own; whoever sees it answer knows that it was its turn. The report is {odds}."
+            f"At most one report in any {window}: devices take turns. A secret that the device keeps to itself decides "
+            "when its turn comes; whoever sees the device answer knows that it was its turn. The report is "
+            f"{odds}."
         )
 
     def findings(self, setting: Setting) -> Iterator[Finding]:

@@ -85,7 +85,7 @@ class StudyQuestion(Question):
         return 1 / self.turns
 
     def influence_of(self, setting: Setting) -> str:
-        return "a run"
+        return "in one run"
 
     @property
     def unit_of_time(self) -> str:

@@ -44,11 +44,13 @@ if TYPE_CHECKING:
 MOST_LEVELS = 256
 """Devices are divided into as many parts as there are levels."""
 MANY_LEVELS = 40
+"""More levels than this leave few devices for each."""
 MOST_COUNTED = 1 << 12
 """How many cells of a single column are counted as reports come."""
 MOST_SHOWN = 100
+"""How many shares of a column a release has; of a column with more values, it has the shares of intervals."""
 _MOST_NAMED = 12
-"""How many shares of a column a release has: of larger ones, those of intervals."""
+"""How many names of a column the page lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,38 +266,39 @@ class TableQuestion(Question):
     def sentence(self, setting: Setting) -> str:
         parts = self.parts(setting)
         epsilon = max(part.mechanism.effective_epsilon for part in parts)
-        covers = f"It covers {listed(list(self.columns))} together, each as coarsely as the device's group has it"
         return (
-            f"One report {every(setting.step_seconds)}. {covers}, which is one of {len(parts)}. It is "
-            f"{odds_text(epsilon)}.{_plain(self.measures)}"
+            f"One report {every(setting.step_seconds)}. It covers {listed(list(self.columns))} together, each rounded "
+            f"to an interval of values; the device's group, one of {len(parts)}, decides how coarse the intervals are. "
+            f"It is {odds_text(epsilon)}.{_plain(self.measures)}"
         )
 
     def linked(self, setting: Setting) -> str | None:
         if not self.measures:
             return None
         values = listed(list(self.measures))
-        return f"Several reports of {setting.name} may be known for one device's by its values of {values}."
+        return f"Several reports of {setting.name} can be linked to one device by its values of {values}."
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
         for name in self.measures:
-            text = f"the value of {name} is sent as it is: nothing protects it, and reports may be linked by it"
+            text = f"the value of {name} is sent as it is: nothing protects it, and reports can be linked by it"
             yield Finding("warning", "measures", text)
         levels = len(self.mechanism(setting).levels)
         yield Finding(
             "note",
             "",
-            "its reports are kept one by one until the retention is over, to be asked by SQL; people are told",
+            "its single reports are kept until the retention is over, so that SQL can ask about them; the promise says "
+            "so",
         )
         if levels > MANY_LEVELS:
             text = (
-                f"its {levels} levels leave each part few devices: fewer columns, or a larger fanout, make them fewer"
+                f"its {levels} levels leave few devices for each: fewer columns, or a larger fanout, make fewer levels"
             )
             yield Finding("warning", "columns", text)
 
 
 def _plain(measures: tuple[str, ...]) -> str:
-    """What is said of numbers that are not protected."""
-    return "".join(f" The value of {name} is sent as it is." for name in measures)
+    """The sentences of the promise about values that are not protected."""
+    return "".join(f" The value of {name} is sent as it is, without protection." for name in measures)
 
 
 def _symbols(domain: Domain) -> int:

@@ -141,7 +141,7 @@ class TopQuestion(StudyQuestion):
         return f"a share that is found, told by the last of {groups} groups of people" if groups > 1 else "a share"
 
     def influence(self, setting: Setting) -> Influence | str:
-        return "forged reports also sway which prefixes are searched further"
+        return "forged reports also influence which prefixes are searched further"
 
     def smallest_share(self, setting: Setting, n: int) -> float:
         """The share that is found reliably if n devices take part: one false candidate is expected to pass it (4.3.2).
@@ -172,32 +172,33 @@ class TopQuestion(StudyQuestion):
     def sentence(self, setting: Setting) -> str:
         plan = self.plan(setting)
         groups = len(plan.lengths)
-        told = "the value"
+        covers = ""
         if groups > 1:
-            told = (
-                f"the beginning of the value: the device is in one of {groups} groups, which says how many bits of it"
+            covers = (
+                f" It covers the first bits of the value; the device's group, one of {groups}, decides how many bits."
             )
-        return f"One report, {self.unit_of_time}, about {told}. It is {odds_text(plan.oracle.effective_epsilon)}."
+        return f"One report, {self.unit_of_time}.{covers} It is {odds_text(plan.oracle.effective_epsilon)}."
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
         groups = len(self.plan(setting).lengths)
         shares = {n: self.smallest_share(setting, n) for n in _FORECASTS}
-        found = " and ".join(f"{100 * share:.2g}% with {n:,}" for n, share in shares.items() if share < 1)
-        if found:
-            yield Finding("note", "k", f"the smallest share that is found reliably is about {found} devices")
+        smallest = " and ".join(f"{100 * share:.2g}% with {n:,}" for n, share in shares.items() if share < 1)
+        if smallest:
+            yield Finding("note", "k", f"the smallest share that is found reliably is about {smallest} devices")
         few = [n for n, share in shares.items() if share >= 1]
         if few:
             yield Finding("warning", "epsilon", f"with {few[-1]:,} devices or fewer no value is found reliably")
         yield Finding(
             "note",
             "",
-            "its reports are kept one by one until the retention is over, as it searches among them; people are told",
+            "its single reports are kept until the retention is over, because the server searches among them; the "
+            "promise says so",
         )
         if groups > MANY_GROUPS:
             where = "longest" if isinstance(setting.domain, Strings) else "query_limit"
             yield Finding(
                 "warning",
                 where,
-                f"its {groups} groups leave each of them few people: a smaller longest or a larger query_limit makes "
-                "them fewer",
+                f"its {groups} groups leave few people in each: a smaller longest or a larger query_limit makes fewer "
+                "groups",
             )

@@ -1,4 +1,4 @@
-"""What an epsilon means, in plain words that stay true: upper bounds rounded up, lower ones down."""
+"""What an epsilon means, in plain words. Every number is an upper bound and is rounded up, so the words stay true."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NO_LIMIT = 20.0
 
 
 def rounded_up(number: float, digits: int = 3) -> str:
-    """So many significant digits, never less than the number.
+    """The number with `digits` significant digits, rounded up.
 
     Example:
         >>> rounded_up(2.7182818), rounded_up(1000.0), rounded_up(0.5)
@@ -24,7 +24,7 @@ def rounded_up(number: float, digits: int = 3) -> str:
 
 
 def epsilon_text(units: int) -> str:
-    """Units of 1e-12 epsilon as an epsilon.
+    """An amount in units of 1e-12 epsilon, written as an epsilon.
 
     Example:
         >>> epsilon_text(1_500_000_000_000), epsilon_text(999_999_999_999)
@@ -34,7 +34,7 @@ def epsilon_text(units: int) -> str:
 
 
 def times_text(epsilon: float) -> str:
-    """How many times likelier a report can be under one value than under another.
+    """How many times as likely a report can be under one value as under another: e^epsilon.
 
     Example:
         >>> times_text(1.0)
@@ -44,7 +44,7 @@ def times_text(epsilon: float) -> str:
 
 
 def sure_text(epsilon: float) -> str:
-    """How sure an observer can become who held two values equally likely.
+    """How sure of a value an observer can become who thought two values equally likely before.
 
     Example:
         >>> sure_text(1.0), sure_text(8.0), sure_text(100.0)
@@ -58,21 +58,21 @@ def sure_text(epsilon: float) -> str:
 
 
 def odds_text(epsilon: float) -> str:
-    """Both in one sentence.
+    """What a report can reveal at most, as a likelihood ratio and as an observer's certainty.
 
     Example:
         >>> print(odds_text(1.0))
-        at most 2.72 times likelier under one value than under any other: whoever held two values equally likely can
-        then be at most 73.2% sure of one
+        at most 2.72 times as likely under one value as under any other: an observer who thought two values equally
+        likely before can be at most 73.2% sure of either after
     """
     return (
-        f"at most {times_text(epsilon)} times likelier under one value than under any other: whoever held two values "
-        f"equally likely can then be at most {sure_text(epsilon)} sure of one"
+        f"at most {times_text(epsilon)} times as likely under one value as under any other: an observer who thought "
+        f"two values equally likely before can be at most {sure_text(epsilon)} sure of either after"
     )
 
 
 def listed(names: list[str]) -> str:
-    """Names as a sentence has them.
+    """Names joined as in a sentence.
 
     Example:
         >>> listed(["a", "b", "c"]), listed(["a"])

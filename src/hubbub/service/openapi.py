@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from hubbub import __version__
+from hubbub.collection.relay_batch import BATCH_TYPE
 from hubbub.collection.shuffled_batch import SHUFFLED_TYPE
-from hubbub.collection.wire import BATCH_TYPE, JSON_TYPE, UPLOAD_TYPE
+from hubbub.collection.upload import JSON_TYPE, UPLOAD_TYPE
 from hubbub.service.candidates import MOST_CANDIDATES
 from hubbub.service.problems import CONTENT_TYPE
 from hubbub.service.schemas import SCHEMAS

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.wire import Batch
+from hubbub.collection.relay_batch import Batch
 from hubbub.core.errors import HubbubError
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 
 
 class ReportOpener:
@@ -30,7 +30,7 @@ class ReportOpener:
         (2, [True, False, True])
     """
 
-    def __init__(self, mechanism: Reporting) -> None:
+    def __init__(self, mechanism: ReportFormat) -> None:
         self._mechanism = mechanism
         self._size = mechanism.report_bytes
         self._places = {}

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from hubbub.backends import LOCAL
 from hubbub.collection import Collection
+from hubbub.collection.names import AnswerName
 from hubbub.collection.shuffle_route import batch_name, layer_name
 from hubbub.collection.shuffled_batch import ShuffledBatch, check_batch
-from hubbub.collection.wire import AnswerName, Entry, encode_upload
+from hubbub.collection.upload import Entry, encode_upload
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports

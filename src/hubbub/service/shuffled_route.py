@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from hubbub.collection.names import AnswerName
 from hubbub.collection.shuffled_batch import SHUFFLED_TYPE
-from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import HubbubError
 from hubbub.service.auth import Tokens
 from hubbub.service.frames import RefusedRequest

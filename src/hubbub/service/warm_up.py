@@ -12,7 +12,8 @@ from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.stateful import Stateful
-from hubbub.protocols.ask import Ask, Count, Counted
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.count import Count, CountResult
 from hubbub.protocols.driver import converse
 from hubbub.service.logs import log
 
@@ -35,9 +36,9 @@ def warm_up(collections: Iterable[Collection]) -> None:
                 log("not warmed up", level=logging.WARNING, question=question, error=type(error).__name__)
 
 
-def _counted(count: Count) -> Counted:
+def _counted(count: Count) -> CountResult:
     sketch = count.oracle.support(count.oracle.randomize(count.candidates[:2], Random(seed=0)), count.candidates)
-    return Counted(sketch.n, sketch.counts)
+    return CountResult(sketch.n, sketch.counts)
 
 
 def _two_reports(ask: Ask) -> Sketch:

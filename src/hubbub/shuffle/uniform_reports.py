@@ -5,7 +5,7 @@ from __future__ import annotations
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.frequency.grr import GRR
 from hubbub.mechanisms.frequency.local_hashing import LocalHashing
 
@@ -21,7 +21,7 @@ def has_uniform_reports(mechanism: object) -> bool:
     return isinstance(mechanism, GRR | LocalHashing)
 
 
-def uniform_reports(mechanism: Reporting, n: int, rng: Random) -> Reports:
+def uniform_reports(mechanism: ReportFormat, n: int, rng: Random) -> Reports:
     """So many fake reports of GRR or local hashing.
 
     Parameters

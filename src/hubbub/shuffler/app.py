@@ -22,7 +22,7 @@ from starlette.routing import Route
 from hubbub.client.transport import Unreachable
 from hubbub.collection.shuffle_route import MOST_BATCH_BYTES
 from hubbub.collection.shuffled_batch import SHUFFLED_TYPE
-from hubbub.collection.wire import json_size
+from hubbub.collection.upload import json_size
 from hubbub.core.errors import HubbubError
 from hubbub.service.bodies import Bodies
 from hubbub.service.logs import log

@@ -15,7 +15,7 @@ from hubbub.client.transport import HttpTransport, Transport, Unreachable
 from hubbub.collection import Clock, Collection
 from hubbub.collection.shuffle_route import ShuffleRoute
 from hubbub.collection.shuffled_batch import check_batch, decode_shuffled
-from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE
+from hubbub.collection.upload import JSON_TYPE, UPLOAD_TYPE
 from hubbub.core.errors import DecodeError, HubbubError
 from hubbub.core.random import Random
 from hubbub.core.spec import Json

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hubbub.collection import Clock, Collection
+from hubbub.collection.names import AnswerName
 from hubbub.collection.shuffle_route import LAYER_BYTES, MOST_BATCH_BYTES, batch_name
-from hubbub.collection.wire import AnswerName, Entry
+from hubbub.collection.upload import Entry
 from hubbub.service.reasons import Reason
 from hubbub.service.receipt import Receipt
 from hubbub.shuffler.store import ShufflerStore, report_digest

@@ -10,9 +10,9 @@ from hubbub.client.transport import Transport, Unreachable
 from hubbub.collection import Collection
 from hubbub.collection.admits import admits
 from hubbub.collection.formats import ASKS
+from hubbub.collection.names import AnswerName
 from hubbub.collection.safety import open_collection
 from hubbub.collection.sealing import open_sealed
-from hubbub.collection.wire import AnswerName
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.protocols.ask import Ask
 

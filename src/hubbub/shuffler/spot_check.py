@@ -10,9 +10,10 @@ from typing import Any
 from hubbub.client.documents import trusted_keys
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
 from hubbub.collection.formats import ASKS
+from hubbub.collection.names import AnswerName
 from hubbub.collection.safety import open_collection
 from hubbub.collection.sealing import open_sealed
-from hubbub.collection.wire import JSON_TYPE, UPLOAD_TYPE, AnswerName
+from hubbub.collection.upload import JSON_TYPE, UPLOAD_TYPE
 from hubbub.core.errors import InvalidValue
 
 

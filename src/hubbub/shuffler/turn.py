@@ -5,7 +5,7 @@ from __future__ import annotations
 from hubbub.collection.shuffle_route import LAYER_BYTES, ShuffleRoute, layer_name
 from hubbub.collection.shuffled_batch import ShuffledBatch
 from hubbub.core.random import Random
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.protocols.ask import Ask
 from hubbub.shuffle.onion import shuffle_onions
 from hubbub.shuffle.uniform_reports import uniform_reports
@@ -51,7 +51,7 @@ def take_turn(came: ShuffledBatch, ask: Ask, route: ShuffleRoute, keys: Shuffler
     )
 
 
-def _single(bare: bytes, mechanism: Reporting) -> list[bytes]:
+def _single(bare: bytes, mechanism: ReportFormat) -> list[bytes]:
     """The reports of a batch, one by one: bare batches have one column after the other."""
     reports = mechanism.read_bare(bare)
     return [reports[at : at + 1].to_bare() for at in range(len(reports))]

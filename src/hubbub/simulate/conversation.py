@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
-from hubbub.protocols.ask import Release
 from hubbub.protocols.driver import Protocol, converse
+from hubbub.protocols.release import Release
 from hubbub.protocols.window import Statistic, window_stream
 from hubbub.simulate.devices import Stream
 from hubbub.simulate.fleet import Fleet, Traffic

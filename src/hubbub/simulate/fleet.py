@@ -15,8 +15,9 @@ from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.stateful import Stateful, States
-from hubbub.protocols.ask import Ask, Count, Counted
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc
+from hubbub.protocols.count import Count, CountResult
 from hubbub.simulate.devices import Stream
 from hubbub.simulate.ledgers import ACCOUNT, Ledgers, Rows, StudyPayments
 
@@ -118,7 +119,7 @@ class Fleet:
         self.traffic.count(ask, sketch.n)
         return sketch
 
-    def count(self, count: Count) -> Counted:
+    def count(self, count: Count) -> CountResult:
         """The support of candidates among the reports kept of the latest ask that equals the one named.
 
         Example:
@@ -131,9 +132,9 @@ class Fleet:
             >>> counted.n, bool(counted.support[0] > counted.support[1])
             (500, True)
         """
-        batches = self._kept.get(count.of.ask_id)
+        batches = self._kept.get(count.ask.ask_id)
         if batches is None:
-            raise InvalidValue("of", count.of.ask_id, "an ask that was answered")
+            raise InvalidValue("ask", count.ask.ask_id, "an ask that was answered")
         return count.among(lambda: batches)
 
     def reports(

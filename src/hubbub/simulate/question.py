@@ -8,8 +8,10 @@ from hubbub.collection import Collection
 from hubbub.collection.admits import admits, admits_parts
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
-from hubbub.protocols.ask import Ask, Count, Release
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.count import Count
 from hubbub.protocols.driver import Conversation
+from hubbub.protocols.release import Release
 from hubbub.simulate.devices import Stream
 from hubbub.simulate.fleet import Fleet, Present
 from hubbub.simulate.ledgers import Ledgers, StudyPayments
@@ -68,7 +70,7 @@ def run_question(
             done += 1
             yield message
         elif isinstance(message, Count):
-            talk.tell(fleet.count(message))
+            talk.reply_count(fleet.count(message))
         else:
             _admitted(collection, name, talk.asks, talk.round)
             step = 0 if study is not None else first + talk.asks[0].step - 1

@@ -14,11 +14,13 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask, Count, Counted, Release
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.count import Count, CountResult
 from hubbub.protocols.driver import converse
 from hubbub.protocols.heavy_hitters.pem import FALSE_POSITIVES, PSI, REACH, SEARCH, prefix_extending
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan
 from hubbub.protocols.heavy_hitters.written import Integers, Texts
+from hubbub.protocols.release import Release
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,8 @@ def run_plan(plan: PrefixPlan, values: NDArray[Any], rng: Random) -> Found:
         kept[ask.ask_id] = plan.oracle.randomize(seen, rng)
         return plan.oracle.accumulate(kept[ask.ask_id])
 
-    def count(message: Count) -> Counted:
-        return message.among(lambda: [kept[message.of.ask_id]])
+    def count(message: Count) -> CountResult:
+        return message.among(lambda: [kept[message.ask.ask_id]])
 
     (release,) = converse(prefix_extending(plan), answer, count=count, rounds=1, parts=len(plan.lengths))
     return Found(plan, release)

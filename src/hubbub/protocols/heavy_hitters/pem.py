@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 from hubbub.core.bit_strings import prefix_codes
 from hubbub.core.estimate import Estimate
 from hubbub.core.selected import Selected
-from hubbub.protocols.ask import Ask, Counted, Release
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
-from hubbub.protocols.driver import Protocol, ask_all, count, count_out
+from hubbub.protocols.count import Count, CountResult
+from hubbub.protocols.driver import Protocol, ask_all, ask_count
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan
 from hubbub.protocols.heavy_hitters.pooled import Level, pooled_shares
 from hubbub.protocols.heavy_hitters.search import PrefixSearch, string_words
 from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold, supported_by_chance
 from hubbub.protocols.prefix import Prefix
+from hubbub.protocols.release import Release
 
 ARITHMETIC = 1
 """Goes up with every change of what is asked or released."""
@@ -54,7 +56,7 @@ def prefix_extending(plan: PrefixPlan, cohort: Arc = EVERYONE) -> Protocol:
         ...     kept[ask.ask_id] = ask.mechanism.randomize(ask.view(words), rng)
         ...     return ask.mechanism.accumulate(kept[ask.ask_id])
         >>> def counted(count):
-        ...     return count.among(lambda: [kept[count.of.ask_id]])
+        ...     return count.among(lambda: [kept[count.ask.ask_id]])
         >>> (release,) = converse(prefix_extending(plan), answer, count=counted, rounds=1, parts=len(plan.lengths))
         >>> release.estimate.labels, release.estimate.value.round(1).tolist()
         (('hub', 'and'), [0.4, 0.4])
@@ -75,7 +77,7 @@ def prefix_extending(plan: PrefixPlan, cohort: Arc = EVERYONE) -> Protocol:
         if not group:
             yield _stopped(n, f"nobody answered in the group that reports prefixes of {length} bits")
             return
-        counted = yield from count_out(search)
+        counted = yield from ask_count(search)
         shares = _estimate(plan, counted.support, group, n)
         chosen = _chosen(plan, shares.value)
         if not chosen:
@@ -90,7 +92,7 @@ def prefix_extending(plan: PrefixPlan, cohort: Arc = EVERYONE) -> Protocol:
     estimates |= _of_search(plan, shares, counted, group, tested)
     if absent:
         codes = prefix_codes(string_words(absent.values(), known, known), known).tolist()
-        rest = yield from count(asks[-1], codes)
+        rest = yield from ask_count(Count(asks[-1], tuple(codes)))
         estimates[ABSENT] = replace(_estimate(plan, rest.support, group, n), labels=tuple(absent))
     yield Release(step=0, estimates=estimates, published=True, spent=1.0, n=float(n))
 
@@ -144,7 +146,9 @@ def _found(plan: PrefixPlan, strings: tuple[int, ...], shares: Estimate, levels:
     )
 
 
-def _of_search(plan: PrefixPlan, shares: Estimate, counted: Counted, group: int, tested: int) -> dict[str, Estimate]:
+def _of_search(
+    plan: PrefixPlan, shares: Estimate, counted: CountResult, group: int, tested: int
+) -> dict[str, Estimate]:
     """What the last step of the search could find (section 4.3.2), and how much it tested."""
     sigma = math.sqrt(plan.oracle.variance(1))
     least = float(shares.value[: plan.k].min()) if plan.threshold is None else plan.threshold

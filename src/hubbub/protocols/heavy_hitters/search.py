@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hubbub.core.bit_strings import prefix_codes
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
-from hubbub.protocols.ask import Count, Counted
+from hubbub.protocols.count import Count, CountResult
 from hubbub.protocols.heavy_hitters.written import Written
 from hubbub.protocols.prefix import Prefix
 
@@ -66,8 +66,8 @@ class PrefixSearch(Count):
     written: Written
 
     def __post_init__(self) -> None:
-        if not self.of.kept or not isinstance(self.of.view, Prefix) or not self.known < self.of.view.bits:
-            raise InvalidValue("of", self.of, "an ask of longer prefixes, whose reports are kept")
+        if not self.ask.kept or not isinstance(self.ask.view, Prefix) or not self.known < self.ask.view.bits:
+            raise InvalidValue("ask", self.ask, "an ask of longer prefixes, whose reports are kept")
         if not self.candidates or not self.oracle.is_open:
             raise InvalidValue("candidates", self.candidates, "at least one, among reports over BitStrings")
         if self.most < 1:
@@ -76,15 +76,15 @@ class PrefixSearch(Count):
     @property
     def bits(self) -> int:
         """The length of what is found."""
-        assert isinstance(self.of.view, Prefix)
-        return self.of.view.bits
+        assert isinstance(self.ask.view, Prefix)
+        return self.ask.view.bits
 
     @property
     def extra(self) -> int:
         """By how many bits prefixes are extended."""
         return self.bits - self.known
 
-    def among(self, batches: Callable[[], Iterable[Reports]]) -> Counted:
+    def among(self, batches: Callable[[], Iterable[Reports]]) -> CountResult:
         places, support, tested = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0
         n = sum(len(reports) for reports in batches())
         for start in range(0, len(self.candidates) << self.extra, BLOCK):
@@ -96,7 +96,7 @@ class PrefixSearch(Count):
             places, support = np.append(places, block), np.append(support, counts)
             best = best_places(places, support, self.most)
             places, support = places[best], support[best]
-        return Counted(n, support, tuple(places.tolist()), tested)
+        return CountResult(n, support, tuple(places.tolist()), tested)
 
     def block(self, start: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
         """The places from `start` on of at most `BLOCK` candidates that are tested, and their codes."""
@@ -106,7 +106,7 @@ class PrefixSearch(Count):
         tested = self.written.possible(words, self.bits)
         return places[tested], prefix_codes(words[tested], self.bits)
 
-    def strings(self, counted: Counted) -> tuple[int, ...]:
+    def strings(self, counted: CountResult) -> tuple[int, ...]:
         """The strings that were found, as integers of `bits` bits, the best first."""
         rest = (1 << self.extra) - 1
         prefixes = ((self.candidates[place >> self.extra], place & rest) for place in counted.places)
@@ -115,10 +115,10 @@ class PrefixSearch(Count):
     def work(self, n: int) -> int:
         return n * (len(self.candidates) << self.extra)
 
-    def named(self) -> Json:
+    def candidates_json(self) -> Json:
         return {"prefixes": [hex(int(prefix)) for prefix in self.candidates], "known": self.known, "most": self.most}
 
-    def check(self, counted: Counted) -> None:
+    def check(self, counted: CountResult) -> None:
         if not len(counted.support) == len(counted.places) <= self.most:
             raise InvalidValue("support", counted, f"at most {self.most} integers, and as many places")
 

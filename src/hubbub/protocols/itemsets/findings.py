@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from hubbub.core.estimate import Estimate
-from hubbub.protocols.ask import Release
 from hubbub.protocols.heavy_hitters.sensitivity import expected_false_positives
 from hubbub.protocols.itemsets.guess import Itemset
 from hubbub.protocols.itemsets.mining import Mined
 from hubbub.protocols.itemsets.rules import Known, Rule, RuleNumber, association_rules
 from hubbub.protocols.itemsets.selection import after_selection
+from hubbub.protocols.release import Release
 
 ITEMS, SETS = "items", "itemsets"
 """The names of the estimates of a release: the items alone, and all that is frequent, items among it."""

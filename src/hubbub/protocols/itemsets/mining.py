@@ -13,12 +13,12 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Reporting
+from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.sets.psfo import PSFO
-from hubbub.protocols.ask import Ask, Heard, Said
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc, Pointer
-from hubbub.protocols.driver import ask_once
+from hubbub.protocols.driver import Message, Reply, ask_once
 from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold
 from hubbub.protocols.itemsets.guess import Itemset
 from hubbub.protocols.itemsets.lengths import significant_lengths
@@ -62,7 +62,7 @@ class Groups:
         """Leave the next group out: it has nothing to tell."""
         self._left.pop(0)
 
-    def ask(self, mechanism: Reporting, view: View) -> Generator[Said, Heard, tuple[Sketch, int]]:
+    def ask(self, mechanism: ReportFormat, view: View) -> Generator[Message, Reply, tuple[Sketch, int]]:
         """Ask the next group; its sketch, and how many people there are in all by how many answered."""
         arc = self._left.pop(0)
         self.round, self.asked = self.round + 1, self.asked + arc.share
@@ -109,7 +109,7 @@ class Mined:
 
 def prune_items(
     groups: Groups, domain: Sets, *, units: int, keep: int
-) -> Generator[Said, Heard, tuple[list[Itemset], float]]:
+) -> Generator[Message, Reply, tuple[list[Itemset], float]]:
     """Step 1 of SVIM: everyone names one item of their own, and the items that are named most are kept.
 
     Sets are padded to one element, so that who holds any item names one. Returns the items kept, as sets of one, and
@@ -135,7 +135,7 @@ def prune_items(
 
 def estimate_candidates(
     groups: Groups, candidates: Sequence[Itemset], *, units: int, longest: int | None = None, published: bool = False
-) -> Generator[Said, Heard, Mined]:
+) -> Generator[Message, Reply, Mined]:
     """Steps 2 to 4 of SVIM: of one group how many candidates they hold, of the next which, and the correction.
 
     Shares of numbers below the significance threshold count as 0. Sets are padded to the 90th percentile, and the

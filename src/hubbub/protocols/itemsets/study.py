@@ -7,8 +7,7 @@ from collections.abc import Generator, Sequence
 from hubbub.core.domain import Domain, Ordinal, Sets
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import units_of
-from hubbub.protocols.ask import Heard, Said
-from hubbub.protocols.driver import Protocol
+from hubbub.protocols.driver import Message, Protocol, Reply
 from hubbub.protocols.itemsets.findings import Findings
 from hubbub.protocols.itemsets.guess import Itemset, guess_itemsets, largest_guess
 from hubbub.protocols.itemsets.mining import Groups, Mined, Vanished, estimate_candidates, prune_items
@@ -43,7 +42,7 @@ def group_percents(items: int, k: int, *, itemsets: bool) -> tuple[int, ...]:
 
 def mine(
     domain: Domain, *, epsilon: float, k: int, itemsets: bool = True, turn: int = 0, turns: int = 1
-) -> Generator[Said, Heard, Findings]:
+) -> Generator[Message, Reply, Findings]:
     """Find the k most frequent itemsets, or items: a part of a protocol, which ends with what was found.
 
     First the items: 2k candidates by what people name, of which the shares are estimated (SVIM). Then 2k candidate

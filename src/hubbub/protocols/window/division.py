@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from hubbub.core.errors import HubbubError, InvalidValue, check_integer
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
-from hubbub.protocols.ask import MAIN, OWN, Ask, Heard, Release, Said
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Pointer
-from hubbub.protocols.driver import ask_once
+from hubbub.protocols.driver import Message, Reply, ask_once
+from hubbub.protocols.release import MAIN, OWN, Release
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.window.finite import round_count, round_parts
 
-Answer: TypeAlias = Generator[Said, Heard, Estimate | None]
+Answer: TypeAlias = Generator[Message, Reply, Estimate | None]
 
 
 class Division(ABC):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.estimate import Estimate
 from hubbub.core.noise import Noise
-from hubbub.protocols.ask import Release
+from hubbub.protocols.release import Release
 from hubbub.protocols.window.control import TINY, Kalman
 from hubbub.protocols.window.division import Division
 

@@ -6,13 +6,13 @@ from collections.abc import Generator
 
 from hubbub.core.domain import Ordinal, Sets
 from hubbub.mechanisms.sets.psfo import PSFO
-from hubbub.protocols.ask import Ask, Heard, Said
-from hubbub.protocols.driver import ask_once
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.driver import Message, Reply, ask_once
 from hubbub.protocols.subsets import Subsets
 from hubbub.reproduce.baselines.mining_ladder import Shares, top_shares
 
 
-def ldp_miner(domain: Sets, *, epsilon: float, k: int, length: int) -> Generator[Said, Heard, Shares]:
+def ldp_miner(domain: Sets, *, epsilon: float, k: int, length: int) -> Generator[Message, Reply, Shares]:
     """Find the k most frequent items: everyone names an item by BLH, then reports on the 2k named most by SUE.
 
     Parameters

@@ -11,7 +11,7 @@ from hubbub.core.domain import Ordinal, Sets
 from hubbub.core.event import units_of
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.sets.psfo import PSFO
-from hubbub.protocols.ask import Heard, Said
+from hubbub.protocols.driver import Message, Reply
 from hubbub.protocols.itemsets.guess import Itemset, guess_itemsets, largest_guess
 from hubbub.protocols.itemsets.lengths import significant_lengths
 from hubbub.protocols.itemsets.mining import Groups, estimate_candidates
@@ -89,7 +89,7 @@ LADDER = (
 
 def mine_by(
     rung: Rung, domain: Sets, *, epsilon: float, k: int, itemsets: bool = False
-) -> Generator[Said, Heard, Shares]:
+) -> Generator[Message, Reply, Shares]:
     """Find the k most frequent items by a protocol of the ladder; or itemsets, as SVSM does with it in SVIM's place.
 
     Parameters
@@ -127,7 +127,7 @@ def mine_by(
 
 def _named(
     rung: Rung, groups: Groups, domain: Sets, epsilon: float, keep: int
-) -> Generator[Said, Heard, list[Itemset]]:
+) -> Generator[Message, Reply, list[Itemset]]:
     """The first phase: the items that are named most."""
     length = 1
     if rung.first_length == "L":
@@ -143,7 +143,7 @@ def _named(
 
 def _estimated(
     rung: Rung, groups: Groups, candidates: Sequence[Itemset], epsilon: float
-) -> Generator[Said, Heard, Shares]:
+) -> Generator[Message, Reply, Shares]:
     """The second phase: the share of each candidate."""
     if rung.second_length == "L":
         mined = yield from estimate_candidates(groups, candidates, units=units_of(epsilon), published=rung.published)

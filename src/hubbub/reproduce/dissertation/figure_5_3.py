@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hubbub.protocols.ask import Heard, Said
+from hubbub.protocols.driver import Message, Reply
 from hubbub.reproduce.baselines.ldp_miner import ldp_miner
 from hubbub.reproduce.baselines.mining_ladder import DEPLOYED, LADDER, LDP_MINER, OLH_MINER, SVIM, Rung, Shares, mine_by
 from hubbub.reproduce.claims import Claim, judged, ratio
@@ -36,7 +36,7 @@ def _by(rung: Rung) -> Method:
     return lambda people, epsilon, k: mine_by(rung, people.domain, epsilon=epsilon, k=k)
 
 
-def _published(people: KnownSets, epsilon: float, k: int) -> Generator[Said, Heard, Shares]:
+def _published(people: KnownSets, epsilon: float, k: int) -> Generator[Message, Reply, Shares]:
     length = int(np.quantile(people.sets.sizes, 0.9, method="inverted_cdf"))
     return ldp_miner(people.domain, epsilon=epsilon, k=k, length=length)
 

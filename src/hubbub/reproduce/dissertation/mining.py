@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from hubbub.core.domain import Ordinal, Sets
 from hubbub.core.item_sets import ItemSets
 from hubbub.core.random import Random
-from hubbub.protocols.ask import Ask, Heard, Said
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.driver import Message, Reply
 from hubbub.protocols.itemsets.guess import Itemset
 from hubbub.reproduce.baselines.mining_ladder import Shares
 from hubbub.reproduce.harness import Context, RunScores
@@ -77,11 +78,11 @@ class KnownSets:
         return {(item,): support for item, support in top_items(self.sets, k).items()}
 
 
-Method = Callable[[KnownSets, float, int], Generator[Said, Heard, Shares]]
+Method = Callable[[KnownSets, float, int], Generator[Message, Reply, Shares]]
 """From people, epsilon and k to a protocol that returns what it found."""
 
 
-def found_by(protocol: Generator[Said, Heard, Shares], sets: ItemSets, rng: Random) -> Shares:
+def found_by(protocol: Generator[Message, Reply, Shares], sets: ItemSets, rng: Random) -> Shares:
     """Run a protocol over these people, in a random order, and return what it found."""
     fleet = Fleet(SetStream(sets[rng.permutation(len(sets))]), rng)
     try:

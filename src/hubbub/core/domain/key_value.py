@@ -1,4 +1,4 @@
-"""Key-value domains: what is held are a few of many keys, with a number each."""
+"""The domain of key-value data: each person holds a few of many keys, and one number for each key held."""
 
 from __future__ import annotations
 
@@ -6,30 +6,31 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.domain import Categorical, Domain
+from hubbub.core.domain.base import Domain
+from hubbub.core.domain.categorical import Categorical
+from hubbub.core.domain.numeric import check_range
 from hubbub.core.errors import InvalidValue, check_integer
 
 MOST_KEYS = 1 << 16
-_MOST_NUMBER = 1e300  # the width of a range must be a float too
 _PAIRS = "a mapping of keys to numbers, or pairs of them"
 
 
 @dataclass(frozen=True)
 class KeyValue(Domain):
-    """Mappings of at most `most` of some keys to numbers from low to high, or moved to the nearer end of the range.
+    """Mappings from at most `most` of the keys to numbers. A number outside the range is moved to its nearer end.
 
-    A key that is not in the mapping is not held: that is not a number of 0. A batch is an array of rows of pairs (the
-    key's position, the number) in the order of the keys, padded with -1.
+    A key that is not in the mapping is not held, which differs from a key held with the number 0. Each mapping is
+    encoded as a row of pairs (position of the key, number) in the order of the keys, padded with -1.
 
     Parameters
     ----------
     keys
-        Their names.
+        The names of the keys.
     low, high
         The range of the numbers.
     most
@@ -45,6 +46,7 @@ class KeyValue(Domain):
         hubbub.core.errors.InvalidValue: values: got 'alien'; allowed: keys that differ from each other
     """
 
+    kind: ClassVar[str] = "keyvalue"
     keys: tuple[str, ...]
     low: float
     high: float
@@ -59,13 +61,9 @@ class KeyValue(Domain):
             raise InvalidValue("keys", error.value, error.allowed) from None
         if len(self.keys) > MOST_KEYS:
             raise InvalidValue("keys", len(self.keys), f"at most {MOST_KEYS} of them")
-        for field in ("low", "high"):
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MOST_NUMBER:
-                raise InvalidValue(field, value, f"a number of at most {_MOST_NUMBER:g}")
-            object.__setattr__(self, field, float(value))
-        if not self.low < self.high:
-            raise InvalidValue("high", self.high, f"a number above low = {self.low}")
+        low, high = check_range(self.low, self.high)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
         check_integer("most", self.most, 1, len(self.keys))
 
     @property
@@ -90,14 +88,14 @@ class KeyValue(Domain):
         return {key: position for position, key in enumerate(self.keys)}
 
     def pairs(self, value: Any) -> tuple[tuple[int, float], ...]:
-        """One mapping as positions and numbers; one that nobody can hold is refused.
+        """One mapping as pairs (position of the key, number), in the order of the keys; other mappings are refused.
 
         Example:
             >>> KeyValue(["a", "b"], low=0, high=1, most=1).pairs({"b": 0.5})
             ((1, 0.5),)
         """
         numbers: dict[int, float] = {}
-        for key, number in _given(value):
+        for key, number in _key_numbers(value):
             position = self._positions.get(key) if isinstance(key, str) else None
             if position is None:
                 few = ", ".join(self.keys[:5]) + (", ..." if len(self.keys) > 5 else "")
@@ -125,12 +123,12 @@ class KeyValue(Domain):
 
     def examples(self, most: int) -> list[dict[str, float]]:
         ends = (self.low, self.high)
-        key_sets = [self.keys[at : at + self.most] for at in range(min(most, len(self.keys)))]
-        return [{key: ends[(at + k) % 2] for k, key in enumerate(keys)} for at, keys in enumerate(key_sets)]
+        key_sets = [self.keys[start : start + self.most] for start in range(min(most, len(self.keys)))]
+        return [{key: ends[(start + k) % 2] for k, key in enumerate(keys)} for start, keys in enumerate(key_sets)]
 
 
-def _given(value: Any) -> list[tuple[Any, Any]]:
-    """Keys and numbers as they were given."""
+def _key_numbers(value: Any) -> list[tuple[Any, Any]]:
+    """The keys and numbers of a mapping or of a list of pairs, not yet checked."""
     if isinstance(value, Mapping):
         return list(value.items())
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):

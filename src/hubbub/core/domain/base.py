@@ -1,0 +1,251 @@
+"""The contract of every domain: codes for values, a code for "nothing was recorded", labels, and a description."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.spec import Json
+
+if TYPE_CHECKING:
+    from hubbub.core.domain.ordinal import Ordinal
+
+MOST_CODES = 1 << 32
+MOST_LABELS = 1 << 12
+
+NONE = "(none)"
+"""The last symbol of a categorical or ordinal field: nothing was recorded."""
+
+Code: TypeAlias = int | float | str | tuple[int, ...] | tuple[tuple[int, float], ...]
+"""What a device stores of a recorded value: an integer (categorical, ordinal), a number (numeric), a text (strings),
+sorted integers (sets), or pairs of key and number (keyvalue)."""
+
+
+class Domain:
+    """A set of values. `encode` turns values into integer codes and refuses any other.
+
+    A collection's fields are domains too. `code` is what a device stores of one recorded value. `missing` is what the
+    device answers with where nothing was recorded: staying silent would reveal that.
+    """
+
+    kind: ClassVar[str]
+    """The name of the domain's class in specs and collection files."""
+    size: int | None
+    """How many codes there are; None where the domain is open."""
+    in_order: ClassVar[bool] = True
+    """Whether the codes have an order of their own; otherwise results are shown by size."""
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """A name for each code, where there are names."""
+        return None
+
+    def encode(self, values: Any) -> NDArray[Any]:
+        """The codes of a batch of values; one value is a batch of one."""
+        raise NotImplementedError
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The names that `describe` counts without listing them."""
+        return ()
+
+    def describe(self) -> str:
+        """The values, described in one line.
+
+        Example:
+            >>> from hubbub import Categorical, Ordinal, Sets
+            >>> Ordinal(10).describe(), Categorical(["a", "b"]).describe(), Sets(Ordinal(9), most=3).describe()
+            ('0 to 9', 'one of 2 names', 'at most 3 of: 0 to 8')
+        """
+        raise NotImplementedError
+
+    def check_field(self) -> None:
+        """Refuse a domain that has no free code for "nothing was recorded".
+
+        Example:
+            >>> from hubbub import Categorical
+            >>> Categorical(["yes", "(none)"]).check_field()
+            Traceback (most recent call last):
+                ...
+            hubbub.core.errors.InvalidValue: names: got '(none)'; allowed: names other than (none), which is added
+        """
+
+    def code(self, value: Any) -> Code:
+        """What a device stores of a recorded value. A value outside the domain is refused; numbers are clipped later.
+
+        Example:
+            >>> from hubbub import Categorical, Numeric, Ordinal, Sets
+            >>> Categorical(["yes", "no"]).code("no"), Numeric(0, 9, cells=3).code(12), Sets(Ordinal(9), 3).code({7, 2})
+            (1, 12.0, (2, 7))
+        """
+        if isinstance(value, bool):
+            raise InvalidValue("value", value, "one of the field's values")
+        return int(self.encode([value])[0])
+
+    def candidate(self, text: str) -> int | str:
+        """The symbol that a text stands for: the code of a name, a code in digits, or, in an open domain, the text.
+
+        Example:
+            >>> from hubbub import Categorical, Ordinal, Strings
+            >>> Categorical(["yes", "no"]).candidate("no"), Ordinal(9).candidate("7"), Strings(9).candidate("maybe")
+            (1, 7, 'maybe')
+        """
+        if not (text.isascii() and text.isdigit() and len(text) < 19):
+            raise InvalidValue("candidate", text, "the code of a value")
+        return int(text)
+
+    def missing(self) -> Code:
+        """The code of "nothing was recorded": "(none)", the lower end of a range, the empty text or set.
+
+        Example:
+            >>> from hubbub import Categorical, Numeric, Strings
+            >>> Categorical(["yes", "no"]).missing(), Numeric(5, 9, cells=3).missing(), Strings(9).missing()
+            (2, 5.0, '')
+        """
+        return self.symbols().size - 1
+
+    def absent(self) -> Code | None:
+        """The code of "nothing was recorded" in a record of several fields; None where `missing` is a possible value.
+
+        Example:
+            >>> from hubbub import Categorical, Numeric
+            >>> Categorical(["yes", "no"]).absent(), Numeric(5, 9, cells=3).absent()
+            (2, None)
+        """
+        return self.missing()
+
+    def symbols(self) -> Ordinal:
+        """The codes of a field with a size: one for each value, and a last one for "nothing was recorded".
+
+        Example:
+            >>> from hubbub import Categorical
+            >>> Categorical(["yes", "no"]).symbols()
+            Ordinal(size=3)
+        """
+        from hubbub.core.domain.ordinal import Ordinal
+
+        assert self.size is not None
+        return Ordinal(self.size + 1)
+
+    def symbol_labels(self) -> tuple[str, ...] | None:
+        """A name for each symbol of a field, "(none)" last; None where symbols have no names or are too many.
+
+        Example:
+            >>> from hubbub import Categorical, Ordinal
+            >>> Categorical(["yes", "no"]).symbol_labels(), Ordinal(2).symbol_labels()
+            (('yes', 'no', '(none)'), ('0', '1', '(none)'))
+        """
+        return self.labels
+
+    def examples(self, most: int) -> list[Any]:
+        """At most `most` different values, the first and the last among them; all values if they are that few.
+
+        Example:
+            >>> from hubbub import Categorical, Ordinal
+            >>> Ordinal(100).examples(3), Categorical(["a", "b"]).examples(9)
+            ([0, 50, 99], ['a', 'b'])
+        """
+        assert self.size is not None
+        count = min(most, self.size)
+        codes = [round(k * (self.size - 1) / max(count - 1, 1)) for k in range(count)]
+        return [self._value(code) for code in codes]
+
+    def _value(self, code: int) -> Any:
+        """A value with this code."""
+        return code
+
+    def spec(self) -> dict[str, Json]:
+        """The domain as JSON.
+
+        Example:
+            >>> from hubbub import Ordinal
+            >>> Ordinal(3).spec()
+            {'kind': 'ordinal', 'size': 3}
+        """
+        return {"kind": self.kind, **{key: _plain(value) for key, value in asdict(self).items()}}  # type: ignore[call-overload]
+
+    @staticmethod
+    def from_spec(spec: object) -> Domain:
+        """Read a domain back.
+
+        Example:
+            >>> Domain.from_spec({"kind": "categorical", "names": ["a", "b"]})
+            Categorical(names=('a', 'b'))
+        """
+        from hubbub.core.domain import DOMAINS
+
+        name = spec.get("kind") if isinstance(spec, Mapping) else None
+        if not isinstance(spec, Mapping) or not isinstance(name, str) or name not in DOMAINS:
+            raise InvalidValue("domain", spec, f"an object whose kind is one of {', '.join(DOMAINS)}")
+        domain_class = DOMAINS[name]
+        keys = {key: value for key, value in spec.items() if key != "kind"}
+        expected = {field.name for field in fields(domain_class)}  # type: ignore[arg-type]
+        if set(keys) != expected:
+            raise InvalidValue("domain", sorted(keys), f"exactly the fields {sorted(expected)}")
+        return domain_class(**keys)
+
+
+def as_domain(field: str, value: object) -> Domain:
+    """Read the shorthand: an integer is `Ordinal`, a list of names `Categorical`, a mapping a spec.
+
+    Example:
+        >>> as_domain("domain", 5), as_domain("domain", ["a", "b"])
+        (Ordinal(size=5), Categorical(names=('a', 'b')))
+    """
+    from hubbub.core.domain import DOMAINS
+
+    if isinstance(value, Domain):
+        return value
+    if isinstance(value, Mapping):
+        return Domain.from_spec(value)
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return DOMAINS["ordinal"](int(value))  # type: ignore[call-arg]
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return DOMAINS["categorical"](value)  # type: ignore[call-arg]
+    raise InvalidValue(field, value, "a size of at least 2, a list of names, or a Domain")
+
+
+def as_array(values: Any) -> NDArray[Any]:
+    """A batch of values as an array; a single value is a batch of one.
+
+    Example:
+        >>> as_array(3).tolist()
+        [3]
+    """
+    try:
+        return np.atleast_1d(np.asarray(values))
+    except ValueError:  # rows of different lengths
+        raise InvalidValue("values", values, "a one-dimensional batch") from None
+
+
+def as_list(values: Any) -> list[Any]:
+    """A batch of values as a list; a text or a mapping is not a batch.
+
+    Example:
+        >>> as_list((3, 1))
+        [3, 1]
+    """
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidValue("values", values, "a batch: a list, an array or the like")
+    return list(values)
+
+
+def check_size(size: object) -> None:
+    """Refuse a number of codes that no domain may have.
+
+    Example:
+        >>> check_size(1)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: domain: got 1; allowed: an integer from 2 to 4294967296
+    """
+    check_integer("domain", size, 2, MOST_CODES)
+
+
+def _plain(value: object) -> Json:
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value  # type: ignore[return-value]
