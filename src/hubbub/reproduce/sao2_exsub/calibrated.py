@@ -16,7 +16,7 @@ from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.plots import canvas, finish, legend_below
 from hubbub.reproduce.sao2_exsub.destinations import DAYS, NOT_TRAJECTORY, S, populations
-from hubbub.reproduce.sao2_exsub.on_paper import exact_gain, expected_tve
+from hubbub.reproduce.sao2_exsub.expected_errors import exact_gain, expected_tve
 from hubbub.reproduce.sao2_exsub.online import OURS, Runs, as_printed, average, look, mark_epsilons, sweep, toggling
 from hubbub.simulate.devices import Stream
 

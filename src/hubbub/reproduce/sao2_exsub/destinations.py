@@ -12,7 +12,7 @@ from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.plots import canvas, finish, legend_below
 from hubbub.reproduce.sao2_exsub.online import NET, OURS, Key, Runs, as_printed, average, look, mark_epsilons, sweep
-from hubbub.reproduce.sao2_exsub.told import expected_means
+from hubbub.reproduce.sao2_exsub.whole_streams import expected_means
 from hubbub.simulate.changing import true_means
 from hubbub.simulate.event_stream import RESAMPLED
 from hubbub.simulate.last_destinations import CategoryStream, last_destinations

@@ -14,7 +14,7 @@ from hubbub.core.ternary import INDEX_SHIFT
 from hubbub.data.synthetic import sparse_vectors
 from hubbub.protocols.sao2 import Sao2
 from hubbub.reproduce.harness import Context
-from hubbub.reproduce.sao2_exsub.told import run_plan
+from hubbub.reproduce.sao2_exsub.whole_streams import run_plan
 from hubbub.reproduce.sparse.methods import look as look_of_mechanism
 from hubbub.simulate.changing import ChangingRun
 from hubbub.simulate.devices import Stream
