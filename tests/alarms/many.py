@@ -36,7 +36,7 @@ class Many:
         """1 where raised above, -1 below, 0 where quiet."""
         self.ends = np.zeros(shape)
 
-    def hear(self, value: Floats, stderr: Floats) -> Floats:
+    def update(self, value: Floats, stderr: Floats) -> Floats:
         """1 or -1 where the alarm was raised above or below by this step, 2 where it was cleared, else 0."""
         test = self.test
         if test.threshold is None and self.learnt < test.baseline:

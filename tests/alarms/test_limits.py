@@ -30,7 +30,7 @@ def raises_a_step(counted: int, baseline: int, *, copies: int = 4000, steps: int
         baseline=baseline,
     )
     many = Many(test, (copies,))
-    told = [many.hear(rng.standard_normal(copies), ones) for _ in range(baseline + steps)]
+    told = [many.update(rng.standard_normal(copies), ones) for _ in range(baseline + steps)]
     return float((np.stack(told) == 1).sum()) / copies / steps / RATE
 
 

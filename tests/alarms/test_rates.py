@@ -49,7 +49,7 @@ def raises_a_month(test: SequentialTest, months: int, *, epsilon: float = 1.0, n
     many, raises = Many(test, truth.shape), 0
     for step in range(test.baseline + MONTH):
         value, stderr = share_estimates(made, n, truth, shares, rng)
-        told = many.hear(value - shares + off * stderr, stderr)
+        told = many.update(value - shares + off * stderr, stderr)
         raises += int((np.abs(told) == 1).sum()) if step >= test.baseline else 0
     return raises / months
 
@@ -63,7 +63,7 @@ def share_delays(test: SequentialTest, jump: float, runs: int, *, before: int = 
     for step in range(max(before, test.baseline) + 100):
         now = moved if step >= max(before, test.baseline) else few
         value, stderr = share_estimates(made, N, np.full(runs, now), few, rng)
-        told.append(many.hear(value - few, stderr))
+        told.append(many.update(value - few, stderr))
     delays = first_alarms(told) - max(before, test.baseline)
     return delays[delays > 0]
 
@@ -79,7 +79,7 @@ def mean_delays(jump: float, runs: int, n: int = 1000) -> Floats:
         for step in range(1, 200):
             sketch = made.accumulate(made.randomize(np.full(n, still + jump * stderr), rng))
             estimate = made.estimate(sketch)
-            state, verdict = test.hear(state, step, float(estimate.value[0]), float(estimate.stderr[0]))
+            state, verdict = test.update(state, step, float(estimate.value[0]), float(estimate.stderr[0]))
             if verdict is not None:
                 delays.append(step)
                 break
@@ -93,7 +93,7 @@ def window_raises(method: str, months: int) -> float:
         many = Many(sequential(), (WATCHED,))
         for own in window_steps(method, lambda step: 0.0, MONTH, rng):
             at_null = own.noise.variance(shares)  # type: ignore[union-attr]
-            told = many.hear(own.value - shares, np.sqrt(np.maximum(own.variance, at_null)))
+            told = many.update(own.value - shares, np.sqrt(np.maximum(own.variance, at_null)))
             raises += int((told == 1).sum())
     return raises / months
 
@@ -104,7 +104,7 @@ def window_delays(method: str, jump: float, runs: int) -> Floats:
     for _ in range(runs):
         state, test = WatchState(), sequential(threshold=float(share))
         for step, own in enumerate(window_steps(method, lambda step: jump if step > 20 else 0.0, 120, rng), start=1):
-            state, verdict = test.hear(state, step, float(own.value[-1]), float(own.stderr[-1]))
+            state, verdict = test.update(state, step, float(own.value[-1]), float(own.stderr[-1]))
             if verdict is not None and step > 20:
                 delays.append(step - 20)
                 break

@@ -35,10 +35,10 @@ def test_many_judge_as_one_does_and_a_state_goes_through_json(name: str) -> None
         truth = 0.3 + 0.5 * ((step // 20) % 2) * np.where(np.arange(copies) % 2, 1, -1)
         stderr = rng.uniform(0.05, 0.2, copies)
         values = truth + stderr * rng.standard_normal(copies)
-        told = many.hear(values, stderr)
+        told = many.update(values, stderr)
         for copy in range(copies):
             state = WatchState.from_json(json.loads(json.dumps(states[copy].to_json())))
-            states[copy], verdict = test.hear(state, step, float(values[copy]), float(stderr[copy]))
+            states[copy], verdict = test.update(state, step, float(values[copy]), float(stderr[copy]))
             expected = 0.0 if verdict is None else 2.0 if verdict.state == "cleared" else 1.0
             if verdict is not None and verdict.state == "raised" and verdict.direction == "below":
                 expected = -1.0
@@ -52,12 +52,12 @@ def test_many_judge_as_one_does_and_a_state_goes_through_json(name: str) -> None
 def test_an_alarm_is_cleared_only_past_where_it_ends() -> None:
     limits = AlarmLimits(k=0.5, h=4.0, z=4.0)
     test = SequentialTest(sides=("above",), raises=limits, clears=limits, threshold=0.3, ends=0.2)
-    state, verdict = test.hear(WatchState(), 0, 0.5, 0.01)
+    state, verdict = test.update(WatchState(), 0, 0.5, 0.01)
     assert (verdict is not None, state.raised, state.clears) == (True, "above", 0.2)
     for step in range(1, 50):
-        state, verdict = test.hear(state, step, 0.204, 0.01)
+        state, verdict = test.update(state, step, 0.204, 0.01)
         assert verdict is None
-    state, verdict = test.hear(state, 50, 0.1, 0.01)
+    state, verdict = test.update(state, 50, 0.1, 0.01)
     assert verdict is not None
     assert (verdict.state, state.raised) == ("cleared", None)
 
@@ -67,8 +67,8 @@ def test_a_change_ends_half_way_back() -> None:
     test = SequentialTest(sides=("above",), raises=limits, clears=limits, baseline=8)
     state = WatchState()
     for step in range(8):
-        state, _ = test.hear(state, step, 0.2, 0.01)
-    state, verdict = test.hear(state, 8, 0.26, 0.01)
+        state, _ = test.update(state, step, 0.2, 0.01)
+    state, verdict = test.update(state, 8, 0.26, 0.01)
     assert verdict is not None
     assert state.clears == pytest.approx(0.23)
     assert verdict.since == 8
@@ -79,7 +79,7 @@ def test_a_step_more_accurate_than_the_baseline_is_judged_as_one_of_it() -> None
     test = make("change")
     state = WatchState()
     for step in range(8):
-        state, _ = test.hear(state, step, 0.2 + 0.1 * (-1) ** step, 0.1)
+        state, _ = test.update(state, step, 0.2 + 0.1 * (-1) ** step, 0.1)
     for step in range(8, 60):
-        state, verdict = test.hear(state, step, 0.24, 0.0001)  # one standard error of the baseline
+        state, verdict = test.update(state, step, 0.24, 0.0001)  # one standard error of the baseline
         assert verdict is None

@@ -23,7 +23,7 @@ from hubbub.core.reports import Reports
 from hubbub.mechanisms.stateful import States
 from hubbub.protocols.change_stream import ChangeStream
 from hubbub.questions import read_collection
-from hubbub.service.releases import shown
+from hubbub.service.releases import release_json
 
 STEPS = 8
 TEXT = """
@@ -353,4 +353,4 @@ def test_the_collector_goes_on_where_it_was(world: Any, folder: Path) -> None:
     assert after[: len(before)] == before
     assert [row["n"] for row in after] == [25] * STEPS
     row = here.server.collector.releases("survey", "places", first=0, last=999, most=99)[-1]
-    assert shown(row)["withheld"] is None
+    assert release_json(row)["withheld"] is None

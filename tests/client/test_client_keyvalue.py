@@ -17,7 +17,7 @@ from hubbub.collection.names import AnswerName
 from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.core.errors import InvalidValue
 from hubbub.questions import read_collection
-from hubbub.service.releases import shown
+from hubbub.service.releases import release_json
 
 TEXT = """
 name = "survey"
@@ -67,7 +67,7 @@ def keyed() -> Collection:
 
 def released(server: InProcess, question: str) -> dict[str, Any]:
     (row,) = server.collector.releases("survey", question, first=0, last=99, most=9)
-    return shown(row)
+    return release_json(row)
 
 
 def test_what_devices_record_is_released_in_the_field_s_own_unit(folder: Path) -> None:

@@ -18,14 +18,14 @@ from hubbub.dashboard.headline import headline
 from hubbub.dashboard.ingest import EXPLAINED
 from hubbub.service.collector import Collector
 from hubbub.service.reasons import REASONS
-from hubbub.service.releases import shown
+from hubbub.service.releases import release_json
 
 Get = Callable[[str], Any]
 
 
 def latest(collector: Collector, collection: str, question: str) -> dict[str, Any]:
     rows = collector.releases(collection, question, first=0, last=1 << 62, most=1)
-    return shown(rows[-1])
+    return release_json(rows[-1])
 
 
 def rows_of(page: Outline) -> dict[str, Element]:
@@ -77,7 +77,7 @@ def test_reports_step_and_bias_are_said(get: Get, collector: Collector):
 
 
 def test_a_stream_is_drawn_with_its_gaps_stand_ins_and_marks(get: Get, collector: Collector):
-    stored = [shown(row) for row in collector.releases("emoji", "trend", first=0, last=1 << 62, most=120)]
+    stored = [release_json(row) for row in collector.releases("emoji", "trend", first=0, last=1 << 62, most=120)]
     page = Outline(get("/results/emoji/trend?value=0").text)
     (figure,) = [one for one in page.all("figure") if one.given.get("data-chart")]
     rows = figure.all("tr")[1:]
@@ -175,7 +175,7 @@ def test_pages_show_what_is_possible_and_the_api_the_unbiased_numbers():
     collector = serve([fleet], start=collection.opens(100), seconds=12 * 3600)
     app = Starlette(routes=routes(ServiceReader(Service(collector))))
     rows = {
-        name: [shown(row) for row in collector.releases("possible", name, first=0, last=999, most=20)]
+        name: [release_json(row) for row in collector.releases("possible", name, first=0, last=999, most=20)]
         for name in ("theme", "sessions")
     }
     themes, means = ([row["value"] for row in rows[name]] for name in ("theme", "sessions"))
@@ -291,14 +291,14 @@ def test_what_forged_reports_can_do_is_said_of_every_question(get: Get, collecto
 
 def test_spending_never_shows_more_than_a_window(get: Get, collector: Collector):
     latest_window = collector.releases("telemetry", "slow_starts", first=0, last=1 << 62, most=7)
-    spent = sum(shown(row)["spent"] for row in latest_window)
+    spent = sum(release_json(row)["spent"] for row in latest_window)
     assert spent <= 1
     assert f"{spent:.0%} of what 7 steps may take" in get("/privacy/telemetry").text
 
 
 def test_steps_together_are_sharper_than_one_and_still_right(get: Get, collector: Collector):
     rows = collector.releases("emoji", "popular", first=0, last=1 << 62, most=120)
-    releases = [shown(row) for row in rows if row.withheld is None]
+    releases = [release_json(row) for row in rows if row.withheld is None]
     (section,) = [
         one
         for one in Outline(get("/results/emoji").text).all("section")

@@ -30,7 +30,7 @@ from hubbub.protocols.memory import Memory
 from hubbub.protocols.prefix import Prefix
 from hubbub.protocols.release import Release
 from hubbub.protocols.window import METHODS
-from hubbub.service.releases import row_of
+from hubbub.service.releases import release_row
 
 FOLDER = Path(__file__).parent / "transcripts"
 STEPS, SNAPSHOT, FIRST = 11, 7, 16
@@ -238,7 +238,7 @@ def transcript(
 
 def released(release: Release) -> dict[str, Any]:
     """A release as it is stored."""
-    row = row_of(release, collection="", question="", time=0.0, minimum_batch=1)
+    row = release_row(release, collection="", question="", time=0.0, minimum_batch=1)
     return {"release": json.loads(row.payload)}
 
 

@@ -11,7 +11,7 @@ from exact_world import batch_frame, exact_collection
 from hubbub import Random
 from hubbub.collection import Collection, Keys, open_sealed
 from hubbub.service.collector import Collector
-from hubbub.service.releases import shown
+from hubbub.service.releases import release_json
 from hubbub.service.store.base import StoreChanges
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
@@ -98,7 +98,7 @@ class World:
             return
         self._news = False
         rows = self.collector.releases("exact", "all", first=0, last=1 << 60, most=5)
-        now = {row.step: shown(row) for row in rows}
+        now = {row.step: release_json(row) for row in rows}
         for step, release in now.items():
             if release["n"]:
                 assert self.released.setdefault(step, release) == release

@@ -20,7 +20,7 @@ from hubbub import Random, Sketch
 from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.core.spec import canonical
 from hubbub.protocols.ask import Ask
-from hubbub.service import id_filter, report_ids, rounds
+from hubbub.service import deletion, id_filter, report_ids
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
 from hubbub.service.raw_reports import unpack
@@ -233,7 +233,7 @@ def small_pages() -> Iterator[None]:
     with (
         patch.object(report_ids, "PAGE", 3),
         patch.object(id_filter, "_SMALLEST", 1),
-        patch.object(rounds, "FORGET_PAGES", 2),
+        patch.object(deletion, "PAGES_AT_ONCE", 2),
     ):
         yield
 

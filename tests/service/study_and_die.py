@@ -21,7 +21,7 @@ from hubbub import Random
 from hubbub.collection import ManualClock
 from hubbub.service.archive import Archive
 from hubbub.service.collector import Collector
-from hubbub.service.releases import same
+from hubbub.service.releases import same_release
 from hubbub.service.store import open_store
 
 STUDY, CROWD = study_collection(), Crowd(300)
@@ -42,7 +42,7 @@ def live(url: str, folder: Path, fuse: Fuse | None) -> None:
         place.write_text(str(clock.now()))
         one.tick()
     (row,) = store.releases(STUDY.collection_id, "common", 0, 99, 99)
-    assert same(row, stored_as(STUDY, RELEASE)), "other numbers"
+    assert same_release(row, stored_as(STUDY, RELEASE)), "other numbers"
     assert store.running(STUDY.collection_id) == []
     store.close()
 

@@ -31,7 +31,7 @@ from hubbub.service.collector import Collector
 from hubbub.service.counts import read_count
 from hubbub.service.frames import Frame
 from hubbub.service.open_asks import OpenAsk
-from hubbub.service.releases import row_of
+from hubbub.service.releases import release_row
 from hubbub.service.store.base import EraRow, ReleaseRow
 from hubbub.service.store.sql import Store
 
@@ -201,7 +201,7 @@ def simulated(collection: Collection, crowd: Crowd, question: str = "common") ->
 
 def stored_as(collection: Collection, release: Release, *, run: int = 0, number: int = 0) -> ReleaseRow:
     given = {"collection": collection.collection_id, "question": "common", "time": 0.0, "minimum_batch": 20}
-    return row_of(replace(release, step=run), **given, number=number)
+    return release_row(replace(release, step=run), **given, number=number)
 
 
 def retold(collection: Collection, store: Store, question: str = "common") -> Release:

@@ -267,7 +267,7 @@ def test_a_listener_that_fails_stops_nobody() -> None:
 def test_an_alarm_that_fails_stops_neither_releases_nor_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     world = AlarmWorld(TEXT, memory())
     with monkeypatch.context() as patch:
-        patch.setattr(SequentialTest, "hear", lambda *given: 1 / 0)
+        patch.setattr(SequentialTest, "update", lambda *arguments: 1 / 0)
         live(world, [0.6] * 2)
     assert len(world.collector.releases("planes", "all", first=0, last=10**6, most=9)) == 2
     live(world, [0.6] * 2, FIRST + 2)

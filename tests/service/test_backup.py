@@ -21,7 +21,7 @@ from hubbub.service.backup.make import make_backup
 from hubbub.service.backup.manifest import MANIFEST, BackupFile, BackupRefused, Manifest, copy_file, sha256_of
 from hubbub.service.backup.restore import restore_backup
 from hubbub.service.collector import Collector
-from hubbub.service.releases import shown
+from hubbub.service.releases import release_json
 from hubbub.service.store import open_store
 
 Databases = Callable[[], str]
@@ -42,7 +42,7 @@ def told(one: Collector) -> list[Any]:
     """All that can be asked of it."""
     releases = [one.releases("words", name, first=0, last=1 << 40, most=99) for name in WORDS.questions]
     candidates = [asked(one, "words", ["maybe", "yes"]), asked(one, "ages", ["7", "9"])]
-    return [[shown(row) for rows in releases for row in rows], candidates, one.counts()]
+    return [[release_json(row) for rows in releases for row in rows], candidates, one.counts()]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -23,7 +23,7 @@ from hubbub.protocols.release import Release
 from hubbub.service.app import create_app
 from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
-from hubbub.service.releases import row_of, same
+from hubbub.service.releases import release_row, same_release
 from hubbub.service.service import Service
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sql import Store
@@ -59,7 +59,7 @@ def run_whole(
 
 def stored(release: Release, run: int = 0, collection: Collection = STUDY) -> ReleaseRow:
     place: dict[str, Any] = {"collection": collection.collection_id, "question": "together"}
-    return row_of(replace(release, step=run), **place, time=0.0, minimum_batch=20)
+    return release_row(replace(release, step=run), **place, time=0.0, minimum_batch=20)
 
 
 @pytest.mark.parametrize("n", [4_000, pytest.param(100_000, marks=pytest.mark.slow)])
@@ -68,7 +68,7 @@ def test_a_collector_and_a_simulation_release_the_same_numbers(n: int) -> None:
     run_whole(lambda: collector(store, clock), clock, people)  # begun again before everything that happens
     (row,) = told(collector(store, clock))
     release = simulated(STUDY, people)
-    assert same(row, stored(release))
+    assert same_release(row, stored(release))
     assert json.loads(row.payload)["value"] == release.estimate.value.tolist()
     assert {"5", "5 + 9", "20 + 21"} <= set(release.estimate.labels or ())
     assert row.withheld is None
@@ -103,7 +103,9 @@ def test_runs_take_turns_so_that_nobody_is_asked_twice() -> None:
     assert asked[2] == asked[0]
     rows = told(one, collection)
     assert [row.step for row in rows] == [0, 1, 2]
-    assert all(same(row, stored(simulated(collection, FEW, run), run, collection)) for run, row in enumerate(rows))
+    assert all(
+        same_release(row, stored(simulated(collection, FEW, run), run, collection)) for run, row in enumerate(rows)
+    )
     (promise,) = collection.terms["together"].promises
     assert (promise.limit, promise.steps, promise.interval) == (4 * 10**12, 2, 10 * ROUND)
 

@@ -14,10 +14,11 @@ from hubbub import Random
 from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.service import retention
 from hubbub.service.collector import Collector
+from hubbub.service.deletion import SWEEP
 from hubbub.service.metrics import metrics_text
 from hubbub.service.question_run import ReplayMismatch
-from hubbub.service.releases import shown
-from hubbub.service.rounds import MARGIN, SWEEP
+from hubbub.service.releases import release_json
+from hubbub.service.rounds import MARGIN
 from hubbub.service.service import Service
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
@@ -274,5 +275,5 @@ def test_releases_look_alike_whatever_is_restarted(monkeypatch: pytest.MonkeyPat
         for _ in range(20):
             run(collector(collection, clock, store), clock, 1, lambda step: step % 5 + 1)
         rows = store.releases(collection.collection_id, "all", 0, 1 << 40, 100)
-        told.append([shown(row) for row in rows])
+        told.append([release_json(row) for row in rows])
     assert told[0] == told[1]

@@ -24,7 +24,7 @@ from hubbub.service.frames import Frame
 from hubbub.service.open_asks import OpenAsk
 from hubbub.service.question_run import ReplayMismatch
 from hubbub.service.receipt import Receipt
-from hubbub.service.releases import shown
+from hubbub.service.releases import release_json
 from hubbub.service.rounds import LONGEST_GAP, MARGIN
 from hubbub.service.store import open_store
 from hubbub.service.store.base import EraRow, StoreChanges
@@ -55,7 +55,7 @@ def send(one: Collector, window: OpenAsk, values: list[int], seed: int = 0) -> R
 
 def released(one: Collector, question: str = "all") -> list[dict]:
     name = next(iter(one.collections))
-    return [shown(row) for row in one.releases(name, question, first=0, last=1 << 40, most=10_000)]
+    return [release_json(row) for row in one.releases(name, question, first=0, last=1 << 40, most=10_000)]
 
 
 def at(one: Collector, now: float) -> Collector:

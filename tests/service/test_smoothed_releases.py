@@ -12,7 +12,7 @@ import pytest
 from hubbub.core.estimate import Estimate
 from hubbub.dashboard.answer import AnswerCard
 from hubbub.protocols.release import MAIN, OWN, Release
-from hubbub.service.releases import row_of, shown
+from hubbub.service.releases import release_json, release_row
 
 OF_STEP = Estimate([0.25, 0.75], [0.0025, 0.01], 40)
 SMOOTH = Estimate([0.5, 0.5], [0.0025, 0.01], 40, bias="heuristic", centre=OF_STEP.value)
@@ -21,7 +21,7 @@ RELEASE = Release(step=7, estimates={MAIN: SMOOTH, OWN: OF_STEP}, published=True
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_the_interval_is_the_estimates(level: float) -> None:
-    told = shown(row_of(RELEASE, collection="0" * 32, question="q", time=0.0, minimum_batch=1), level=level)
+    told = release_json(release_row(RELEASE, collection="0" * 32, question="q", time=0.0, minimum_batch=1), level=level)
     low, high = SMOOTH.interval(level)
     assert (told["low"], told["high"]) == (pytest.approx(low.tolist()), pytest.approx(high.tolist()))
     own = told["estimates"]["own"]  # type: ignore[index, call-overload]
@@ -29,7 +29,7 @@ def test_the_interval_is_the_estimates(level: float) -> None:
 
 
 def test_the_page_shows_the_same_interval() -> None:
-    row = row_of(RELEASE, collection="0" * 32, question="q", time=0.0, minimum_batch=1)
+    row = release_row(RELEASE, collection="0" * 32, question="q", time=0.0, minimum_batch=1)
     answer = AnswerCard.of(json.loads(row.payload), question="q", step=7, time=0.0, withheld=None)
     low, high = SMOOTH.interval(0.95)
     assert [value.low for value in answer.values] == pytest.approx(low.tolist())
@@ -37,8 +37,8 @@ def test_the_page_shows_the_same_interval() -> None:
 
 
 def test_what_is_withheld_shows_no_number_at_all() -> None:
-    row = row_of(RELEASE, collection="0" * 32, question="q", time=0.0, minimum_batch=50)
-    told = json.dumps(shown(row))
+    row = release_row(RELEASE, collection="0" * 32, question="q", time=0.0, minimum_batch=50)
+    told = json.dumps(release_json(row))
     assert row.withheld is not None
     for number in np.concatenate([SMOOTH.value, OF_STEP.value, OF_STEP.variance]):
         assert f"{number}," not in told.replace("]", ",")
@@ -47,7 +47,7 @@ def test_what_is_withheld_shows_no_number_at_all() -> None:
 def test_an_interval_that_is_not_known_is_null() -> None:
     silent = Estimate([0.5, 0.5], [np.inf, np.inf], 40, bias="heuristic")
     release = Release(step=8, estimates={MAIN: silent}, published=False, spent=0.0, n=40.0)
-    told = shown(row_of(release, collection="0" * 32, question="q", time=0.0, minimum_batch=1))
+    told = release_json(release_row(release, collection="0" * 32, question="q", time=0.0, minimum_batch=1))
     assert (told["value"], told["low"], told["high"]) == ([0.5, 0.5], [None, None], [None, None])
 
 
@@ -56,7 +56,7 @@ def test_what_is_withheld_names_nothing_that_was_found() -> None:
     found = Estimate([0.5, 0.2], [0.01, 0.01], 10, labels=("hub", "bub"))
     rules = Estimate([0.4], [0.01], 10, labels=("hub -> bub",))
     made = Release(step=0, estimates={"top": found, "Confidence": rules}, published=True, spent=1.0, n=10.0)
-    row = row_of(made, **place)
-    assert "bub" not in json.dumps(shown(row))
-    alone = row_of(replace(made, estimates={"top": replace(found, n=40), "Confidence": rules}), **place)
-    assert "hub -> bub" not in json.dumps(shown(alone))
+    row = release_row(made, **place)
+    assert "bub" not in json.dumps(release_json(row))
+    alone = release_row(replace(made, estimates={"top": replace(found, n=40), "Confidence": rules}), **place)
+    assert "hub -> bub" not in json.dumps(release_json(alone))

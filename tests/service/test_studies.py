@@ -25,7 +25,7 @@ from hubbub.service.archive import Archive
 from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
 from hubbub.service.question_run import ReplayMismatch
-from hubbub.service.releases import same, shown
+from hubbub.service.releases import release_json, same_release
 from hubbub.service.service import Service
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sql import Store
@@ -70,8 +70,8 @@ def test_a_simulation_and_a_collector_release_the_same_numbers(tmp_path: Path):
         clock.advance(50)
         run_whole(lambda one=one: one, clock)
         (row,) = told(one)
-        assert same(row, stored_as(STUDY, release))
-        page = shown(row)
+        assert same_release(row, stored_as(STUDY, release))
+        page = release_json(row)
         assert list(page["estimates"]) == ["shares", "tested", "candidates"]
         assert page["value"] == page["estimates"]["shares"]["value"]
         assert one.store.running(STUDY.collection_id) == []
@@ -104,7 +104,7 @@ def test_begun_again_before_everything_that_happens(archived: bool, reopen: Call
     archive = Archive(tmp_path / "reports") if archived else None
     run_whole(lambda: collector(reopen(), clock, archive=archive), clock)
     (row,) = told(one := collector(reopen(), clock, archive=archive))
-    assert same(row, stored_as(STUDY, release))
+    assert same_release(row, stored_as(STUDY, release))
     assert one.store.running(STUDY.collection_id) == []
 
 
@@ -124,7 +124,7 @@ def test_counts_are_replayed_without_the_reports():
         CROWD.send_all(one)
         clock.advance(ROUND)
         one.tick()
-    assert same(told(one)[0], stored_as(STUDY, release))
+    assert same_release(told(one)[0], stored_as(STUDY, release))
 
 
 def test_a_count_that_is_not_reproduced_stops_everything():
@@ -187,7 +187,7 @@ def test_a_collector_that_was_down_over_a_round(down: int):
         one = collector(store, clock)
         one.tick()
     assert stops(told(one)) == [(0, expected)], "it never begins anew"
-    page = shown(told(one)[0])
+    page = release_json(told(one)[0])
     assert (page["stopped"], page["withheld"], page["value"]) == (expected, None, [])
 
 
@@ -209,7 +209,7 @@ def test_runs_by_a_schedule_that_leaves_no_pause():
     (release,) = simulated(often, CROWD)
     rows = told(one, often)
     assert [row.step for row in rows] == [0, 1, 2]
-    assert all(same(row, stored_as(often, release, run=row.step)) for row in rows)
+    assert all(same_release(row, stored_as(often, release, run=row.step)) for row in rows)
 
 
 def test_a_newer_version_stops_a_run_and_never_asks_it_again():
@@ -278,7 +278,7 @@ def test_few_reports_are_withheld_estimate_by_estimate():
         clock.set(START + ROUND * number + LATENESS)
         one.tick()
     (row,) = one.store.releases(next(iter(one.collections.values())).collection_id, "common", 0, 0, 9)
-    page = shown(row)
+    page = release_json(row)
     sizes = {name: (estimate["n"], estimate["withheld"] is None) for name, estimate in page["estimates"].items()}
     assert all(seen == (n >= 22) for n, seen in sizes.values())
     assert len({seen for _, seen in sizes.values()}) == 2

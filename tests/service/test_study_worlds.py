@@ -23,7 +23,7 @@ from hubbub.protocols.release import Release
 from hubbub.service.collector import Collector
 from hubbub.service.counts import read_count
 from hubbub.service.question_run import QuestionRun
-from hubbub.service.releases import row_of, same
+from hubbub.service.releases import release_row, same_release
 from hubbub.service.store.base import EraRow
 
 CROWD = Crowd(160)
@@ -100,7 +100,7 @@ class World:
                     return
                 if study and "stopped" in json.loads(row.payload) and said.stopped is None:
                     return  # the collector stopped it
-                assert same(row, _row(said, era, step, number)), "a release that is not the protocol's"
+                assert same_release(row, _row(said, era, step, number)), "a release that is not the protocol's"
                 number, counts, step = (number + 1, counts, step) if study else (0, 0, step + 1)
                 talk.listen()
             elif isinstance(said, Count):
@@ -124,7 +124,7 @@ def _row(release: Release, era: EraRow, step: int, number: int):
     from dataclasses import replace
 
     given = {"collection": ID, "question": era.question, "time": 0.0, "minimum_batch": 20, "number": number}
-    return row_of(replace(release, step=step), **given)
+    return release_row(replace(release, step=step), **given)
 
 
 def world(acts: list[tuple[str, int]]) -> World:

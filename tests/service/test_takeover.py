@@ -28,7 +28,7 @@ from hubbub.protocols.driver import converse
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
 from hubbub.service.open_asks import OpenAsk
-from hubbub.service.releases import shown
+from hubbub.service.releases import release_json
 from hubbub.service.store.sqlite import SqliteStore
 
 KEYS = Keys(b"k" * 32)
@@ -124,7 +124,7 @@ def all_releases(store: SqliteStore, question: str = "trend") -> list[dict[str, 
     """Every release of every version, by step."""
     ids = [row.id for row in store.collections()]
     rows = [row for each in ids for row in store.releases(each, question, 0, 1 << 40, 10_000)]
-    return [shown(row) for row in sorted(rows, key=lambda row: row.step)]
+    return [release_json(row) for row in sorted(rows, key=lambda row: row.step)]
 
 
 @pytest.mark.parametrize("method", STREAM_METHODS)

@@ -31,7 +31,7 @@ from hubbub.service.archive import Archive, ReportsMissing
 from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
 from hubbub.service.long_counts import LOOK
-from hubbub.service.releases import row_of, same, shown
+from hubbub.service.releases import release_json, release_row, same_release
 from hubbub.service.schemas import SCHEMAS
 from hubbub.service.service import Service
 from hubbub.service.store.base import ReleaseRow
@@ -66,7 +66,7 @@ def simulated(collection: Collection, crowd: Crowd) -> Release:
 
 
 def stored(collection: Collection, release: Release) -> ReleaseRow:
-    return row_of(release, collection=collection.collection_id, question="words", time=0.0, minimum_batch=20)
+    return release_row(release, collection=collection.collection_id, question="words", time=0.0, minimum_batch=20)
 
 
 def collected(collection: Collection, crowd: Crowd, archive: Archive | None = None) -> Collector:
@@ -101,10 +101,10 @@ def test_stored_reports_give_the_answer_of_a_simulation_to_the_last_digit(n: int
         made = collected(collection, crowd, archive)
         row = told(made, collection)
         assert row.payload == stored(collection, release).payload
-        assert same(row, stored(collection, release))
+        assert same_release(row, stored(collection, release))
         again = Collector([collection], made.store, clock=made.clock, keys=KEYS, rng=Random(seed=1), archive=archive)
         assert again.store.running(collection.collection_id) == []
-        page = shown(row)
+        page = release_json(row)
         low, high = release.estimate.interval()
         assert page["low"] == low.tolist()
         assert page["high"] == high.tolist()

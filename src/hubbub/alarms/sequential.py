@@ -124,7 +124,7 @@ class SequentialTest:
         >>> test = SequentialTest(sides=("above",), raises=limits, clears=limits, threshold=0.2, ends=0.2)
         >>> state = WatchState()
         >>> for step, share in enumerate([0.19, 0.23, 0.26, 0.26]):
-        ...     state, verdict = test.hear(state, step, share, stderr=0.01)
+        ...     state, verdict = test.update(state, step, share, stderr=0.01)
         ...     print(verdict)
         None
         None
@@ -140,7 +140,7 @@ class SequentialTest:
     baseline: int = 0
     pools: bool = True
 
-    def hear(self, state: WatchState, step: int, value: float, stderr: float) -> tuple[WatchState, Verdict | None]:
+    def update(self, state: WatchState, step: int, value: float, stderr: float) -> tuple[WatchState, Verdict | None]:
         """What is known after one more step, and what that decided."""
         state = replace(state, step=step, value=value, stderr=stderr)
         if state.raised is not None:

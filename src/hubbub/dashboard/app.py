@@ -16,7 +16,7 @@ from hubbub.dashboard.meter import Meter
 from hubbub.dashboard.pages import routes
 from hubbub.dashboard.query_box import BoxQuery
 from hubbub.dashboard.reader import Ingest, OpenAskCount
-from hubbub.service.alarms.shown import alarms_json
+from hubbub.service.alarms.alarms_json import alarms_json
 from hubbub.service.auth import Tokens
 from hubbub.service.problems import Problem, problem_of
 from hubbub.service.service import Service

@@ -63,5 +63,5 @@ class StreamAlarm:
         value, stderr = float(seen.value[0]), max(float(seen.stderr[0]), at_null)
         if not (math.isfinite(value) and 0 < stderr < math.inf):
             return False
-        self._state, verdict = self._test.hear(self._state, release.step, value, stderr)
+        self._state, verdict = self._test.update(self._state, release.step, value, stderr)
         return verdict is not None

@@ -24,7 +24,8 @@ from hubbub.core.sketch import Sketch
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.first_hash import with_hash
-from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
+from hubbub.mechanisms.ternary.rates import Quantity
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import View
 from hubbub.questions.shapes import Shape
@@ -179,9 +180,9 @@ class Keyed(Statistic):
         if self.of == "frequency":
             middle, half, low, high = Fraction(1), Fraction(0), Fraction(0), Fraction(1)
         numbers = [
-            (middle and middle * mechanism.stands_for(plus, minus, "frequency"))
-            + (half and half * mechanism.stands_for(plus, minus, "mean"))
-            for plus, minus in mechanism.supports()
+            (middle and middle * mechanism.rates.stands_for(plus, minus, "frequency"))
+            + (half and half * mechanism.rates.stands_for(plus, minus, "mean"))
+            for plus, minus in mechanism.rates.supports()
         ]
         # Somebody without the key counts as 0.
         return Influence(min(numbers), max(numbers), min(low, Fraction(0)), max(high, Fraction(0)))

@@ -1,8 +1,8 @@
-"""Single reports in Parquet files, one file an ask, beside the store.
+"""Single reports in Parquet files, one file for each ask, in a folder beside the store.
 
-The store says which files count. So a crash between writing a file and saying so loses nothing and counts nothing
-twice: the reports are still in the store, and the file is written again. A file that the store does not name is set
-aside (`quarantine.py`).
+The store names the files that count. A crash between writing a file and storing its name loses nothing and counts
+nothing twice: the reports are still in the store, and the file is written again. A file that the store does not name is
+set aside (`quarantine.py`).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _ROWS = 1 << 16
 
 
 class ReportsMissing(HubbubError):
-    """Single reports that the store names are not there: what would be told without them would be wrong."""
+    """Single reports that the store names are missing: an estimate from the others would be wrong."""
 
 
 class Archive:
-    """A folder of files for its owner alone. Rows are sorted: their order does not tell when they came.
+    """A folder of files that only its owner can read. Rows are sorted, so that their order does not show arrival times.
 
     Example:
         >>> import tempfile
@@ -54,58 +54,58 @@ class Archive:
 
     @staticmethod
     def name(question: str, step: int, collection: str, ask: str) -> str:
-        """The name of an ask's file."""
+        """The name of the file for an ask."""
         return f"{question}-{step}-{collection[:8]}-{ask[:16]}.parquet"
 
     def write(self, name: str, reports: Reports) -> None:
-        """Write a file, whole and on the disk. One of this name with other reports is set aside, never replaced."""
+        """Write a file atomically and durably. A file of this name with other reports is set aside, never replaced."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         columns = {(part, key): column for part, key, column in _columns(reports)}
         order = _order(list(columns.values()))
-        arrays, about = {}, []
+        arrays, layout = {}, []
         for (part, key), column in columns.items():
-            about.append([part, key, column.dtype.newbyteorder("<").str, list(column.shape[1:])])
+            layout.append([part, key, column.dtype.newbyteorder("<").str, list(column.shape[1:])])
             arrays[f"{part}.{key}"] = _arrow(column[order])
-        meta = json.dumps({"spec_id": reports.spec_id, "columns": about})
+        meta = json.dumps({"spec_id": reports.spec_id, "columns": layout})
         table = pa.table(arrays).replace_schema_metadata({_KEY: meta.encode()})
-        path, made = self.folder / name, self.folder / f"{name}.part"
-        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        path, partial = self.folder / name, self.folder / f"{name}.part"
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             pq.write_table(table, file, compression="zstd")
             file.flush()
             os.fsync(file.fileno())
-        if path.exists() and not filecmp.cmp(path, made, shallow=False):
+        if path.exists() and not filecmp.cmp(path, partial, shallow=False):
             set_aside(path)
-        os.replace(made, path)
+        os.replace(partial, path)
         self._sync()
 
     def read(self, name: str) -> Reports:
-        """The reports of a file; `ReportsMissing` if it is not there, or not one."""
+        """All reports of a file; `ReportsMissing` if it does not exist or cannot be read."""
         return Reports.concat(self.batches(name))
 
     def batches(self, name: str) -> Iterator[Reports]:
-        """The reports of a file, some at a time."""
+        """The reports of a file, in chunks."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
             with pq.ParquetFile(self.folder / name) as file:
-                about = json.loads(file.schema_arrow.metadata[_KEY])
+                metadata = json.loads(file.schema_arrow.metadata[_KEY])
                 for rows in file.iter_batches(_ROWS):
-                    yield _reports(about, rows)
+                    yield _reports(metadata, rows)
         except FileNotFoundError:
             raise ReportsMissing(f"{name} is not in the folder of reports") from None
         except (OSError, pa.ArrowInvalid) as error:
             raise ReportsMissing(f"{name} cannot be read: {type(error).__name__}") from error
 
     def missing(self, names: Iterable[str]) -> list[str]:
-        """Those of some files that are not there."""
+        """The names of the files that do not exist, sorted."""
         return sorted(name for name in names if not (self.folder / name).is_file())
 
     def sweep(self, named: Iterable[str], expired: Iterable[Expiry]) -> Swept:
-        """Delete what is not named and expired; set aside whatever else is not named."""
+        """Delete files that are not named and whose retention is over; set aside other files that are not named."""
         swept = sweep(self.folder, named, expired)
         if swept.deleted or swept.set_aside:
             self._sync()
@@ -120,7 +120,7 @@ class Archive:
 
 
 def beside(store: str) -> Path:
-    """The folder beside a store that a URL names.
+    """The folder of reports that belongs to the store of a URL.
 
     Example:
         >>> str(beside("sqlite:///hubbub.db")), str(beside("postgresql://host/name"))
@@ -137,17 +137,17 @@ def _columns(reports: Reports) -> list[tuple[str, str, NDArray[Any]]]:
     ]
 
 
-def _reports(about: dict[str, Any], rows: Any) -> Reports:
-    """Rows of a file, as reports."""
+def _reports(metadata: dict[str, Any], rows: Any) -> Reports:
+    """The reports in some rows of a file."""
     parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
-    for part, key, dtype, shape in about["columns"]:
+    for part, key, dtype, shape in metadata["columns"]:
         values = rows.column(f"{part}.{key}")
         if shape:
             column = np.frombuffer(b"".join(values.to_pylist()), dtype=dtype).reshape(-1, *shape)
         else:
             column = values.to_numpy(zero_copy_only=False)
         parts[part][key] = column.astype(np.dtype(dtype).newbyteorder("="), copy=False)
-    return Reports(about["spec_id"], public=parts["public"], private=parts["private"])
+    return Reports(metadata["spec_id"], public=parts["public"], private=parts["private"])
 
 
 def _order(columns: list[NDArray[Any]]) -> NDArray[np.int64]:

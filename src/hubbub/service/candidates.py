@@ -11,7 +11,7 @@ from hubbub.core.spec import Json
 from hubbub.protocols.release import MAIN, Release
 from hubbub.service.archive import Archive
 from hubbub.service.raw_reports import estimate_candidates, kept_reports
-from hubbub.service.releases import row_of, shown
+from hubbub.service.releases import release_json, release_row
 from hubbub.service.store.sql import Store
 
 MOST_CANDIDATES = 1000
@@ -64,12 +64,12 @@ def ask_kept(
         return {**head, **dict.fromkeys(("value", "variance", "low", "high")), **nothing}
     estimate = replace(estimate, labels=tuple(candidates))
     release = Release(step=0, estimates={MAIN: estimate}, published=True, spent=0.0, n=float(estimate.n))
-    row = row_of(
+    row = release_row(
         release,
         collection=collection.collection_id,
         question=question,
         time=0.0,
         minimum_batch=collection.minimum_batch,
     )
-    told = shown(row, level=level)
+    told = release_json(row, level=level)
     return {**head, **{name: told[name] for name in _SHOWN}}

@@ -11,7 +11,7 @@ from hubbub.core.ratios import Ratios
 from hubbub.core.spec import Json
 from hubbub.questions.group_numbers import breakdown_name
 from hubbub.questions.shapes import Shape
-from hubbub.service.releases import told_estimate
+from hubbub.service.releases import stored_estimate
 from hubbub.service.store.base import ReleaseRow
 
 
@@ -61,7 +61,7 @@ def group_difference(
     if answer["withheld"] is not None:
         return {**answer, **dict.fromkeys(("value", "low", "high"))}
     numbers = (np.array(told[name], dtype=np.float64) for name in ("value", "variance"))  # null becomes NaN
-    ratios, size = told_estimate(told, *numbers), len(shape.values)
+    ratios, size = stored_estimate(told, *numbers), len(shape.values)
     assert isinstance(ratios, Ratios)
     first, second = groups.index(of) * size, groups.index(minus) * size
     apart = [ratios.difference(first + place, second + place, level) for place in range(size)]

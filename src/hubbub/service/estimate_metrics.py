@@ -8,7 +8,7 @@ from typing import Any
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from hubbub.service.collector import Collector
-from hubbub.service.releases import shown
+from hubbub.service.releases import release_json
 
 MOST_CATEGORIES = 64
 """Categories of a question that have series of their own: Prometheus keeps each series for good."""
@@ -60,7 +60,7 @@ class EstimateMetrics:
         for name, collection in self._collector.collections.items():
             for question in collection.questions:
                 for row in self._collector.releases(name, question, first=0, last=_FARTHEST, most=1):
-                    yield (name, question), shown(row)
+                    yield (name, question), release_json(row)
 
     def _categories(self, place: tuple[str, str], labels: list[str]) -> list[str]:
         collection, question = self._collector.collections[place[0]], place[1]

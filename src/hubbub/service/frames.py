@@ -1,4 +1,4 @@
-"""From the bytes of a request to reports that name what they answer; nothing is believed that was not checked."""
+"""Reads the bytes of a request into a `Frame`: reports that name the asks they answer. Nothing is trusted unchecked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TYPES = (UPLOAD_TYPE, BATCH_TYPE, JSON_TYPE)
 
 
 class RefusedRequest(HubbubError):
-    """A whole request is refused; `count` reports were in it, as far as is known; `wait` seconds may mend it.
+    """A whole request is refused. It held `count` reports, as far as is known; a retry after `wait` seconds may work.
 
     Example:
         >>> raise RefusedRequest("too_large", "5,000,000 bytes; at most 4,194,304")
@@ -41,29 +41,29 @@ class RefusedRequest(HubbubError):
 
 @dataclass(frozen=True)
 class Frame:
-    """One request: the id of the collection that it names, and the entries of an upload, or a batch, or a shuffled one.
+    """One request: the id of its collection, and the entries of an upload, or a batch, or a shuffled batch.
 
-    Reports are not read yet: that takes the ask that they answer.
+    Entries and batches still hold bytes: to read a report, the ask that it answers must be known.
     """
 
     collection: str
     entries: list[Entry] = field(default_factory=list)
     batch: Batch | None = None
     shuffled: OpenedBatch | None = None
-    """What shufflers handed on."""
+    """A batch from the last shuffler, decrypted."""
     spot_checks: tuple[tuple[AskKey, bytes], ...] = ()
-    """Reports of the collector's own, to be looked for in a shuffled batch."""
+    """The collector's own reports, to be looked for in a shuffled batch."""
 
     @property
     def count(self) -> int:
-        """How many reports there are."""
+        """How many reports the request holds."""
         shuffled = 0 if self.shuffled is None else len(self.shuffled.reports)
         return len(self.entries) + (0 if self.batch is None else self.batch.count) + shuffled
 
 
 @dataclass(frozen=True)
 class Served:
-    """The collections by name, and the ids of their earlier versions.
+    """The collections that are served, by name, and the ids of their earlier versions.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -81,7 +81,7 @@ class Served:
     """By name and version."""
 
     def find(self, name: str, version: int, count: int) -> Collection:
-        """The collection of this name, if this is its version."""
+        """The collection of a request that names this version and holds `count` reports; else `RefusedRequest`."""
         count = max(count, 1)
         collection = self.current.get(name)
         if collection is None:
@@ -94,8 +94,8 @@ class Served:
         raise RefusedRequest("outdated_version", detail, collection=self.outdated.get((name, version), ""), count=count)
 
 
-def read_frame(kind: str, body: bytes, served: Served) -> Frame:
-    """Decode a request of one of `TYPES`.
+def read_frame(content_type: str, body: bytes, served: Served) -> Frame:
+    """Decode a request whose content type is one of `TYPES`.
 
     Example:
         >>> read_frame(UPLOAD_TYPE, b"hostile", Served({}))
@@ -104,16 +104,15 @@ def read_frame(kind: str, body: bytes, served: Served) -> Frame:
         hubbub.service.frames.RefusedRequest: malformed: upload: got b'hostile'; allowed: ...
     """
     try:
-        if kind == BATCH_TYPE:
+        if content_type == BATCH_TYPE:
             return _batch(decode_batch(body), served)
-        if kind == UPLOAD_TYPE:
-            upload = decode_upload(body)
-            return _upload(upload, served, len(body), exact=True)
-        if kind == JSON_TYPE:
+        if content_type == UPLOAD_TYPE:
+            return _upload(decode_upload(body), served, len(body), exact=True)
+        if content_type == JSON_TYPE:
             return _upload(decode_upload_json(body), served, len(body), exact=False)
     except DecodeError as error:
         raise RefusedRequest("malformed", str(error)) from None
-    raise RefusedRequest("malformed", f"content type {kind[:80]!r}; allowed: {', '.join(TYPES)}")
+    raise RefusedRequest("malformed", f"content type {content_type[:80]!r}; allowed: {', '.join(TYPES)}")
 
 
 def _batch(batch: Batch, served: Served) -> Frame:
@@ -124,7 +123,7 @@ def _batch(batch: Batch, served: Served) -> Frame:
 def _upload(upload: Upload, served: Served, size: int, *, exact: bool) -> Frame:
     collection = served.find(upload.collection, upload.version, len(upload.entries))
     wanted = collection.frame_bytes if exact else json_size(collection.frame_bytes)
-    # A binary frame of another size is a client whose answers can be told apart; JSON is for people too.
+    # Binary uploads have one size, so that a client's answers cannot be told apart. JSON may also be written by hand.
     if size != wanted if exact else size > wanted:
         reason = f"{size} bytes; allowed: {'exactly' if exact else 'at most'} {wanted}"
         raise RefusedRequest(

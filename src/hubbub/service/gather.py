@@ -1,4 +1,4 @@
-"""The reports of a group of requests, put together by what they answer; the board says which ask that is."""
+"""Groups the reports of several requests by the ask that they answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hubbub.service.store.base import AskKey
 
 
 class ReportGroup(NamedTuple):
-    """Well-formed reports to one ask; `owner` is the number of the request that each came with."""
+    """Well-formed reports to one ask; `owner` is the index of the request that each came with."""
 
     reports: Reports
     ids: Ids
@@ -32,7 +32,9 @@ class ReportGroup(NamedTuple):
 def gather(
     frames: Sequence[Frame], receipts: Sequence[Receipt], board: Board, knows: Callable[[str, AnswerName], bool]
 ) -> dict[AskKey, ReportGroup]:
-    """All reports that answer an ask of the board, and are such as its devices make; the others are rejected.
+    """Read all reports that answer an ask on the board and are well-formed; reject the others in their receipts.
+
+    `knows` says whether an ask that is not on the board was ever published.
 
     Example:
         >>> receipt = Receipt()
@@ -42,55 +44,54 @@ def gather(
     """
     singles: dict[AnswerPlace, list[tuple[Entry, int]]] = defaultdict(list)
     groups: dict[AskKey, list[ReportGroup]] = defaultdict(list)
-    for number, frame in enumerate(frames):
+    for owner, frame in enumerate(frames):
         for entry in frame.entries:
-            singles[AnswerPlace(frame.collection, entry.name)].append((entry, number))
+            singles[AnswerPlace(frame.collection, entry.name)].append((entry, owner))
         if frame.batch is not None:
             place = AnswerPlace(frame.collection, frame.batch.name)
-            opened = board.find(place)
-            reports = None if opened is None else opened.opener.open_batch(frame.batch)
-            if opened is not None and reports is not None:
-                groups[opened.key].append(_answers(reports, frame.batch.ids, number))
+            ask = board.find(place)
+            reports = None if ask is None else ask.opener.open_batch(frame.batch)
+            if ask is not None and reports is not None:
+                groups[ask.key].append(_group(reports, frame.batch.ids, owner))
             else:
-                reason = "malformed" if opened is not None else _missing(place, board, knows)
-                receipts[number].rejected += [(report, reason) for report in _hex(frame.batch)]
-    for place, several in singles.items():
-        opened = board.find(place)
-        good = np.zeros(len(several), dtype=bool)
-        reason = "malformed" if opened is not None else _missing(place, board, knows)
-        if opened is not None:
-            reports, good = opened.opener.open_each([entry.report for entry, _ in several])
-            kept = [several[row] for row in np.flatnonzero(good)]
-            ids = b"".join(entry.report_id for entry, _ in kept)
-            if kept:
-                groups[opened.key].append(_answers(reports, ids, [number for _, number in kept]))
-        for row in np.flatnonzero(~good):
-            entry, number = several[row]
-            receipts[number].rejected.append((entry.report_id.hex(), reason))
-    return {key: _joined(answers) for key, answers in groups.items()}
+                reason = "malformed" if ask is not None else _why_not_on_board(place, board, knows)
+                receipts[owner].rejected += [(report_id, reason) for report_id in _hex_ids(frame.batch)]
+    for place, entries in singles.items():
+        ask = board.find(place)
+        readable = np.zeros(len(entries), dtype=bool)
+        reason = "malformed" if ask is not None else _why_not_on_board(place, board, knows)
+        if ask is not None:
+            reports, readable = ask.opener.open_each([entry.report for entry, _ in entries])
+            read = [entries[row] for row in np.flatnonzero(readable)]
+            ids = b"".join(entry.report_id for entry, _ in read)
+            if read:
+                groups[ask.key].append(_group(reports, ids, [owner for _, owner in read]))
+        for row in np.flatnonzero(~readable):
+            entry, owner = entries[row]
+            receipts[owner].rejected.append((entry.report_id.hex(), reason))
+    return {key: _concat(parts) for key, parts in groups.items()}
 
 
-def _missing(place: AnswerPlace, board: Board, knows: Callable[[str, AnswerName], bool]) -> Reason:
-    """Why nothing on the board is called so."""
+def _why_not_on_board(place: AnswerPlace, board: Board, knows: Callable[[str, AnswerName], bool]) -> Reason:
     if place in board.expected:
         return "too_early"
     return "late" if knows(*place) else "unknown_ask"
 
 
-def _answers(reports: Reports, ids: bytes, owner: Any) -> ReportGroup:
+def _group(reports: Reports, ids: bytes, owner: Any) -> ReportGroup:
     owners = np.broadcast_to(np.asarray(owner, dtype=np.int64), len(reports))
     return ReportGroup(reports, Ids.of(ids, digests_of(reports)), owners)
 
 
-def _joined(several: list[ReportGroup]) -> ReportGroup:
-    if len(several) == 1:
-        return several[0]
+def _concat(groups: list[ReportGroup]) -> ReportGroup:
+    if len(groups) == 1:
+        return groups[0]
     return ReportGroup(
-        Reports.concat(answers.reports for answers in several),
-        Ids.concat(answers.ids for answers in several),
-        np.concatenate([answers.owner for answers in several]),
+        Reports.concat(group.reports for group in groups),
+        Ids.concat(group.ids for group in groups),
+        np.concatenate([group.owner for group in groups]),
     )
 
 
-def _hex(batch: Batch) -> list[str]:
+def _hex_ids(batch: Batch) -> list[str]:
     return [batch.ids[at : at + 16].hex() for at in range(0, len(batch.ids), 16)]

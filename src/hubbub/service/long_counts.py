@@ -1,4 +1,4 @@
-"""Counts that take long are made in a thread of their own: meanwhile reports are taken, and asks opened and closed."""
+"""Counts that take long run in a thread of their own, so that the collector goes on taking reports meanwhile."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from dataclasses import dataclass
 from hubbub.service.store.base import CountRow
 
 AT_ONCE = 1 << 33
-"""How many tests of a report against a candidate are made at once: about a second of one core."""
+"""The most tests of a report against a candidate that are made within a tick: about a second of one core."""
 LOOK = 0.25
-"""Seconds between one look whether a count is done and the next."""
+"""Seconds between two looks whether a count is done."""
 
 
 @dataclass
 class _Job:
-    made: CountRow | None = None
-    failed: Exception | None = None
-    over: bool = False
+    row: CountRow | None = None
+    error: Exception | None = None
+    done: bool = False
 
 
 class LongCounts:
-    """Counts that are under way, by whatever tells them apart.
+    """The counts under way, each under a key of the caller's.
 
-    What a collector that ends has not finished is counted again by the next: nothing is stored of it before.
+    Nothing is stored of an unfinished count: after a restart it is made again from the beginning.
 
     Example:
         >>> counts = LongCounts()
         >>> row = CountRow("0" * 32, "q", 0, 3, 0, "1" * 32, "[7]", 10, "[4]")
-        >>> while (made := counts.take("q", lambda: row)) is None:
+        >>> while (taken := counts.take("q", lambda: row)) is None:
         ...     assert counts.waits
-        >>> made.support, counts.waits
+        >>> taken.support, counts.waits
         ('[4]', False)
     """
 
@@ -40,27 +40,27 @@ class LongCounts:
 
     @property
     def waits(self) -> bool:
-        """Whether something is under way, or waits to be taken."""
+        """Whether a count is under way, or done and not yet taken."""
         return bool(self._jobs)
 
     def take(self, key: Hashable, make: Callable[[], CountRow]) -> CountRow | None:
-        """What was made, once; None until then. The first to ask begins it. What it raised, this raises."""
+        """The row of a count; None while it is under way. The first call starts it. Raises what the count raised."""
         job = self._jobs.get(key)
         if job is None:
             job = self._jobs[key] = _Job()
-            # Nobody waits for it at the end of the process.
+            # A daemon: the process may end without waiting for it.
             threading.Thread(target=_work, args=(job, make), name="hubbub-count", daemon=True).start()
-        if not job.over:
+        if not job.done:
             return None
         del self._jobs[key]
-        if job.failed is not None:
-            raise job.failed
-        return job.made
+        if job.error is not None:
+            raise job.error
+        return job.row
 
 
 def _work(job: _Job, make: Callable[[], CountRow]) -> None:
     try:
-        job.made = make()
-    except Exception as error:  # told to whoever takes it
-        job.failed = error
-    job.over = True
+        job.row = make()
+    except Exception as error:  # raised by `take`
+        job.error = error
+    job.done = True

@@ -1,4 +1,4 @@
-"""Asks that were published, with what came in: open until their time is over, then final for good."""
+"""Published asks with the reports to them so far: open until their time is over, then final."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hubbub.service.store.base import AskKey
 
 
 class AnswerPlace(NamedTuple):
-    """An answer of a collection: what a report says that it is."""
+    """Which ask a report answers, as the report names it, and in which collection."""
 
     collection: str
     name: AnswerName
@@ -39,7 +39,7 @@ class OpenAsk:
 
     key: AskKey
     name: AnswerName
-    """What its reports are called."""
+    """The name that its reports carry."""
     ask: Ask
     opens: float
     closes: float
@@ -48,28 +48,28 @@ class OpenAsk:
     ids: ReportIds
     final: bool = False
     keeps: bool = False
-    """Whether single reports are kept."""
+    """Whether the single reports are stored, beside the sketch."""
     shuffled: bytes | None = None
-    """The hash of the batch that shufflers handed on."""
+    """The hash of the batch that shufflers delivered; None until then."""
 
     @property
     def question(self) -> str:
-        """Which question it is of."""
+        """The question that is asked."""
         return self.name.question
 
     @property
     def number(self) -> int:
-        """Its step, or the run of a study."""
+        """The step, or the run of a study, that is asked."""
         return self.name.run or self.name.step
 
     @property
     def place(self) -> AnswerPlace:
-        """What its reports are called, and of which collection they are."""
+        """The name that its reports carry, and their collection."""
         return AnswerPlace(self.key.collection, self.name)
 
     @cached_property
     def opener(self) -> ReportOpener:
-        """Opens its reports."""
+        """Reads its reports from their bytes."""
         return ReportOpener(self.ask.mechanism)
 
     def takes(self, now: float) -> bool:
@@ -78,7 +78,7 @@ class OpenAsk:
 
 
 class Board:
-    """The asks whose ids are held, and when asks that are not published yet will be.
+    """The asks whose report ids are still held (`asks`), and when known later asks will open (`expected`).
 
     Example:
         >>> board = Board()
@@ -93,17 +93,17 @@ class Board:
         self._places: dict[AnswerPlace, OpenAsk] = {}
 
     def add(self, ask: OpenAsk) -> None:
-        """Put up an ask; another with the same name is refused: reports could not tell the two apart."""
+        """Add an ask. Another ask with the same name is refused: reports to the two could not be told apart."""
         if self._places.setdefault(ask.place, ask) is not ask:
             raise InvalidValue("ask", str(ask.name), "a name that no other ask has")
         self.asks[ask.key] = ask
 
     def drop(self, key: AskKey) -> None:
-        """Take an ask away."""
+        """Remove an ask."""
         del self._places[self.asks.pop(key).place]
 
     def find(self, place: AnswerPlace) -> OpenAsk | None:
-        """The ask whose reports are called so."""
+        """The ask whose reports carry this name."""
         return self._places.get(place)
 
     def of(self, collection: str, question: str) -> list[OpenAsk]:
@@ -121,9 +121,9 @@ class Board:
 
     def open(self, collection: str, now: float) -> list[OpenAsk]:
         """The asks of a collection that devices may answer now, by question, round and part."""
-        asked = [
+        answerable = [
             ask
-            for key, ask in list(self.asks.items())  # a copy: others look while the writer opens and closes
+            for key, ask in list(self.asks.items())  # a copy: other threads read while the writer changes it
             if key.collection == collection and not ask.final and ask.opens <= now < ask.closes
         ]
-        return sorted(asked, key=lambda ask: ask.name)
+        return sorted(answerable, key=lambda ask: ask.name)

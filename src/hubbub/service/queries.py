@@ -14,7 +14,7 @@ from hubbub.collection import Collection
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.spec import Json
-from hubbub.service.alarms.shown import alarms_json
+from hubbub.service.alarms.alarms_json import alarms_json
 from hubbub.service.archive import ReportsMissing
 from hubbub.service.auth import Tokens
 from hubbub.service.bulletin import Bulletin
@@ -22,7 +22,7 @@ from hubbub.service.candidates import ask_kept
 from hubbub.service.differences import group_difference
 from hubbub.service.openapi import openapi
 from hubbub.service.problems import Problem
-from hubbub.service.releases import shown
+from hubbub.service.releases import release_json
 from hubbub.service.service import Service
 from hubbub.service.shuffled_shown import shuffled_json
 from hubbub.service.sql_request import MOST_BODY, read_query, whole_body
@@ -130,7 +130,7 @@ class Queries:
             most=min(max(_integer(request, "most", MOST_RELEASES), 1), MOST_RELEASES),
         )
         level, shape = _level(request), collection.questions[question].shape(collection.setting(question))
-        told = [shown(row, level=level) for row in rows]
+        told = [release_json(row, level=level) for row in rows]
         return JSONResponse({"question": question, "shape": shape.spec(), "releases": told})
 
     def latest(self, request: Request) -> Response:
@@ -140,7 +140,7 @@ class Queries:
         rows = self._collector.releases(collection.name, question, first=0, last=_FARTHEST, most=1)
         if not rows:
             raise Problem(404, "not_found", f"{question} has no release yet")
-        return JSONResponse(shown(rows[0], level=_level(request)))
+        return JSONResponse(release_json(rows[0], level=_level(request)))
 
     def difference(self, request: Request) -> Response:
         """One group minus another, in the latest release or that of a step."""

@@ -1,4 +1,4 @@
-"""One question's conversation in real time: its steps are the collection's, its sketches are the store's."""
+"""One question's protocol, run in real time: steps are numbered as in the collection, sketches come from the store."""
 
 from __future__ import annotations
 
@@ -18,39 +18,47 @@ from hubbub.protocols.memory import Memory
 from hubbub.protocols.release import Release
 from hubbub.service.counts import read_count, same_count
 from hubbub.service.open_asks import AnswerPlace
-from hubbub.service.releases import alike, row_of, same
-from hubbub.service.retention import snapshot_steps
+from hubbub.service.releases import alike, release_row, same_release
+from hubbub.service.retention import snapshot_interval
 from hubbub.service.schedule import Schedule
 from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, SnapshotRow, StoreFailed
 from hubbub.service.store.sql import Store
 
 
 class ReplayMismatch(HubbubError, RuntimeError):
-    """What is stored is not what the protocol says: nothing goes on until a person has looked."""
+    """The protocol does not reproduce what is stored; the collector stops until an operator has looked."""
 
-    def __init__(self, question: str, what: str) -> None:
-        self.question, self.what = question, what
+    def __init__(self, question: str, difference: str) -> None:
+        self.question, self.difference = question, difference
         super().__init__(
-            f"{question}: {what}: the store is damaged, or this is not the hubbub that wrote it. Nothing was changed: "
-            "restore a backup, run the hubbub that wrote it, or serve the collection with a higher version, which "
-            "begins anew"
+            f"{question}: {difference}: the store is damaged, or this is not the hubbub that wrote it. Nothing was "
+            "changed: restore a backup, run the hubbub that wrote it, or serve the collection with a higher version, "
+            "which begins anew"
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.question, self.what)
+        return type(self), (self.question, self.difference)
 
 
 class QuestionRun:
-    """A protocol, whose step k is the collection's step first + k - 1; or run `first` of a study, which ends.
+    """A running protocol: a stream, whose step k is the collection's step `era.first + k - 1`, or one run of a study.
 
-    `said` is where it is: asks to be answered with their final sketches, a count to be made, a release to be told, or
-    None at its end. With snapshots it begins at the oldest of them, instead of at its first step; it makes one `every`
-    so many steps, of which the collection says how many if nobody else does.
+    `message` is what the protocol waits for now: asks (answered with their final sketches), a count (answered with its
+    result), or a release (taken with `release`). It is None when the protocol has ended.
+
+    Parameters
+    ----------
+    collection, era
+        The collection that is served, and the era of the question.
+    snapshots
+        The stored snapshots, oldest first. The protocol starts from the oldest, or at the first step without any.
+    snapshot_every
+        How many steps apart new snapshots are; by default as `snapshot_interval` says for the collection.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> run = QuestionRun(load_collection(EXAMPLE), EraRow("0" * 32, "popular", 40))
-        >>> (ask,) = run.said
+        >>> (ask,) = run.message
         >>> ask.step, run.number, run.round
         (40, 40, 1)
         >>> run.answer([ask.mechanism.empty()])
@@ -61,29 +69,34 @@ class QuestionRun:
     """
 
     def __init__(
-        self, collection: Collection, era: EraRow, snapshots: Sequence[SnapshotRow] = (), *, every: int | None = None
+        self,
+        collection: Collection,
+        era: EraRow,
+        snapshots: Sequence[SnapshotRow] = (),
+        *,
+        snapshot_every: int | None = None,
     ) -> None:
         self.collection, self.era = collection, era
         self.schedule = Schedule(collection, era.question)
         self.schedule.check()
-        self.kept = [row.step for row in snapshots] or [era.first]
-        """The steps of the snapshots: the last two, the older of which the newer is checked against."""
-        self.number = self.kept[0]
-        """The step that it is in, or the run that it is."""
+        self.snapshot_steps = [row.step for row in snapshots] or [era.first]
+        """The steps of the last two snapshots. A replay from the older one must reproduce the newer one."""
+        self.number = self.snapshot_steps[0]
+        """The current step of a stream; the number of a study's run."""
         self.next_asks: tuple[Ask, ...] = ()
-        """The first asks of the next step, where they are known already."""
-        self.counted = 0
+        """The first asks of the next step, if they do not depend on the answers to this step."""
+        self.counts_made = 0
         """How many counts were made in this step or run."""
-        self.snapshot: SnapshotRow | None = None
-        """To be stored together with the release that it is at."""
-        self.remembered = (self.kept[0], snapshots[0].state if snapshots else "null")
+        self.new_snapshot: SnapshotRow | None = None
+        """The snapshot that must be stored together with the current release."""
+        self.latest_snapshot = (self.number, snapshots[0].state if snapshots else "null")
         """The step and the state of the latest snapshot that was read or made."""
-        self.remembered_before = self.remembered
-        """Those of the one before it: where it is at a release, the step of that release begins from there."""
-        self.said: tuple[Ask, ...] | Count | Release | None = None
-        self._released = 0
-        self._every = every or snapshot_steps(collection)
-        self._stored = {row.step: row for row in snapshots}
+        self.previous_snapshot = self.latest_snapshot
+        """The step and the state of the snapshot before the latest one."""
+        self.message: tuple[Ask, ...] | Count | Release | None = None
+        self._releases_made = 0
+        self._snapshot_every = snapshot_every or snapshot_interval(collection)
+        self._stored_snapshots = {row.step: row for row in snapshots}
         self._memory = Memory(json.loads(snapshots[0].state) if snapshots else None)
         terms = self.schedule.terms
         try:
@@ -92,169 +105,178 @@ class QuestionRun:
         except (InvalidValue, TypeError, KeyError) as error:
             if not snapshots:
                 raise
-            raise ReplayMismatch(era.question, f"the snapshot of step {self.kept[0]} is of another kind") from error
-        self._look()
+            raise ReplayMismatch(era.question, f"the snapshot of step {self.number} is of another kind") from error
+        self._read_message()
 
     @property
     def is_study(self) -> bool:
-        """Whether it ends."""
+        """Whether the protocol is a study, which ends."""
         return self.schedule.is_study
 
     @property
     def round(self) -> int:
-        """The round that is asked, or the last that was; 0 before the first of a step."""
+        """The latest round that was asked in this step or run; 0 if none was."""
         return self._conversation.round
 
     @property
-    def is_untold(self) -> bool:
-        """Whether nothing was answered in this step or run: it can still be left out."""
-        return self.round - isinstance(self.said, tuple) == 0 and not self.counted
+    def is_unanswered(self) -> bool:
+        """Whether the protocol got no sketch and no count in this step or run: the step can still be skipped."""
+        return self.round - isinstance(self.message, tuple) == 0 and not self.counts_made
 
     def key(self, ask: Ask, round: int, part: int) -> AskKey:
-        """The name of an ask in the store."""
+        """The key of an ask in the store."""
         place: dict[str, Json] = {"question": self.era.question, "first": self.era.first, "round": round, "part": part}
         return AskKey(self.collection.collection_id, spec_id({"ask": ask.ask_id, **place}))
 
     def places(self, asks: Sequence[Ask]) -> list[AnswerPlace]:
-        """What the answers to this step's asks, or to those of the next, are called."""
+        """The names that reports to these asks carry; `asks` are the current ones, or `next_asks`."""
         ahead = bool(asks) and asks is self.next_asks
         number, round = (self.number + 1, 1) if ahead else (self.number, self.round)
         names = (self.schedule.name(number, round, part) for part in range(len(asks)))
         return [AnswerPlace(self.collection.collection_id, name) for name in names]
 
     def answer(self, sketches: Sequence[Sketch]) -> None:
-        """Answer the asks that it is at."""
+        """Give the protocol the sketches of its current asks, in order."""
         self._conversation.reply_all(sketches)
-        self._look()
+        self._read_message()
 
-    def tell(self, counted: CountResult) -> None:
-        """Answer the count that it is at."""
+    def answer_count(self, counted: CountResult) -> None:
+        """Give the protocol the result of its current count."""
         self._conversation.reply_count(counted)
-        self.counted += 1
-        self._look()
+        self.counts_made += 1
+        self._read_message()
 
     def release(self, *, time: float) -> ReleaseRow:
-        """Tell the release that it is at, and move on to the next step; a snapshot counts as stored."""
-        if self.snapshot is not None and self.snapshot.step not in self.kept:
-            self.kept = [self.kept[-1], self.snapshot.step]
-        assert isinstance(self.said, Release)
-        row = self._row(self.said, time)
+        """Take the current release and move on: a stream to its next step. Returns the row to store.
+
+        The caller stores `new_snapshot`, read before this call, in the same transaction.
+        """
+        if self.new_snapshot is not None and self.new_snapshot.step not in self.snapshot_steps:
+            self.snapshot_steps = [self.snapshot_steps[-1], self.new_snapshot.step]
+        assert isinstance(self.message, Release)
+        row = self._row(self.message, time)
         expected, self.next_asks = self.next_asks, ()
         if self.is_study:
-            self._released += 1
+            self._releases_made += 1
         else:
-            self.number, self.counted = self.number + 1, 0
+            self.number, self.counts_made = self.number + 1, 0
         self._conversation.listen()
-        self._look()
-        if expected and self._asked() != expected:
-            what = f"the ask that was known ahead has changed in step {self.number}"
-            raise ReplayMismatch(self.era.question, what)
+        self._read_message()
+        if expected and self._asks() != expected:
+            difference = f"the ask that was known ahead has changed in step {self.number}"
+            raise ReplayMismatch(self.era.question, difference)
         return row
 
     def stop(self, why: str, *, time: float) -> ReleaseRow:
-        """End a study that cannot go on, with a release that says so."""
-        self.said = None
+        """End a study that cannot go on. Returns its last release, which gives the reason."""
+        self.message = None
         release = Release(step=self.number, estimates={}, published=False, spent=0.0, n=0.0, stopped=why)
         return self._row(release, time)
 
-    def _asked(self) -> tuple[Ask, ...]:
-        return self.said if isinstance(self.said, tuple) else ()
+    def _asks(self) -> tuple[Ask, ...]:
+        return self.message if isinstance(self.message, tuple) else ()
 
     def _row(self, release: Release, time: float) -> ReleaseRow:
-        return row_of(
+        return release_row(
             release,
             collection=self.collection.collection_id,
             question=self.era.question,
             time=time,
             minimum_batch=self.collection.minimum_batch,
-            number=self._released,
+            number=self._releases_made,
         )
 
     def replay(self, store: Store) -> list[tuple[AskRow, Ask]]:
-        """Go through all that is stored since the older snapshot; the asks whose ids are still held.
+        """Run the protocol over everything stored since the older snapshot. Returns the asks whose ids are still held.
 
-        The protocol must ask, count, release and remember what is stored, or `ReplayMismatch` is raised.
+        The protocol must produce the stored asks, counts, releases and snapshots again; else `ReplayMismatch`.
         """
         try:
             return self._replay(store)
         except (ReplayMismatch, StoreFailed):
             raise
-        except Exception as error:  # whatever the protocol cannot make of what is stored
+        except Exception as error:  # the protocol fails on what is stored
             raise ReplayMismatch(self.era.question, f"what is stored cannot be replayed ({error})") from error
 
     def _replay(self, store: Store) -> list[tuple[AskRow, Ask]]:
-        still_known: list[tuple[AskRow, Ask]] = []
-        waits = False
-        for (step, _), group in groupby(store.asks(self.era, self.kept[0]), lambda row: (row.step, row.round)):
+        asks_with_ids: list[tuple[AskRow, Ask]] = []
+        open_ask_reached = False
+        stored_asks = store.asks(self.era, self.snapshot_steps[0])
+        for (step, _), group in groupby(stored_asks, lambda row: (row.step, row.round)):
             rows = list(group)
-            if not waits:
-                self._replay_told(store)
-            # Beyond an open ask there may be one more, published ahead.
-            asks = self.next_asks if waits else self._asked()
+            if not open_ask_reached:
+                self._replay_counts_and_releases(store)
+            # After an open round, only the first round of the next step can be stored: it was published ahead.
+            asks = self.next_asks if open_ask_reached else self._asks()
             if [row.spec for row in rows] != [canonical(ask.spec()) for ask in asks]:
                 raise ReplayMismatch(self.era.question, f"the ask of step {step} is not reproduced")
-            still_known += [(row, ask) for row, ask in zip(rows, asks, strict=True) if not row.forgotten]
+            asks_with_ids += [(row, ask) for row, ask in zip(rows, asks, strict=True) if not row.forgotten]
             if all(row.final for row in rows):
                 self.answer([Sketch.from_bytes(row.sketch) for row in rows])
             else:
-                waits = True
-        if not waits:
-            self._replay_told(store)
-        return still_known
+                open_ask_reached = True
+        if not open_ask_reached:
+            self._replay_counts_and_releases(store)
+        return asks_with_ids
 
-    def _replay_told(self, store: Store) -> None:
-        """The counts and releases that are stored, as far as they go."""
+    def _replay_counts_and_releases(self, store: Store) -> None:
+        """Replay the stored counts and releases up to the next ask, or as far as they are stored."""
         while True:
-            message = self.said
+            message = self.message
             if isinstance(message, Count):
                 rows = store.counted(self.era, self.number)
-                if len(rows) <= self.counted:
+                if len(rows) <= self.counts_made:
                     return
-                row = rows[self.counted]
+                row = rows[self.counts_made]
                 if not same_count(row, message):
-                    raise ReplayMismatch(self.era.question, f"count {self.counted} of step {self.number} is another")
-                self.tell(read_count(row))
+                    difference = f"count {self.counts_made} of step {self.number} is another"
+                    raise ReplayMismatch(self.era.question, difference)
+                self.answer_count(read_count(row))
                 continue
             if not isinstance(message, Release):
                 return
-            stored = store.release(self.collection.collection_id, self.era.question, message.step, self._released)
+            place = self.collection.collection_id, self.era.question, message.step, self._releases_made
+            stored = store.release(*place)
             if stored is None:
                 return
-            if not same(stored, self.release(time=stored.time)):
+            if not same_release(stored, self.release(time=stored.time)):
                 raise ReplayMismatch(self.era.question, f"the release of step {message.step} is not reproduced")
 
-    def forget(self, below: int) -> int:
-        """Let go of the snapshots before a step, as far as it goes; all before the step returned may be deleted."""
-        self.kept = [step for step in self.kept if step >= below] or self.kept[-1:]
-        return min(below, self.kept[0])
+    def drop_snapshots(self, before: int) -> int:
+        """Drop the snapshots of steps before `before`, but never the last one.
 
-    def _remember(self) -> SnapshotRow | None:
-        """The snapshot of the step after a release, if it is time for one."""
+        Returns the first step that a replay still needs: everything stored of earlier steps may be deleted.
+        """
+        self.snapshot_steps = [step for step in self.snapshot_steps if step >= before] or self.snapshot_steps[-1:]
+        return min(before, self.snapshot_steps[0])
+
+    def _make_snapshot(self) -> SnapshotRow | None:
+        """The protocol's state at the beginning of the next step, if that step is due for a snapshot."""
         step = self.number + 1
-        if step % self._every or self.is_study:
+        if step % self._snapshot_every or self.is_study:
             return None
-        made = SnapshotRow(*self.era.key, step, json.dumps(self._memory.state()))
-        self.remembered_before, self.remembered = self.remembered, (step, made.state)
-        stored = self._stored.get(step)
-        if stored is not None and not alike(json.loads(stored.state), json.loads(made.state)):
+        snapshot = SnapshotRow(*self.era.key, step, json.dumps(self._memory.state()))
+        self.previous_snapshot, self.latest_snapshot = self.latest_snapshot, (step, snapshot.state)
+        stored = self._stored_snapshots.get(step)
+        if stored is not None and not alike(json.loads(stored.state), json.loads(snapshot.state)):
             raise ReplayMismatch(self.era.question, f"the snapshot of step {step} is not reproduced")
-        return made
+        return snapshot
 
-    def _look(self) -> None:
-        """See what the protocol says now, in the collection's steps."""
+    def _read_message(self) -> None:
+        """Read the protocol's current message, with the collection's numbers of steps."""
         message, asks = self._conversation.message, self._conversation.asks
-        self.said = self.snapshot = None
+        self.message = self.new_snapshot = None
         if isinstance(message, Release):
-            self.said = replace(message, step=self.number)
-            self.snapshot = self._remember()
+            self.message = replace(message, step=self.number)
+            self.new_snapshot = self._make_snapshot()
         elif isinstance(message, Count):
-            self.said = replace(message, ask=self._placed(message.ask))
+            self.message = replace(message, ask=self._with_collection_step(message.ask))
         elif asks:
-            self.said = tuple(map(self._placed, asks))
+            self.message = tuple(map(self._with_collection_step, asks))
             ahead = [ask.following or (ask if ask.standing and self.round == 1 else None) for ask in asks]
             if not self.is_study and all(ahead):
                 self.next_asks = tuple(replace(ask, step=self.number + 1) for ask in ahead if ask is not None)
 
-    def _placed(self, ask: Ask) -> Ask:
-        """An ask with the collection's step; all of a study is step 0."""
+    def _with_collection_step(self, ask: Ask) -> Ask:
+        """The ask with the collection's number of its step; asks of a study stay at step 0."""
         return ask if self.is_study else replace(ask, step=self.era.first + ask.step - 1)

@@ -1,4 +1,4 @@
-"""Single reports that a question keeps: packed at ingest, moved to files, read back, asked about."""
+"""Single reports that a question keeps: packed at ingest, moved to files, read back, and estimated from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FAST = 1
 
 
 def pack(reports: Reports) -> bytes:
-    """A segment for the store.
+    """Pack reports into a segment of the store.
 
     Example:
         >>> import numpy as np
@@ -32,17 +32,17 @@ def pack(reports: Reports) -> bytes:
 
 
 def unpack(segment: bytes) -> Reports:
-    """The reports of a segment."""
+    """Read the reports of a segment."""
     try:
         return Reports.from_bytes(zlib.decompress(segment))
     except (zlib.error, DecodeError) as error:
         raise ReportsMissing(f"reports in the store cannot be read: {error}") from error
 
 
-def moved(store: Store, archive: Archive, key: AskKey, question: str, step: int) -> ArchiveRow:
-    """Write the segments of a closed ask to a file; they stay in the store until this row is in it.
+def move_reports(store: Store, archive: Archive, key: AskKey, question: str, step: int) -> ArchiveRow:
+    """Write the segments of a closed ask to a file. The commit of the returned row deletes them from the store.
 
-    Doing it twice makes the same file twice.
+    Called again, it writes the same file again.
     """
     reports = Reports.concat(map(unpack, store.kept_segments(key)))
     name = archive.name(question, step, *key)
@@ -53,15 +53,15 @@ def moved(store: Store, archive: Archive, key: AskKey, question: str, step: int)
 def kept_reports(
     store: Store, archive: Archive | None, collection: str, question: str, *, first: int, last: int
 ) -> Iterator[tuple[int, Reports]]:
-    """The single reports of a question's closed asks from one step to another, some at a time, with their steps.
+    """The single reports to a question's closed asks from step `first` to `last`, in chunks, each with its step.
 
-    Each report is there once, wherever it is at the moment; `ReportsMissing` if some are not where they should be.
+    Every report is read once, whether it is in the store or in a file; `ReportsMissing` if some are lost.
 
     Example:
         >>> from hubbub.service.example import example_collector
-        >>> one = example_collector()
-        >>> themes = one.collections["themes"].collection_id
-        >>> list(kept_reports(one.store, None, themes, "popular", first=0, last=99))
+        >>> collector = example_collector()
+        >>> themes = collector.collections["themes"].collection_id
+        >>> list(kept_reports(collector.store, None, themes, "popular", first=0, last=99))
         []
     """
     for ask, step in store.closed_asks(collection, question, first, last):
@@ -70,11 +70,11 @@ def kept_reports(
 
 
 def reports_to(store: Store, archive: Archive | None, key: AskKey) -> Iterator[Reports]:
-    """The single reports that were kept of an ask, some at a time, wherever they are at the moment.
+    """The single reports that were kept of an ask, in chunks, from the store or from their file.
 
-    `ReportsMissing` if some are not where they should be.
+    `ReportsMissing` if some are lost.
     """
-    # They may be moved while this looks: from the store into a file, never back.
+    # Another thread may move them meanwhile, but only from the store into a file.
     segments = [] if store.archived(key) else store.kept_segments(key)
     row = None if segments else store.archived(key)
     yield from map(unpack, segments)
@@ -90,16 +90,16 @@ def reports_to(store: Store, archive: Archive | None, key: AskKey) -> Iterator[R
         if n != row.n:
             raise ReportsMissing(f"{row.name} holds {n:,} reports instead of {row.n:,}")
     except ReportsMissing:
-        if n or store.archived(key) is not None:  # else the retention has ended meanwhile
+        if n or store.archived(key) is not None:  # else retention has deleted them meanwhile
             raise
 
 
 def estimate_candidates(
     mechanism: ReportFormat, batches: Iterable[Reports], candidates: Sequence[Any]
 ) -> Estimate | None:
-    """The shares of some candidates among all of these reports; None if there are none.
+    """Estimate the shares of some candidates from single reports; None if there are no reports.
 
-    A frequency oracle counts the supports of the candidates alone; any other mechanism decodes its whole sketch.
+    A mechanism with supports counts those of the candidates alone; any other decodes its whole sketch.
 
     Example:
         >>> from hubbub import OLH, Random

@@ -1,8 +1,8 @@
-"""Retention: what is deleted, and when.
+"""Retention: which steps and runs are old enough for their reports to be deleted.
 
-Single reports, ids and sketches (a sketch of one report is that report) go once their step has been over for the
-collection's retention; so do releases that were withheld, which rest on few of them. Releases that were published
-stay. An ask goes with its sketch: a report to it is then unknown instead of late, and is not counted either way.
+Single reports, ids and sketches (a sketch of one report is that report) are deleted once their step has been over for
+the collection's retention. So are withheld releases, which rest on few reports. Published releases stay. An ask is
+deleted with its sketch: a report to it is then refused as unknown instead of late, and is not counted either way.
 """
 
 from __future__ import annotations
@@ -21,74 +21,74 @@ _DAY = 86400
 _SNAPSHOT_STEPS = 64
 
 
-def expired_step(*, now: float, origin: int, step_seconds: int, retention_days: int) -> int:
-    """The first step that is kept: all before it have been over for the retention.
+def first_kept_step(*, now: float, origin: int, step_seconds: int, retention_days: int) -> int:
+    """The first step that is kept: all earlier steps have been over for the retention or longer.
 
     Example:
-        >>> expired_step(now=10 * 86400.0, origin=0, step_seconds=3600, retention_days=9)
+        >>> first_kept_step(now=10 * 86400.0, origin=0, step_seconds=3600, retention_days=9)
         24
     """
     return math.floor((now - retention_days * _DAY - origin) / step_seconds)
 
 
-def expired_of_run(schedule: Schedule, now: float) -> int:
+def first_kept_of_question(schedule: Schedule, now: float) -> int:
     """The first step, or run of a study, that is kept.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> expired_of_run(Schedule(load_collection(EXAMPLE), "popular"), now=90 * 86400.0 + 7200.0)
+        >>> first_kept_of_question(Schedule(load_collection(EXAMPLE), "popular"), now=90 * 86400.0 + 7200.0)
         2
     """
     collection, study = schedule.collection, schedule.terms.study
     days = collection.retention_days
     if study is None:
         times = {"origin": collection.origin, "step_seconds": collection.step_seconds}
-        return expired_step(now=now, retention_days=days, **times)
-    return _expired_run(now, days, study.start + schedule.terms.rounds * study.round_seconds, study.every)
+        return first_kept_step(now=now, retention_days=days, **times)
+    return _first_kept_run(now, days, study.start + schedule.terms.rounds * study.round_seconds, study.every)
 
 
-def _expired_run(now: float, retention_days: int, ends: int, every: int) -> int:
-    """The first run that is kept, where run 0 ends at a time and the others follow."""
+def _first_kept_run(now: float, retention_days: int, ends: int, every: int) -> int:
+    """The first run that is kept. Run 0 ends at `ends`, and the others `every` seconds apart (0: there are none)."""
     over = now - retention_days * _DAY - ends
     if over < 0:
         return 0
     return math.floor(over / every) + 1 if every else 1
 
 
-def snapshot_steps(collection: Collection) -> int:
-    """How many steps apart snapshots are: so few that what they need is never older than the retention.
+def snapshot_interval(collection: Collection) -> int:
+    """How many steps apart snapshots are: few enough that a replay never needs what retention deletes.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> snapshot_steps(load_collection(EXAMPLE))
+        >>> snapshot_interval(load_collection(EXAMPLE))
         64
     """
     kept = collection.retention_days * _DAY // collection.step_seconds
     return min(max(kept // 4, 1), _SNAPSHOT_STEPS)
 
 
-def expired_of_others(store: Store, rows: Iterable[CollectionRow], now: float) -> Iterator[Expiry]:
-    """What is to be deleted of collections that nobody serves now; of the earlier versions of those served, too.
+def expiries_of_unserved(store: Store, rows: Iterable[CollectionRow], now: float) -> Iterator[Expiry]:
+    """What retention deletes of collections that are not served now, earlier versions included.
 
-    A collection may be served again: its conversations go on as long as nothing is deleted that they need.
+    Such a collection may be served again. An era that a deletion leaves without what a replay needs is marked as ended.
 
     Example:
         >>> from hubbub.service.example import example_collector
         >>> store = example_collector().store
-        >>> [expiry.below for expiry in expired_of_others(store, store.collections(), now=90 * 86400.0 + 7200.0)]
+        >>> [expiry.below for expiry in expiries_of_unserved(store, store.collections(), now=90 * 86400.0 + 7200.0)]
         [2]
     """
     for row in rows:
         spec = formats.COLLECTION.upgrade(json.loads(row.spec))
         times = {name: integer(name, spec[name]) for name in ("origin", "step_seconds", "retention_days")}
-        below = expired_step(now=now, **times)
+        below = first_kept_step(now=now, **times)
         running = store.running(row.id)
         for question in spec["questions"]:
             terms = spec["terms"][question] if "terms" in spec else {}
             if study := terms.get("study"):
                 start, length, every = (integer(name, study[name]) for name in ("start", "round_seconds", "every"))
                 ends = start + integer("rounds", terms["rounds"]) * length
-                first = _expired_run(now, times["retention_days"], ends, every)
+                first = _first_kept_run(now, times["retention_days"], ends, every)
                 ended = any(era.question == question and era.first < first for era in running)
                 yield Expiry(row.id, question, first, ended)
                 continue
@@ -98,7 +98,7 @@ def expired_of_others(store: Store, rows: Iterable[CollectionRow], now: float) -
 
 
 def _needs(store: Store, era: EraRow, below: int) -> bool:
-    """Whether a conversation that goes on later would need what is about to be deleted."""
+    """Whether a replay of the era would need what is about to be deleted."""
     snapshots = store.snapshots(era)
     start = snapshots[-1].step if snapshots else era.first
     ask = next(store.asks(era, start), None)

@@ -1,4 +1,4 @@
-"""When a question is asked: rounds of its steps, or of the runs of a study."""
+"""When a question is asked: the times of the rounds of its steps, or of the runs of a study."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.core.errors import InvalidValue
 
 @dataclass(frozen=True)
 class Schedule:
-    """The rounds of a question. Where it is in time is a number: a step of the collection, or a run of a study.
+    """The times of a question's rounds. `number` is a step of the collection or, for a study, the number of a run.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -27,16 +27,16 @@ class Schedule:
 
     @property
     def terms(self) -> Terms:
-        """What is signed of it."""
+        """The signed terms of the question."""
         return self.collection.terms[self.question]
 
     @property
     def is_study(self) -> bool:
-        """Whether it has runs that end, and no steps."""
+        """Whether the question is a study: it has runs, which end, instead of steps."""
         return self.terms.study is not None
 
     def at(self, now: float) -> int:
-        """The step that a time is in, or the latest run that has begun; negative before the first."""
+        """The current step, or the latest run that has begun; negative before the first."""
         study = self.terms.study
         if study is None:
             return self.collection.step_at(now)
@@ -50,7 +50,7 @@ class Schedule:
         return self.collection.round_times(self.question, run, step, round)
 
     def opens(self, number: int) -> float:
-        """When a step or a run begins; never, for a second run of a study that has one."""
+        """When a step or a run begins; infinity for a run that a study without repetition does not have."""
         study = self.terms.study
         return math.inf if study is not None and number and not study.every else self.times(number, 1)[0]
 
@@ -59,12 +59,12 @@ class Schedule:
         return self.times(number, self.terms.rounds)[1]
 
     def name(self, number: int, round: int, part: int) -> AnswerName:
-        """What the answers to an ask are called."""
+        """The name that reports to an ask carry."""
         run, step = (number, 0) if self.is_study else (0, number)
         return AnswerName(self.question, run=run, step=step, round=round, part=part)
 
     def check(self) -> None:
-        """Refuse a lateness that leaves no time to ask: the next round can only be decided when late reports are in.
+        """Refuse a lateness as long as a round: the next round can be decided only when late reports are in.
 
         Example:
             >>> from hubbub.authoring.toml import EXAMPLE, load_collection

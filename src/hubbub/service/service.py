@@ -1,4 +1,4 @@
-"""A collector at work: its writer, its listeners, and whether it takes reports."""
+"""A collector in an event loop: its writer, its listeners, and whether it is ready for reports."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from hubbub.service.webhooks.sender import WebhookSender
 from hubbub.service.writer import Writer
 
 BEAT = 0.5
-"""Seconds between the counters that listeners hear: a commit may come every few milliseconds."""
+"""Seconds between two updates of the counters to listeners: commits may be a few milliseconds apart."""
 
 
 class Service:
-    """What the routes share. `start` and `stop` are called in the event loop that serves.
+    """What all routes share. `start` and `stop` are called in the event loop of the server.
 
     Parameters
     ----------
     collector
-        What is served.
+        The collector.
     on_failure
-        Called, in the event loop, if the collector can go no further.
+        Called in the event loop with an error that stops the collector.
     webhooks
-        Who is told of alarms.
+        The receivers of alarm events.
 
     Example:
         >>> from hubbub.service.example import example_collector
@@ -71,11 +71,11 @@ class Service:
 
     @property
     def ready(self) -> bool:
-        """Whether reports are taken, as far as was last looked."""
+        """Whether reports are taken, by the latest probe of the store."""
         return not self._known_problems()
 
     async def not_ready(self) -> dict[str, str]:
-        """Why reports are not taken, by the part that is not ready: nothing, if they are."""
+        """Probe the store. Returns why reports are not taken, by the part that is not ready; empty if they are."""
         if not self.draining:
             await self._probe.look()
         return self._known_problems()
@@ -98,26 +98,26 @@ class Service:
         return problems
 
     async def warm(self) -> None:
-        """Wait until all that is needed is compiled, or everything has failed."""
+        """Wait until the kernels are compiled, or the writer has failed."""
         while not self.writer.warm.is_set() and self.writer.failure is None:
             await asyncio.sleep(0.01)
 
     async def start(self) -> None:
-        """Begin."""
+        """Start the writer, the webhooks and the updates to listeners."""
         self._loop = asyncio.get_running_loop()
         self._beat = self._loop.create_task(self._tell_counts())
-        self.collector.listeners.append(self._heard)
+        self.collector.listeners.append(self._committed)
         self.writer.start(self._loop)
         for sender in self.webhooks:
             sender.start()
 
     def drain(self) -> None:
-        """Let listeners go, and say to whoever asks that this one is no longer ready."""
+        """Disconnect listeners, and report that the service is no longer ready."""
         self.draining = True
         self.hub.close()
 
     async def stop(self) -> None:
-        """Count what is waiting, and let go of the store."""
+        """Count the reports that wait, and close the store."""
         self.drain()
         if self._beat is not None:
             self._beat.cancel()
@@ -126,20 +126,19 @@ class Service:
         self.collector.store.close()
 
     def counts(self, name: str) -> dict[str, int]:
-        """What became of a collection's reports so far, by outcome."""
-        wanted = self.collector.collections[name].collection_id
+        """How many reports of a collection had which outcome so far."""
+        own = self.collector.collections[name].collection_id
         counts = self.collector.counts()
-        return {outcome: count for (collection, outcome), count in sorted(counts.items()) if collection == wanted}
+        return {outcome: count for (collection, outcome), count in sorted(counts.items()) if collection == own}
 
-    def _heard(self, changes: StoreChanges) -> None:
-        """Pass on what was committed; in the writer's thread."""
+    def _committed(self, changes: StoreChanges) -> None:
+        """Tell listeners what was committed. Runs in the writer's thread."""
         if not len(self.hub):
             return
         for release in changes.releases:
             self._tell(release.collection, "release", {"question": release.question, "step": release.step})
         for ask in changes.asks:
             self._tell(ask.collection, "ask", {"question": ask.question, "step": ask.step})
-
         for row in changes.alarm_events:
             self._pass_on(row.collection, "alarm", json.loads(row.event))
 
@@ -152,14 +151,14 @@ class Service:
             self._loop.call_soon_threadsafe(self.hub.tell, name, event, data)
 
     async def _tell_counts(self) -> None:
-        told: dict[str, dict[str, int]] = {}
+        last: dict[str, dict[str, int]] = {}
         while True:
             await asyncio.sleep(BEAT)
             self.writer.send_away()
             for name in self.collector.collections if len(self.hub) else ():
                 counts = self.counts(name)
-                if told.get(name) != counts:
-                    told[name] = counts
+                if last.get(name) != counts:
+                    last[name] = counts
                     self.hub.tell(name, "counts", dict(counts))
 
     def _failed(self, error: BaseException) -> None:

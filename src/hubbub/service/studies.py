@@ -1,7 +1,7 @@
-"""Studies: protocols that end. Their runs begin by a signed schedule, each once, whatever happens.
+"""Studies: protocols that end. Each run of a study begins at most once, at the time that the signed schedule says.
 
-A run that cannot go on ends with a release that says why, and never begins anew: devices have paid for all of it. The
-next run of the schedule is another one.
+A run that cannot go on ends with a release that gives the reason, and never begins again: devices have paid for the
+whole run. The next run of the schedule begins on its own time.
 """
 
 from __future__ import annotations
@@ -14,26 +14,28 @@ from hubbub.collection import Collection
 from hubbub.protocols.release import Release
 from hubbub.service.logs import log
 from hubbub.service.question_run import QuestionRun
-from hubbub.service.releases import row_of
+from hubbub.service.releases import release_row
 from hubbub.service.schedule import Schedule
 from hubbub.service.store.base import EraRow, StoreChanges
 from hubbub.service.store.sql import Store
 
 _NOT_THERE = "nobody was asked: the collector was not there in the first round"
 _NEWER = "a newer version of the collection is served"
+_ALL = 1 << 20
+"""More releases than a run has."""
 
 
 class Studies:
-    """The studies of the collections that are served: which runs begin, and which are lost.
+    """The studies of the collections that are served: begins their runs, and stops runs that cannot go on.
 
     Parameters
     ----------
     collections
-        What is served.
+        The collections that are served.
     store
-        Which says what was ever begun.
+        The store, which knows every run that was ever begun.
     outdated
-        The ids of earlier versions: what runs in them is stopped.
+        The ids of earlier versions: their runs are stopped.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -56,14 +58,14 @@ class Studies:
         self._begun: dict[tuple[str, str], int] = {}
 
     def begin(self, now: float, changes: StoreChanges) -> list[QuestionRun]:
-        """The runs that begin now; those that were lost are stopped."""
+        """Stop the lost runs. Returns the runs that begin now."""
         for era, why in self.lost:
             self._stop(era, why, now, changes)
         self.lost = []
         return [run for place, schedule in self.schedules.items() for run in self._begin(place, schedule, now, changes)]
 
     def next_event(self, now: float) -> float:
-        """When the next run begins."""
+        """When the next run of any study begins."""
         return min((schedule.opens(schedule.at(now) + 1) for schedule in self.schedules.values()), default=math.inf)
 
     def _begin(
@@ -85,13 +87,10 @@ class Studies:
         yield QuestionRun(collection, era)
 
     def _stop(self, era: EraRow, why: str, now: float, changes: StoreChanges) -> None:
-        """End a run of which nothing is in memory."""
+        """End a run that is only in the store."""
         log("study stopped", level=logging.WARNING, question=era.question, run=era.first, why=why)
-        told = self._store.releases(era.collection, era.question, era.first, era.first, _MOST)
+        earlier = self._store.releases(era.collection, era.question, era.first, era.first, _ALL)
         release = Release(step=era.first, estimates={}, published=False, spent=0.0, n=0.0, stopped=why)
         place = {"collection": era.collection, "question": era.question}
-        changes.releases.append(row_of(release, **place, time=now, minimum_batch=0, number=len(told)))
+        changes.releases.append(release_row(release, **place, time=now, minimum_batch=0, number=len(earlier)))
         changes.ended.append(era)
-
-
-_MOST = 1 << 20

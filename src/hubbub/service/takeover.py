@@ -1,7 +1,7 @@
-"""A new version of a collection takes over the conversations of the questions that it leaves as they are.
+"""A new version of a collection continues the streams of the questions that it does not change.
 
-The earlier version's conversation is brought to an end: what is open is closed with what it has, and released. The new
-version goes on from what it remembered then, at the next step, which was never asked: a window stream keeps its place
+The open asks of the earlier version are closed with the reports they have, and the step is released. The new version
+starts the next step, which was never asked, from the state that the protocol then has: a window stream keeps its place
 on the circle and its account, and devices that enrolled in a stream of changes need not enrol again.
 """
 
@@ -24,16 +24,16 @@ from hubbub.service.question_run import QuestionRun
 from hubbub.service.store.base import CollectionRow, EraRow, ReleaseRow, SnapshotRow
 from hubbub.service.store.sql import Store
 
-_SILENT = ("title", "keep_reports")
-"""What may change of a question that is still the same one: neither devices nor the protocol look at it."""
+_MAY_CHANGE = ("title", "keep_reports")
+"""Keys of a question that neither devices nor the protocol read: with another value it is still the same question."""
 
 
 class TakenOver(NamedTuple):
-    """A conversation of an earlier version, to be gone on with: its last releases, the era and where that begins."""
+    """A stream of an earlier version, ready to continue: its last releases, its era, and the state to start from."""
 
     version: int
-    releases: list[ReleaseRow]
-    heard: list[Release]
+    releases: list[Release]
+    rows: list[ReleaseRow]
     era: EraRow
     snapshot: SnapshotRow
 
@@ -41,9 +41,10 @@ class TakenOver(NamedTuple):
 def take_over(
     store: Store, archive: Archive | None, collection: Collection, question: str, now: float
 ) -> TakenOver | str | None:
-    """What a question goes on from; why it cannot go on; or None if no earlier version asked it.
+    """End the stream of a question in the latest earlier version that asked it, so that `collection` can continue it.
 
-    Nothing is changed: whoever takes it over stores the releases, the era and the snapshot in one transaction.
+    Returns why the stream cannot continue, if it cannot, or None if no earlier version asked the question. Nothing is
+    stored: the caller stores the rows, the era and the snapshot in one transaction.
 
     Example:
         >>> from dataclasses import replace
@@ -51,7 +52,7 @@ def take_over(
         >>> old = example_collector()
         >>> newer = replace(old.collections["themes"], version=2)
         >>> taken = take_over(old.store, None, newer, "popular", now=7300.0)
-        >>> taken.version, [release.step for release in taken.releases], taken.snapshot.step
+        >>> taken.version, [row.step for row in taken.rows], taken.snapshot.step
         (1, [2], 3)
     """
     for row in _earlier(store, collection):
@@ -65,16 +66,16 @@ def take_over(
             era = store.era(row.id, question)
             if era is None or era.arithmetic not in (0, collection.questions[question].arithmetic):
                 return f"the conversation of version {row.version} cannot be gone on with"
-            return _ended(store, archive, earlier, era, collection, now)
-        except HubbubError as error:  # what is stored is not what this code reads, or says
+            return _end(store, archive, earlier, era, collection, now)
+        except HubbubError as error:  # this code cannot read or reproduce what is stored
             return f"the conversation of version {row.version} is not reproduced: {error}"
     return None
 
 
 def first_unasked(store: Store, collection: Collection, question: str, step: int) -> int:
-    """The first step from one on that no version of a collection asked or released.
+    """The first step, at `step` or later, that no version of the collection asked or released.
 
-    A device gives one answer to a question in a step, whatever the version: what was asked is not asked again.
+    A device answers a question once in a step, whatever the version: no step is asked twice.
 
     Example:
         >>> from dataclasses import replace
@@ -94,12 +95,12 @@ def first_unasked(store: Store, collection: Collection, question: str, step: int
 
 
 def last_asked(store: Store, collection: Collection, question: str, before: int) -> int | None:
-    """The last step before one that a version of a collection asked, on the same grid; None if there is none.
+    """The last step before `before` that any version of the collection with the same grid of steps asked; else None.
 
     Example:
         >>> from hubbub.service.example import example_collector
-        >>> example = example_collector()
-        >>> last_asked(example.store, example.collections["themes"], "popular", 3)
+        >>> collector = example_collector()
+        >>> last_asked(collector.store, collector.collections["themes"], "popular", 3)
         2
     """
     grid = collection.step_seconds, collection.origin
@@ -115,13 +116,13 @@ def _earlier(store: Store, collection: Collection) -> Iterator[CollectionRow]:
 
 
 def _difference(earlier: Collection, collection: Collection, question: str) -> str | None:
-    """What is another in the earlier version, if anything is that the conversation or the devices go by."""
+    """What differs between two versions of a question, if devices or the protocol read it; None if nothing does."""
     if (earlier.step_seconds, earlier.origin) != (collection.step_seconds, collection.origin):
         return "grid of steps"
     before: dict[str, Json] = earlier.questions[question].spec()
     after: dict[str, Json] = collection.questions[question].spec()
     for key in sorted(before.keys() | after.keys()):
-        if key not in _SILENT and before.get(key) != after.get(key):
+        if key not in _MAY_CHANGE and before.get(key) != after.get(key):
             return key
     same = earlier.setting(question) == collection.setting(question)
     return None if same else "domain of the field"
@@ -132,33 +133,32 @@ def _grid(row: CollectionRow) -> tuple[int, int]:
     return integer("step_seconds", spec["step_seconds"]), integer("origin", spec["origin"])
 
 
-def _ended(
+def _end(
     store: Store, archive: Archive | None, earlier: Collection, era: EraRow, collection: Collection, now: float
 ) -> TakenOver:
-    run = QuestionRun(earlier, era, store.snapshots(era), every=1)
+    """Close what the earlier version has open with what came in, and release it."""
+    run = QuestionRun(earlier, era, store.snapshots(era), snapshot_every=1)
     waiting = {(row.step, row.round, row.part): row for row, _ in run.replay(store) if not row.final}
-    releases, heard = [], []
-    remembered = None
-    while True:
-        said = run.said
-        if isinstance(said, Release):
-            if run.is_untold and now < run.schedule.opens(run.number):  # nobody was asked, its time has not come
-                remembered = run.remembered_before
+    releases, rows = [], []
+    snapshot = None
+    while (message := run.message) is not None:
+        if isinstance(message, Release):
+            if run.is_unanswered and now < run.schedule.opens(run.number):  # a release without asks, of a later step
+                snapshot = run.previous_snapshot
                 break
-            heard.append(said)
-            releases.append(run.release(time=now))
-        elif isinstance(said, Count):
-            run.tell(read_count(make_count(store, archive, said, era, step=run.number, number=run.counted)))
-        elif said is None:
-            break
+            releases.append(message)
+            rows.append(run.release(time=now))
+        elif isinstance(message, Count):
+            counted = make_count(store, archive, message, era, step=run.number, number=run.counts_made)
+            run.answer_count(read_count(counted))
         elif (run.number, run.round, 0) in waiting:
-            places = [(run.number, run.round, part) for part in range(len(said))]
+            places = [(run.number, run.round, part) for part in range(len(message))]
             run.answer([Sketch.from_bytes(waiting[place].sketch) for place in places])
-        elif not run.is_untold:  # a later round, which now nobody will be asked
-            run.answer([ask.mechanism.empty() for ask in said])
+        elif not run.is_unanswered:  # a later round of a step that was asked: it is never published
+            run.answer([ask.mechanism.empty() for ask in message])
         else:
             break
-    step, state = remembered or run.remembered
-    own = collection.questions[era.question].arithmetic
-    taken = EraRow(collection.collection_id, era.question, era.first, own)
-    return TakenOver(earlier.version, releases, heard, taken, SnapshotRow(*taken.key, step, state))
+    step, state = snapshot or run.latest_snapshot
+    arithmetic = collection.questions[era.question].arithmetic
+    continued = EraRow(collection.collection_id, era.question, era.first, arithmetic)
+    return TakenOver(earlier.version, releases, rows, continued, SnapshotRow(*continued.key, step, state))

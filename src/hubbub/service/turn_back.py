@@ -1,10 +1,9 @@
-"""When time goes back: a conversation that is in steps which have not come begins anew in the present.
+"""When the clock goes back: a stream that is ahead of the present begins a new era in the present.
 
-A clock that was wrong for a while may have led a conversation years ahead. It does not wait there. What was open in
-steps that have not come is closed for good. Steps that were only passed over were never asked: what was recorded of
-them is removed. A new era begins at the first step from the present on that was never asked; those that were are left
-out when their time comes, so that no step is ever asked twice. A run of a study that has not come is stopped, and
-never begins anew.
+A clock that was wrong for a while may have led a stream years ahead. Its open asks of future steps are closed for good.
+Steps that were only passed over were never asked: their records are removed. The new era begins at the first step, from
+the present on, that was never asked. Future steps that were asked are skipped when their time comes, so that no step is
+asked twice. A run of a study that lies in the future is stopped, and never begins again.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from hubbub.service.store.sql import Store
 def turn_back(
     runs: Sequence[QuestionRun], board: Board, store: Store, now: float
 ) -> tuple[dict[int, int], StoreChanges]:
-    """Which conversations are to begin anew, by their place, and at which step; and what is closed and removed.
+    """Close what lies in the future. Returns the step at which each run ahead of the present begins anew, by its index.
 
-    The board has moved on when this returns: the changes must be made, or all is over.
+    The board is changed at once: if the changes that are returned cannot be stored, the collector must stop.
 
     Example:
         >>> from hubbub.service.store import open_store
@@ -32,7 +31,7 @@ def turn_back(
     """
     changes, steps = StoreChanges(), {}
     _reopen(runs, board, now)
-    for place, run in enumerate(runs):
+    for index, run in enumerate(runs):
         collection, question = run.collection, run.era.question
         present = max(run.schedule.at(now), 0)
         if run.is_study:
@@ -40,7 +39,7 @@ def turn_back(
                 _close(board, [ask for ask in _of(run, board) if ask.number == run.number], changes)
                 changes.releases.append(run.stop("time went back", time=now))
             continue
-        if run.number <= present + 1:  # a step may be over before it ends, never more than one
+        if run.number <= present + 1:  # a run may be one step ahead: it moves on before the step ends
             continue
         name, lateness = collection.collection_id, float(collection.lateness_seconds)
         first = present + (now >= run.schedule.times(present, 1)[1])
@@ -49,13 +48,13 @@ def turn_back(
             continue
         _close(board, [ask for ask in _of(run, board) if ask.number > present], changes)
         changes.passed_over.append(PassedOver(name, question, step, lateness))
-        steps[place] = step
+        steps[index] = step
         log("turned back", question=question, from_step=run.number, to_step=step)
     return steps, changes
 
 
 def _awaits_horizon(run: QuestionRun, present: int) -> bool:
-    """Whether an era has not begun because it begins with the next horizon: ahead, without any fault of time."""
+    """Whether an era is ahead of the present only because it waits for the next horizon to begin."""
     horizon = run.collection.questions[run.era.question].horizon
     return bool(horizon) and run.number == run.era.first == (present // horizon + 1) * horizon
 
@@ -65,19 +64,19 @@ def _of(run: QuestionRun, board: Board) -> list[OpenAsk]:
 
 
 def _close(board: Board, asks: Sequence[OpenAsk], changes: StoreChanges) -> None:
-    """Close asks for good, and forget their ids."""
-    for opened in asks:
-        if not opened.final:
-            opened.final = True
-            changes.finals.append(opened.key)
-        changes.forgotten.append(opened.key)
-        board.drop(opened.key)
+    """Make the sketches of asks final, and delete their ids."""
+    for ask in asks:
+        if not ask.final:
+            ask.final = True
+            changes.finals.append(ask.key)
+        changes.forgotten.append(ask.key)
+        board.drop(ask.key)
 
 
 def _reopen(runs: Sequence[QuestionRun], board: Board, now: float) -> None:
-    """An ask that opened at a time that has not come opens with its step."""
+    """Let an ask that opened at a time now in the future open with its step."""
     schedules = {(run.collection.collection_id, run.era.question): run.schedule for run in runs}
-    for key, opened in board.asks.items():
-        schedule = schedules.get((key.collection, opened.question))
-        if schedule is not None and opened.opens > now and not opened.final:
-            opened.opens = schedule.opens(opened.number)
+    for key, ask in board.asks.items():
+        schedule = schedules.get((key.collection, ask.question))
+        if schedule is not None and ask.opens > now and not ask.final:
+            ask.opens = schedule.opens(ask.number)

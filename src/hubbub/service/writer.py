@@ -1,4 +1,4 @@
-"""The one thread that changes anything: it gathers what is waiting, commits it together, and answers all of it."""
+"""The one thread that changes the collector: it commits waiting requests in groups, and then answers them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from hubbub.service.receipt import Receipt
 from hubbub.service.warm_up import warm_up
 
 GATHER = 0.003
-"""Seconds that a group waits for company: a commit costs about as much for one report as for a thousand."""
+"""Seconds that a group waits for more requests: a commit costs about as much for one report as for a thousand."""
 MOST_GROUP = 50_000
 MOST_WAITING = 200_000
 DOOR = 2.5
-"""Seconds that the oldest frame may have waited for another to be let in behind it."""
+"""New frames are turned away once the oldest waiting frame has waited this many seconds."""
 LONGEST_WAIT = 6.0
-"""Seconds after which a frame that waits is sent away: a client gives up after ten, and would never hear of it."""
+"""Seconds after which a waiting frame is answered "busy": a client gives up after ten."""
 LONGEST_SLEEP = 0.5
 
 
 class Busy(HubbubError):
-    """More is waiting than can be answered in time, or held in memory: the sender tries again, which is safe."""
+    """Too many reports wait to be answered in time or held in memory. The sender may safely try again."""
 
 
 class Stopped(HubbubError):
@@ -42,14 +42,14 @@ class _Waiting:
 
 
 class Writer:
-    """Group commit. `submit` waits until a frame is on the disk; `on_failure` hears of an error that ends everything.
+    """Group commit: `submit` returns the receipt of a frame once the frame is on the disk.
 
     Parameters
     ----------
     collector
-        What is written to.
+        The collector that counts the frames.
     on_failure
-        Called once, from the thread, if the collector can go no further.
+        Called once, from the writer's thread, with an error that stops the collector.
 
     Example:
         >>> from hubbub.service.example import example_collector
@@ -71,29 +71,29 @@ class Writer:
         self._group: list[_Waiting] = []
         self._reports = 0
         self.shed = 0
-        """Requests that were sent away because they waited too long."""
+        """Requests that were answered "busy" because they waited too long."""
         self._change = threading.Condition()
         self._stopping = False
         self.failure: BaseException | None = None
         self.warm = threading.Event()
-        """Set once what reports need is compiled, in the thread that needs it."""
+        """Set once the kernels that reports need are compiled, in this thread."""
         self.commits = 0
         self.commit_seconds = 0.0
         self._thread = threading.Thread(target=self._run, name="hubbub-writer", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin; whoever submits does so in this loop."""
+        """Start the thread. `submit` must be called in this event loop."""
         self._loop = loop
         self._thread.start()
 
     @property
     def waiting(self) -> int:
-        """How many reports wait."""
+        """How many reports are waiting."""
         return self._reports
 
     async def submit(self, frame: Frame) -> Receipt:
-        """Have a frame counted; what became of it, once it is durable."""
+        """Have a frame counted. Returns its receipt once the commit is durable."""
         now = time.monotonic()
         waiting = _Waiting(frame, asyncio.get_running_loop().create_future(), now)
         with self._change:
@@ -109,22 +109,22 @@ class Writer:
         return await waiting.future
 
     def send_away(self) -> None:
-        """Answer those who have waited too long, whether they are counted in the end or not; in their event loop.
+        """Answer "busy" to all frames that have waited too long. Called in the event loop.
 
-        What nobody has begun to count will not be counted.
+        Frames that no commit includes yet are dropped; those of the commit under way may still be counted.
         """
-        late = time.monotonic() - LONGEST_WAIT
+        latest = time.monotonic() - LONGEST_WAIT
         with self._change:
-            gone = []
-            while self._waiting and self._waiting[0].since < late:
-                gone.append(self._waiting.popleft())
-                self._reports -= gone[-1].frame.count
-            gone += [waiting for waiting in self._group if waiting.since < late and not waiting.future.done()]
-        self.shed += len(gone)
-        _answer(gone, [Busy(f"not counted within {LONGEST_WAIT:g} seconds, as far as is known")] * len(gone))
+            overdue = []
+            while self._waiting and self._waiting[0].since < latest:
+                overdue.append(self._waiting.popleft())
+                self._reports -= overdue[-1].frame.count
+            overdue += [waiting for waiting in self._group if waiting.since < latest and not waiting.future.done()]
+        self.shed += len(overdue)
+        _answer(overdue, [Busy(f"not counted within {LONGEST_WAIT:g} seconds, as far as is known")] * len(overdue))
 
     def stop(self) -> None:
-        """Count what is waiting, take nothing more, and end."""
+        """Take no more frames, count those that wait, and end the thread."""
         with self._change:
             self._stopping = True
             self._change.notify()
@@ -150,15 +150,15 @@ class Writer:
             self._fail(error)
 
     def _tick(self) -> float:
-        """Let time pass; when to do so again, at the latest soon: the collector's clock may be moved, this one is not.
+        """Do what is due. Returns when to do so again, in seconds of the monotonic clock.
 
-        Returns seconds of the monotonic clock.
+        That is soon even if nothing is due for long: the collector's clock may be set, and the monotonic clock is not.
         """
         wait = self._collector.tick() - self._collector.clock.now()
         return time.monotonic() + min(max(wait, 0.0), LONGEST_SLEEP)
 
     def _gather(self, due: float) -> None:
-        """The next group, if anyone waits."""
+        """Wait for frames, and make those that wait the next group."""
         with self._change:
             if not self._waiting and not self._stopping:
                 self._change.wait(max(due - time.monotonic(), 0.001))
@@ -198,9 +198,9 @@ class Writer:
 
 
 def _answer(group: Sequence[_Waiting], answers: Sequence[Receipt | HubbubError]) -> None:
-    """Wake all who wait; runs in their event loop."""
+    """Resolve the futures of a group; runs in their event loop."""
     for waiting, answer in zip(group, answers, strict=True):
-        if waiting.future.done():  # the sender has gone, or was sent away
+        if waiting.future.done():  # the sender is gone, or was answered "busy"
             continue
         if isinstance(answer, Receipt):
             waiting.future.set_result(answer)

@@ -1,1 +1,1 @@
-"""Alarms: what the collector makes of each step's own estimates, and whom it tells."""
+"""The collector's half of alarms: it judges each step's estimates, stores the events, and tells listeners."""

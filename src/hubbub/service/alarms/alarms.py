@@ -1,4 +1,4 @@
-"""The alarms of the served collections: each step's own estimates are judged, and what follows is stored with them."""
+"""The alarms of the served collections: each release is judged once, and the outcome is stored with the release."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ from hubbub.service.schedule import Schedule
 from hubbub.service.store.base import AlarmEventRow, StoreChanges
 from hubbub.service.store.sql import Store
 
-_REACH = NormalDist().inv_cdf(0.975)
+_Z = NormalDist().inv_cdf(0.975)
+"""Standard errors from the value to the ends of its 95% interval."""
 
 
 class Alarms:
-    """What the alarms of some collections know, and who is told.
+    """The states of all watched quantities, the events that follow from releases, and the listeners.
 
-    A release is heard once, in the tick that makes it. What the alarms then know, and the events that follow, are
-    committed in the transaction of the release: whatever happens to the collector, no step is judged twice and no event
-    is lost. They are a collection's by name, and go on through its versions and eras.
+    Each release is judged once, in the tick that makes it. The new states and the events are committed in the
+    transaction of the release: even if the collector is killed, no step is judged twice and no event is lost. States
+    and events belong to the name of a collection, and go on through its versions and eras.
 
     Parameters
     ----------
     collections, store
-        What is served, and where the state is.
+        The collections that are served, and the store.
     plans
         The alarms of each collection, by its name.
 
@@ -52,85 +53,85 @@ class Alarms:
     """
 
     def __init__(self, collections: Sequence[Collection], store: Store, plans: Mapping[str, AlarmPlan]) -> None:
-        named = {collection.name: collection for collection in collections}
+        by_name = {collection.name: collection for collection in collections}
         for name in plans:
-            if name not in named:
-                raise InvalidValue("alarms", name, f"the alarms of {', '.join(named)}")
-        self.plans = {name: plans.get(name, AlarmPlan()) for name in named}
+            if name not in by_name:
+                raise InvalidValue("alarms", name, f"the alarms of {', '.join(by_name)}")
+        self.plans = {name: plans.get(name, AlarmPlan()) for name in by_name}
         self._store = store
         self._listeners: list[Callable[[AlarmEvent], None]] = []
         self._watches: dict[str, dict[str, list[WatchedQuantity]]] = {}
         self._states: dict[tuple[str, str], WatchState] = {}
-        self._numbers = {name: store.last_alarm_event(name) for name in named}
-        self._over: list[tuple[str, str, int]] = []
-        """The watches that are no more, with the number of the event that raised each, if it is raised."""
-        for name, collection in named.items():
+        self._numbers = {name: store.last_alarm_event(name) for name in by_name}
+        self._removed: list[tuple[str, str, int]] = []
+        """Watches that were removed or redefined: collection, key, and the event that raised it (0 if none did)."""
+        for name, collection in by_name.items():
             self._restore(name, self.plans[name].watches(collection))
 
     def _restore(self, name: str, watches: Sequence[WatchedQuantity]) -> None:
-        """Go on from what is stored; what was known of another quantity, or by another definition, is over."""
+        """Read the stored states. The state of a watch with another definition is not used."""
         by_question = self._watches[name] = {}
         stored = self._store.alarm_states(name)
         for watch in watches:
             by_question.setdefault(watch.question, []).append(watch)
-            told = json.loads(stored.pop(watch.key, "null"))
+            entry = json.loads(stored.pop(watch.key, "null"))
             state = WatchState()
-            if told is not None:
-                before = WatchState.from_json(told["state"])
-                if told["of"] == watch.fingerprint:
-                    state = before
-                elif before.raised is not None:
-                    self._over.append((name, watch.key, before.event))
+            if entry is not None:
+                stored_state = WatchState.from_json(entry["state"])
+                if entry["of"] == watch.fingerprint:
+                    state = stored_state
+                elif stored_state.raised is not None:
+                    self._removed.append((name, watch.key, stored_state.event))
             self._states[name, watch.key] = state
         for key, text in stored.items():
-            before = WatchState.from_json(json.loads(text)["state"])
-            self._over.append((name, key, before.event if before.raised is not None else 0))
+            stored_state = WatchState.from_json(json.loads(text)["state"])
+            self._removed.append((name, key, stored_state.event if stored_state.raised is not None else 0))
 
     # -- in the collector's thread ----------------------------------------------------------------------------
 
-    def end_others(self, changes: StoreChanges) -> None:
-        """Clear what was raised by a definition that is gone, and let go of it: who was told is told again."""
-        for name, key, number in self._over:
+    def clear_removed(self, changes: StoreChanges) -> None:
+        """Delete the states of watches that were removed or redefined, with a "cleared" event for each raised one."""
+        for name, key, number in self._removed:
             if (name, key) not in self._states:
                 changes.alarm_states[name, key] = None
             for row in self._store.alarm_events(name, number - 1, 1) if number else ():
                 raised = AlarmEvent.from_json(json.loads(row.event))
-                self._tell(replace(raised, state="cleared", number=self._next(name)), changes)
-        for name, key, _ in self._over:
+                self._add_event(replace(raised, state="cleared", number=self._next_number(name)), changes)
+        for name, key, _ in self._removed:
             if (name, key) in self._states:
-                self._keep(name, self._watch(name, key), self._states[name, key], changes)
-        self._over = []
+                self._set_state(name, self._watch(name, key), self._states[name, key], changes)
+        self._removed = []
 
-    def hear(self, collection: Collection, question: str, release: Release, changes: StoreChanges) -> None:
-        """Judge what a step heard by itself; a step that heard nothing, or too little to be shown, changes nothing.
+    def judge(self, collection: Collection, question: str, release: Release, changes: StoreChanges) -> None:
+        """Judge a step's own estimate. A step with too few reports to be shown changes nothing.
 
-        Whatever goes wrong here is logged, and stops neither the release nor the collector.
+        An error here is logged, and stops neither the release nor the collector.
         """
         try:
-            self._hear(collection, question, release, changes)
+            self._judge_release(collection, question, release, changes)
         except Exception as error:
             place = {"collection": collection.name, "question": question, "step": release.step}
             log("alarms failed", level=logging.ERROR, **place, error=f"{type(error).__name__}: {error}")
 
-    def _hear(self, collection: Collection, question: str, release: Release, changes: StoreChanges) -> None:
+    def _judge_release(self, collection: Collection, question: str, release: Release, changes: StoreChanges) -> None:
         watches = self._watches.get(collection.name, {}).get(question)
         own = release.own
         if not watches or own is None or own.n < collection.minimum_batch:
             return
-        rows = np.array([watch.weights for watch in watches])
-        if rows.shape[1] != len(own) or (own.bias != "none" and release.lost is None):
+        weights = np.array([watch.weights for watch in watches])
+        if weights.shape[1] != len(own) or (own.bias != "none" and release.lost is None):
             return
-        sums = own.linear(rows)
-        # What is missing of a standing stream draws its estimates: counted as if it were error.
-        drawn = np.abs(rows @ np.array(release.lost.bias)) if release.lost is not None else np.zeros(len(rows))
+        sums = own.linear(weights)
+        # Missing reports of a standing stream bias its estimates: the bias counts as if it were standard error.
+        bias = np.abs(weights @ np.array(release.lost.bias)) if release.lost is not None else np.zeros(len(weights))
         for row, watch in enumerate(watches):
             expected = watch.test.expects(self._states[collection.name, watch.key])
-            at_null = 0.0 if expected is None else stderr_at(own, rows[row], expected)
-            value, stderr = float(sums.value[row]), max(float(sums.stderr[row]), at_null) + float(drawn[row])
+            at_null = 0.0 if expected is None else stderr_at(own, weights[row], expected)
+            value, stderr = float(sums.value[row]), max(float(sums.stderr[row]), at_null) + float(bias[row])
             if math.isfinite(value) and 0 < stderr < math.inf:
-                self._judge(collection, watch, release.step, value, stderr, changes)
+                self._judge_watch(collection, watch, release.step, value, stderr, changes)
 
-    def _judge(
+    def _judge_watch(
         self,
         collection: Collection,
         watch: WatchedQuantity,
@@ -140,19 +141,19 @@ class Alarms:
         changes: StoreChanges,
     ) -> None:
         name = collection.name
-        state, verdict = watch.test.hear(self._states[name, watch.key], step, value, stderr)
+        state, verdict = watch.test.update(self._states[name, watch.key], step, value, stderr)
         if verdict is not None:
             event = self._event(collection, watch, state, verdict)
-            self._tell(event, changes)
+            self._add_event(event, changes)
             state = replace(state, event=event.number)
-        self._keep(name, watch, state, changes)
+        self._set_state(name, watch, state, changes)
 
     def _event(self, collection: Collection, watch: WatchedQuantity, state: WatchState, verdict: Verdict) -> AlarmEvent:
         assert state.step is not None
         assert state.value is not None
         assert state.stderr is not None
         return AlarmEvent(
-            number=self._next(collection.name),
+            number=self._next_number(collection.name),
             collection=collection.name,
             alarm=watch.alarm,
             category=watch.category,
@@ -164,42 +165,42 @@ class Alarms:
             at=Schedule(collection, watch.question).opens(state.step),
             since=verdict.since,
             value=state.value,
-            low=state.value - _REACH * state.stderr,
-            high=state.value + _REACH * state.stderr,
+            low=state.value - _Z * state.stderr,
+            high=state.value + _Z * state.stderr,
             threshold=watch.test.threshold,
             baseline=state.baseline,
         )
 
-    def _next(self, name: str) -> int:
+    def _next_number(self, name: str) -> int:
         self._numbers[name] += 1
         return self._numbers[name]
 
-    def _keep(self, name: str, watch: WatchedQuantity, state: WatchState, changes: StoreChanges) -> None:
+    def _set_state(self, name: str, watch: WatchedQuantity, state: WatchState, changes: StoreChanges) -> None:
         self._states[name, watch.key] = state
         changes.alarm_states[name, watch.key] = json.dumps({"of": watch.fingerprint, "state": state.to_json()})
 
-    def _tell(self, event: AlarmEvent, changes: StoreChanges) -> None:
+    def _add_event(self, event: AlarmEvent, changes: StoreChanges) -> None:
         changes.alarm_events.append(AlarmEventRow(event.collection, event.number, json.dumps(event.to_json())))
 
     def committed(self, changes: StoreChanges) -> None:
-        """Tell the listeners of events that are stored now."""
+        """Log the events that are stored now, and call the listeners."""
         for row in changes.alarm_events:
             event = AlarmEvent.from_json(json.loads(row.event))
             log(f"alarm {event.state}", level=logging.WARNING, **_logged(event))
             for listener in self._listeners:
                 try:
                     listener(event)
-                except Exception as error:  # what is committed stands, whoever fails to hear of it
+                except Exception as error:  # what is committed stays committed
                     log("listener failed", level=logging.ERROR, error=type(error).__name__)
 
     # -- for others -------------------------------------------------------------------------------------------
 
     def listen(self, callback: Callable[[AlarmEvent], None]) -> None:
-        """Call this with every event from now on, once it is stored; in the collector's thread: it must not wait."""
+        """Call `callback` with every event from now on, once it is stored. It runs in the collector's thread."""
         self._listeners.append(callback)
 
     def events(self, name: str, *, after: int = 0, most: int = 100) -> list[AlarmEvent]:
-        """The stored events of a collection with a number above one, oldest first."""
+        """The stored events of a collection with a number above `after`, oldest first; at most `most`."""
         return [AlarmEvent.from_json(json.loads(row.event)) for row in self._store.alarm_events(name, after, most)]
 
     def last_events(self, name: str, most: int = 20) -> list[AlarmEvent]:
@@ -207,12 +208,12 @@ class Alarms:
         return self.events(name, after=max(self._store.last_alarm_event(name) - most, 0), most=most)
 
     def status(self, name: str) -> list[dict[str, Json]]:
-        """Every watched quantity of a collection: what it is, its state now, and its last estimate."""
+        """Every watched quantity of a collection as JSON: its definition, state and last estimate."""
         return [_status(watch, state) for watch, state in self.states(name)]
 
     def states(self, name: str) -> list[tuple[WatchedQuantity, WatchState]]:
-        """Every watched quantity of a collection, with what is known of it."""
-        watches = [watch for some in self._watches[name].values() for watch in some]
+        """Every watched quantity of a collection, with its state."""
+        watches = [watch for of_question in self._watches[name].values() for watch in of_question]
         return [(watch, self._states[name, watch.key]) for watch in watches]
 
     def _watch(self, name: str, key: str) -> WatchedQuantity:
@@ -220,7 +221,7 @@ class Alarms:
 
 
 def _status(watch: WatchedQuantity, state: WatchState) -> dict[str, Json]:
-    value, reach = state.value, None if state.stderr is None else _REACH * state.stderr
+    value, reach = state.value, None if state.stderr is None else _Z * state.stderr
     learning = state.learnt < watch.test.baseline
     return {
         "alarm": watch.alarm,

@@ -1,4 +1,4 @@
-"""What an alarm says when it is raised, and when it is cleared."""
+"""The event that is stored and sent when an alarm is raised or cleared."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class AlarmEvent:
     Parameters
     ----------
     number
-        Counts the events of a collection, from 1 on, through restarts and versions: who has heard of a number has
-        heard of the event.
+        Counts the events of a collection, from 1 on, through restarts and versions. A receiver knows by the number
+        whether it has seen an event.
     collection, alarm, category, question
         The names of the collection, of the alarm, of the watched category (empty where the alarm watches one quantity
         only) and of the question.
@@ -25,7 +25,7 @@ class AlarmEvent:
     state
         "raised" or "cleared".
     direction
-        On which side of the threshold, or of the baseline, the quantity was found.
+        The side of the threshold, or of the baseline, on which the quantity is.
     step, at
         The step whose estimate decided it, and when that step began (Unix seconds).
     since
@@ -33,9 +33,9 @@ class AlarmEvent:
     value, low, high
         The step's own unbiased estimate of the quantity, and its 95% interval, neither of them cut to what is possible.
     threshold
-        Of an alarm with `above` or `below`, that number; None for a change from a baseline.
+        The number given as `above` or `below`; None for an alarm on a change from a baseline.
     baseline
-        Of an alarm on a change, what was learnt; otherwise None.
+        The baseline that was learnt, for an alarm on a change; otherwise None.
 
     Example:
         >>> event = AlarmEvent(number=1, collection="planes", alarm="late", category="", question="delays",
@@ -67,6 +67,6 @@ class AlarmEvent:
         return asdict(self)
 
     @staticmethod
-    def from_json(told: dict[str, Any]) -> AlarmEvent:
+    def from_json(fields: dict[str, Any]) -> AlarmEvent:
         """Read an event back."""
-        return AlarmEvent(**told)
+        return AlarmEvent(**fields)

@@ -1,4 +1,4 @@
-"""The alarms of a collection as they are shown."""
+"""The alarms of a collection as the API shows them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hubbub.service.alarms.alarms import Alarms
 
 
 def alarms_json(alarms: Alarms, collection: Collection) -> dict[str, Json]:
-    """What each alarm watches and promises, its state now, and the latest events, oldest first.
+    """Each alarm's definition, guarantee and current state, and the latest events, oldest first.
 
     Example:
         >>> from hubbub.service.example import example_collector
@@ -20,11 +20,11 @@ def alarms_json(alarms: Alarms, collection: Collection) -> dict[str, Json]:
     name, seconds = collection.name, collection.step_seconds
     watches = [watch for watch, _ in alarms.states(name)]
     status = alarms.status(name)
-    told: list[Json] = []
+    entries: list[Json] = []
     for alarm, definition in alarms.plans[name].alarms.items():
         own = [watch for watch in watches if watch.alarm == alarm]
         watched: list[Json] = [dict(state) for state in status if state["alarm"] == alarm]
-        told.append(
+        entries.append(
             {
                 "alarm": alarm,
                 "definition": definition.spec(),
@@ -37,6 +37,6 @@ def alarms_json(alarms: Alarms, collection: Collection) -> dict[str, Json]:
     return {
         "false_alarms_a_day": false_alarms_a_day(watches, seconds),
         "guarantee": guarantee_text(watches, seconds) if watches else None,
-        "alarms": told,
+        "alarms": entries,
         "events": [event.to_json() for event in alarms.last_events(name)],
     }

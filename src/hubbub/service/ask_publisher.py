@@ -1,0 +1,99 @@
+"""Publishing asks: each ask of a protocol becomes a row of the store and an `OpenAsk` on the board."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from hubbub.core.random import Random
+from hubbub.core.sketch import Sketch
+from hubbub.core.spec import canonical
+from hubbub.protocols.ask import Ask
+from hubbub.service.ids import Ids
+from hubbub.service.open_asks import Board, OpenAsk
+from hubbub.service.question_run import QuestionRun
+from hubbub.service.report_ids import ReportIds
+from hubbub.service.store.base import AskKey, AskRow, IdPage, StoreChanges
+from hubbub.service.store.sql import Store
+
+
+class AskPublisher:
+    """Puts asks on a board: new ones with `publish`, stored ones with `restore`.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> from hubbub.service.store import open_store
+        >>> from hubbub.service.store.base import EraRow
+        >>> publisher = AskPublisher(Board(), open_store("sqlite:///:memory:"), Random(seed=1))
+        >>> run, changes = QuestionRun(load_collection(EXAMPLE), EraRow("0" * 32, "popular", 2)), StoreChanges()
+        >>> [ask.closes for ask in publisher.publish(run, run.message, now=7200.0, changes=changes)]
+        [10800.0]
+        >>> len(publisher.find(run, run.message)), len(changes.asks)
+        (1, 1)
+    """
+
+    def __init__(self, board: Board, store: Store, rng: Random) -> None:
+        self._board, self._store, self._rng = board, store, rng
+
+    def find(self, run: QuestionRun, asks: Sequence[Ask]) -> list[OpenAsk]:
+        """The open asks on the board for the asks of a round: one for each, or none at all."""
+        return [ask for place in run.places(asks) if (ask := self._board.find(place)) is not None]
+
+    def publish(self, run: QuestionRun, asks: Sequence[Ask], now: float, changes: StoreChanges) -> list[OpenAsk]:
+        """Open the asks of a round. An ask whose time is already over is only stored, with an empty final sketch."""
+        published = []
+        for part, (ask, place) in enumerate(zip(asks, run.places(asks), strict=True)):
+            number, round = place.name.run or place.name.step, place.name.round
+            closes = run.schedule.times(number, round)[1]
+            missed = now >= closes + run.collection.lateness_seconds
+            row = AskRow(
+                *run.key(ask, round, part),
+                question=run.era.question,
+                first=run.era.first,
+                step=number,
+                round=round,
+                part=part,
+                spec=canonical(ask.spec()),
+                opens=now,
+                closes=closes,
+                final=missed,
+                forgotten=missed,
+                sketch=ask.mechanism.empty().to_bytes(),
+            )
+            changes.asks.append(row)
+            published.append(_open_ask(run, row, ask, self._report_ids(row.key)))
+            if not missed:
+                self._board.add(published[-1])
+        return published
+
+    def restore(self, run: QuestionRun, row: AskRow, ask: Ask, changes: StoreChanges) -> None:
+        """Put a stored ask back on the board with the ids of its reports, after a restart."""
+        ids = self._report_ids(row.key)
+        ids.restore(self._store.id_pages(row.key))
+        segments = Ids.concat(Ids.from_bytes(segment) for segment in self._store.segments(row.key))
+        if len(segments):  # ids that an older version of the store kept in segments: from now on they are in pages
+            changes.repacked.append(row.key)
+            changes.id_pages += [IdPage(*row.key, page, part, data) for page, part, data in ids.written(segments)]
+            ids.add(segments)
+        restored = _open_ask(run, row, ask, ids)
+        batch = self._store.shuffled(row.key)
+        restored.shuffled = None if batch is None else batch.digest
+        self._board.add(restored)
+
+    def _report_ids(self, key: AskKey) -> ReportIds:
+        return ReportIds(self._rng, partial(self._store.some_id_pages, key))
+
+
+def _open_ask(run: QuestionRun, row: AskRow, ask: Ask, ids: ReportIds) -> OpenAsk:
+    return OpenAsk(
+        key=row.key,
+        name=run.schedule.name(row.step, row.round, row.part),
+        ask=ask,
+        opens=row.opens,
+        closes=row.closes,
+        until=row.closes + run.collection.lateness_seconds,
+        sketch=Sketch.from_bytes(row.sketch),
+        ids=ids,
+        final=row.final,
+        keeps=ask.kept or run.collection.questions[row.question].keeps,
+    )

@@ -1,0 +1,95 @@
+"""Deletion of what a collector no longer needs: ids of closed asks, and everything past the collection's retention."""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Members
+from collections.abc import Iterable, Mapping
+
+from hubbub.service.open_asks import Board
+from hubbub.service.question_run import QuestionRun
+from hubbub.service.retention import expiries_of_unserved, first_kept_of_question
+from hubbub.service.schedule import Schedule
+from hubbub.service.store.base import AskKey, Expiry, StoreChanges
+from hubbub.service.store.sql import Store
+
+PAGES_AT_ONCE = 1024
+"""Pages of ids that one transaction deletes: half a million ids, about 13 MB."""
+
+SWEEP = 3600.0
+"""Seconds between two looks for what retention deletes."""
+
+
+class IdDeletion:
+    """The asks whose ids are being deleted. Ids go a few pages at a time, so that no commit takes long.
+
+    Example:
+        >>> deletion, changes = IdDeletion(), StoreChanges()
+        >>> deletion.add(AskKey("0" * 32, "1" * 32), pages=1500)
+        >>> deletion.delete_some(changes)
+        >>> [left for _, left in changes.trimmed], bool(deletion)
+        ([476], True)
+    """
+
+    def __init__(self) -> None:
+        self._pages: dict[AskKey, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._pages)
+
+    def add(self, key: AskKey, pages: int) -> None:
+        """Have the ids of an ask deleted; they fill so many pages."""
+        self._pages[key] = pages
+
+    def delete_some(self, changes: StoreChanges) -> None:
+        """Delete the next pages."""
+        room = PAGES_AT_ONCE
+        for key, pages in list(self._pages.items()):
+            if pages > room:
+                self._pages[key] = pages - room
+                changes.trimmed.append((key, pages - room))
+                return
+            del self._pages[key]
+            changes.forgotten.append(key)
+            room -= pages
+
+
+def expired(
+    store: Store,
+    board: Board,
+    runs: Iterable[QuestionRun],
+    studies: Mapping[tuple[str, str], Schedule],
+    *,
+    served: Members[str],
+    now: float,
+) -> list[Expiry]:
+    """What retention deletes now. Of the collections that are served, nothing that a protocol still needs is deleted.
+
+    Parameters
+    ----------
+    store, board, runs
+        The collector's state.
+    studies
+        The schedules of the studies, by collection id and question.
+    served
+        The ids of the collections that are served.
+    now
+        The time; nothing younger than the retention at this time is deleted.
+
+    Example:
+        >>> from hubbub.service.example import example_collector
+        >>> collector = example_collector()
+        >>> later = 90 * 86400.0 + 7200.0
+        >>> [expiry.below for expiry in expired(collector.store, collector.board, [], {}, served=(), now=later)]
+        [2]
+    """
+    first_kept = {place: first_kept_of_question(schedule, now) for place, schedule in studies.items()}
+    for run in runs:
+        place = run.era.key[:2]
+        first_kept[place] = run.drop_snapshots(before=first_kept.get(place, first_kept_of_question(run.schedule, now)))
+    for key, ask in board.asks.items():
+        place = (key.collection, ask.question)
+        if place in first_kept:
+            first_kept[place] = min(first_kept[place], ask.number)
+    others = [row for row in store.collections() if row.id not in served]
+    own = (Expiry(*place, below) for place, below in first_kept.items())
+    return [*own, *expiries_of_unserved(store, others, now)]
