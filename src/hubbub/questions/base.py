@@ -162,7 +162,7 @@ class Question(ABC):
         return 1.0
 
     def smallest_group(self, setting: Setting) -> float:
-        """The smallest part of the devices that a round after the first asks; the protocol shows what the first asks."""
+        """The smallest part of the devices that a later round asks; the protocol shows what its first round asks."""
         return 1.0
 
     # -- words ------------------------------------------------------------------------------------------------

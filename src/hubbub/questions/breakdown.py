@@ -69,7 +69,7 @@ class BreakdownQuestion(StatisticQuestion):
         return (self.field, *self.by)
 
     def parts(self, setting: Setting) -> tuple[GroupNumbers, ...]:
-        """What each part of the devices is asked: one part reports all fields, or there is one for each grouping field."""
+        """What each part of the devices is asked: one part for all fields together, or one for each grouping field."""
         value = setting.domains[self.field]
         groups = tuple(_group_axis(setting.domains[name], name) for name in self.by)
         labels = tuple(_names(setting.domains[name]) for name in self.by)
