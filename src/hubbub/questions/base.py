@@ -19,6 +19,7 @@ from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Terms
 from hubbub.core.errors import InvalidValue
 from hubbub.core.influence import Influence
+from hubbub.core.plugin_guard import guard
 from hubbub.core.registry import Registry
 from hubbub.core.spec import Json
 from hubbub.protocols.driver import Protocol
@@ -50,6 +51,9 @@ class Question(ABC):
     kind: ClassVar[str]
     epsilon: float
     title: str = ""
+
+    def __init_subclass__(cls) -> None:
+        guard(cls)
 
     def __post_init__(self) -> None:
         check_keys(self)
