@@ -16,10 +16,9 @@ import hubbub as hb
 from hubbub.client import Client, Response
 from hubbub.collection import ManualClock, seal
 from hubbub.collection.formats import ASKS
-from hubbub.collection.frame import frame_for
 from hubbub.collection.names import AnswerName
 from hubbub.collection.terms import Family, Study, Terms
-from hubbub.collection.upload import decode_upload
+from hubbub.collection.upload import decode_upload, frame_for
 from hubbub.core.event import units_of
 from hubbub.privacy.promise import Promise, of_question
 from hubbub.protocols.ask import Ask
