@@ -12,6 +12,7 @@ import numpy as np
 from hubbub.client.admit import run_ends
 from hubbub.client.documents import Published, Refused
 from hubbub.client.store import DeviceStore, Kept, frozen_key, read_values, value_bytes
+from hubbub.client.study_state import StudyState
 from hubbub.collection import Collection
 from hubbub.collection.terms import ASKS, Terms
 from hubbub.core.errors import DecodeError
@@ -109,32 +110,32 @@ class Answerer:
         A later version may promise more, or end later: of a run that has begun, what was paid for it stands.
         """
         question, run, key = published.question, published.run, f"study:{published.question}"
-        at = self._store.stream(key)
-        if at is not None and int(at) > run:
-            raise Refused("run", f"{run} is over: {at} has begun")
-        kept, mechanism = self._store.state(key, str(run)), _randomizer(published)
+        latest_run = self._store.stream(key)
+        if latest_run is not None and not latest_run.isdecimal():
+            raise Refused("state", f"{latest_run!r} is no run of a study")
+        if latest_run is not None and int(latest_run) > run:
+            raise Refused("run", f"{run} is over: {latest_run} has begun")
+        stored, mechanism = self._store.state(key, str(run)), _randomizer(published)
         fields = spec_id({field: self._collection.fields[field].spec() for field in terms.fields})
         ends = int(run_ends(self._collection, question, run) * TICKS) - 1
-        told: dict[str, Any] = {"fields": fields, "limit": terms.limit, "until": ends, "declared": 0, "round": 0}
-        if kept is not None:
-            told = json.loads(kept.state)
-        declared = told["declared"] + math.ceil(Fraction(mechanism.epsilon) * UNITS_PER_EPSILON)
-        if told["fields"] != fields:
+        if stored is None:
+            state = StudyState(fields, terms.limit, ends, value_bytes(self._held(terms, None)).decode())
+        else:
+            state = StudyState.from_bytes(stored.state)
+        declared = state.declared + math.ceil(Fraction(mechanism.epsilon) * UNITS_PER_EPSILON)
+        if state.fields != fields:
             raise Refused("fields", f"those of {question} are not what they were when it began")
-        if published.round <= told["round"]:
-            raise Refused("round", f"{published.round} is over: {told['round']} was answered")
-        if ends > told["until"]:  # what was paid no longer counts by then
+        if published.round <= state.round:
+            raise Refused("round", f"{published.round} is over: {state.round} was answered")
+        if ends > state.until:  # what was paid no longer counts by then
             raise Refused("run", f"{run} would end later than it was paid for")
-        if declared > told["limit"]:
-            raise Refused(
-                "limit", f"the asks of this run sum to {declared} units, above {told['limit']}, which was paid"
-            )
-        if kept is None:
+        if declared > state.limit:
+            raise Refused("limit", f"the asks of this run sum to {declared} units, above {state.limit}, which was paid")
+        if stored is None:
             self._spend(question, step, terms.limit, until=ends)
-            told["values"] = value_bytes(self._held(terms, None)).decode()
-        told |= {"declared": declared, "round": published.round}
-        self._store.keep_state(key, str(run), Kept(json.dumps(told).encode()))
-        values = published.ask.view.look([read_values(told["values"].encode())], self._rng)
+        state = state._replace(declared=declared, round=published.round)
+        self._store.keep_state(key, str(run), Kept(state.to_bytes()))
+        values = published.ask.view.look([read_values(state.values.encode())], self._rng)
         return mechanism.randomize(values, self._rng).to_bare()
 
     def _spend(self, question: str, step: int, units: int, until: int | None = None) -> None:

@@ -13,7 +13,7 @@ from hubbub.client.store import RECOVERED, DeviceStore, Kept
 from hubbub.client.transport import Response, Unreachable
 from hubbub.collection import Clock, Collection, SystemClock
 from hubbub.collection.terms import ASKS
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.random import Random
 from hubbub.privacy.device_clock import TICKS, since_boot
 from hubbub.privacy.promise import WHOLE, Spending
@@ -44,7 +44,7 @@ class ClientStatus:
     spent
         All that was ever spent, under every version.
     memos
-        Permanent answers, by question.
+        Permanent answers, by question; without those of a stored state that cannot be read.
     queued
         Reports that wait to be sent.
     counts
@@ -108,9 +108,9 @@ def status_of(store: DeviceStore, collection: Collection, trouble: str | None = 
             user=units.get("user"),
             spent=book.rows.total() if recovered is None else book.rows.attributed(),
             memos={
-                name: _memos_in(store.state(terms.account))
+                name: count
                 for name, terms in collection.terms.items()
-                if terms.account != ASKS
+                if terms.account != ASKS and (count := _memos_in(store.state(terms.account))) is not None
             },
             queued=sum(bool(answer.report) for answer in store.outbox.waiting()),
             counts=store.outbox.counts(),
@@ -148,12 +148,15 @@ def read_status(folder: str | os.PathLike[str], clock: Clock | None = None) -> C
         store.close()
 
 
-def _memos_in(kept: Kept | None) -> int:
+def _memos_in(kept: Kept | None) -> int | None:
     if kept is None:
         return 0
     from hubbub.mechanisms.memo.memo import memos_in  # a device that keeps no memos has no need of it
 
-    return memos_in(kept.state)
+    try:
+        return memos_in(kept.state)
+    except DecodeError:  # the ask that needs it is refused and counted; what was spent can be told all the same
+        return None
 
 
 class _Nowhere:
