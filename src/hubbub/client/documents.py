@@ -14,7 +14,7 @@ from hubbub.collection.formats import ASKS
 from hubbub.collection.names import AnswerName
 from hubbub.collection.safety import open_collection
 from hubbub.collection.sealing import tag_of
-from hubbub.core.errors import DecodeError, HubbubError
+from hubbub.core.errors import DecodeError, HubbubError, InvalidValue
 from hubbub.core.migrations import UnknownFormat
 from hubbub.core.spec import integer
 from hubbub.protocols.ask import Ask
@@ -46,6 +46,13 @@ class Published(NamedTuple):
         return AnswerName(self.question, self.run, self.ask.step, self.round, self.part)
 
 
+class UnreadableAsk(NamedTuple):
+    """An ask that this device cannot read, such as one with an unknown mechanism: its name, and why."""
+
+    name: AnswerName
+    refusal: Refused
+
+
 class Asks(NamedTuple):
     """A document of asks: whose, of which step, and until when it stands."""
 
@@ -54,6 +61,7 @@ class Asks(NamedTuple):
     step: int
     published: tuple[Published, ...]
     closes: float
+    unreadable: tuple[UnreadableAsk, ...] = ()
 
 
 def trusted_keys(given: bytes | str | Iterable[bytes | str]) -> tuple[bytes, ...]:
@@ -214,15 +222,30 @@ def _asks(body: str, keys: tuple[bytes, ...]) -> Asks:
     spec = ASKS.upgrade(open_sealed(_parsed(body), keys))
     if set(spec) != {"format", "collection", "version", "step", "asks", "closes"} or len(spec["asks"]) > 1 << 12:
         raise Refused("document", "not a document of asks")
-    published = tuple(_published(ask) for ask in spec["asks"])
+    asks = [_read_ask(ask) for ask in spec["asks"]]
     version = integer("version", spec["version"])
-    return Asks(str(spec["collection"]), version, int(spec["step"]), published, float(spec["closes"]))
+    return Asks(
+        str(spec["collection"]),
+        version,
+        int(spec["step"]),
+        tuple(ask for ask in asks if isinstance(ask, Published)),
+        float(spec["closes"]),
+        tuple(ask for ask in asks if isinstance(ask, UnreadableAsk)),
+    )
 
 
-def _published(given: Any) -> Published:
+def _read_ask(given: Any) -> Published | UnreadableAsk:
+    """An ask with its name. One that cannot be read is no reason to refuse those of other questions."""
     if set(given) != {"question", "run", "step", "round", "part", "closes", "ask"}:
         raise Refused("document", "not an ask with its name")
-    ask, numbers = Ask.from_spec(given["ask"]), {name: integer(name, given[name]) for name in ("round", "run", "part")}
-    if ask.step != given["step"]:
+    numbers = {name: integer(name, given[name]) for name in ("run", "step", "round", "part")}
+    name = AnswerName(str(given["question"]), **numbers)
+    try:
+        ask = Ask.from_spec(given["ask"])
+    except Exception as error:  # whatever a hostile ask breaks
+        field = error.field.partition(".")[0] if isinstance(error, InvalidValue) else ""
+        reason = field if field in ("mechanism", "view", "cohort") else "ask"
+        return UnreadableAsk(name, Refused(reason, str(error)))
+    if ask.step != name.step:
         raise Refused("document", "an ask with the name of another")
-    return Published(str(given["question"]), ask, **numbers)
+    return Published(name.question, ask, name.round, name.run, name.part)

@@ -56,7 +56,11 @@ class Responder:
                     rounds: dict[AnswerName, list[Published]] = {}
                     for published in () if asks is None else asks.published:
                         rounds.setdefault(published.name._replace(part=0), []).append(published)
-                    return sum(self._round(collection, parts, step, now, wait) for parts in rounds.values())
+                    for unreadable in () if asks is None else asks.unreadable:
+                        name = unreadable.name._replace(part=0)
+                        rounds.pop(name, None)  # nobody can say whether its parts ask a device twice
+                        self._refuse(str(name), unreadable.refusal)
+                    return sum(self._try_round(collection, parts, step, now, wait) for parts in rounds.values())
         except BaseException:
             self._noted.clear()  # what was noted may not have been stored
             raise
@@ -70,6 +74,19 @@ class Responder:
             self._noted.clear()
         self._noted.add((name, what))
         return news
+
+    def _try_round(self, collection: Collection, parts: list[Published], step: int, now: float, wait: float) -> int:
+        """`_round`, but that an error of another package's mechanism is a refusal, and undoes the round alone."""
+        try:
+            with self._store.savepoint():
+                return self._round(collection, parts, step, now, wait)
+        except Exception as error:
+            mechanisms = [type(published.ask.mechanism) for published in parts]
+            if all(mechanism.__module__.partition(".")[0] == "hubbub" for mechanism in mechanisms):
+                raise
+            about = f"{mechanisms[0].__name__} raised {type(error).__name__}: {error}"
+            self._refuse(str(parts[0].name._replace(part=0)), Refused("mechanism", about))
+            return 0
 
     def _round(self, collection: Collection, parts: list[Published], step: int, now: float, wait: float) -> int:
         """Answer the asks of one round, if it has no answer yet and it is its time; how many new reports there are."""
@@ -100,9 +117,12 @@ class Responder:
             outbox.add(answer, since=collection.opens(step))
             return int(report is not None)
         except Refused as error:
-            if self.note(name, error.reason):
-                outbox.count(f"refused: {error.reason}")
+            self._refuse(name, error)
             return 0
+
+    def _refuse(self, name: str, refusal: Refused) -> None:
+        if self.note(name, refusal.reason):
+            self._store.outbox.count(f"refused: {refusal.reason}")
 
     def _cover(self, collection: Collection, answer: Answer) -> None:
         """Where the collection has cover, whoever watches the network sees no difference between an answer and none."""
