@@ -3,9 +3,9 @@
     python tests/vectors/make_admits.py
 
 The cases of `admits` are {"name", "terms", "minimum_arc", "run", "round", "part", "ask", "says"}, where "says" is null
-or the reason; those of `admits_parts` are {"name", "terms", "minimum_arc", "arcs", "says"}, of asks that differ in their
-arcs alone; those of `matches` are {"pattern", "given", "says"}, where "says" is true or false. "terms" has {"terms",
-"says"} of terms with one view, where "says" is whether they can be read.
+or the reason; those of `admits_parts` are {"name", "terms", "minimum_arc", "arcs", "says"}, of asks that differ in
+their arcs alone; those of `matches` are {"pattern", "given", "says"}, where "says" is true or false. "terms" has
+{"terms", "says"} of terms with one view, where "says" is whether they can be read.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ import numpy as np
 from hubbub.client.admit import run_ends
 from hubbub.client.documents import Published, Refused
 from hubbub.client.store import DeviceStore, Kept, frozen_key, read_values, value_bytes
-from hubbub.client.study_state import StudyState
 from hubbub.collection import Collection
 from hubbub.collection.terms import ASKS, Terms
 from hubbub.core.errors import DecodeError
@@ -109,6 +108,8 @@ class Answerer:
 
         A later version may promise more, or end later: of a run that has begun, what was paid for it stands.
         """
+        from hubbub.client.study_state import StudyState  # a device that takes part in no study has no need of it
+
         question, run, key = published.question, published.run, f"study:{published.question}"
         latest_run = self._store.stream(key)
         if latest_run is not None and not latest_run.isdecimal():

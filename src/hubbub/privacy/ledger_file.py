@@ -142,7 +142,7 @@ class LedgerFile:
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """A part of a transaction. If it raises, what was done inside is undone, and the rest of the transaction stands."""
+        """A part of a transaction: if it raises, it is undone, and the rest of the transaction stands."""
         self.run("SAVEPOINT part")
         try:
             yield
