@@ -10,7 +10,7 @@ from device import MEMO, answers, begin, device, live, seeded
 from local_server import LocalServer, survey
 
 import hubbub as hb
-from hubbub.client.store import Kept
+from hubbub.client.store import StoredState
 from hubbub.collection import ManualClock
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.reports import Reports
@@ -189,7 +189,7 @@ def test_a_state_that_cannot_be_read_is_refused_and_the_rest_is_told_and_answere
     spent = client.status().spent
     account = server.collection.terms["page"].account
     with client._store.transaction():
-        client._store.keep_state(account, client._store.stream(account) or "", Kept(damaged or b"\x00"))
+        client._store.set_state(account, client._store.stream(account) or "", StoredState(damaged or b"\x00"))
     assert "page" not in client.status().memos
     assert live(client, server, clock, 9, 3) == 1
     assert client.status().counts["refused: state"] == 1

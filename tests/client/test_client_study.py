@@ -14,7 +14,7 @@ from local_server import KEYS, TEXT, survey
 
 import hubbub as hb
 from hubbub.client import Client, Response
-from hubbub.client.store import Kept
+from hubbub.client.store import StoredState
 from hubbub.collection import ManualClock, seal
 from hubbub.collection.formats import ASKS
 from hubbub.collection.frame import frame_for
@@ -250,7 +250,7 @@ def test_values_are_frozen_for_the_run(folder: Path) -> None:
 def damaged(world: World, state: bytes, run: str = "0") -> None:
     """Put another state in the place of the study's."""
     with world.client._store.transaction():
-        world.client._store.keep_state("study:popular", run, Kept(state))
+        world.client._store.set_state("study:popular", run, StoredState(state))
 
 
 FOREIGN = {
