@@ -6,7 +6,9 @@ import http.client
 import json
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -261,6 +263,20 @@ def test_one_query_at_a_time_and_none_without_end(asked: Any) -> None:
         hold.set()
         slow.result(30)
         tables._seconds = 30.0
+        assert tables._free.acquire(timeout=30)  # the query that was too slow is still answered, to nobody
+        tables._free.release()
+
+
+def test_the_next_query_may_follow_at_once(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has an answer is never told that a query is being answered, however late callbacks of its future run."""
+    add = Future.add_done_callback
+
+    def add_slow(future: Future[Any], callback: Callable[[Future[Any]], object]) -> None:
+        add(future, lambda done: (time.sleep(0.2), callback(done)))
+
+    monkeypatch.setattr(Future, "add_done_callback", add_slow)
+    for _ in range(2):
+        asked.service.tables.answer("people", "people", "SELECT COUNT(*) FROM people")
 
 
 def test_reports_that_the_store_has_no_more_are_not_remembered(asked: Any) -> None:

@@ -1,4 +1,4 @@
-"""SQL over what table questions keep: one query at a time, beside the ingest, with limits."""
+"""SQL over the kept reports of table questions: one query at a time, in a thread of its own, with limits."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from hubbub.query.engine import QueryEngine
 
 LONGEST_QUERY = 10_000
-"""Characters."""
+"""The most characters of a query."""
 SECONDS = 30.0
-"""After so long an answer is no longer waited for."""
-_KEPT_TABLES = 2
-_ALL_STEPS = 1 << 62
+"""Seconds after which a query is answered "too slow"."""
+_MOST_TABLES = 2
+_LAST_STEP = 1 << 62
 
 
 class TableQueries:
-    """Answers queries of the tables of a collector. What was counted for one query serves the next of the same steps.
+    """Answers SQL queries over the tables of a collector. A query reuses counts of earlier ones over the same steps.
 
     Parameters
     ----------
     collector
-        Whose reports they are.
+        The collector with the reports.
     seconds
-        After how long an answer is no longer waited for.
+        Seconds after which a query is answered "too slow".
 
     Example:
         >>> from hubbub.service.example import example_collector
@@ -62,13 +62,12 @@ class TableQueries:
         level: float = 0.95,
         explain: bool = False,
     ) -> QueryAnswer:
-        """The answer of a query over the reports of some closed steps, the latest unless given.
+        """Answer a query over the reports of closed steps from `first` to `last`; by default of the latest step.
 
-        A `Problem` says why there is none: the query cannot be answered, it takes too long, too few reports are there.
+        `Problem` if the query cannot be answered, takes too long, or rests on too few reports.
         """
         served = self._collector.collections[collection]
-        asked = served.questions[question]
-        if not asked.shape(served.setting(question)).columns:
+        if not served.questions[question].shape(served.setting(question)).columns:
             raise Problem(404, "not_found", f"{question} is no table")
         if len(text) > LONGEST_QUERY:
             raise Problem(413, "too_large", f"a query has at most {LONGEST_QUERY:,} characters")
@@ -77,7 +76,6 @@ class TableQueries:
         future: Future[QueryAnswer] = self._thread.submit(
             self._run, collection, question, text, first, last, level, explain
         )
-        future.add_done_callback(lambda _: self._free.release())
         try:
             return future.result(self._seconds)
         except FutureTimeout:
@@ -105,30 +103,32 @@ class TableQueries:
             raise Problem(501, "no_sql", str(error)) from error
         except ReportsMissing as error:
             raise Problem(409, "reports_missing", str(error)) from error
+        finally:
+            self._free.release()  # before the answer is given: the next query may follow at once
 
     def _engine(self, name: str, question: str, first: int | None, last: int | None) -> QueryEngine:
         from hubbub.query.engine import QueryEngine
 
         served, store = self._collector.collections[name], self._collector.store
-        every: list[Part] = store.closed_parts(served.collection_id, question, 0, _ALL_STEPS)
-        parts = closed_steps(every, first, last)
+        all_parts: list[Part] = store.closed_parts(served.collection_id, question, 0, _LAST_STEP)
+        parts = closed_steps(all_parts, first, last)
         self._forget_expired()
         key = served.collection_id, question, tuple(parts)
         if key not in self._engines:
             table = kept_table(store, self._collector.archive, served, question, parts)
             self._engines[key] = QueryEngine(table)
-            while len(self._engines) > _KEPT_TABLES:
+            while len(self._engines) > _MOST_TABLES:
                 self._engines.popitem(last=False)
         self._engines.move_to_end(key)
         engine = self._engines[key]
         if engine.table.n < served.minimum_batch:
-            few = f"{engine.table.n:,} reports; at least {served.minimum_batch:,} are needed"
-            raise Problem(409, "withheld", few)
+            too_few = f"{engine.table.n:,} reports; at least {served.minimum_batch:,} are needed"
+            raise Problem(409, "withheld", too_few)
         return engine
 
     def _forget_expired(self) -> None:
-        """Let go of reports whose retention is over: the store has their asks no more."""
+        """Drop tables with reports whose retention is over: the store no longer has their asks."""
         for collection, question, parts in list(self._engines):
-            kept = set(self._collector.store.closed_parts(collection, question, 0, _ALL_STEPS))
-            if not kept.issuperset(parts):
+            stored = set(self._collector.store.closed_parts(collection, question, 0, _LAST_STEP))
+            if not stored.issuperset(parts):
                 del self._engines[collection, question, parts]
