@@ -116,5 +116,5 @@ def test_what_cannot_be_remembered_is_refused():
         memory.keep("thing", Pid())
     other = Memory()
     other.keep("object", object())
-    with pytest.raises(InvalidValue, match="says what is remembered"):
+    with pytest.raises(InvalidValue, match="a class with `remembered`"):
         other.state()

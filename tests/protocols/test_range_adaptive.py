@@ -85,7 +85,7 @@ def test_what_was_not_cut_is_heard_of_again() -> None:
     growth = Growth(adaptive)
     for _ in range(adaptive.rounds):
         assert growth.partition.starts[0] == 0
-        growth.hear(np.full(len(growth.partition), 10), 50)
+        growth.add(np.full(len(growth.partition), 10), 50)
     assert [len(partition) for partition in growth.grown().partitions] == [5] * 4
 
 

@@ -47,7 +47,7 @@ def test_answers_at_every_moment_are_the_truth_where_chance_has_no_part(plan: Sa
     for step in range(1, plan.steps + 1):
         for level, node in plan.ending(step):
             told = level_means(plan, means, level)
-            answers.hear(level, exact_sketch(plan, level, [node], told, MANY if node == 1 else 0))
+            answers.add(level, exact_sketch(plan, level, [node], told, MANY if node == 1 else 0))
         answers.step = step
         for first in range(1, step + 1):
             assert np.allclose(answers.mean(first).value, means[first - 1], atol=1e-6)
@@ -66,7 +66,7 @@ def test_variances_are_squared_coefficients_times_those_of_the_residues(plan: Sa
         held = mechanism.sparsity / mechanism.dimension  # half of them up, half of them down
         sign = float(mechanism.p_false) * (1 - held) + float(mechanism.p_true + mechanism.p_reverse) * held / 2
         counts = np.full(mechanism.sketch_shape, round(n * sign), dtype=np.int64)
-        answers.hear(level, Sketch(mechanism.spec_id, n, counts))
+        answers.add(level, Sketch(mechanism.spec_id, n, counts))
     answers.step = plan.steps
     for step in range(1, plan.steps + 1):
         weights = np.arange(1, plan.steps + 1) == step
@@ -88,7 +88,7 @@ def test_the_optimum_minimises_the_stated_variance() -> None:
         for level, portion in enumerate(plan.portions):
             m = plan.mechanisms[level]
             n = max(1, round(portion * 10**7))
-            answers.hear(level, Sketch(m.spec_id, n, np.full(m.sketch_shape, round(n * float(m.p_false)))))
+            answers.add(level, Sketch(m.spec_id, n, np.full(m.sketch_shape, round(n * float(m.p_false)))))
         total = 0.0
         for step in range(1, 33):
             answers.step = step
@@ -104,7 +104,7 @@ def test_who_says_nothing_is_estimated_without_knowing_who_it_is() -> None:
     for level, m in enumerate(plan.mechanisms):
         nothing = hb.Ternary(np.empty((20_000, 0), dtype=np.int64), m.dimension)
         heard = m.accumulate(m.randomize(nothing, rng))
-        answers.hear(level, Sketch(m.spec_id, 25_000, heard.counts))  # a fifth enrolled, and fell silent
+        answers.add(level, Sketch(m.spec_id, 25_000, heard.counts))  # a fifth enrolled, and fell silent
     lost = answers.silent(4)
     assert abs(lost.value[0] - 0.2) < 5 * lost.stderr[0] < 0.1  # fails once in two million seeds
 
@@ -124,9 +124,9 @@ def test_foreign_sketches_are_refused_and_change_nothing() -> None:
     plan = PLANS[0]
     answers = Answers(plan)
     with pytest.raises(SpecMismatch):
-        answers.hear(0, plan.mechanisms[1].empty())
+        answers.add(0, plan.mechanisms[1].empty())
     with pytest.raises(SpecMismatch):
-        answers.hear(0, Sketch(plan.mechanisms[0].spec_id, 1, np.zeros((2, 3), dtype=np.int64)))
+        answers.add(0, Sketch(plan.mechanisms[0].spec_id, 1, np.zeros((2, 3), dtype=np.int64)))
     assert not answers.n.any()
 
 

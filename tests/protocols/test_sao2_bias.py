@@ -16,7 +16,7 @@ def answered(changes: int, mechanism: str) -> Estimate:
     answers, rng = Answers(plan), hb.Random(seed=1)
     history = np.eye(4, dtype=np.int8)[None, :, :].repeat(4_000, axis=0)  # item t at step t
     for level, (view, told) in enumerate(zip(plan.views, plan.mechanisms, strict=True)):
-        answers.hear(level, told.accumulate(told.randomize(view(history), rng)))
+        answers.add(level, told.accumulate(told.randomize(view(history), rng)))
     answers.step = 4
     return answers.mean(4)
 

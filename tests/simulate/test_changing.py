@@ -12,12 +12,12 @@ import hubbub as hb
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.privacy.budget import BudgetExceeded
+from hubbub.protocols.change_protocol import change_protocol
 from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.driver import converse
 from hubbub.protocols.sao2 import Sao2, Tree
 from hubbub.protocols.sao2.portions import Choice, Queries, squares
 from hubbub.protocols.sao2.reading import Digits, Pooled
-from hubbub.protocols.symbol_stream import symbol_stream
 from hubbub.reproduce.sao2_exsub.online import MECHANISMS, as_printed
 from hubbub.reproduce.sao2_exsub.told import expected_means, run_plan
 from hubbub.simulate.changing import ChangingRun, run_changing, true_means
@@ -191,7 +191,7 @@ def test_every_device_spends_epsilon_over_the_whole_stream_and_no_more() -> None
     changes = ChangeStream(epsilon=1.0, dimension=2, steps=4, changes=4)
     ledgers = Ledgers.of_window(300, epsilon=1.0, w=0)
     fleet = Fleet(toggling(300, 9, 2, 4), hb.Random(seed=1), ledgers=ledgers)
-    releases = list(converse(symbol_stream(changes), fleet.answer, steps=9))
+    releases = list(converse(change_protocol(changes), fleet.answer, steps=9))
     assert units_of(1.0) * (1 - 1e-9) < ledgers.most <= units_of(1.0)
     # Its ledger allows a device one horizon for life, whatever the server asks: in the next one all are silent.
     assert [release.lost.came > 0 for release in releases if release.lost] == [True] * 4 + [False] * 5
@@ -204,7 +204,7 @@ def test_where_a_protocol_may_not_ask_too_much_a_device_that_cannot_pay_stops_th
     ledgers = Ledgers.of_window(50, epsilon=1.0, w=0, strict=True)
     fleet = Fleet(toggling(50, 13, 2, 4), hb.Random(seed=1), ledgers=ledgers)
     with pytest.raises(BudgetExceeded, match="user"):
-        list(converse(symbol_stream(changes), fleet.answer, steps=5))
+        list(converse(change_protocol(changes), fleet.answer, steps=5))
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

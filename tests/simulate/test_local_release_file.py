@@ -63,5 +63,5 @@ def test_more_reports_than_are_asked_for_are_refused() -> None:
     mechanism: Any = server.ask.mechanism
     sketch = mechanism.accumulate(mechanism.randomize(np.ones(301), Random(seed=1)))
     with pytest.raises(InvalidValue, match="301 reports"):
-        server.hear(sketch)
+        server.add(sketch)
     assert server.position == 0

@@ -1,6 +1,6 @@
-"""The plan behind a stream of changes: the tree that answers are read from, and the parts of its levels.
+"""The plan of a stream of changes: its tree of intervals, and the share of devices that reports on each level.
 
-Only a server, and who writes a collection, needs it: a device is given the numbers that come out of it.
+Only servers and authors of collections load this module: a device is given the resulting numbers in the mechanism.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from hubbub.protocols.sao2.plan import Sao2
 from hubbub.protocols.sao2.portions import arc_lengths, level_portions, squares
 from hubbub.protocols.sao2.reading import Pooled
 
-_ROUNDS = 6  # the parts are then within 0.4% of the least error
+_ITERATIONS = 6  # the shares are then within 0.4% of the least error
 
 
-def chosen(stream: ChangeStream) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The sizes m of the levels' ExSub, and of 2^32 devices how many tell of each level: for the least error.
+def best_levels(stream: ChangeStream) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Choose, for the least error, the size m of each level's ExSub, and how many of 2^32 devices report on each level.
 
     Example:
-        >>> sizes, lengths = chosen(ChangeStream(epsilon=1.0, dimension=2, steps=4, changes=2))
+        >>> sizes, lengths = best_levels(ChangeStream(epsilon=1.0, dimension=2, steps=4, changes=2))
         >>> sizes, [round(length / CIRCLE, 2) for length in lengths]
         ((3, 2, 1), [0.59, 0.31, 0.09])
     """
@@ -36,18 +36,18 @@ def chosen(stream: ChangeStream) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def plan_of(stream: ChangeStream) -> Sao2:
-    """The plan of a stream: its levels, mechanisms and parts are those that are given.
+    """The plan with the levels, mechanisms and shares that a stream has.
 
     Example:
         >>> plan_of(ChangeStream(epsilon=1.0, dimension=2, steps=4, changes=2)).tree.nodes
         (4, 2, 1)
     """
-    return _Given(**_shape(stream), mechanism="ExSub", stream=stream)
+    return _StreamPlan(**_shape(stream), mechanism="ExSub", stream=stream)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Given(Sao2):
-    """A plan whose mechanisms and parts are given instead of chosen."""
+class _StreamPlan(Sao2):
+    """A plan that takes its mechanisms and the shares of its levels from a stream instead of choosing them."""
 
     stream: ChangeStream
 
@@ -65,13 +65,13 @@ def _shape(stream: ChangeStream) -> dict[str, Any]:
 
 
 def _portions(plan: Sao2) -> NDArray[np.float64]:
-    """The parts of the levels for the least error: from those of the plain reading, in a few turns."""
+    """The share of devices on each level that has the least error: a few fixed-point iterations."""
     variances = np.asarray(plan.variances)
     portions = level_portions(plan.tree, plan.variances, pooled=False)
-    for _ in range(_ROUNDS if plan.tree.levels > 1 else 0):
-        weighed = variances / np.maximum(portions, 1e-12)
-        errors = squares(Pooled(plan.tree, tuple((weighed / weighed.min()).tolist())), plan.tree, "mean") * variances
-        wanted = np.sqrt(errors)
-        portions = np.sqrt(portions * wanted / wanted.sum())
+    for _ in range(_ITERATIONS if plan.tree.levels > 1 else 0):
+        relative = variances / np.maximum(portions, 1e-12)
+        errors = squares(Pooled(plan.tree, tuple((relative / relative.min()).tolist())), plan.tree, "mean") * variances
+        optimal = np.sqrt(errors)
+        portions = np.sqrt(portions * optimal / optimal.sum())
         portions /= portions.sum()
     return portions

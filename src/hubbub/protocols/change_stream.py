@@ -1,11 +1,11 @@
-"""A standing stream of changes: what devices remember and send, step by step, and how it is counted."""
+"""The mechanism of a stream of changes: what a device stores and reports at each step, and how reports are counted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
@@ -25,24 +24,27 @@ from hubbub.mechanisms.ternary.online import Online, OnlineExSub
 from hubbub.protocols.changes import Changes
 from hubbub.protocols.cohort import CIRCLE
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a device estimates nothing
+    from hubbub.core.estimate import Estimate
     from hubbub.protocols.sao2.plan import Sao2
 
 MOST_STEPS = 1 << 10
-"""The longest horizon: the parts of the levels are worked out when a collection is checked."""
+"""The longest horizon: `best_levels`, which runs when a collection is checked, takes longer with more steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeStream(Stateful):
-    """A stream of changes (`Sao2` with ExSub) as devices tell it: one report at the end of each node of their level.
+    """Reports of how a value changes over time (`Sao2` with ExSub), for devices that remember.
 
-    A report holds the level, whether the device enrols with it, and a sign or nothing for each entry. It is sent even
-    where nothing is said: so the server knows how many did not come. All reports of a horizon together are one report
-    of the level's ExSub, and spend epsilon once, when the device enrols. Horizons of `steps` steps follow each other
-    from step 0 on. Steps that a device missed are passed in silence, and what changed in them is told with the next.
+    A device draws one level of the tree at random when it enrols, and reports at the end of each interval (node) of
+    that level. A report holds the level, whether the device enrols with it, and for each entry a sign or nothing. It is
+    sent even if it has no sign, so that the server knows how many reports are missing. All reports of a horizon
+    together are one report of the level's ExSub. They spend epsilon once, when the device enrols. A horizon has `steps`
+    steps; one follows the other from step 0 on. A device sends nothing for nodes that it missed, and reports what
+    changed in them with the next node.
 
-    A device's state: its level, the last node that it told of, whether it has begun (and paid), the value that it
-    holds as far as it was told, how many changes that took, and the counters of ExSub.
+    The state of a device: its level, the last node that it reported, whether it has begun (and paid), its value as
+    reported so far, how many changes it has reported, and the counters of ExSub.
 
     Parameters
     ----------
@@ -51,19 +53,19 @@ class ChangeStream(Stateful):
     dimension, steps, changes, one, fanout
         As of `Sao2`.
     sizes
-        The m of each level's ExSub; none chooses them.
+        The m of each level's ExSub; chosen unless given.
     lengths
-        Of 2^32 devices, how many tell of each level; none chooses them, within 0.4% of the least error.
+        How many of 2^32 devices report on each level; chosen unless given, within 0.4% of the least error.
 
     Example:
         >>> stream = ChangeStream(epsilon=3.0, dimension=2, steps=4, changes=2)
-        >>> rng, n, heard = Random(seed=1), 500, stream.empty()
+        >>> rng, n, sketch = Random(seed=1), 500, stream.empty()
         >>> states = stream.enroll(n, rng)
         >>> for step in range(4):
         ...     new = paid = np.full(n, step == 0)
         ...     states, reports, speaks = stream.step(states, step, np.tile([0, 1], (n, 1)), rng, paid)
-        ...     heard = heard + stream.accumulate(stream.with_enrolment(states, reports, speaks, new)[0])
-        >>> int(heard.counts[:, 0].sum()), int(heard.counts[0, 1]) == 4 * int(heard.counts[0, 0])  # enrolled; reports
+        ...     sketch = sketch + stream.accumulate(stream.with_enrolment(states, reports, speaks, new)[0])
+        >>> int(sketch.counts[:, 0].sum()), int(sketch.counts[0, 1]) == 4 * int(sketch.counts[0, 0])  # enrolled, came
         (500, True)
     """
 
@@ -93,9 +95,9 @@ class ChangeStream(Stateful):
             self._set(name, _integers(name, getattr(self, name)))
         levels = len(self.views)
         if not self.sizes or not self.lengths:
-            from hubbub.protocols.change_plan import chosen  # a device is given them
+            from hubbub.protocols.change_plan import best_levels  # not on devices, whose terms have both
 
-            sizes, lengths = chosen(self)
+            sizes, lengths = best_levels(self)
             self._set("sizes", self.sizes or sizes)
             self._set("lengths", self.lengths or lengths)
         if not len(self.sizes) == len(self.lengths) == levels:
@@ -105,7 +107,7 @@ class ChangeStream(Stateful):
 
     @cached_property
     def views(self) -> tuple[Changes, ...]:
-        """What devices of each level tell; a node of a level stands for `fanout` of the level below."""
+        """The view of each level; a node of a level spans `fanout` nodes of the level below."""
         spans = [1]
         while spans[-1] * self.fanout <= self.steps:
             spans.append(spans[-1] * self.fanout)
@@ -113,7 +115,7 @@ class ChangeStream(Stateful):
 
     @cached_property
     def mechanisms(self) -> tuple[ExSub, ...]:
-        """How devices of each level say it."""
+        """The ExSub of each level."""
         return tuple(
             ExSub(epsilon=self.epsilon, dimension=view.entries, sparsity=view.sparsity, m=m)
             for view, m in zip(self.views, self.sizes, strict=True)
@@ -121,7 +123,7 @@ class ChangeStream(Stateful):
 
     @cached_property
     def plan(self) -> Sao2:
-        """The tree that the server reads answers from."""
+        """The plan by which the server estimates from reports of all levels."""
         from hubbub.protocols.change_plan import plan_of
 
         return plan_of(self)
@@ -132,7 +134,7 @@ class ChangeStream(Stateful):
     # -- devices ----------------------------------------------------------------------------------------------
 
     def place(self, step: int) -> tuple[int, int]:
-        """Which horizon a step is in, and where in it, from 1.
+        """The number of the horizon that a step is in, and the number of the step in it, from 1.
 
         Example:
             >>> ChangeStream(epsilon=1.0, dimension=2, steps=4, changes=2).place(9)
@@ -158,9 +160,9 @@ class ChangeStream(Stateful):
             [2, 0]
         """
         n, counters = len(level), np.empty((len(level), 5), dtype=np.int32)
-        for each in np.unique(level).tolist():
-            rows = level == each
-            counters[rows] = self.mechanisms[each].counters(rng.uint64(int(rows.sum())), rng)
+        for number in np.unique(level).tolist():
+            rows = level == number
+            counters[rows] = self.mechanisms[number].counters(rng.uint64(int(rows.sum())), rng)
         columns: dict[str, NDArray[Any]] = {
             "level": level,
             "node": np.zeros(n, dtype=np.int32),
@@ -184,23 +186,28 @@ class ChangeStream(Stateful):
         columns["begun"] |= paid
         nodes, within = np.divmod(self.place(step)[1], np.array([view.span for view in self.views], np.int32))
         node = nodes.take(columns["level"])
-        missed = node - columns["node"] - 1  # below 0: it was told already, at a step of another time
+        missed = node - columns["node"] - 1  # below 0: this node was reported already, when the clock was ahead
         speaks = (columns["begun"] > 0) & (within == 0).take(columns["level"]) & (missed >= 0)
-        rows, most = np.flatnonzero(speaks), len(self.lengths)
+        rows, levels = np.flatnonzero(speaks), len(self.lengths)
         signs = np.empty((rows.size, self.dimension), dtype=np.int8)
         level = columns["level"].take(rows)
-        group = missed.take(rows) * most + level  # devices of one level that missed as many nodes
-        for each in np.flatnonzero(np.bincount(group)).tolist():
-            alike = np.flatnonzero(group == each)
-            who = rows.take(alike)
-            _put_rows(signs, alike, self._tell(each % most, each // most, columns, who, bits.take(who, axis=0), rng))
+        group = missed.take(rows) * levels + level  # devices of one level that missed as many nodes
+        for number in np.flatnonzero(np.bincount(group)).tolist():
+            in_group = np.flatnonzero(group == number)
+            devices = rows.take(in_group)
+            values_now = bits.take(devices, axis=0)
+            group_signs = self._signs(number % levels, number // levels, columns, devices, values_now, rng)
+            _put_rows(signs, in_group, group_signs)
         columns["node"][rows] = node.take(rows)
-        return States(self.spec_id, columns), self._said(level, False, _coded(signs)), speaks
+        return States(self.spec_id, columns), self.make_reports(level, False, sign_codes(signs)), speaks
 
-    def _tell(
+    def _signs(
         self, level: int, missed: int, columns: dict[str, NDArray[Any]], rows: NDArray[Any], bits: Any, rng: Random
     ) -> NDArray[np.int8]:
-        """What devices of one level say of a node, having missed so many before it; their columns are changed."""
+        """The signs that devices of one level report of a node, after `missed` nodes without a report.
+
+        Updates the devices' rows in `columns`.
+        """
         online = OnlineExSub(self.mechanisms[level])
         state = Online(online.mechanism.spec_id, columns["counters"].take(rows, axis=0))
         if missed:
@@ -221,10 +228,11 @@ class ChangeStream(Stateful):
         signs = np.zeros((len(states), self.dimension), dtype=np.uint8)
         signs[speaks] = reports.private["sign"]
         sends = speaks | new
-        return self._said(states["level"][sends], new[sends], signs[sends]), sends
+        return self.make_reports(states["level"][sends], new[sends], signs[sends]), sends
 
-    def _said(self, level: NDArray[Any], new: NDArray[np.bool_] | bool, signs: NDArray[Any]) -> Reports:
-        return self._made({"level": level, "new": np.broadcast_to(new, level.shape), "sign": signs})
+    def make_reports(self, level: NDArray[Any], new: NDArray[np.bool_] | bool, signs: NDArray[Any]) -> Reports:
+        """Reports of devices of these levels, with signs as `sign_codes` encodes them."""
+        return self._reports({"level": level, "new": np.broadcast_to(new, level.shape), "sign": signs})
 
     def check_states(self, states: States) -> None:
         level, node, begun, held, used, counters = (states[name] for name in self.state_types)
@@ -233,16 +241,16 @@ class ChangeStream(Stateful):
         if shapes != [(n,), (n,), (n,), (n, self.dimension), (n,), (n, 5)] or (level >= len(self.lengths)).any():
             raise InvalidValue("states", shapes, f"{self.dimension} entries a device, levels below {len(self.lengths)}")
         nodes = np.array([view.nodes for view in self.views])[level]
-        to_come = np.array([mechanism.positions for mechanism in self.mechanisms])[level] - node * self.dimension
-        sound = [
+        remaining = np.array([mechanism.positions for mechanism in self.mechanisms])[level] - node * self.dimension
+        conditions = [
             (node >= 0) & (node <= nodes) & ((begun == 1) | (begun == 0) & (node == 0)),
             ((held == 0) | (held == 1)).all(axis=1) & ~(self.one & (held.sum(axis=1) > 1)),
             (used >= 0) & (used <= self.changes) & (used >= held.sum(axis=1)),
-            (counters >= 0).all(axis=1) & (counters[:, 3:].sum(axis=1) == to_come),
+            (counters >= 0).all(axis=1) & (counters[:, 3:].sum(axis=1) == remaining),
             (counters[:, :2].sum(axis=1) <= counters[:, 3]) & (counters[:, 2] <= counters[:, 4]),
         ]
-        if not np.all(sound):
-            raise InvalidValue("states", "impossible ones", "a level, a value and counters that go together")
+        if not np.all(conditions):
+            raise InvalidValue("states", "impossible states", "a level, a value and counters that fit each other")
 
     # -- counting ---------------------------------------------------------------------------------------------
 
@@ -256,7 +264,7 @@ class ChangeStream(Stateful):
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:
-        """A row a level: how many enrolled, how many reports came, and +1 and -1 for each entry."""
+        """A row for each level: how many devices enrolled, how many reports came, and the +1 and -1 of each entry."""
         return (len(self.lengths), 2 + 2 * self.dimension)
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
@@ -268,10 +276,12 @@ class ChangeStream(Stateful):
         return np.column_stack([new, np.bincount(level, minlength=levels), signs[:, :, 1], signs[:, :, 2]])
 
     def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
-        """By how much each entry changes from step to step, on average, as devices of the lowest level tell it.
+        """The mean change of each entry from one step to the next, from the reports of the lowest level.
 
-        What the value is at a step takes all that was told before, and of all levels: `symbol_stream`.
+        To estimate the value at a step takes all earlier reports of all levels: see `change_protocol`.
         """
+        from hubbub.core.estimate import Estimate
+
         if candidates is not None:
             raise InvalidValue("candidates", candidates, "nothing: every entry is estimated")
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)
@@ -280,13 +290,13 @@ class ChangeStream(Stateful):
             raise InvalidValue("n", 0, "at least one report of the lowest level")
         signs = np.zeros(mechanism.sketch_shape, dtype=np.int64)
         signs[:, : self.dimension] = sketch.counts[0, 2:].reshape(2, -1)
-        whole = mechanism.estimate(Sketch(mechanism.spec_id, came, signs))
-        return Estimate(whole.value[: self.dimension], whole.variance[: self.dimension], came, kind="quantity")
+        changes = mechanism.estimate(Sketch(mechanism.spec_id, came, signs))
+        return Estimate(changes.value[: self.dimension], changes.variance[: self.dimension], came, kind="quantity")
 
     def spec(self) -> dict[str, Json]:
         return {**super().spec(), "sizes": list(self.sizes), "lengths": list(self.lengths)}
 
-    # -- what the contract suite verifies it by ---------------------------------------------------------------
+    # -- for the contract suite -------------------------------------------------------------------------------
 
     def example_values(self, most: int) -> list[Any]:
         if self.one:
@@ -300,26 +310,9 @@ class ChangeStream(Stateful):
         return states["level"].astype(np.int64)
 
     def transcripts(self, public: int, values: Sequence[Any]) -> dict[Transcript, Fraction] | None:
-        """Those of ExSub's sets without their stubs, cut into nodes, as far as the nodes have ended."""
-        view, mechanism = self.views[public], self.mechanisms[public]
-        listed = _sets(mechanism)
-        if listed is None or len(values) > self.steps:
-            return None
-        sets, signs = listed
-        ended = len(values) // view.span
-        at_nodes = np.asarray(values)[view.span - 1 :: view.span][:ended]
-        rest = np.repeat(at_nodes[-1:] if ended else np.asarray(values)[-1:], view.nodes - ended, axis=0)
-        vector = view.residues(np.concatenate([at_nodes, rest])[None])
-        chances: dict[Transcript, Fraction] = {}
-        for row, chance in enumerate(mechanism.prob(sets, vector)[:, 0]):
-            nodes = signs[row].reshape(view.nodes, self.dimension)
-            reports = self._said(np.full(ended, public), False, _coded(nodes[:ended].astype(np.int8)))
-            transcript = tuple(
-                b"" if step % view.span else reports[step // view.span - 1 : step // view.span].to_bare()
-                for step in range(1, len(values) + 1)
-            )
-            chances[transcript] = chances.get(transcript, Fraction(0)) + chance
-        return chances
+        from hubbub.protocols.change_transcripts import change_transcripts  # devices do not load it
+
+        return change_transcripts(self, public, values)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -328,31 +321,24 @@ class ChangeStream(Stateful):
         yield cls(epsilon=2.0, dimension=1, steps=3, changes=2)
 
 
-@lru_cache(maxsize=16)
-def _sets(mechanism: ExSub) -> tuple[Reports, NDArray[np.int64]] | None:
-    """All reports of a mechanism, and the signs that each says of the entries; its stubs say nothing."""
-    sets = mechanism.outputs()
-    if sets is None:
-        return None
-    counts = [mechanism.accumulate(sets[row : row + 1]).counts for row in range(len(sets))]
-    return sets, np.array([plus - minus for plus, minus in counts])
+def _integers(name: str, numbers: Any) -> tuple[int, ...]:
+    if not isinstance(numbers, list | tuple) or any(type(number) is not int for number in numbers):
+        raise InvalidValue(name, numbers, "a list of integers")
+    return tuple(numbers)
 
 
-def _integers(name: str, given: Any) -> tuple[int, ...]:
-    if not isinstance(given, list | tuple) or any(
-        isinstance(number, bool) or not isinstance(number, int) for number in given
-    ):
-        raise InvalidValue(name, given, "a list of integers")
-    return tuple(given)
+def sign_codes(signs: NDArray[np.int8]) -> NDArray[np.uint8]:
+    """The codes of signs in a report, 2 for -1: the same as `signs % 3`, without a division.
 
-
-def _coded(signs: NDArray[np.int8]) -> NDArray[np.uint8]:
-    """Signs as they are sent, 2 for -1: what `signs % 3` is, without a division."""
+    Example:
+        >>> sign_codes(np.int8([0, 1, -1])).tolist()
+        [0, 1, 2]
+    """
     low = signs.view(np.uint8) & 3
     return low - (low >> 1)
 
 
 def _put_rows(table: NDArray[Any], rows: NDArray[Any], values: NDArray[Any]) -> None:
-    """Write some rows: each as one opaque item, several times as fast as entry by entry."""
+    """Write some rows of a table. A row is copied as one opaque item, which is several times as fast as by entries."""
     row = np.dtype((np.void, table.itemsize * table.shape[1]))
     table.view(row)[rows, 0] = np.ascontiguousarray(values, dtype=table.dtype).view(row)[:, 0]

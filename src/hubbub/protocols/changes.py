@@ -1,4 +1,4 @@
-"""What a device tells of its history: at one level of the tree, the changes of its value from node to node."""
+"""The view of a stream of changes: how a value changed from one interval to the next, at one level of the tree."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ Bits = NDArray[np.int8]
 
 @dataclass(frozen=True)
 class Changes(View):
-    """The residues of one level: by how much each entry of a 0/1 vector changed since the last node, at first from 0.
+    """The residues of one level: the change of each entry of a 0/1 vector since the last node, at first from 0.
 
-    At most `changes` of them are not 0, whatever the value does: that is what the promise rests on. A device counts
-    what it has told, and holds its value constant once that many are used up (changes of one step in the order of the
-    entries; a category changes as a whole or not at all). Changes within a node do not count.
+    At most `changes` residues are not 0, whatever the value does: the privacy promise rests on this. A device counts
+    the changes that it has reported, and treats its value as constant once `changes` of them are used up. Several
+    changes of one step are taken in the order of the entries; a category changes as a whole or not at all. Only the
+    value at the end of a node matters, not the changes within the node.
 
     Parameters
     ----------
     span
-        How many steps a node stands for.
+        How many steps a node has.
     steps
         How many steps there are.
     dimension
         How many entries the vector has.
     changes
-        How many changes a device may tell of.
+        How many changes a device may report.
     one
-        Whether the value is one of `dimension` categories, given by its number: at most one entry is 1, and from the
-        first on exactly one. A number outside stands for no news: the last category is held.
+        Whether the value is one of `dimension` categories, given by its number: one entry is 1, and none before the
+        first. A number out of range means that nothing was recorded, and the last category stays.
 
     Example:
         >>> view = Changes(span=2, steps=5, dimension=1, changes=1)
-        >>> view([[0, 1, 1, 0, 1]]).means().tolist()  # steps 2 and 4 are looked at; then nothing is left
+        >>> view([[0, 1, 1, 0, 1]]).means().tolist()  # nodes end at steps 2 and 4; one change may be reported
         [1.0, 0.0]
         >>> Changes(span=1, steps=3, dimension=2, changes=8, one=True)([[0, -1, 1]]).means().tolist()
         [1.0, 0.0, 0.0, 0.0, -1.0, 1.0]
@@ -73,7 +74,7 @@ class Changes(View):
 
     @property
     def entries(self) -> int:
-        """The length of all residues together: d T_h.
+        """How many residues there are: d T_h.
 
         Example:
             >>> Changes(span=2, steps=5, dimension=3, changes=1).entries
@@ -83,7 +84,7 @@ class Changes(View):
 
     @property
     def sparsity(self) -> int:
-        """How many residues can differ from 0: of categories an odd number, one at first and then two at a time.
+        """How many residues can differ from 0. Of a category it is odd: one residue at first, then two at a time.
 
         Example:
             >>> bits, one = (Changes(span=4, steps=9, dimension=16, changes=8, one=one) for one in (False, True))
@@ -95,7 +96,9 @@ class Changes(View):
         return min(self.changes, self.entries)
 
     def bits(self, values: ArrayLike) -> Bits:
-        """The vectors of a batch of values at one step, a row each: codes, or vectors themselves.
+        """The 0/1 vectors of a batch of values at one step, a row for each device.
+
+        Values are codes if `one`, and vectors otherwise.
 
         Example:
             >>> Changes(span=1, steps=1, dimension=3, changes=1, one=True).bits([2, 7]).tolist()
@@ -105,9 +108,9 @@ class Changes(View):
         if self.one:
             if array.ndim != 1 or array.dtype.kind not in "iu":
                 raise InvalidValue("values", values, f"codes from 0 to {self.dimension - 1}, one a device")
-            # In the codes' own type where it holds them all: comparing single bytes is several times as fast.
-            own = array.dtype if self.dimension <= np.iinfo(array.dtype).max else np.int64
-            return np.asarray(array[:, None] == np.arange(self.dimension, dtype=own)).view(np.int8)
+            # Codes of one byte are compared as bytes, which is several times as fast.
+            dtype = array.dtype if self.dimension <= np.iinfo(array.dtype).max else np.int64
+            return np.asarray(array[:, None] == np.arange(self.dimension, dtype=dtype)).view(np.int8)
         rows = array[:, None] if array.ndim == 1 and self.dimension == 1 else array
         if rows.ndim != 2 or rows.shape[1] != self.dimension or rows.dtype.kind not in "biuf":
             raise InvalidValue("values", values, f"rows of {self.dimension} entries, 0 or 1, one a device")
@@ -115,60 +118,63 @@ class Changes(View):
             raise InvalidValue("values", rows[(rows != 0) & (rows != 1)][0].item(), "0 or 1")
         return rows.astype(np.int8)
 
-    def follow(self, held: Bits, used: NDArray[np.int32], values: Bits) -> tuple[Bits, NDArray[np.int32]]:
-        """What devices hold after a node, and how many changes they have told of then: as many as they may.
+    def follow(self, reported: Bits, used: NDArray[np.int32], values: Bits) -> tuple[Bits, NDArray[np.int32]]:
+        """Change the reported vectors to the present values, as far as the allowed number of changes permits.
+
+        Takes the vectors as reported so far and how many changes that took; returns both after the node.
 
         Example:
             >>> view = Changes(span=1, steps=9, dimension=3, changes=2)
-            >>> held, used = view.follow(np.zeros((1, 3), np.int8), np.zeros(1, np.int32), np.ones((1, 3), np.int8))
-            >>> held.tolist(), used.tolist()
+            >>> reported, used = np.zeros((1, 3), np.int8), np.zeros(1, np.int32)
+            >>> reported, used = view.follow(reported, used, np.ones((1, 3), np.int8))
+            >>> reported.tolist(), used.tolist()
             ([[1, 1, 0]], [2])
         """
-        differs = values != held
+        differs = values != reported
         if self.one:
             cost = differs.sum(axis=1, dtype=np.int32)
             moves = values.any(axis=1) & (used + cost <= self.changes)  # as a whole, or not at all
-            return np.where(moves[:, None], values, held), used + cost * moves
+            return np.where(moves[:, None], values, reported), used + cost * moves
         if self.dimension == 1:
             differs &= (used < self.changes)[:, None]
-            return held ^ differs, used + differs[:, 0]
+            return reported ^ differs, used + differs[:, 0]
         moves = differs & (np.cumsum(differs, axis=1, dtype=np.int32) <= (self.changes - used)[:, None])
-        return np.where(moves, values, held), used + moves.sum(axis=1, dtype=np.int32)
+        return np.where(moves, values, reported), used + moves.sum(axis=1, dtype=np.int32)
 
     def __call__(self, values: Any) -> Ternary:
-        """The residues of whole histories: steps by step, as `bits` reads them."""
+        """The residues of whole histories: a row for each device, with its value at every step as `bits` reads it."""
         histories = np.asarray(values)
         if histories.ndim < 2 or histories.shape[1] != self.steps:
             raise InvalidValue("values", histories.shape, f"a history of {self.steps} steps for each device")
         return Ternary.dense(self.residues(histories[:, self.span - 1 :: self.span]))
 
     def residues(self, at_nodes: NDArray[Any]) -> Bits:
-        """The residues from the values that were held when the nodes ended, node by node.
+        """The residues of devices whose values at the ends of the nodes are given, a column for each node.
 
         Example:
             >>> Changes(span=2, steps=5, dimension=1, changes=9).residues(np.array([[1, 0]])).tolist()
             [[1, -1]]
         """
         n = len(at_nodes)
-        held, used = np.zeros((n, self.dimension), dtype=np.int8), np.zeros(n, dtype=np.int32)
-        told = np.empty((n, self.nodes, self.dimension), dtype=np.int8)
+        before, used = np.zeros((n, self.dimension), dtype=np.int8), np.zeros(n, dtype=np.int32)
+        residues = np.empty((n, self.nodes, self.dimension), dtype=np.int8)
         for node in range(self.nodes):
-            after, used = self.follow(held, used, self.bits(at_nodes[:, node]))
-            told[:, node], held = after - held, after
-        return told.reshape(n, self.entries)
+            after, used = self.follow(before, used, self.bits(at_nodes[:, node]))
+            residues[:, node], before = after - before, after
+        return residues.reshape(n, self.entries)
 
 
 def members(sets: Iterable[Sequence[int]], dimension: int) -> Bits:
-    """Sets of items, numbered from 0, as rows of 0 and 1: set-valued data are vectors.
+    """Sets of items, numbered from 0, as 0/1 vectors: a row for each set.
 
     Example:
         >>> members([[0, 2], []], 3).tolist()
         [[1, 0, 1], [0, 0, 0]]
     """
-    everyone = list(sets)
-    rows = np.zeros((len(everyone), dimension), dtype=np.int8)
-    for row, held in zip(rows, everyone, strict=True):
-        for item in held:
+    batch = list(sets)
+    rows = np.zeros((len(batch), dimension), dtype=np.int8)
+    for row, items in zip(rows, batch, strict=True):
+        for item in items:
             if isinstance(item, bool) or not isinstance(item, int | np.integer) or not 0 <= item < dimension:
                 raise InvalidValue("sets", item, f"items from 0 to {dimension - 1}")
             row[item] = 1

@@ -1,7 +1,7 @@
 """Cohorts as arcs of a circle: population division without a table of users.
 
-Every device holds a random key; a keyed hash of it puts the device somewhere on a circle of 2^32 places, which the
-server never learns. A cohort is an arc. A stream that recycles its population moves a pointer round the circle: while
+Every device has a random key. A keyed hash puts the device at one of 2^32 places of a circle; the server never learns
+which. A cohort is an arc of the circle. A stream that recycles its population moves a pointer round the circle: while
 the arcs taken in any w consecutive steps sum to at most one turn, nobody is asked twice in w steps. (Suppose the
 place x is taken in step s and again in step t > s. From x to x the pointer made at least one whole turn, so the arcs of
 steps s to t sum to more than one turn: the turn itself, and at least the place x a second time. Hence s and t are not
@@ -28,7 +28,7 @@ CIRCLE = 1 << 32
 
 @dataclass(frozen=True)
 class Arc:
-    """The places start, start + 1, ..., start + length - 1, round the circle.
+    """The places start, start + 1, ..., start + length - 1, modulo 2^32.
 
     Example:
         >>> Arc(CIRCLE - 2, 4).holds(np.array([CIRCLE - 3, CIRCLE - 1, 0, 1, 2])).tolist()
@@ -54,7 +54,7 @@ class Arc:
         return self.length / CIRCLE
 
     def holds(self, places: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which places are on the arc.
+        """Whether each of some places is on the arc.
 
         Example:
             >>> EVERYONE.holds(np.array([0, 7])).tolist()
@@ -63,7 +63,7 @@ class Arc:
         return (places.astype(np.int64) - self.start) % CIRCLE < self.length
 
     def pieces(self) -> list[tuple[int, int]]:
-        """The arc as one or two half-open intervals that do not pass 0.
+        """The arc as half-open intervals of places: two where it passes 0, none where it is empty.
 
         Example:
             >>> Arc(CIRCLE - 2, 4).pieces() == [(CIRCLE - 2, CIRCLE), (0, 2)]
@@ -85,6 +85,17 @@ class Arc:
 
 
 EVERYONE = Arc(0, CIRCLE)
+
+
+def equal_arcs(number: int) -> list[Arc]:
+    """The circle cut into so many arcs, whose lengths differ by at most 1.
+
+    Example:
+        >>> [arc.share for arc in equal_arcs(4)]
+        [0.25, 0.25, 0.25, 0.25]
+    """
+    borders = [CIRCLE * part // number for part in range(number + 1)]
+    return [Arc(low, high - low) for low, high in pairwise(borders)]
 
 
 def disjoint(arcs: Iterable[Arc]) -> bool:

@@ -1,4 +1,4 @@
-"""What a protocol carries from one step to the next, in a form that can be stored: it stops here and goes on there."""
+"""The state that a protocol carries from one step to the next, as JSON, so that it can stop and be resumed later."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _ESTIMATE = "estimate"
 
 
 class Memory:
-    """The parts of a protocol that outlive a step. A generator cannot be stored; these can, as JSON.
+    """The objects that hold a protocol's state between steps. A generator cannot be stored; they can, as JSON.
 
-    A protocol gives every such part to `keep`. Right after a release, `state` is all that its next steps depend on:
-    a protocol that is made with `Memory(state)` says from there on exactly what the first would have said.
+    A protocol registers each such object (a part) with `keep`. Right after a release, `state` is all that later steps
+    depend on: a protocol made with `Memory(state)` goes on exactly as the first would have done.
 
     Parameters
     ----------
     state
-        What another memory's `state` was; None begins anew.
+        The `state` of an earlier memory, to resume from; None to begin anew.
 
     Example:
         >>> from hubbub import Random
@@ -50,9 +50,9 @@ class Memory:
         self._parts: dict[str, object] = {}
 
     def keep(self, name: str, part: Part) -> Part:
-        """Remember a part, which goes on where it was if this memory has a state.
+        """Register a part under a name, and restore it if this memory was made from a state; return the part.
 
-        What is remembered of it are the attributes that its class names in `remembered`; of a dataclass, its fields.
+        The stored attributes are those that its class names in `remembered`; of a dataclass, its fields.
 
         Example:
             >>> from hubbub.protocols.cohort import Pointer
@@ -75,11 +75,12 @@ class Memory:
         return {name: _plain(part) for name, part in self._parts.items()}
 
 
-def _names(part: object) -> tuple[str, ...] | None:
-    named: tuple[str, ...] | None = getattr(part, "remembered", None)
-    if named is None and is_dataclass(part):
-        named = tuple(field.name for field in fields(part))
-    return named
+def _attributes(part: object) -> tuple[str, ...] | None:
+    """The names of the attributes of a part that are stored."""
+    names: tuple[str, ...] | None = getattr(part, "remembered", None)
+    if names is None and is_dataclass(part):
+        names = tuple(field.name for field in fields(part))
+    return names
 
 
 def _plain(value: Any) -> Json:
@@ -92,40 +93,40 @@ def _plain(value: Any) -> Json:
     if isinstance(value, list | tuple | deque):
         return [_plain(item) for item in value]
     if isinstance(value, Estimate):
-        # Without what is only shown, and without what Noise did not have at first where it says nothing.
-        inside = {field.name: getattr(value, field.name) for field in fields(value) if field.name != "bounds"}
+        # `bounds` are only for display. Fields that Noise got later are left out at their defaults, as in older states.
+        names = [field.name for field in fields(value) if field.name not in ("bounds", "noise")]
         noise = None if value.noise is None else asdict(value.noise)
-        for name, nothing in (("square", 0.0), ("pairs", True)):
-            if noise is not None and noise[name] == nothing:
+        for name, default in (("square", 0.0), ("pairs", True)):
+            if noise is not None and noise[name] == default:
                 del noise[name]
-        return {_ESTIMATE: {**{name: _plain(part) for name, part in inside.items() if name != "noise"}, "noise": noise}}
-    names = _names(value)
-    if names is None:
-        raise InvalidValue("part", type(value).__name__, "a class that says what is remembered of it")
-    return {name: _plain(getattr(value, name)) for name in names}
+        return {_ESTIMATE: {**{name: _plain(getattr(value, name)) for name in names}, "noise": noise}}
+    attributes = _attributes(value)
+    if attributes is None:
+        raise InvalidValue("part", type(value).__name__, "a dataclass, or a class with `remembered`")
+    return {name: _plain(getattr(value, name)) for name in attributes}
 
 
 def _recall(part: object, state: Json) -> None:
-    """Put a part back to where it was, in place."""
-    names = _names(part)
+    """Set the attributes of a part to those of a state."""
+    names = _attributes(part)
     if names is None or not isinstance(state, dict) or set(state) != set(names):
         raise InvalidValue("state", state, f"exactly {', '.join(names or ())}")
     for name in names:
-        now, then = getattr(part, name), state[name]
-        if isinstance(then, dict) and set(then) == {_ESTIMATE}:
-            setattr(part, name, _estimate(then[_ESTIMATE]))
-        elif isinstance(then, dict):
-            _recall(now, then)
-        elif isinstance(now, np.ndarray):
-            setattr(part, name, np.array(then, dtype=now.dtype))
-        elif isinstance(now, deque):
-            setattr(part, name, deque(cast(list[Any], then), maxlen=now.maxlen))
+        present, stored = getattr(part, name), state[name]
+        if isinstance(stored, dict) and set(stored) == {_ESTIMATE}:
+            setattr(part, name, _estimate(stored[_ESTIMATE]))
+        elif isinstance(stored, dict):
+            _recall(present, stored)
+        elif isinstance(present, np.ndarray):
+            setattr(part, name, np.array(stored, dtype=present.dtype))
+        elif isinstance(present, deque):
+            setattr(part, name, deque(cast(list[Any], stored), maxlen=present.maxlen))
         else:
-            setattr(part, name, then)
+            setattr(part, name, stored)
 
 
 def _estimate(state: Json) -> Estimate:
-    given: dict[str, Any] = dict(cast(dict[str, Any], state))
-    given["noise"] = None if given["noise"] is None else Noise(**given["noise"])
-    given["labels"] = None if given["labels"] is None else tuple(given["labels"])
-    return Estimate(**given)
+    fields: dict[str, Any] = dict(cast(dict[str, Any], state))
+    fields["noise"] = None if fields["noise"] is None else Noise(**fields["noise"])
+    fields["labels"] = None if fields["labels"] is None else tuple(fields["labels"])
+    return Estimate(**fields)

@@ -17,9 +17,10 @@ _WORD = 64
 
 @dataclass(frozen=True)
 class Prefix(View):
-    """The code of the first `bits` bits of a value that has `of` bits, as `core/bit_strings.py` writes it.
+    """The code of the first `bits` bits of a value that has `of` bits, as `core/bit_strings.py` writes them.
 
-    A text of at most of/8 bytes; an integer below 2^of, of at most 64 bits. Any other value is a string of ones.
+    The value is a text of at most of/8 bytes, or an integer below 2^of where `of` is at most 64. Any other value counts
+    as the string of ones.
 
     Example:
         >>> view = Prefix(bits=16, of=64)
@@ -40,7 +41,7 @@ class Prefix(View):
         return prefix_codes(self.words(values), self.bits)
 
     def words(self, values: Any) -> NDArray[np.uint64]:
-        """The whole values as strings of bits."""
+        """The values as strings of all their bits."""
         if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and self.of <= _WORD:
             return integer_words(values, self.of)
         batch = list(values)

@@ -1,4 +1,4 @@
-"""How a number is distributed, as a statistic: its histogram, quantiles and mean from one report a device."""
+"""The distribution of a number as a statistic: its histogram, quantiles and mean, from one report of each device."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from hubbub.protocols.view import Clipped, View
 
 QUANTILES, MEAN = "Quantiles", "Mean"
 MOST_CELLS = 1024
-_PEOPLE = 100_000  # of whom the forecast's error is computed, and scaled
+_PEOPLE = 100_000  # the forecast's error is computed for so many, and scaled to the actual number
 
 
 @dataclass(frozen=True)
 class Spread(Statistic):
-    """The distribution of a number between low and high, by square waves; values outside are clipped on the device.
+    """The distribution of a number between low and high, by the square wave mechanism; the device clips other values.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Spread(Statistic):
     cells
         How many cells of equal width the histogram has.
     quantiles
-        The shares whose quantiles are told.
+        The shares whose quantiles are released.
 
     Example:
         >>> spread = Spread(0.0, 10.0, cells=5)
@@ -70,8 +70,8 @@ class Spread(Statistic):
         return _wave(units, self.low, self.high, 255 if self.cells <= 256 else MOST_CELLS - 1)
 
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
-        # Of a cell: the noise depends little on the truth.
-        return float(np.mean(_even(self.mechanism(units)).coarser(self.cells).variance)) * _PEOPLE / n
+        # The mean variance of a cell for uniform values: the noise depends little on the truth.
+        return float(np.mean(_of_uniform(self.mechanism(units)).coarser(self.cells).variance)) * _PEOPLE / n
 
     def spread(self, like: NDArray[np.float64]) -> float:
         share = np.clip(like, 0.0, 1.0)
@@ -98,11 +98,11 @@ def _wave(units: int, low: float, high: float, cells: int) -> SquareWave:
 
 
 @lru_cache(maxsize=16)
-def _even(wave: SquareWave) -> Distribution:
-    """What many reports of numbers that are equally common would tell, with the resolution of an uneven truth."""
-    every = wave.outputs()
-    assert every is not None
-    chance = np.exp(wave.log_prob(every, wave.points)).mean(axis=1)
+def _of_uniform(wave: SquareWave) -> Distribution:
+    """The distribution estimated from the expected reports of uniform values, with the default resolution."""
+    reports = wave.outputs()
+    assert reports is not None
+    chance = np.exp(wave.log_prob(reports, wave.points)).mean(axis=1)
     counts = np.rint(_PEOPLE * chance).astype(np.int64)
-    told = wave.distribution(Sketch(wave.spec_id, int(counts.sum()), counts))
-    return replace(told, resolution=wave.resolution(_PEOPLE))
+    distribution = wave.distribution(Sketch(wave.spec_id, int(counts.sum()), counts))
+    return replace(distribution, resolution=wave.resolution(_PEOPLE))

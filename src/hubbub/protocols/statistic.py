@@ -1,4 +1,4 @@
-"""What a stream asks at every step: shares of a domain, or the mean of a number."""
+"""Statistics that protocols estimate: the shares of a domain's values, or the mean of a number."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ from hubbub.protocols.view import Clipped, View, Whole
 
 
 class Statistic(ABC):
-    """A question that can be asked at any epsilon."""
+    """Something that can be estimated from reports at any epsilon."""
 
     size: int
-    """How many numbers answer it."""
+    """How many numbers its estimate has."""
     view: View
+    """What devices look at of their value."""
     kind: ClassVar[Literal["share", "quantity"]] = "share"
-    """What its numbers are."""
+    """Whether the numbers are shares of the population or quantities."""
 
     @abstractmethod
     def mechanism(self, units: int) -> ReportFormat:
@@ -41,16 +42,16 @@ class Statistic(ABC):
 
     @abstractmethod
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
-        """The mean variance of an answer from n reports, if the truth is near `like` (Eq 4 of LDP-IDS)."""
+        """The mean variance of an estimate from n reports, if the truth is near `like` (Eq 4 of LDP-IDS)."""
 
     @abstractmethod
     def spread(self, like: NDArray[np.float64]) -> float:
-        """The mean variance of the values themselves, which a sample of the population shares out."""
+        """The mean variance of the values themselves: divided by n, the sampling variance of a random sample of n."""
 
     def read(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Estimate:
-        """What a sketch of the mechanism's reports answers; candidates are for open domains.
+        """The estimate from a sketch of the mechanism's reports; `candidates` are needed for open domains.
 
-        Where shufflers added fake reports, they are taken off, and their variance is part of the answer's.
+        The fake reports that shufflers added are subtracted, and their variance is part of the estimate's.
         """
         if sketch.fakes and candidates is None:
             from hubbub.privacy.amplification.fakes import estimate_without_fakes
@@ -60,7 +61,7 @@ class Statistic(ABC):
         return mechanism.estimate(sketch, candidates)
 
     def answers(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Mapping[str, Estimate]:
-        """All that a sketch answers, by name: the main estimate first."""
+        """All estimates from a sketch, by name, the main one first."""
         return {MAIN: self.read(mechanism, sketch, candidates)}
 
 
@@ -105,7 +106,7 @@ class Frequencies(Statistic):
 
 @dataclass(frozen=True)
 class Means(Statistic):
-    """The mean of a number between low and high, by the hybrid mechanism; values outside are clipped on the device.
+    """The mean of a number between low and high, by the hybrid mechanism; the device clips other values.
 
     Example:
         >>> Means(0.0, 10.0).mechanism(10**12).high
@@ -129,7 +130,7 @@ class Means(Statistic):
         return self.mechanism(units).variance(1, float(np.clip(like[0], self.low, self.high))) / n
 
     def spread(self, like: NDArray[np.float64]) -> float:
-        return 0.0  # the mechanism's own variance, at the mean, already holds it
+        return 0.0  # the variance of the mechanism at the mean already includes it
 
 
 @lru_cache(maxsize=4096)

@@ -1,24 +1,23 @@
-"""Steady questions: everyone is asked the same at every step."""
+"""Steady streams: every device is asked the same at every step."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE, Arc
+from hubbub.protocols.cohort import equal_arcs
 from hubbub.protocols.driver import Protocol, ask_all, ask_once
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.release import MAIN, Release
 from hubbub.protocols.statistic import Statistic
 
 ARITHMETIC = 1
-"""Goes up with every change of what is asked or released: a collector then begins a new era."""
+"""The version of the protocol: it rises with every change of what is asked or released, and a new era begins."""
 
 
 @dataclass
@@ -29,21 +28,21 @@ class _Place:
 def steady(
     question: Statistic, *, epsilon: float, candidates: Sequence[str] | None = None, memory: Memory | None = None
 ) -> Protocol:
-    """One standing ask of everyone, and a release a step from that step's reports alone.
+    """Ask every device the same at every step, and release an estimate from the reports of that step alone.
 
-    Every step spends epsilon again: what a device spends over time is what its ledger allows. A step in which nobody
-    answered is released as unknown, with infinite variance.
+    Every step spends epsilon again; a device's ledger limits what it spends over time. A step without reports releases
+    an unknown estimate, with infinite variance.
 
     Parameters
     ----------
     question
-        What is asked.
+        The statistic that is estimated.
     epsilon
         What one report may spend.
     candidates
         For open domains, the values whose shares are estimated.
     memory
-        Where to remember the step.
+        Where the step is kept.
 
     Example:
         >>> from hubbub import Random
@@ -60,25 +59,25 @@ def steady(
     while True:
         step = place.step
         sketch = yield from ask_once(Ask(mechanism=mechanism, step=step, view=question.view, standing=True))
-        heard = sketch.people > 0
-        estimates = question.answers(mechanism, sketch, candidates) if heard else {MAIN: _unknown(question)}
+        answered = sketch.people > 0
+        estimates = question.answers(mechanism, sketch, candidates) if answered else {MAIN: _unknown(question)}
         place.step += 1
-        yield Release(step=step, estimates=estimates, published=heard, spent=1.0, n=float(sketch.people))
+        yield Release(step=step, estimates=estimates, published=answered, spent=1.0, n=float(sketch.people))
 
 
 def steady_parts(parts: Sequence[Statistic], *, epsilon: float, memory: Memory | None = None) -> Protocol:
-    """The same with several statistics, each asked of a part of the devices, always of the same ones.
+    """As `steady`, with several statistics: each is asked of an equal part of the devices, the same part at every step.
 
-    The main estimate is the first statistic's.
+    The main estimate is that of the first statistic.
 
     Parameters
     ----------
     parts
-        What the parts are asked; all parts are of one size.
+        The statistic that each part is asked.
     epsilon
         What one report may spend.
     memory
-        Where to remember the step.
+        Where the step is kept.
 
     Example:
         >>> from hubbub.protocols.window import Frequencies
@@ -88,8 +87,7 @@ def steady_parts(parts: Sequence[Statistic], *, epsilon: float, memory: Memory |
     """
     mechanisms = [part.mechanism(units_of(epsilon)) for part in parts]
     place = (memory or Memory()).keep("place", _Place())
-    borders = [CIRCLE * part // len(parts) for part in range(len(parts) + 1)]
-    arcs = [Arc(low, high - low) for low, high in pairwise(borders)]
+    arcs = equal_arcs(len(parts))
     while True:
         step = place.step
         asks = [
@@ -97,16 +95,15 @@ def steady_parts(parts: Sequence[Statistic], *, epsilon: float, memory: Memory |
             for part, mechanism, arc in zip(parts, mechanisms, arcs, strict=True)
         ]
         sketches = yield from ask_all(asks)
-        heard = [sketch.people > 0 for sketch in sketches]
-        estimates: dict[str, Estimate] = {} if heard[0] else {MAIN: _unknown(parts[0])}
+        estimates: dict[str, Estimate] = {} if sketches[0].people > 0 else {MAIN: _unknown(parts[0])}
         for part, mechanism, sketch in zip(parts, mechanisms, sketches, strict=True):
             if sketch.people > 0:
                 estimates.update(part.answers(mechanism, sketch))
         place.step += 1
-        n = float(sum(sketch.people for sketch in sketches))
-        yield Release(step=step, estimates=estimates, published=any(heard), spent=1.0, n=n)
+        people = sum(sketch.people for sketch in sketches)
+        yield Release(step=step, estimates=estimates, published=people > 0, spent=1.0, n=float(people))
 
 
 def _unknown(question: Statistic) -> Estimate:
-    nothing = np.zeros(question.size), np.full(question.size, np.inf)
-    return Estimate(*nothing, 0, bias="heuristic", kind=question.kind)
+    size = question.size
+    return Estimate(np.zeros(size), np.full(size, np.inf), 0, bias="heuristic", kind=question.kind)

@@ -1,4 +1,4 @@
-"""Views of a set: which of some candidate itemsets it contains, and how many of them."""
+"""Views of a set of items: which of some candidate itemsets it contains, and how many of them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _CELLS = 1 << 24
 
 @dataclass(frozen=True)
 class _Candidates:
-    """Some itemsets, each the rising codes of its items, in the order of such lists; none twice.
+    """Candidate itemsets. Each is given by the ascending codes of its items, and the candidates are in ascending order.
 
-    A set of codes that are no candidate's items contains none of them, whatever the codes: the views are total.
+    The views are total: codes that are in no candidate are ignored.
     """
 
     sets: tuple[tuple[int, ...], ...]
@@ -53,13 +53,13 @@ class _Candidates:
         return np.unique(np.concatenate([np.array(items, dtype=np.int64) for items in self.sets]))
 
     def _blocks(self, values: Any) -> Iterator[Any]:
-        """The sets of some people at a time: memory does not grow with their number."""
+        """The values in blocks, so that memory does not grow with their number."""
         size = max(1, _CELLS // len(self.sets))
         for start in range(0, len(values), size):
             yield values[start : start + size]
 
     def contained(self, values: Any) -> NDArray[np.bool_]:
-        """Which candidates (rows) each of the sets (columns) contains.
+        """Whether each set (column) contains each candidate (row).
 
         Example:
             >>> Subsets(((3,), (3, 8))).contained([(3, 8, 9), (3,), ()]).astype(int).tolist()
@@ -68,18 +68,18 @@ class _Candidates:
         n, owners, codes = _flat(values)
         places = np.minimum(np.searchsorted(self._items, codes), self._items.size - 1)
         known = self._items[places] == codes
-        holds = np.zeros((self._items.size, n), dtype=bool)
-        holds[places[known], owners[known]] = True
-        return np.stack([holds[np.searchsorted(self._items, items)].all(axis=0) for items in self.sets])
+        has_item = np.zeros((self._items.size, n), dtype=bool)
+        has_item[places[known], owners[known]] = True
+        return np.stack([has_item[np.searchsorted(self._items, items)].all(axis=0) for items in self.sets])
 
 
 class Subsets(_Candidates, View):
-    """Which of the candidates a set contains: a set of their numbers.
+    """The numbers of the candidates that a set contains.
 
     Parameters
     ----------
     sets
-        The candidates, as rising codes of items, in ascending order.
+        The candidates, each as the ascending codes of its items, in ascending order.
 
     Example:
         >>> view = Subsets(((3,), (3, 8), (5,)))
@@ -119,7 +119,7 @@ class SubsetCount(_Candidates, View):
 
     @property
     def size(self) -> int:
-        """How many numbers there are: from none to all."""
+        """How many different counts there are: from 0 to the number of candidates."""
         return len(self.sets) + 1
 
     def __call__(self, values: Any) -> NDArray[np.int64]:
@@ -128,7 +128,10 @@ class SubsetCount(_Candidates, View):
 
 
 def _flat(values: Any) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
-    """How many sets there are, and of each code that is held, whose it is; rows of an array end with -1."""
+    """How many sets there are; and for every item of every set, the number of the set and the item's code.
+
+    Rows of an array are sets, filled up with -1.
+    """
     if isinstance(values, ItemSets):
         return len(values), values.owners, values.items
     if isinstance(values, np.ndarray):

@@ -1,10 +1,9 @@
-"""A table's conversation: in every step each device reports on one level of its dimensions, and reports are kept."""
+"""The protocol of a table: at every step each device reports its cell at one level, and the reports are kept."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -12,21 +11,21 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE, Arc
+from hubbub.protocols.cohort import equal_arcs
 from hubbub.protocols.driver import Protocol, ask_all
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.release import MAIN, Release
 from hubbub.protocols.view import View
 
 ARITHMETIC = 1
-"""Goes up with every change of what is asked or released: a collector then begins a new era."""
+"""The version of the protocol: it rises with every change of what is asked or released, and a new era begins."""
 STEP = "step"
-"""The public column of the step that a report is of."""
+"""The name of the public column that holds the step of a report."""
 
 
 @dataclass(frozen=True)
 class LevelPart:
-    """What one part of the devices is asked: a view of a level's cells, and the mechanism that reports them."""
+    """What one part of the devices is asked: the view that gives a level's cell, and the mechanism that reports it."""
 
     view: View
     mechanism: ReportFormat
@@ -34,7 +33,7 @@ class LevelPart:
 
 @dataclass(frozen=True)
 class ColumnShares:
-    """Which part tells the shares of one column's values, all of which it counts: its number, and a name for each."""
+    """A column whose shares are released: the number of the part that counts all its values, and a label for each."""
 
     name: str
     part: int
@@ -49,18 +48,18 @@ class _Place:
 def table_stream(
     parts: Sequence[LevelPart], columns: Sequence[ColumnShares], *, memory: Memory | None = None
 ) -> Protocol:
-    """Standing asks, one a level, of equal parts of the devices; a release a step has the shares of each column.
+    """Ask equal parts of the devices about one level each, at every step, and release the shares of each column.
 
-    The reports are kept: what else is asked of the table is asked of them.
+    The reports are kept: SQL queries of the table are answered from them.
 
     Parameters
     ----------
     parts
-        The levels.
+        What each part is asked, one part for each level.
     columns
-        What a release tells; the first is the main estimate.
+        The columns whose shares are released; the first is the main estimate.
     memory
-        Where to remember the step.
+        Where the step is kept.
 
     Example:
         >>> from hubbub import GRR
@@ -71,8 +70,7 @@ def table_stream(
         [(0.5, True), (0.5, True)]
     """
     place = (memory or Memory()).keep("place", _Place())
-    borders = [CIRCLE * part // len(parts) for part in range(len(parts) + 1)]
-    arcs = [Arc(low, high - low) for low, high in pairwise(borders)]
+    arcs = equal_arcs(len(parts))
     while True:
         step = place.step
         asks = [
@@ -84,17 +82,16 @@ def table_stream(
         estimates: dict[str, Estimate] = {}
         for column in columns:
             sketch, mechanism = sketches[column.part], parts[column.part].mechanism
-            heard = sketch.people > 0
-            estimates[column.name] = _shares(mechanism, sketch, column, people) if heard else _unknown(column)
-        main = columns[0].name
-        named = {MAIN: estimates.pop(main), **estimates}
+            answered = sketch.people > 0
+            estimates[column.name] = _shares(mechanism, sketch, column, people) if answered else _unknown(column)
+        estimates = {MAIN: estimates.pop(columns[0].name), **estimates}
         place.step += 1
-        yield Release(step=step, estimates=named, published=people > 0, spent=1.0, n=float(people))
+        yield Release(step=step, estimates=estimates, published=people > 0, spent=1.0, n=float(people))
 
 
 def _shares(mechanism: ReportFormat, sketch: Sketch, column: ColumnShares, people: int) -> Estimate:
-    told = replace(mechanism.estimate(sketch), labels=column.labels)
-    return told.of_population(max(people, told.n))
+    estimate = replace(mechanism.estimate(sketch), labels=column.labels)
+    return estimate.of_population(max(people, estimate.n))
 
 
 def _unknown(column: ColumnShares) -> Estimate:

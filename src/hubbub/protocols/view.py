@@ -1,7 +1,7 @@
-"""Views: what of a person's private value a question looks at.
+"""Views: functions from a person's private value to the input of a mechanism.
 
-A view is a small frozen function that client and server share as JSON. It is total: a missing or impossible value
-becomes a symbol on the device, never an error and never silence, which would itself tell something.
+Client and server share a view as JSON. A view is total: a missing or impossible value is mapped to a symbol on the
+device. It never causes an error or silence, which would reveal something about the value.
 """
 
 from __future__ import annotations
@@ -28,35 +28,36 @@ _HOMES = {
     "joint": "hubbub.collection.joint",
     "beside": "hubbub.collection.beside",
 }
-"""Views that few asks name: their modules are loaded when one does."""
+"""The modules of rarely used views, by kind: a module is loaded when an ask names one of its views."""
 
 
 class View:
-    """A function from values to what a mechanism reads. A frozen dataclass of plain numbers and names."""
+    """A function from values to the input of a mechanism: a frozen dataclass of plain numbers and names."""
 
     kinds: ClassVar[dict[str, type[View]]] = {}
+    """All views by kind, which is the class name in lower case."""
     sees_sets: ClassVar[bool] = False
-    """Whether it gives sets of codes, and not a code: for mechanisms that read sets."""
+    """Whether the view gives a set of codes instead of one code, for mechanisms that take sets."""
 
     def __init_subclass__(cls) -> None:
         View.kinds[cls.__name__.lower()] = cls
 
     def __call__(self, values: Any) -> Any:
-        """Look at a batch of values."""
+        """Apply the view to a batch of values."""
         raise NotImplementedError
 
     def look(self, values: Any, rng: Random) -> Any:
-        """Look at a batch of values to answer an ask: a view that rounds numbers does so at random."""
+        """Apply the view to a batch of values to answer an ask; a view that rounds numbers rounds them at random."""
         return self(values)
 
     @property
     def size(self) -> int | None:
-        """How many codes there are to see, where the view alone says so."""
+        """How many different codes the view gives, where that does not depend on the field."""
         return None
 
     @property
     def measured(self) -> int:
-        """How many numbers it gives beside a code, which are sent as they are."""
+        """How many numbers the view gives beside a code."""
         return 0
 
     def spec(self) -> dict[str, Json]:
@@ -70,7 +71,7 @@ class View:
 
     @staticmethod
     def from_spec(spec: object) -> View:
-        """Read a view back.
+        """Read a view from JSON.
 
         Example:
             >>> View.from_spec({"kind": "whole"})
@@ -81,12 +82,12 @@ class View:
             import_module(_HOMES[name])
         if not isinstance(spec, Mapping) or name not in View.kinds:
             raise InvalidValue("view", spec, f"an object whose kind is one of {', '.join(View.kinds)}")
-        kind = View.kinds[str(spec["kind"])]
-        given = {key: value for key, value in spec.items() if key != "kind"}
-        known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-        if set(given) != known:
-            raise InvalidValue("view", sorted(given), f"exactly the fields {sorted(known)}")
-        return kind(**given)
+        view = View.kinds[str(spec["kind"])]
+        parameters = {key: value for key, value in spec.items() if key != "kind"}
+        expected = {field.name for field in fields(view)}  # type: ignore[arg-type]
+        if set(parameters) != expected:
+            raise InvalidValue("view", sorted(parameters), f"exactly the fields {sorted(expected)}")
+        return view(**parameters)
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class Whole(View):
 
 @dataclass(frozen=True)
 class Field(View):
-    """One field of a record; a record without it gives None, which the next view makes a symbol of.
+    """One field of a record; None for a record without that field.
 
     Example:
         >>> Field("age")([{"age": 4}, {}])
@@ -123,7 +124,7 @@ class Field(View):
 
 @dataclass(frozen=True)
 class Clipped(View):
-    """A number, moved to the nearest end of a range if it is outside; no number at all counts as the lower end.
+    """A number clipped to a range; NaN counts as the lower end.
 
     Example:
         >>> Clipped(0.0, 5.0)([7.0, -1.0, float("nan"), 2.5]).tolist()
@@ -144,9 +145,9 @@ class Clipped(View):
 
 @dataclass(frozen=True)
 class Binned(View):
-    """The number of the cell that a number falls in, of cells whose borders grow by a constant factor from `first`.
+    """The index of the cell that a number falls in; the borders of the cells grow by a constant factor from `first`.
 
-    Cell 0 holds everything below `first`, the last one everything from its lower border on.
+    Cell 0 holds everything below `first`, the last cell everything from its lower border on.
 
     Example:
         >>> Binned(first=1.0, factor=2.0, cells=4)([0.5, 1.0, 3.0, 1e9]).tolist()
@@ -197,7 +198,7 @@ class Binned(View):
 
 @dataclass(frozen=True)
 class Among(View):
-    """The place of a code among some codes, or their number for any other code: membership in a set of candidates.
+    """The place of a code in a list of candidate codes; the length of the list for any other code.
 
     Example:
         >>> view = Among((3, 8))
@@ -227,6 +228,6 @@ class Among(View):
         return {"kind": "among", "codes": list(self.codes)}
 
     def __call__(self, values: Any) -> NDArray[np.int64]:
-        given, codes = np.atleast_1d(np.asarray(values, dtype=np.int64)), np.array(self.codes, dtype=np.int64)
-        places = np.minimum(np.searchsorted(codes, given), len(codes) - 1)
-        return np.where(codes[places] == given, places, len(codes))
+        batch, codes = np.atleast_1d(np.asarray(values, dtype=np.int64)), np.array(self.codes, dtype=np.int64)
+        places = np.minimum(np.searchsorted(codes, batch), len(codes) - 1)
+        return np.where(codes[places] == batch, places, len(codes))

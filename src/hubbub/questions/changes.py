@@ -21,12 +21,12 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.core.influence import Influence
 from hubbub.privacy.promise import Promise
+from hubbub.protocols.change_protocol import ARITHMETIC, change_protocol
 from hubbub.protocols.change_stream import MOST_STEPS, ChangeStream
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.sao2.portions import squares
 from hubbub.protocols.statistic import Statistic
-from hubbub.protocols.symbol_stream import ARITHMETIC, symbol_stream
 from hubbub.protocols.view import View, Whole
 from hubbub.questions.shapes import Shape, shares_shape
 from hubbub.questions.statistic import StatisticQuestion
@@ -52,8 +52,8 @@ class Moves(Statistic):
         changes two, the first value one.
 
     Example:
-        >>> asked = Moves(Categorical(["at home", "at work", "away"]), steps=24, changes=5)
-        >>> asked.size, type(asked.mechanism(10**12)).__name__
+        >>> statistic = Moves(Categorical(["at home", "at work", "away"]), steps=24, changes=5)
+        >>> statistic.size, type(statistic.mechanism(10**12)).__name__
         (3, 'ChangeStream')
     """
 
@@ -155,8 +155,8 @@ class ChangesQuestion(StatisticQuestion):
         return super().promise(setting, 1, self.steps * setting.step_seconds)
 
     def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        asked = self.statistic(setting)
-        return symbol_stream(self.mechanism_for(setting), first=first, view=asked.view, memory=memory)
+        view = self.statistic(setting).view
+        return change_protocol(self.mechanism_for(setting), first=first, view=view, memory=memory)
 
     @property
     def arithmetic(self) -> int:

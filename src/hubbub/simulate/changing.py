@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
+from hubbub.protocols.change_protocol import change_protocol
 from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.release import Release
 from hubbub.protocols.sao2 import Answers
-from hubbub.protocols.symbol_stream import symbol_stream
 from hubbub.simulate.devices import Stream
 from hubbub.simulate.fleet import Fleet, Present
 from hubbub.simulate.ledgers import Ledgers
@@ -66,7 +66,7 @@ def run_changing(changes: ChangeStream, stream: Stream, rng: Random, *, present:
         raise InvalidValue("steps", changes.steps, f"at most the {stream.steps} steps of the stream")
     ledgers = Ledgers.of_window(stream.n, epsilon=changes.epsilon, w=0, strict=True)
     fleet, answers = Fleet(stream, rng, ledgers=ledgers, present=present), Answers(changes.plan)
-    talk = Conversation(symbol_stream(changes, answers=answers))
+    talk = Conversation(change_protocol(changes, answers=answers))
     estimates: list[Estimate] = []
     while len(estimates) < changes.steps:
         if estimates:

@@ -31,7 +31,7 @@ def tell(server: ToPLServer, values: NDArray[np.float64], rng: Random) -> list[S
         mechanism: Any = server.ask.mechanism
         part, rest = rest[: server.room], rest[server.room :]
         reports = mechanism.randomize(server.ask.view(part), rng)
-        mean = server.hear(mechanism.accumulate(reports))
+        mean = server.add(mechanism.accumulate(reports))
         if mean is not None:
             (low,), (high,) = mean.interval()
             first = server.position - server.settings.every

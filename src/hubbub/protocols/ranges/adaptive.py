@@ -117,7 +117,7 @@ class AdaptiveHierarchy:
             reports = self.oracle(growth.partition).randomize(growth.partition.cell_of(codes[rows, 0]), rng)
             if rows.size:
                 levels[(number,)] = LevelReports(rows, reports)
-            growth.hear(self.oracle(growth.partition).supports(reports, _every(growth.partition)), rows.size)
+            growth.add(self.oracle(growth.partition).supports(reports, _every(growth.partition)), rows.size)
         return growth.grown(), RangeReports(len(codes), levels)
 
     def expected(self) -> GrownHierarchy:
@@ -140,7 +140,7 @@ class Growth:
 
     Example:
         >>> growth = Growth(AdaptiveHierarchy(1.0, (Dimension.ordinal(16, fanout=4),), 3000))
-        >>> growth.hear(np.array([600, 200, 200, 200]), 1200)
+        >>> growth.add(np.array([600, 200, 200, 200]), 1200)
         >>> growth.partition.starts.tolist()
         [0, 1, 2, 3, 4, 8, 12]
     """
@@ -153,7 +153,7 @@ class Growth:
         self._sums = np.zeros(len(self.partition))
         self._people = np.zeros(len(self.partition))
 
-    def hear(self, supports: Codes, n: int) -> None:
+    def add(self, supports: Codes, n: int) -> None:
         """Take the supports of the intervals among the n reports of a round, and cut those that are worth it."""
         partition = self.partition
         self._asked.append(partition)

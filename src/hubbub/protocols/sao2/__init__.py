@@ -1,4 +1,4 @@
-"""SaO2: 0/1 vectors that change rarely, told in real time for one epsilon over the whole stream."""
+"""SaO2: means over time of 0/1 vectors that change rarely, in real time, for one epsilon over the whole stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server's half: what was told of every level so far, and the answers that it gives at any time."""
+"""The server's half of SaO2: the counts of every level so far, and estimates from them at any time."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Integers = NDArray[np.int64]
 
 
 class Answers:
-    """The counts of every part, and what they say: of any step, or sum of steps, up to now.
+    """The counts of every level, and estimates from them: of the value at any step so far, or of sums over steps.
 
-    The variance is that of the randomisation and of each level being told by a part of the population, together;
-    residues of different nodes count as uncorrelated. Devices that fell silent draw answers toward what they held
-    before, and where a node of all their past is missed, toward zero: `silent` says how many they are. So do devices
-    whose values change more often than they may tell, and nobody sees how many those are: where there can be any
-    (`Sao2.clips`), the bias is "heuristic", and intervals hold for what was told.
+    Variances include the randomisation and that each level is reported by a part of the population; residues of
+    different nodes count as uncorrelated. Devices that fell silent bias estimates toward their earlier values, or
+    toward zero where a node that spans their whole past is missing: `silent` estimates how many they are. Devices whose
+    values change more often than they may report bias estimates too, and cannot be counted. Where there can be such
+    devices (`Sao2.clips`) the bias is "heuristic", and intervals hold for the clipped values.
 
     Parameters
     ----------
     plan
-        What was asked.
+        The levels, and the mechanism of each.
 
     Example:
         >>> from hubbub import Random
@@ -39,7 +39,7 @@ class Answers:
         >>> answers, rng = Answers(plan), Random(seed=1)
         >>> for level, mechanism in enumerate(plan.mechanisms):  # half of the people turn on in step 2
         ...     people = plan.views[level](np.array([[0, 1], [0, 0]] * 5_000))
-        ...     answers.hear(level, mechanism.accumulate(mechanism.randomize(people, rng)))
+        ...     answers.add(level, mechanism.accumulate(mechanism.randomize(people, rng)))
         >>> answers.step = 2
         >>> np.abs(answers.mean(1).value).round(1).tolist(), answers.range(1, 2).value.round(1).tolist()
         ([0.0], [0.5])
@@ -52,29 +52,30 @@ class Answers:
         self.step = 0
         """The last step that has ended."""
         self.n: Integers = np.zeros(len(plan.mechanisms), dtype=np.int64)
-        """How many devices have enrolled for each part."""
+        """How many devices have enrolled at each level."""
         self._starts = np.cumsum([0, *(mechanism.dimension for mechanism in plan.mechanisms)])
         self.counts: Integers = np.zeros((2, int(self._starts[-1])), dtype=np.int64)
 
-    def hear(self, part: int, sketch: Sketch) -> None:
-        """Add what was told of a part: devices that enrolled, and signs that were said."""
-        merged = self.sketch(part) + sketch  # of another spec: refused
-        self.n[part] = merged.n
-        self.counts[:, self._of(part)] = merged.counts
+    def add(self, level: int, sketch: Sketch) -> None:
+        """Add a sketch to the counts of a level: how many devices enrolled, and their signs."""
+        merged = self.sketch(level) + sketch  # refuses a sketch of another mechanism
+        self.n[level] = merged.n
+        self.counts[:, self._entries(level)] = merged.counts
 
-    def sketch(self, part: int) -> Sketch:
-        """All that was told of a part.
+    def sketch(self, level: int) -> Sketch:
+        """The sketch of all reports of a level so far.
 
         Example:
             >>> from hubbub.protocols.sao2 import Sao2
             >>> Answers(Sao2(epsilon=1.0, dimension=3, steps=4, changes=2)).sketch(1).counts.shape
             (2, 6)
         """
-        return Sketch(self.plan.mechanisms[part].spec_id, int(self.n[part]), self.counts[:, self._of(part)].copy())
+        counts = self.counts[:, self._entries(level)].copy()
+        return Sketch(self.plan.mechanisms[level].spec_id, int(self.n[level]), counts)
 
     @property
     def population(self) -> float:
-        """How many devices there are, those of parts that are still to come included.
+        """The estimated number of devices, including those of levels that have not reported yet.
 
         Example:
             >>> from hubbub.protocols.sao2 import Sao2
@@ -85,7 +86,7 @@ class Answers:
 
     @property
     def now(self) -> int:
-        """The last step of the stream that is known.
+        """The last step that can be estimated.
 
         Example:
             >>> from hubbub.protocols.sao2 import Sao2
@@ -99,7 +100,7 @@ class Answers:
         return self._weighted(self._between(step, step), self.now, "share")
 
     def latest(self, step: int) -> Estimate:
-        """The same at the step that is about to end: what is released of it."""
+        """The same at the step that is about to end."""
         return self._weighted(np.arange(1, self.plan.steps + 1) == step, step, "share")
 
     def range(self, first: int, last: int) -> Estimate:
@@ -107,11 +108,11 @@ class Answers:
         return self.weighted(self._between(first, last))
 
     def prefix(self, last: int) -> Estimate:
-        """The sum of `mean` over the steps up to one."""
+        """The sum of `mean` over the steps 1 to `last`."""
         return self.range(1, last)
 
     def weighted(self, weights: ArrayLike) -> Estimate:
-        """A weighted sum of `mean` over the steps up to now, one weight a step of the whole stream.
+        """A weighted sum of `mean` over the steps so far; there is a weight for every step of the stream.
 
         Example:
             >>> from hubbub.protocols.sao2 import Sao2
@@ -125,24 +126,24 @@ class Answers:
     def _weighted(self, weights: ArrayLike, now: int, kind: Literal["share", "quantity"]) -> Estimate:
         d = self.plan.dimension
         value, variance = np.zeros(d), np.zeros(d)
-        for part, coefficients in enumerate(self.plan.reading(self.n).coefficients(weights, now)):
+        for level, coefficients in enumerate(self.plan.reading(self.n).coefficients(weights, now)):
             used = np.flatnonzero(coefficients)
             if not used.size:
                 continue
-            if not self.n[part]:
+            if not self.n[level]:
                 variance += np.inf
                 continue
-            told, noise = self._told(part)
-            value += coefficients[used] @ told[used]
+            residues, noise = self._residues(level)
+            value += coefficients[used] @ residues[used]
             variance += coefficients[used] ** 2 @ noise[used]
         bias = "heuristic" if self.plan.clips(now) else self.plan.mechanisms[0].bias
         return Estimate(value, variance, int(self.n.sum()), bias=bias, kind=kind)
 
     def silent(self, step: int) -> Estimate:
-        """The share of the devices that said nothing where they should have, at the nodes that end with a step.
+        """The share of the devices that did not report, among those with a node that ends at this step.
 
-        From fewer signs than come even where nothing changes. With ExSub, changes add signs: it is the least that it
-        can be. With NetSub they may add or take a few.
+        It is estimated from the number of signs, compared with the number that comes when nothing changes. With ExSub,
+        changes add signs, so that this is a lower bound. With NetSub changes may add or remove a few.
 
         Example:
             >>> from hubbub.protocols.sao2 import Sao2
@@ -150,43 +151,46 @@ class Answers:
             [inf]
         """
         d = self.plan.dimension
-        heard = expected = spread = 0.0
-        for part, node in self.plan.ending(step):
-            first = int(self._starts[part]) + (node - 1) * d
-            rate = 2 * float(self.plan.mechanisms[part].p_false)
-            heard += float(self.counts[:, first : first + d].sum())
-            expected += float(self.n[part]) * d * rate
-            spread += float(self.n[part]) * d * rate * (1 - rate)
+        signs = expected = variance = 0.0
+        for level, node in self.plan.ending(step):
+            first = int(self._starts[level]) + (node - 1) * d
+            rate = 2 * float(self.plan.mechanisms[level].p_false)
+            signs += float(self.counts[:, first : first + d].sum())
+            expected += float(self.n[level]) * d * rate
+            variance += float(self.n[level]) * d * rate * (1 - rate)
         if not expected:
             return Estimate(np.zeros(1), np.full(1, np.inf), 0, bias="heuristic")
-        lost, noise = np.array([1 - heard / expected]), np.array([spread / expected**2])
-        return Estimate(lost, noise, int(self.n.sum()), bias="heuristic")
+        share, noise = np.array([1 - signs / expected]), np.array([variance / expected**2])
+        return Estimate(share, noise, int(self.n.sum()), bias="heuristic")
 
-    def _told(self, part: int) -> tuple[Floats, Floats]:
-        """What was told of a part and its variances, a row a node."""
-        mechanism, n = self.plan.mechanisms[part], int(self.n[part])
-        if not self.plan.online:  # the sketch is whole
-            told = mechanism.estimate(self.sketch(part), signs=True)
-            spread = told.spread if told.spread is not None else np.abs(told.value) * (1 - np.minimum(1, told.value**2))
-            value, variance = told.value, told.variance + spread / n
+    def _residues(self, level: int) -> tuple[Floats, Floats]:
+        """The mean residues of a level and their variances, a row for each node."""
+        mechanism, n = self.plan.mechanisms[level], int(self.n[level])
+        if not self.plan.online:  # reports are of whole vectors
+            means = mechanism.estimate(self.sketch(level), signs=True)
+            spread = means.spread
+            if spread is None:
+                spread = np.abs(means.value) * (1 - np.minimum(1, means.value**2))
+            value, variance = means.value, means.variance + spread / n
         else:
-            plus, minus = self.counts[:, self._of(part)]
+            plus, minus = self.counts[:, self._entries(level)]
             gap = float(mechanism.p_true - mechanism.p_reverse)
             value = (plus - minus) / n / gap
-            # Of one report as of people drawn at random: no need to know who holds something and who does not.
-            each = (plus + minus) / n / gap**2 - value**2
-            variance = np.maximum(each, min(mechanism.variances("mean")) / 2) / n
+            # The variance of one report of a person drawn at random: it includes the sampling.
+            one_report = (plus + minus) / n / gap**2 - value**2
+            variance = np.maximum(one_report, min(mechanism.variances("mean")) / 2) / n
         return value.reshape(-1, self.plan.dimension), variance.reshape(-1, self.plan.dimension)
 
     def _between(self, first: int, last: int) -> Floats:
         for name, step in (("first", first), ("last", last)):
             if isinstance(step, bool) or not isinstance(step, int | np.integer) or not 1 <= step <= self.now:
-                raise InvalidValue(name, step, f"a step from 1 to {self.now}, which are known")
+                raise InvalidValue(name, step, f"a step from 1 to {self.now}, the last that has ended")
         if first > last:
             raise InvalidValue("last", last, f"at least first = {first}")
         weights = np.zeros(self.plan.steps)
         weights[first - 1 : last] = 1.0
         return weights
 
-    def _of(self, part: int) -> slice:
-        return slice(int(self._starts[part]), int(self._starts[part + 1]))
+    def _entries(self, level: int) -> slice:
+        """The columns of `counts` that are of a level."""
+        return slice(int(self._starts[level]), int(self._starts[level + 1]))

@@ -1,4 +1,4 @@
-"""The plan of a SaO2 stream: a tree, who tells of which level of it, and how."""
+"""The plan of a SaO2 stream: a tree over time, the share of devices that reports on each level, and the mechanisms."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from hubbub.protocols.sao2.tree import Tree
 class Sao2:
     """Means and sums over time of people's 0/1 vectors, in real time, for one epsilon over the whole stream.
 
-    Every device tells of one level of a tree over time, which its secret place on the circle decides. What it tells,
-    over all steps together, is one report of a ternary mechanism on the changes that its level sees, and spends
+    Every device reports on one level of a tree over time, which its secret place on the circle decides. Its reports of
+    all steps together are one report of a ternary mechanism on the changes from node to node of that level, and spend
     epsilon once. The mean squared error grows with the number of changes, not with the number of steps.
 
     Parameters
@@ -37,21 +37,21 @@ class Sao2:
     steps
         How many steps there are.
     changes
-        How many changes of entries a device may tell of; a device with more holds its value constant then.
+        How many changes of entries a device may report; after that it treats its value as constant.
     one
         Whether the value is one of `dimension` categories.
     fanout
-        How many nodes of a level of the tree make one of the next.
+        How many nodes of a level make up one node of the level above.
     mechanism
-        The ternary mechanism, by name: NetSub, whose error is the smallest, or the paper's ExSub, or another. Those
-        that must see whole vectors (`whole_only`) answer when the stream has ended, all others as it goes.
+        The name of the ternary mechanism: NetSub, which has the smallest error, the paper's ExSub, or another. Devices
+        report at the end of the stream if the mechanism must see whole vectors (`whole_only`), otherwise as it goes.
     queries
-        What is asked most: the values of steps ("mean"), sums from the first step on ("prefix"), sums over any steps
-        ("range"). The levels are given the parts of the population that serve it best; all three are answered.
+        The estimates whose error is minimised by the choice of the levels' shares: the values of steps ("mean"), sums
+        from the first step on ("prefix"), or sums over any steps ("range"). All three can be estimated in any case.
     choice
         "optimum", "uniform" or "paper": see `level_portions`.
     pooled
-        Whether answers use all that was told (`Pooled`), or what the paper's Algorithm 2 does (`Digits`).
+        Whether estimates use all reports (`Pooled`), or only those that the paper's Algorithm 2 uses (`Digits`).
 
     Example:
         >>> plan = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2)
@@ -91,7 +91,7 @@ class Sao2:
 
     @cached_property
     def views(self) -> tuple[Changes, ...]:
-        """What devices of each level tell."""
+        """The view of each level."""
         return tuple(
             Changes(self.tree.span(level), self.steps, self.dimension, self.changes, self.one)
             for level in range(self.tree.levels)
@@ -99,34 +99,34 @@ class Sao2:
 
     @cached_property
     def mechanisms(self) -> tuple[TernaryMechanism, ...]:
-        """How devices of each level say it."""
-        kind = MECHANISMS[self.mechanism]
-        made = [kind(epsilon=self._told_with, dimension=v.entries, sparsity=v.sparsity) for v in self.views]  # type: ignore[call-arg]
-        return tuple(mechanism for mechanism in made if isinstance(mechanism, TernaryMechanism))
+        """The mechanism of each level."""
+        kind, epsilon = MECHANISMS[self.mechanism], self._report_epsilon
+        mechanisms = [kind(epsilon=epsilon, dimension=v.entries, sparsity=v.sparsity) for v in self.views]  # type: ignore[call-arg]
+        return tuple(mechanism for mechanism in mechanisms if isinstance(mechanism, TernaryMechanism))
 
     @property
-    def _told_with(self) -> float:
-        # As a float 0.1 is more than a tenth: a report told with it costs a unit more than its device may spend.
-        fine = isinstance(self.epsilon, float) and 1 / UNITS_PER_EPSILON <= self.epsilon < math.inf
-        return epsilon_of(units_of(self.epsilon)) if fine else self.epsilon  # what else is given, mechanisms refuse
+    def _report_epsilon(self) -> float:
+        """The epsilon rounded down to whole units: the float 0.1 is more than a tenth, and would cost a unit more."""
+        valid = isinstance(self.epsilon, float) and 1 / UNITS_PER_EPSILON <= self.epsilon < math.inf
+        return epsilon_of(units_of(self.epsilon)) if valid else self.epsilon  # mechanisms refuse an invalid one
 
     @cached_property
     def variances(self) -> tuple[float, ...]:
-        """The variance that one report gives an entry of a residue of each level, of a device with all its changes."""
+        """For each level, the variance of a residue's entry from one report of a device that has all its changes."""
         return tuple(mechanism.mse() / mechanism.dimension for mechanism in self.mechanisms)
 
     @cached_property
     def portions(self) -> NDArray[np.float64]:
-        """The part of the population that tells of each level."""
+        """The share of the population that reports on each level."""
         return level_portions(self.tree, self.variances, queries=self.queries, choice=self.choice, pooled=self.pooled)
 
     @property
     def online(self) -> bool:
-        """Whether devices answer as the stream goes, or when it has ended."""
+        """Whether devices report as the stream goes, or only when it has ended."""
         return not self.mechanisms[0].whole_only
 
     def clips(self, step: int) -> bool:
-        """Whether a value may have changed more often by a step than its device may tell, at any level.
+        """Whether a value can have changed more often by this step than a device may report, at any level.
 
         Example:
             >>> plan = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2)
@@ -145,7 +145,7 @@ class Sao2:
         return range(self.tree.span(level), self.steps + 1, self.tree.span(level))
 
     def ending(self, step: int) -> list[tuple[int, int]]:
-        """The nodes that are told of at a step, as (level, node): all of them at the end, where they cannot be before.
+        """The nodes that devices report at a step, as (level, node); all nodes at the last step if not `online`.
 
         Example:
             >>> Sao2(epsilon=1.0, dimension=1, steps=8, changes=2).ending(step=4)
@@ -157,7 +157,7 @@ class Sao2:
         return [(level, node) for level, count in enumerate(nodes) for node in range(1, count + 1)]
 
     def reading(self, n: NDArray[np.int64]) -> Reading:
-        """How answers are read where so many devices told of each level.
+        """The way to combine residues into estimates, if n devices report on each level.
 
         Example:
             >>> Sao2(epsilon=1.0, dimension=1, steps=2, changes=2).reading(np.array([5, 0])).trust()
@@ -169,18 +169,18 @@ class Sao2:
             return Pooled(self.tree, tuple((np.asarray(self.variances) / n).tolist()))
 
     def population(self, n: NDArray[np.int64]) -> float:
-        """How many devices there are where so many told of each level, and the others are still to be heard.
+        """The estimated number of devices, if n have reported on each level, and levels with n = 0 are still to come.
 
         Example:
             >>> plan = Sao2(epsilon=1.0, dimension=1, steps=2, changes=2, choice="uniform")
             >>> plan.population(np.array([5, 0]))
             10.0
         """
-        heard = float(self.portions[n > 0].sum())
-        return float(n.sum()) / heard if heard else 0.0
+        share = float(self.portions[n > 0].sum())
+        return float(n.sum()) / share if share else 0.0
 
 
 def _most_changes(view: Changes, nodes: int) -> int:
-    """How many changes of entries a value can go through by so many nodes: a category leaves one for another."""
+    """The most changes of entries within a number of nodes; each change of a category changes two entries."""
     entries = view.dimension * nodes
     return min(2 * nodes - 1, entries) if view.one else entries

@@ -1,4 +1,4 @@
-"""Who tells of which level: the part of the population that each level of the tree is given."""
+"""The share of the population that reports on each level of the tree."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hubbub.protocols.sao2.tree import Tree
 Queries = Literal["mean", "prefix", "range"]
 Choice = Literal["optimum", "uniform", "paper"]
 Floats = NDArray[np.float64]
-_QUERIES = 512  # answers looked at together; of a longer stream, as many spread evenly over it
+_QUERIES = 512  # of a longer stream, so many steps are looked at, spread evenly over it
 _CELLS = 1 << 21
-_ROUNDS = 200
+_ITERATIONS = 200
 
 
 def squares(reading: Reading, tree: Tree, queries: Queries) -> Floats:
-    """The sum over all answers of a kind, and all nodes of a level, of squared coefficients.
+    """For each level, the sum of squared coefficients over all its nodes and all estimates of a kind.
 
-    The values of all steps ("mean"), each asked for as it ends; the sums over steps 1 to t ("prefix"), likewise; the
-    sums over any steps t1 to t2 ("range"), asked for at the end. Exact up to 512 steps.
+    The estimates are the values of all steps, each at its own step ("mean"); the sums over steps 1 to t, each at step t
+    ("prefix"); or the sums over any steps t1 to t2, at the end ("range"). Exact up to 512 steps.
 
     Example:
         >>> tree = Tree(steps=4, fanout=2)
@@ -40,21 +40,21 @@ def squares(reading: Reading, tree: Tree, queries: Queries) -> Floats:
     count = min(steps, max(16, min(_QUERIES, _CELLS // steps)))
     times = np.unique(np.linspace(1, steps, count).round().astype(np.int64))
     step = np.arange(1, steps + 1)
-    total, twice, plain = np.zeros(tree.levels), [], []
-    for some in np.array_split(times, -(-times.size * steps // _CELLS)):
-        weights = (step == some[:, None]) if queries == "mean" else (step <= some[:, None])
-        now = np.full(some.size, steps) if queries == "range" else some
+    total, squared_sums, sums = np.zeros(tree.levels), [], []
+    for block in np.array_split(times, -(-times.size * steps // _CELLS)):
+        weights = (step == block[:, None]) if queries == "mean" else (step <= block[:, None])
+        now = np.full(block.size, steps) if queries == "range" else block
         coefficients = reading.coefficients(weights, now)
         total += [float((level**2).sum()) for level in coefficients]
         if queries == "range":
-            twice.append([(level**2).sum(axis=0) for level in coefficients])
-            plain.append([level.sum(axis=0) for level in coefficients])
+            squared_sums.append([(level**2).sum(axis=0) for level in coefficients])
+            sums.append([level.sum(axis=0) for level in coefficients])
     if queries != "range":
         return total * (steps / times.size)
     # A range is the difference of two prefixes a < b, of which the first may be empty: the sum of all (C_b - C_a)^2.
     for level in range(tree.levels):
-        square, whole = sum(part[level] for part in twice), sum(part[level] for part in plain)
-        total[level] = float(((times.size + 1) * square - whole**2).sum())
+        squared, plain = sum(block[level] for block in squared_sums), sum(block[level] for block in sums)
+        total[level] = float(((times.size + 1) * squared - plain**2).sum())
     return total * (steps / times.size) ** 2
 
 
@@ -66,23 +66,24 @@ def level_portions(
     choice: Choice = "optimum",
     pooled: bool = True,
 ) -> Floats:
-    """The parts W_h of the population that the levels get.
+    """The share W_h of the population that reports on each level.
 
-    The mean squared error of all answers is the sum of A_h / W_h, where A_h are their `squares` times the variance of a
-    residue: the optimum is W_h in proportion to the root of A_h. The pooled reading depends on W itself; there the
-    proportion holds at the optimum, and is found by turns.
+    The mean squared error of all estimates is the sum of A_h / W_h, where A_h are their `squares` times the variance of
+    a residue: the optimum is W_h in proportion to the root of A_h. With `Pooled`, A_h depends on W itself; there the
+    proportion holds at the optimum, which is found by fixed-point iteration.
 
     Parameters
     ----------
     tree, variances
-        The tree, and the variance that one report gives a residue of each level.
+        The tree, and for each level the variance of a residue from one report.
     queries
-        What is asked: the value of steps, of sums from the first step on, or of sums over any range.
+        The estimates whose error is minimised: the values of steps, sums from the first step on, or sums over any
+        range.
     choice
-        "optimum"; "uniform"; or "paper", what section 4 prints, which is W_h in proportion to A_h: no better than
-        uniform for prefixes, two to three times worse for ranges, and nobody at the top where T is a power of r.
+        "optimum"; "uniform"; or "paper", as printed in section 4: W_h in proportion to A_h. That is no better than
+        uniform for prefixes, two to three times worse for ranges, and leaves the top level empty if T is a power of r.
     pooled
-        Whether answers are read by `Pooled`, or by `Digits`.
+        Whether estimates are made by `Pooled` or by `Digits`.
 
     Example:
         >>> tree = Tree(steps=32, fanout=2)
@@ -91,8 +92,8 @@ def level_portions(
         >>> level_portions(tree, [1.0] * 6, queries="range").round(2).tolist()
         [0.12, 0.11, 0.14, 0.19, 0.28, 0.15]
     """
-    each = np.asarray(variances, dtype=np.float64)
-    if each.shape != (tree.levels,) or not (np.isfinite(each) & (each > 0)).all():
+    by_level = np.asarray(variances, dtype=np.float64)
+    if by_level.shape != (tree.levels,) or not (np.isfinite(by_level) & (by_level > 0)).all():
         raise InvalidValue("variances", variances, f"{tree.levels} numbers above 0")
     if choice not in get_args(Choice):
         raise InvalidValue("choice", choice, f"one of {', '.join(get_args(Choice))}")
@@ -102,11 +103,11 @@ def level_portions(
     if choice == "uniform" or tree.levels == 1:
         return portions
     if not pooled:
-        return _normal(np.sqrt(squares(Digits(tree), tree, queries) * each))
-    for _ in range(_ROUNDS):
+        return _normal(np.sqrt(squares(Digits(tree), tree, queries) * by_level))
+    for _ in range(_ITERATIONS):
         before = portions
-        weighed = each / np.maximum(portions, 1e-12)
-        errors = squares(Pooled(tree, tuple((weighed / weighed.min()).tolist())), tree, queries) * each
+        relative = by_level / np.maximum(portions, 1e-12)
+        errors = squares(Pooled(tree, tuple((relative / relative.min()).tolist())), tree, queries) * by_level
         portions = _normal(np.sqrt(portions * _normal(np.sqrt(errors))))  # the plain step overshoots
         if np.abs(portions - before).max() < 1e-5:
             break
@@ -114,16 +115,16 @@ def level_portions(
 
 
 def arc_lengths(portions: Sequence[float] | Floats) -> list[int]:
-    """The portions as whole parts of 2^32, which are the lengths of arcs that go once round the circle.
+    """The portions as integers that sum to 2^32: the lengths of arcs that cover the circle.
 
     Example:
         >>> arc_lengths([0.25, 0.75]), sum(arc_lengths([1 / 3] * 3)) == 2**32
         ([1073741824, 3221225472], True)
     """
-    given = np.asarray(portions, dtype=np.float64)
-    if given.ndim != 1 or not (given >= 0).all() or not abs(given.sum() - 1) < 1e-6:
+    shares = np.asarray(portions, dtype=np.float64)
+    if shares.ndim != 1 or not (shares >= 0).all() or not abs(shares.sum() - 1) < 1e-6:
         raise InvalidValue("portions", portions, "numbers of at least 0 that sum to 1")
-    edges = [round(edge * CIRCLE) for edge in np.cumsum(given / given.sum()).tolist()]
+    edges = [round(edge * CIRCLE) for edge in np.cumsum(shares / shares.sum()).tolist()]
     edges[-1] = CIRCLE
     return [end - start for start, end in zip([0, *edges[:-1]], edges, strict=True)]
 

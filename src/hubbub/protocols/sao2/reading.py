@@ -1,4 +1,4 @@
-"""Reading answers off the tree: which residues an answer is the weighted sum of."""
+"""Two ways to estimate the value at a step as a weighted sum of residues of the tree."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ Floats = NDArray[np.float64]
 
 
 class Reading(Protocol):
-    """How a weighted sum of the values of steps is read off the residues."""
+    """A way to write a weighted sum of the values of steps as a weighted sum of residues."""
 
     def coefficients(self, weights: ArrayLike, now: ArrayLike) -> list[Floats]:
-        """The coefficient of every residue, an array a level; a row for each row of weights, one weight a step.
+        """The coefficient of every residue: an array for each level, with a row for each row of weights.
 
-        Only what ended by step `now` (one for each row) is used. No weight may be on a later step.
+        A row of weights has a weight for every step. Only nodes that ended by step `now` (one for each row) are used,
+        and no weight may be on a later step.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Digits:
-    """The paper's: the value of a step is the sum of the residues that the digits of the step name (Algorithm 2).
+    """As in the paper (Algorithm 2): the value at a step is the sum of the residues that its base-r digits name.
 
     Example:
         >>> tree = Tree(steps=5, fanout=2)
@@ -49,19 +50,20 @@ class Digits:
 
 @dataclass(frozen=True)
 class Pooled:
-    """The best: of all unbiased weighted sums of residues that have ended, the one with the smallest variance.
+    """The unbiased weighted sum of all residues of ended nodes that has the smallest variance.
 
-    A node's change is told twice, by its own residue and by the sum of its children's, from other people. Both are
-    weighed by how sure they are, all the way up from the leaves, u_h = 1/(1/v_h + 1/(r u_(h-1))), and back down for
-    steps of the past. For the value at the last step this about halves the variance of `Digits`, since those use one
-    node in r not at all.
+    There are two independent estimates of a node's change: its own residue, and the sum of its children's residues.
+    They are combined with weights in proportion to their precision, from the leaves up, u_h = 1/(1/v_h + 1/(r
+    u_(h-1))), and then down again for earlier steps. For the value at the last step this about halves the variance of
+    `Digits`, which does not use one node in r at all.
 
     Parameters
     ----------
     tree
         The tree.
     variances
-        Of a residue's estimate at each level, up to a common factor; infinite where nobody tells of a level.
+        The variance of a residue's estimate at each level, up to a common factor; infinite if nobody reports on a
+        level.
 
     Example:
         >>> tree = Tree(steps=4, fanout=2)
@@ -78,7 +80,7 @@ class Pooled:
             raise InvalidValue("variances", self.variances, f"{self.tree.levels} numbers above 0")
 
     def trust(self) -> list[float]:
-        """How far each level's own residue is trusted, beside the sum of its children's: u_h / v_h.
+        """The weight of a node's own residue, beside the sum of its children's residues, at each level: u_h / v_h.
 
         Example:
             >>> Pooled(Tree(steps=2), (1.0, float("inf"))).trust()
@@ -88,21 +90,21 @@ class Pooled:
         for level, variance in enumerate(self.variances):
             own, below = 1 / variance, precision / self.tree.fanout
             precision = own + below
-            # A leaf is all that tells of its step, even where nobody tells of it.
+            # There is no other estimate of a leaf, even if nobody reports on the lowest level.
             shares.append(own / precision if level and precision else 1.0)
         return shares
 
     def coefficients(self, weights: ArrayLike, now: ArrayLike) -> list[Floats]:
         rows, ended = _checked(self.tree, weights, now)
         tree, r = self.tree, self.tree.fanout
-        # An answer is a weighted sum of leaves: of a leaf's change, all steps from it on have their weight.
+        # As a weighted sum of leaves: a leaf's change counts in its own step and in all later ones.
         leaf = np.cumsum(rows[:, ::-1], axis=1)[:, ::-1]
         rest, above = [], leaf
         for level in range(1, tree.levels):
             count = tree.nodes[level]
-            there = np.arange(1, count + 1) * tree.span(level) <= ended[:, None]
-            mean = above[:, : count * r].reshape(len(rows), count, r).mean(axis=2) * there
-            # The parent answers for what its children have in common, they themselves for their differences.
+            has_ended = np.arange(1, count + 1) * tree.span(level) <= ended[:, None]
+            mean = above[:, : count * r].reshape(len(rows), count, r).mean(axis=2) * has_ended
+            # The parent takes what its children have in common; the differences stay with the children.
             own = above.copy()
             own[:, : count * r] -= np.repeat(mean, r, axis=1)
             rest.append(own)
@@ -120,12 +122,12 @@ class Pooled:
 def _checked(tree: Tree, weights: ArrayLike, now: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
     rows = np.atleast_2d(np.asarray(weights, dtype=np.float64))
     if rows.ndim != 2 or rows.shape[1] != tree.steps:
-        raise InvalidValue("weights", np.shape(weights), f"{tree.steps} weights, one a step")
+        raise InvalidValue("weights", np.shape(weights), f"{tree.steps} weights, one for each step")
     ended = np.broadcast_to(np.asarray(now, dtype=np.int64), len(rows))
     if not ((ended >= 0) & (ended <= tree.steps)).all():
         raise InvalidValue("now", now, f"steps from 0 to {tree.steps}")
     if (rows * (np.arange(1, tree.steps + 1) > ended[:, None])).any():
-        raise InvalidValue("weights", weights, "no weight on steps that are still to come")
+        raise InvalidValue("weights", weights, "no weight on steps after `now`")
     return rows, ended
 
 

@@ -1,8 +1,8 @@
 """The tree over time: at level h, a node for every r^h steps.
 
-Node j of level h, counted from 1, stands for the steps (j-1) r^h + 1 to j r^h. What is told of it, when it ends, is its
-*residue*: by how much the value changed, x_(j r^h) - x_((j-1) r^h), where x_0 = 0. The value at step t is a sum of few
-residues: those of the nodes that the base-r digits of t name.
+Node j of level h, counted from 1, spans the steps (j-1) r^h + 1 to j r^h. Its *residue* is the change of the value over
+these steps, x_(j r^h) - x_((j-1) r^h), where x_0 = 0; devices report it when the node ends. The value at step t is a
+sum of few residues: those of the nodes that the base-r digits of t name.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ MOST_STEPS = 1 << 24
 
 @dataclass(frozen=True)
 class Tree:
-    """floor(log_r T) + 1 levels, of which level h has floor(T / r^h) nodes.
+    """A tree of floor(log_r T) + 1 levels; level h has floor(T / r^h) nodes.
 
     Parameters
     ----------
     steps
         How many steps there are, T.
     fanout
-        How many nodes of a level make one of the next, r.
+        How many nodes of a level make up one node of the level above, r.
 
     Example:
         >>> tree = Tree(steps=10, fanout=2)
@@ -61,7 +61,7 @@ class Tree:
         return len(self.nodes)
 
     def span(self, level: int) -> int:
-        """How many steps a node of a level stands for.
+        """How many steps a node of a level spans.
 
         Example:
             >>> [Tree(steps=10, fanout=3).span(level) for level in range(3)]
@@ -71,7 +71,7 @@ class Tree:
         return span
 
     def ending(self, step: int) -> list[tuple[int, int]]:
-        """The nodes that end with a step, as (level, node): what can be told then.
+        """The nodes that end with a step, as (level, node).
 
         Example:
             >>> Tree(steps=10, fanout=2).ending(8)
@@ -81,7 +81,7 @@ class Tree:
         return [(h, step // self.span(h)) for h in range(self.levels) if step % self.span(h) == 0]
 
     def parts(self, step: int) -> list[tuple[int, int]]:
-        """The nodes whose residues sum to the value at a step, as (level, node), in the order of time (Algorithm 2).
+        """The nodes whose residues sum to the value at a step, as (level, node), earliest first (Algorithm 2).
 
         Example:
             >>> Tree(steps=10, fanout=3).parts(8)  # 8 is 22 in base 3
@@ -91,13 +91,13 @@ class Tree:
         nodes = []
         for level in reversed(range(self.levels)):
             last = step // self.span(level)
-            # What ended with a node of the level above is told there.
+            # Nodes whose parent has ended too are part of the parent.
             first = 0 if level == self.levels - 1 else last // self.fanout * self.fanout
             nodes += [(level, node) for node in range(first + 1, last + 1)]
         return nodes
 
     def in_use(self, level: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """From when and until before when `parts` names each node of a level: from its own end to its parent's.
+        """For each node of a level, the first step whose `parts` include it, and the first later step that does not.
 
         Example:
             >>> [times.tolist() for times in Tree(steps=10, fanout=2).in_use(1)]

@@ -1,4 +1,4 @@
-"""ToPL on a stream of single values, as in the paper: each of another person, each reported once."""
+"""ToPL on a stream of single values, as in the paper: each value is of another person and is reported once."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from hubbub.protocols.topl.threshold import best_theta
 from hubbub.protocols.view import Clipped
 
 FINDER = "tail"
-"""The search of `tail`, which collections have. "SW-W" and "SW" are the paper's, as printed."""
+"""The search of `tail.py`, which collections use. "SW-W" and "SW" are the paper's, as printed."""
 POINTS = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class PublishedStream:
-    """A private stream: an unbiased number for each clipped value after the first m, and the variance of each.
+    """A private stream: an unbiased estimate of each clipped value after the first m.
 
     Parameters
     ----------
     theta
-        What values were clipped to.
+        The threshold that values were clipped to.
     values
-        The numbers.
+        The estimates.
     variance
-        Of one of them.
+        The variance of one estimate.
 
     Example:
         >>> stream = PublishedStream(theta=2.0, values=np.array([1.0, 3.0, -1.0]), variance=4.0)
@@ -46,13 +46,12 @@ class PublishedStream:
     variance: float
 
     def range_sum(self, start: int, end: int) -> Estimate:
-        """The sum of the clipped values from `start` up to, and without, `end`."""
+        """The sum of the clipped values from `start` up to `end`, `end` excluded."""
         if not 0 <= start < end <= len(self.values):
             raise InvalidValue("end", (start, end), f"a range within the {len(self.values)} values")
         total, count = float(self.values[start:end].sum()), end - start
-        most = self.theta * count
         variance = np.array([self.variance * count])
-        return Estimate(np.array([total]), variance, count, "heuristic", "quantity", bounds=(0.0, most))
+        return Estimate(np.array([total]), variance, count, "heuristic", "quantity", bounds=(0.0, self.theta * count))
 
 
 def find_theta(
@@ -65,7 +64,7 @@ def find_theta(
     rng: Random,
     finder: str = FINDER,
 ) -> float:
-    """The threshold from values that are reported as square waves, and not otherwise; parameters as of `publish`.
+    """Estimate the threshold from the square wave reports of some values; parameters as of `publish`.
 
     Example:
         >>> values = np.tile([20.0, 30.0], 20_000)
@@ -74,11 +73,11 @@ def find_theta(
     """
     if finder == FINDER:
         wave, view = search_wave(units_of(search_epsilon)), magnitudes(bound)
-        heard = wave.accumulate(wave.randomize(view(values), rng))
-        return tail_theta(wave, view, heard, most=bound, epsilon=epsilon, r=r)[0]
+        sketch = wave.accumulate(wave.randomize(view(values), rng))
+        return tail_theta(wave, view, sketch, most=bound, epsilon=epsilon, r=r)[0]
     wave = SquareWave(epsilon=search_epsilon, low=0.0, high=bound, cells=POINTS - 1)
-    heard = wave.accumulate(wave.randomize(values, rng))
-    return best_theta(wave, heard, epsilon=epsilon, r=r, finder=finder)
+    sketch = wave.accumulate(wave.randomize(values, rng))
+    return best_theta(wave, sketch, epsilon=epsilon, r=r, finder=finder)
 
 
 def publish(
@@ -94,26 +93,26 @@ def publish(
 ) -> PublishedStream:
     """Find the threshold from the first m values, and publish the others clipped to it.
 
-    Every value is reported once, by whichever of the two mechanisms: epsilon for each event, by parallel composition.
+    Every value is reported once, by one of the two mechanisms: epsilon for each event, by parallel composition.
 
     Parameters
     ----------
     values
         The stream, from 0 to `bound`.
     epsilon, search_epsilon
-        What a report spends, and one of the first m if that is another.
+        What a report spends; and what a report of the first m values spends, if that differs.
     bound
         The largest value there can be.
     m, r
-        How many values are held out, and the longest range that will be asked for.
+        How many values the search takes, and how many values the longest range has.
     finder
         "tail"; or the paper's "SW-W" or "SW".
 
     Example:
         >>> stream = np.tile([3.0, 5.0, 9.0], 20_000)
-        >>> told = publish(stream, epsilon=2.0, bound=1000.0, m=30_000, r=30_000, rng=Random(seed=1))
-        >>> total = told.range_sum(0, 30_000)
-        >>> bool(abs(total.value[0] / 30_000 - 17 / 3) < 0.5), 5 < told.theta < 50
+        >>> published = publish(stream, epsilon=2.0, bound=1000.0, m=30_000, r=30_000, rng=Random(seed=1))
+        >>> total = published.range_sum(0, 30_000)
+        >>> bool(abs(total.value[0] / 30_000 - 17 / 3) < 0.5), 5 < published.theta < 50
         (True, True)
     """
     numbers = np.asarray(values, dtype=np.float64)

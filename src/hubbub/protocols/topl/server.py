@@ -1,4 +1,4 @@
-"""The server of ToPL for a stream of single values: whom it asks for what, and what it makes of the reports."""
+"""The server of ToPL for a stream of single values: what it asks each device, and its estimates from the reports."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _MOST = 1 << 40
 
 @dataclass(frozen=True, kw_only=True)
 class ToPL:
-    """What is asked of a stream in which every value is one device's, and is reported once.
+    """The settings of ToPL for a stream in which every value belongs to another device and is reported once.
 
-    The first `holdout` devices answer with square waves, from which the threshold comes. Every later device clips its
-    value to it and reports by the hybrid mechanism; `every` reports in a row are a step, with a mean. A report spends
-    `effective_epsilon`, at most `epsilon`: nobody has to be trusted with a value.
+    The first `holdout` devices report by square waves, from which the threshold is estimated. Every later device clips
+    its value to the threshold and reports by the hybrid mechanism; `every` such reports in a row make a step, whose
+    mean is estimated. A report spends `effective_epsilon`, at most `epsilon`: nobody has to be trusted with a value.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ class ToPL:
     bound
         The largest possible value, known beforehand.
     holdout
-        How many devices find the threshold (the paper's m).
+        How many devices report for the search of the threshold (the paper's m).
     max_range
-        How many values a later question spans at most (the paper's r).
+        How many values a range that is summed later has at most (the paper's r).
     every
-        Values a step.
+        How many values a step has.
 
     Example:
         >>> ToPL(epsilon=1.0, bound=100.0).effective_epsilon <= 1.0
@@ -70,13 +70,13 @@ class ToPL:
 
     @property
     def effective_epsilon(self) -> float:
-        """What a report of either mechanism spends at most, from their integers."""
+        """What a report of either mechanism spends at most, computed from the mechanisms' integers."""
         units = units_of(self.epsilon)
         hybrid = Means(0.0, self.bound).mechanism(units)
         return max(search_wave(units).effective_epsilon, hybrid.effective_epsilon)
 
     def spec(self) -> dict[str, Json]:
-        """Its fields: what a state belongs to.
+        """The settings as JSON.
 
         Example:
             >>> ToPL(**ToPL(epsilon=1.0, bound=5.0).spec()).bound
@@ -86,21 +86,21 @@ class ToPL:
 
 
 class ToPLServer:
-    """Hears reports in their order. All it knows is in `state`: sums of reports, the threshold, and no value.
+    """Takes the reports in their order. Its `state` is only sums of reports and the threshold, never a value.
 
     Parameters
     ----------
     settings
-        What is asked.
+        What devices are asked.
     state
-        What another server's `state` was; None begins anew.
+        The `state` of an earlier server, to go on from; None to begin anew.
 
     Example:
         >>> from hubbub import Random
         >>> server = ToPLServer(ToPL(epsilon=4.0, bound=1000.0, holdout=4000, every=2000))
         >>> for fares in ([20.0] * 4000, [20.0] * 2000):
         ...     mechanism = server.ask.mechanism
-        ...     mean = server.hear(mechanism.accumulate(mechanism.randomize(server.ask.view(fares), Random(seed=1))))
+        ...     mean = server.add(mechanism.accumulate(mechanism.randomize(server.ask.view(fares), Random(seed=1))))
         >>> round(float(mean.value[0])), server.position
         (20, 6000)
     """
@@ -108,33 +108,33 @@ class ToPLServer:
     def __init__(self, settings: ToPL, state: Mapping[str, Any] | None = None) -> None:
         self.settings = settings
         self._memory = Memory(None if state is None else state["memory"])
-        conversation = topl(
+        protocol = topl(
             epsilon=settings.epsilon, most=settings.bound, r=1, reach=settings.max_range, memory=self._memory
         )
-        self._talk = Conversation(conversation, rounds=1, parts=1)
+        self._conversation = Conversation(protocol, rounds=1, parts=1)
         self._open = self.ask.mechanism.empty()
         if state is not None:
             self._open += Sketch.from_bytes(state["open"])
 
     @property
     def state(self) -> dict[str, Any]:
-        """What a server that goes on from here needs."""
+        """All that another server needs to go on from here."""
         return {"memory": self._memory.state(), "open": self._open.to_bytes()}
 
     @property
     def ask(self) -> Ask:
-        """What the next devices are asked."""
-        (ask,) = self._talk.asks
+        """The ask for the next devices."""
+        (ask,) = self._conversation.asks
         return ask
 
     @property
     def room(self) -> int:
-        """How many reports are still taken before something else is asked, or a step is complete."""
+        """How many more reports complete the search or the present step."""
         return (self.settings.holdout if self.theta is None else self.settings.every) - self._open.n
 
     @property
     def theta(self) -> float | None:
-        """What values are clipped to; None while it is searched."""
+        """The threshold that values are clipped to; None during the search."""
         return None if self.ask.step == 1 else float(self.ask.mechanism.high)  # type: ignore[attr-defined]
 
     @property
@@ -148,16 +148,16 @@ class ToPLServer:
         searched = 0 if self.theta is None else self.settings.holdout
         return searched + self.steps * self.settings.every + self._open.n
 
-    def hear(self, sketch: Sketch) -> Estimate | None:
-        """Take reports, at most `room` of them. If they complete a step, its mean."""
+    def add(self, sketch: Sketch) -> Estimate | None:
+        """Add at most `room` reports. Returns the mean of the step if they complete one."""
         if sketch.n > self.room:
             raise InvalidValue("sketch", f"{sketch.n} reports", f"at most {self.room}")
         self._open += sketch
         if self.room:
             return None
-        searched = self.theta is None
-        self._talk.reply(self.ask.ask_id, self._open)
-        release = self._talk.listen()
+        searching = self.theta is None
+        self._conversation.reply(self.ask.ask_id, self._open)
+        release = self._conversation.listen()
         assert isinstance(release, Release)
         self._open = self.ask.mechanism.empty()
-        return None if searched else release.estimate
+        return None if searching else release.estimate

@@ -1,4 +1,4 @@
-"""ToPL in a collection: the first steps find the threshold, then means and sums of clipped values stream."""
+"""The protocol of ToPL in a collection: a search of the threshold, then means and sums of clipped values."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ from hubbub.protocols.topl.tail import magnitudes, numbers_of, search_wave, tail
 from hubbub.protocols.view import Binned, View
 
 ARITHMETIC = 2
-"""The version of what this protocol computes: a collector does not go on with what another one stored."""
+"""The version of the protocol: it rises with every change of what is asked, released or remembered."""
 SUMS, MEANS = "Sums", "Means"
 
 
 @dataclass
 class _Known:
-    """The threshold, what clipping to it loses of the mean, and what was heard of the distribution since."""
+    """The threshold, how much of the mean clipping loses, and the counts of square wave reports since the last search.
+
+    `heard` is the number of steps that these reports are from.
+    """
 
     counts: NDArray[np.int64]
     theta: float
@@ -43,7 +46,7 @@ class _Known:
 
 @dataclass
 class _Recent:
-    """Of the last steps: how many answered, the mean of their values, and its variance."""
+    """For each of the last steps: how many devices answered, the mean of their values, and its variance."""
 
     people: deque[float] = field(default_factory=deque)
     means: deque[float] = field(default_factory=deque)
@@ -61,32 +64,32 @@ def topl(
     reach: int = 0,
     memory: Memory | None = None,
 ) -> Protocol:
-    """Means and sums of numbers from 0 to `most`, of which few are large: each step's, and of the last r steps.
+    """Means and sums of numbers from 0 to `most`, few of which are large: of each step, and of the last r steps.
 
-    In the first steps everyone is asked for a square wave of the magnitude, from which the threshold comes (`tail`).
-    From then on values are clipped to it on the device and reported by the hybrid mechanism. Every report spends
-    epsilon, and a device sends one a step: epsilon for each event. The threshold is found anew from an arc of the
-    devices that answers with square waves instead, which moves on at every step (parallel composition: nobody answers
-    both).
+    In the first steps every device reports the magnitude of its number by a square wave; the threshold is estimated
+    from these reports (`tail.py`). From then on devices clip their values to the threshold and report by the hybrid
+    mechanism. A device sends one report in a step, which spends epsilon: epsilon for each event. To update the
+    threshold, an arc of the devices goes on reporting square waves instead, and moves on at every step (parallel
+    composition: nobody answers both).
 
     Parameters
     ----------
     epsilon
         What a report may spend.
     most
-        The largest number there may be: what is larger counts as that.
+        The largest number; larger values count as `most`.
     r
-        The steps of the longest range that is summed.
+        How many steps the longest range has.
     first
-        How many steps only search.
+        How many steps at the beginning only search.
     every
-        After how many steps the threshold is found anew; 0: never.
+        The threshold is updated after so many steps; 0 means never.
     aside
-        The share of the devices that goes on searching, if it is.
+        The share of the devices that goes on searching, if the threshold is updated.
     reach
-        How many values the longest range has; 0: r times as many as there were in a step that searched.
+        How many values the longest range has; 0 means r times the number of reports in a step of the search.
     memory
-        Where to remember.
+        Where state is kept from step to step.
 
     Example:
         >>> from hubbub import Random
@@ -110,67 +113,65 @@ def topl(
     recent = memory.keep("recent", _Recent(*(deque(maxlen=r) for _ in range(3))))
     pointer = memory.keep("pointer", Pointer())
     while True:
-        step, searches = known.step, known.step <= first
-        arcs = _arcs(pointer, searches, aside if every else 0.0)
+        step, searching = known.step, known.step <= first
+        arcs = _arcs(pointer, searching, aside if every else 0.0)
         means = Means(0.0, known.theta)
         parts = ((wave, view), (means.mechanism(units), means.view))
-        heard, clipped = yield from _asked(step, arcs, parts)
-        if heard is not None:
-            known.counts, known.heard = known.counts + heard.counts, known.heard + 1
+        waves, clipped = yield from _ask_parts(step, arcs, parts)
+        if waves is not None:
+            known.counts, known.heard = known.counts + waves.counts, known.heard + 1
         lost = known.lost
         if _is_due(step, first, every) and known.heard:
-            gathered = int(known.counts.sum())
-            _learn(known, wave, view, most, epsilon, reach or max(1, r * gathered // known.heard))
-        if searches:
-            mean, lost = _searched_mean(heard, wave, view, known.theta), known.lost
+            reports = int(known.counts.sum())
+            _update_threshold(known, wave, view, most, epsilon, reach or max(1, r * reports // known.heard))
+        if searching:
+            mean, lost = _searched_mean(waves, wave, view, known.theta), known.lost
         else:
-            mean = _clipped_mean(heard, clipped, parts[1][0])
-        told = _widened(mean, lost)
-        _remember(recent, told)
+            mean = _clipped_mean(waves, clipped, parts[1][0])
+        mean = _widened(mean, lost)
+        _remember(recent, mean)
         known.step += 1
-        published = told.n > 0
-        yield Release(step=step, estimates=_estimates(told, recent), published=published, spent=1.0, n=float(told.n))
+        yield Release(step=step, estimates=_estimates(mean, recent), published=mean.n > 0, spent=1.0, n=float(mean.n))
 
 
 def _is_due(step: int, first: int, every: int) -> bool:
-    """Whether the threshold is found, or found anew, after this step."""
+    """Whether the threshold is estimated after this step."""
     return step == first or (every > 0 and step > first and (step - first) % every == 0)
 
 
-def _arcs(pointer: Pointer, searches: bool, aside: float) -> tuple[Arc | None, Arc | None]:
-    """Who is asked for a square wave, and who for a clipped number."""
-    if searches or not aside:
-        return (EVERYONE, None) if searches else (None, EVERYONE)
-    searching = pointer.take(int(CIRCLE * aside))
-    return searching, Arc((searching.start + searching.length) % CIRCLE, CIRCLE - searching.length)
+def _arcs(pointer: Pointer, searching: bool, aside: float) -> tuple[Arc | None, Arc | None]:
+    """The arc that is asked for a square wave, and the arc that is asked for a clipped number."""
+    if searching or not aside:
+        return (EVERYONE, None) if searching else (None, EVERYONE)
+    arc = pointer.take(int(CIRCLE * aside))
+    return arc, Arc((arc.start + arc.length) % CIRCLE, CIRCLE - arc.length)
 
 
-def _asked(
+def _ask_parts(
     step: int, arcs: Sequence[Arc | None], parts: Sequence[tuple[ReportFormat, View]]
 ) -> Generator[Message, Reply, list[Sketch | None]]:
-    """Ask the step's parts, each of its arc. What is heard from each; None where nobody was asked."""
+    """Ask each part of the step of its arc. Returns the sketch of each part; None where nobody was asked."""
     asks = [
         Ask(mechanism=mechanism, step=step, view=view, cohort=arc)
         for arc, (mechanism, view) in zip(arcs, parts, strict=True)
         if arc is not None
     ]
-    sketches = [(yield from ask_once(asks[0]))] if len(asks) == 1 else (yield from ask_all(asks))
-    heard = iter(sketches)
-    return [None if arc is None else next(heard) for arc in arcs]
+    sketches = iter([(yield from ask_once(asks[0]))] if len(asks) == 1 else (yield from ask_all(asks)))
+    return [None if arc is None else next(sketches) for arc in arcs]
 
 
-def _searched_mean(heard: Sketch | None, wave: SquareWave, view: Binned, theta: float) -> Estimate:
-    """The mean of the numbers clipped to theta, from their magnitudes; the interval is of the unbiased estimate."""
-    if heard is None or not heard.n:
+def _searched_mean(waves: Sketch | None, wave: SquareWave, view: Binned, theta: float) -> Estimate:
+    """The mean of the numbers clipped to theta, from square waves of their magnitudes."""
+    if waves is None or not waves.n:
         return _unknown()
-    return wave.distribution(heard).linear(np.minimum(numbers_of(view), theta))
+    return wave.distribution(waves).linear(np.minimum(numbers_of(view), theta))
 
 
-def _clipped_mean(searched: Sketch | None, clipped: Sketch | None, hybrid: Any) -> Estimate:
-    """The mean of everyone who answered, from those who reported a clipped number."""
+def _clipped_mean(waves: Sketch | None, clipped: Sketch | None, hybrid: Any) -> Estimate:
+    """The mean of everyone who answered, estimated from the devices that reported a clipped number."""
     if clipped is None or not clipped.n:
         return _unknown()
-    everyone = clipped.n + (searched.n if searched is not None else 0)
+    everyone = clipped.n + (waves.n if waves is not None else 0)
     mean: Estimate = hybrid.estimate(clipped)
     return replace(mean.of_population(everyone), n=everyone)
 
@@ -179,39 +180,39 @@ def _unknown() -> Estimate:
     return Estimate(np.zeros(1), np.full(1, np.inf), 0, "heuristic", "quantity")
 
 
-def _learn(known: _Known, wave: SquareWave, view: Binned, most: float, epsilon: float, longest: int) -> None:
-    """Find the threshold for ranges of at most so many values, from all that was heard since the last search."""
-    gathered = int(known.counts.sum())
-    if not gathered:
+def _update_threshold(known: _Known, wave: SquareWave, view: Binned, most: float, epsilon: float, longest: int) -> None:
+    """Estimate the threshold for ranges of at most `longest` values, from the square waves since the last time."""
+    reports = int(known.counts.sum())
+    if not reports:
         return
-    sketch = Sketch(wave.spec_id, gathered, known.counts)
+    sketch = Sketch(wave.spec_id, reports, known.counts)
     known.theta, known.lost = tail_theta(wave, view, sketch, most=most, epsilon=epsilon, r=longest)
     known.counts, known.heard = np.zeros_like(known.counts), 0
 
 
 def _widened(mean: Estimate, lost: float) -> Estimate:
-    """With what clipping is thought to take from the mean: a clipped mean is not the mean."""
+    """The estimate with the squared bias of clipping added to its variance."""
     return replace(mean, variance=mean.variance + lost**2, bias="heuristic", spread=None, bounds=None)
 
 
-def _remember(recent: _Recent, told: Estimate) -> None:
-    recent.people.append(float(told.n))
-    recent.means.append(float(told.value[0]))
-    recent.variances.append(float(told.variance[0]) if told.n else 0.0)
+def _remember(recent: _Recent, mean: Estimate) -> None:
+    recent.people.append(float(mean.n))
+    recent.means.append(float(mean.value[0]))
+    recent.variances.append(float(mean.variance[0]) if mean.n else 0.0)
 
 
-def _estimates(told: Estimate, recent: _Recent) -> Mapping[str, Estimate]:
-    """The step's mean; and the sums and means of the step and of the last steps together."""
+def _estimates(mean: Estimate, recent: _Recent) -> Mapping[str, Estimate]:
+    """The mean of the step; and the sums and means of the step and of the last steps together."""
     people, means, variances = (np.array(part) for part in (recent.people, recent.means, recent.variances))
-    if not told.n or not people.sum():
-        return {MAIN: told}
+    if not mean.n or not people.sum():
+        return {MAIN: mean}
     labels = ("this step", f"the last {len(people)} steps")
     total, error = people @ means, people**2 @ variances
     n = int(people.sum())
     sums = np.array([people[-1] * means[-1], total]), np.array([people[-1] ** 2 * variances[-1], error])
     averages = np.array([means[-1], total / n]), np.array([variances[-1], error / n**2])
     return {
-        MAIN: told,
+        MAIN: mean,
         SUMS: Estimate(*sums, n, "heuristic", "quantity", labels),
         MEANS: Estimate(*averages, n, "heuristic", "quantity", labels),
     }

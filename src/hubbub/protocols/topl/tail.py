@@ -1,9 +1,9 @@
-"""The search of ToPL: square waves of a number's magnitude, and a tail where they see no more.
+"""The search for ToPL's threshold: square waves of a number's magnitude, and an extrapolated tail.
 
-The threshold lies where about half a percent of the people are above it. No square wave over the whole range tells so
-small a share from none, so that the paper's SW-W takes what EM makes of the noise. Here devices report the magnitude of
-their number instead: quantiles are then equally precise, as factors, wherever in the range they lie. Quantiles that the
-reports tell to 10% are taken from them, and what is above the highest of those continues as the two last of them do.
+About half a percent of the people are above the best threshold. Square waves over the whole range cannot tell so small
+a share from none: the paper's SW-W then takes what EM makes of the noise. Here devices report the magnitude (the
+logarithm) of their number instead, so that all quantiles have the same relative precision. Quantiles that the reports
+determine to 10% are estimated from them. The tail above the highest of these is extrapolated from the last of them.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from hubbub.protocols.view import Binned
 
 Floats = NDArray[np.float64]
 CELLS, SPAN = 1024, 1 << 20
-"""As many points as the paper has. The span leaves room: a threshold needs quantiles of a fiftieth of itself."""
+"""The number of cells, as in the paper, and the ratio of the largest number to the first border. The ratio is generous:
+a threshold depends on quantiles down to a fiftieth of it."""
 PRECISE = 0.1
-"""The quantiles that are taken from the reports are known to this part of themselves: one standard deviation."""
+"""Quantiles are estimated from the reports where their relative standard error is at most this."""
 MOST_TAIL, APART, MEDIAN = 0.15, (2.0, 4.0), 0.5
-"""The tail has at most this share. Its slope is the least of those from the quantiles of so many times the share, and
-from the median: the gap between two crowds is no slope."""
+"""The largest share that the tail may have. Its slope is the smallest of the slopes from the quantiles at so many times
+the tail's share, and from the median: a gap between two clusters of values would give too large a slope."""
 _BODY, _HALVINGS, _STEPS = 1000, 20, 20
 
 
 def magnitudes(most: float) -> Binned:
-    """What a device looks at: in which of 1,024 cells its number is, of borders that grow by the same factor.
+    """The view of the search: which of 1,024 cells a number is in; borders grow by a constant factor.
 
     Example:
         >>> magnitudes(1000.0)([0.0, 1.0, 1.02, 1000.0]).tolist()
@@ -43,7 +44,7 @@ def magnitudes(most: float) -> Binned:
 
 
 def search_wave(units: int) -> SquareWave:
-    """How it answers.
+    """The mechanism of the search.
 
     Example:
         >>> search_wave(10**12).high
@@ -53,7 +54,7 @@ def search_wave(units: int) -> SquareWave:
 
 
 def numbers_of(view: Binned) -> Floats:
-    """The number that each cell stands for: the middle of its borders, as a factor; half of the first border below it.
+    """A representative number for each cell: the geometric mean of its borders; half the first border for cell 0.
 
     Example:
         >>> numbers_of(Binned(first=1.0, factor=4.0, cells=4)).tolist()
@@ -64,12 +65,12 @@ def numbers_of(view: Binned) -> Floats:
 
 
 def people_above(wave: SquareWave, view: Binned, sketch: Sketch) -> tuple[Floats, Floats]:
-    """The distribution, as shares of the people and the number that each share has.
+    """The estimated distribution: shares of the people, and the number that the people of each share have.
 
-    A share d that moves by h cells changes 2 h cells by n gain d each, which have the variance n (near + far)/2: it is
-    one standard deviation if h = (near + far) / (4 n gain^2 d^2). The tail begins at the smallest share for which this
-    is at most `PRECISE`. It is that of a log-normal distribution, for which the logarithms of the quantiles rise evenly
-    with those of the normal distribution.
+    If a share d moves by h cells, 2 h cells change by n gain d each, and have the variance n (near + far)/2: that is
+    one standard deviation for h = (near + far) / (4 n gain^2 d^2). The tail begins at the smallest share for which this
+    is at most `PRECISE`. It is that of a log-normal distribution: the logarithms of its quantiles are linear in the
+    quantiles of the normal distribution.
 
     Example:
         >>> from hubbub import Random
@@ -79,15 +80,15 @@ def people_above(wave: SquareWave, view: Binned, sketch: Sketch) -> tuple[Floats
         >>> round(float(shares.sum()), 9), 22 < float(shares @ numbers) < 28
         (1.0, True)
     """
-    seen = np.cumsum(wave.likeliest(sketch))
+    cumulative = np.cumsum(wave.likeliest(sketch))
     ends = np.log(np.append(view.borders, view.borders[-1]))
     near, far = wave.rates
-    unseen = math.log(view.factor) * (near + far) / (4 * sketch.n * (near - far) ** 2)  # times 1/d^2
+    error = math.log(view.factor) * (near + far) / (4 * sketch.n * (near - far) ** 2)  # of a quantile, times d^2
 
     def quantiles(above: Any) -> Any:
-        return np.interp(1 - np.asarray(above), seen, ends)
+        return np.interp(1 - np.asarray(above), cumulative, ends)
 
-    start = min(math.sqrt(unseen / PRECISE), MOST_TAIL)
+    start = min(math.sqrt(error / PRECISE), MOST_TAIL)
     body = np.linspace(1.0, start, _BODY + 1)
     tail = start * 0.5 ** (np.arange(_HALVINGS * _STEPS + 1) / _STEPS)
     normal = NormalDist().inv_cdf
@@ -102,14 +103,14 @@ def people_above(wave: SquareWave, view: Binned, sketch: Sketch) -> tuple[Floats
 def tail_theta(
     wave: SquareWave, view: Binned, sketch: Sketch, *, most: float, epsilon: float, r: int
 ) -> tuple[float, float]:
-    """The border of least expected error (Eq 8, corrected), and what clipping to it takes from the mean.
+    """The threshold of least expected error (Eq 8, corrected), and how much of the mean clipping to it loses.
 
     Parameters
     ----------
     wave, view, sketch
-        What was asked of the people that search, and heard.
+        The mechanism and view of the search, and the sketch of its reports.
     most
-        The largest number there may be.
+        The largest number.
     epsilon
         What a report of a clipped value will spend.
     r
@@ -125,6 +126,6 @@ def tail_theta(
         (True, True)
     """
     shares, numbers = people_above(wave, view, sketch)
-    thetas = np.minimum(view.borders, most)  # rounding must not lead above
+    thetas = np.minimum(view.borders, most)  # the last border may be above `most` by rounding
     theta = float(thetas[int(np.argmin(range_errors(shares, numbers, thetas, epsilon=epsilon, r=r)))])
     return theta, float(shares @ np.maximum(numbers - theta, 0.0))

@@ -1,4 +1,4 @@
-"""The threshold at which clipping costs as much as it saves (Eq 8 of tops-topl, corrected), as the paper finds it."""
+"""The threshold of least expected error (Eq 8 of tops-topl, corrected), and the paper's two ways to find it."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from hubbub.mechanisms.numeric.square_wave import SquareWave
 
 Floats = NDArray[np.float64]
 FINDERS = ("SW", "SW-W")
-"""How the paper reads the distribution: with smoothing, or without it and pruned."""
+"""The paper's estimates of the distribution: with smoothing, or without smoothing and pruned."""
 LEAST, CONSECUTIVE = 1e-4, 5
 
 
 def range_errors(shares: Floats, points: Floats, thetas: Floats, *, epsilon: float, r: int) -> Floats:
     """The mean squared error of a sum over a random range of at most r values, for each threshold.
 
-    Eq 8: r/3 times the variance of one report, plus the square of what clipping takes from the mean, times the mean of
-    the squared lengths: (r+1)(r+2)/6, where the paper prints r^2/24.
+    Eq 8: the variance of one report times the mean length (r+2)/3, plus the squared bias of clipping times the mean
+    squared length (r+1)(r+2)/6, where the paper prints r^2/24.
 
     Example:
-        >>> held = np.array([0.9, 0.1]), np.array([1.0, 50.0])
-        >>> errors = range_errors(*held, np.array([1.0, 50.0]), epsilon=1.0, r=100)
+        >>> shares, points = np.array([0.9, 0.1]), np.array([1.0, 50.0])
+        >>> errors = range_errors(shares, points, np.array([1.0, 50.0]), epsilon=1.0, r=100)
         >>> bool(errors[0] < errors[1])
         True
     """
-    one = Hybrid(epsilon=epsilon, low=0.0, high=1.0).variance(1)  # the same for any value, above epsilon 0.61
-    noise = (r + 2) / 3 * one * thetas**2
+    variance = Hybrid(epsilon=epsilon, low=0.0, high=1.0).variance(1)  # the same for any value, above epsilon 0.61
+    noise = (r + 2) / 3 * variance * thetas**2
     above = np.maximum(points[None, :] - thetas[:, None], 0.0) @ shares
     return np.asarray(noise + (r + 1) * (r + 2) / 6 * above**2)
 
 
 def pruned(shares: Floats) -> Floats:
-    """The shares up to the first point whose next five are all below 0.01% (section 4.1).
+    """The shares, set to 0 from the first of five consecutive points on that are all below 0.01% (section 4.1).
 
     Example:
         >>> pruned(np.array([0.5, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1])).tolist()
@@ -44,17 +44,17 @@ def pruned(shares: Floats) -> Floats:
     small: NDArray[np.bool_] = np.concatenate([shares < LEAST, np.ones(CONSECUTIVE, dtype=bool)])
     windows = np.lib.stride_tricks.sliding_window_view(small, CONSECUTIVE)
     runs = np.asarray(np.all(windows, axis=1))[1:]
-    # The first points may be rare themselves: at least one that is not must be kept.
+    # The first points may be rare too: at least one point that is not rare must remain.
     begun = np.cumsum(shares >= LEAST) > 0
     ends = np.flatnonzero(runs & begun)
-    kept = shares.copy()
+    remaining = shares.copy()
     if len(ends):
-        kept[ends[0] + 1 :] = 0.0
-    return kept
+        remaining[ends[0] + 1 :] = 0.0
+    return remaining
 
 
 def distribution_of(wave: SquareWave, sketch: Sketch, finder: str = "SW-W") -> Floats:
-    """The shares of the wave's points as a finder reads them: "SW" by EMS, "SW-W" by EM and pruned.
+    """The shares of the wave's points as a finder estimates them: "SW" by EMS, "SW-W" by EM and pruned.
 
     Example:
         >>> from hubbub import Random
@@ -70,12 +70,12 @@ def distribution_of(wave: SquareWave, sketch: Sketch, finder: str = "SW-W") -> F
 
 
 def best_theta(wave: SquareWave, sketch: Sketch, *, epsilon: float, r: int, finder: str = "SW-W") -> float:
-    """The point of least expected error.
+    """The threshold of least expected error among the points of the wave.
 
     Parameters
     ----------
     wave, sketch
-        What was asked of the values that are held out, and heard.
+        The mechanism of the search, and the sketch of its reports.
     epsilon
         What one report of a clipped value will spend.
     r

@@ -39,7 +39,7 @@ def run_plan(plan: Sao2, stream: Stream, rng: Random) -> ChangingRun:
     for part, who in enumerate(_parts(plan, stream.n, rng)):
         mechanism = plan.mechanisms[part]
         for residues in _residues(plan, part, stream, who):
-            answers.hear(part, mechanism.accumulate(mechanism.randomize(Ternary.dense(residues), rng)))
+            answers.add(part, mechanism.accumulate(mechanism.randomize(Ternary.dense(residues), rng)))
     answers.step = plan.steps
     steps = range(1, plan.steps + 1)
     released = [answers.latest(step) if plan.online else answers.mean(step) for step in steps]

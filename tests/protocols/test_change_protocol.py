@@ -14,11 +14,11 @@ from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.stateful import States
 from hubbub.protocols.ask import Ask
+from hubbub.protocols.change_protocol import change_protocol
 from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.driver import converse
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.release import Release
-from hubbub.protocols.symbol_stream import symbol_stream
 
 STEPS = 8
 SYMBOLS = ChangeStream(epsilon=3.0, dimension=3, steps=STEPS, changes=5, one=True)
@@ -56,7 +56,7 @@ class Crowd:
 
 
 def released(crowd: Crowd, **given: Any) -> list[Release]:
-    return list(converse(symbol_stream(crowd.symbols, **given), crowd, steps=STEPS))
+    return list(converse(change_protocol(crowd.symbols, **given), crowd, steps=STEPS))
 
 
 @pytest.mark.parametrize("joins", [1, 4], ids=["all at the start", "in the course of four steps"])
@@ -114,7 +114,7 @@ def test_it_goes_on_where_it_stopped_and_begins_anew_with_a_horizon() -> None:
         return lambda ask: crowd(ask, step=first + ask.step - 1)
 
     def both(memory: Memory) -> Any:
-        return symbol_stream(SYMBOLS, first=first, memory=memory)
+        return change_protocol(SYMBOLS, first=first, memory=memory)
 
     crowd = answer(1)
     memory = Memory()
@@ -125,7 +125,7 @@ def test_it_goes_on_where_it_stopped_and_begins_anew_with_a_horizon() -> None:
     assert [release.spent for release in found] == [0.0] * 5 + [1.0] + [0.0] * 6
     assert all(release.estimate.n == 200 for release in found)  # not 400: all enrol again, and count anew
     again = answer(1)
-    empty = symbol_stream(SYMBOLS, first=first, memory=Memory())
+    empty = change_protocol(SYMBOLS, first=first, memory=Memory())
     again(next(empty))  # the same devices, having answered the first step
     rest = list(converse(both(Memory(state)), again, steps=11))
     for one, other in zip(found[1:], rest, strict=True):
@@ -134,7 +134,7 @@ def test_it_goes_on_where_it_stopped_and_begins_anew_with_a_horizon() -> None:
 
 
 def test_asks_survive_their_json_and_spend_what_they_say() -> None:
-    ask = next(symbol_stream(SYMBOLS))
+    ask = next(change_protocol(SYMBOLS))
     assert isinstance(ask, Ask)
     back = Ask.from_spec(json.loads(json.dumps(ask.spec())))
     assert back == ask
