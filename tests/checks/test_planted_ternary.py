@@ -207,9 +207,10 @@ class LooksAtTheNumber(ExSub):
 class SureOfRatios(ExSub):
     """Forgets that a mean among few is divided by their share."""
 
-    def _conditional(self, mean, frequency):
-        ratio = super()._conditional(mean, frequency)
-        return replace(ratio, variance=mean.variance)
+    def estimate(self, sketch, candidates=None, *, of="mean", signs=False):
+        estimate = super().estimate(sketch, candidates, of=of, signs=signs)
+        mean = super().estimate(sketch, candidates, signs=signs)
+        return replace(estimate, variance=mean.variance) if of == "conditional" else estimate
 
 
 PLANTED = [

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hubbub.core.estimate import Estimate
 from hubbub.core.spec import spec_id
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, Arc
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a device estimates nothing
+    from hubbub.core.estimate import Estimate
     from hubbub.protocols.driver import Protocol, Reply
 
 

@@ -26,3 +26,13 @@ def unpack(packed: NDArray[Any], size: int) -> NDArray[np.uint8]:
         [[1, 0, 1]]
     """
     return np.unpackbits(packed, axis=1, count=size, bitorder="little")
+
+
+def every_row(size: int) -> NDArray[np.uint8]:
+    """All 2^size rows of so many bits, packed.
+
+    Example:
+        >>> every_row(2).tolist()
+        [[0], [1], [2], [3]]
+    """
+    return pack((np.arange(1 << size)[:, None] >> np.arange(size) & 1).astype(bool))

@@ -123,9 +123,11 @@ class ServiceReader:
         return shuffled_json(self._collector.store, self._collector.collections[collection])
 
     def notice(self) -> str | None:
-        """What to know of the clock."""
+        """What to know of the clock, and which questions another package's error stopped."""
         trusted = self._collector.trusted
-        return None if trusted is None else clock_notice(trusted.status())
+        clock = None if trusted is None else clock_notice(trusted.status())
+        failed = [f"{question} is stopped: {why}." for (_, question), why in sorted(self._collector.failed.items())]
+        return " ".join(filter(None, [clock, *failed])) or None
 
     def listen(self, collection: str) -> AsyncIterator[bytes]:
         """Server-sent events, one whenever something has changed."""

@@ -90,7 +90,7 @@ class Reader(Protocol):
         ...
 
     def notice(self) -> str | None:
-        """What everyone who reads a page should know first: a clock in doubt."""
+        """What everyone who reads a page should know first: a clock in doubt, a question that failed."""
         ...
 
     def listen(self, collection: str) -> AsyncIterator[bytes]:

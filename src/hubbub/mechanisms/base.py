@@ -7,25 +7,25 @@ spends. A `Mechanism` makes each report afresh from a value; a `Stateful` (`stat
 from __future__ import annotations
 
 import dataclasses
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.domain import Domain
-from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
+from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.event import Event
 from hubbub.core.exact import log_fraction, log_upper
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, first_of, integer, is_added, spec_id
+from hubbub.mechanisms.report_columns import ColumnSpec, check_columns, read_bare, reports_of
 
 if TYPE_CHECKING:  # a device estimates nothing
     from hubbub.core.blanket import Blanket
@@ -39,37 +39,6 @@ Cases = tuple[Sequence[Fraction], NDArray[np.int64]]
 MOST_EPSILON = 1000.0
 _RENAMED = {"Symbols": "ChangeStream"}
 """Classes that specs know under an older name: what is signed and stored under it stays what it is."""
-
-
-class ColumnSpec(NamedTuple):
-    """What one column of a mechanism's reports looks like.
-
-    Parameters
-    ----------
-    part, name, dtype, shape
-        Where it stands, what it is called, and the type and shape of a report's entry.
-    below
-        What its values are below.
-    bits
-        Of packed bits, how many a report has: the last byte is filled up with zeros.
-    """
-
-    part: Literal["public", "private"]
-    name: str
-    dtype: str
-    shape: tuple[int, ...] = ()
-    below: int | None = None
-    bits: int | None = None
-
-    @staticmethod
-    def packed(name: str, bits: int) -> ColumnSpec:
-        """A private column of packed bits.
-
-        Example:
-            >>> ColumnSpec.packed("plus", 12).shape
-            (2,)
-        """
-        return ColumnSpec("private", name, "u1", (-(-bits // 8),), bits=bits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,50 +113,19 @@ class ReportFormat(ABC):
         """What one report spends, exactly: ln of `ratio`, rounded up to a float."""
         return log_upper(self.ratio())
 
-    def _made(self, columns: Mapping[str, NDArray[Any]]) -> Reports:
-        """Reports of these columns."""
-        parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
-        for column in self.columns:
-            parts[column.part][column.name] = columns[column.name].astype(column.dtype, copy=False)
-        return Reports(self.spec_id, public=parts["public"], private=parts["private"])
+    def _reports(self, arrays: Mapping[str, NDArray[Any]]) -> Reports:
+        """Reports of this spec with these arrays as columns."""
+        return reports_of(self.spec_id, self.columns, arrays)
 
     def check(self, reports: Reports) -> None:
         """Refuse reports of another spec, or that no client of this spec can have made."""
         if reports.spec_id != self.spec_id:
             raise SpecMismatch("spec_id", reports.spec_id, f"reports of {self.spec_id}")
-        given = {("public", name) for name in reports.public} | {("private", name) for name in reports.private}
-        wanted = {(column.part, column.name) for column in self.columns}
-        if given != wanted:
-            raise InvalidValue("columns", sorted(given), f"exactly {sorted(wanted)}")
-        for column in self.columns:
-            array = (reports.public if column.part == "public" else reports.private)[column.name]
-            if array.dtype != np.dtype(column.dtype) or array.shape[1:] != column.shape:
-                raise InvalidValue(
-                    column.name,
-                    f"{array.dtype}{list(array.shape[1:])}",
-                    f"{column.dtype}{list(column.shape)} a report",
-                )
-            if column.below is not None and array.size and int(array.max()) >= column.below:
-                raise InvalidValue(column.name, int(array.max()), f"values below {column.below}")
-            if column.bits is not None and array.size and int(array[:, -1].max()) >> (column.bits - 1) % 8 + 1:
-                raise InvalidValue(column.name, "a bit past the last", f"{column.bits} bits a report, then zeros")
+        check_columns(reports, self.columns)
 
     def read_bare(self, data: bytes) -> Reports:
-        """Read what `Reports.to_bare` wrote: as many reports as the bytes hold, of which none may be left over.
-
-        The values are not checked: `check` does that.
-        """
-        n, over = divmod(len(data), self.report_bytes)
-        if over:
-            raise DecodeError("report", f"{len(data)} bytes", f"{self.report_bytes} bytes a report")
-        parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
-        at = 0
-        for column in self.columns:
-            little = np.dtype(column.dtype).newbyteorder("<")
-            array = np.frombuffer(data, little, n * math.prod(column.shape), at).reshape(n, *column.shape)
-            parts[column.part][column.name] = array.astype(column.dtype, copy=False)
-            at += array.nbytes
-        return Reports(self.spec_id, public=parts["public"], private=parts["private"])
+        """Read what `Reports.to_bare` wrote. The values are not checked: `check` does that."""
+        return read_bare(self.spec_id, self.columns, data)
 
     def empty(self) -> Sketch:
         """The sketch of no reports: the zero of merging."""
@@ -219,17 +157,12 @@ class ReportFormat(ABC):
     @property
     def report_bytes(self) -> int:
         """The size of one report's columns."""
-        return sum(np.dtype(column.dtype).itemsize * math.prod(column.shape) for column in self.columns)
+        return sum(column.entry_bytes for column in self.columns)
 
     @property
     def report_bits(self) -> int:
-        """What one report holds, in bits: the bytes, less what a column's bound leaves unused."""
-        return sum(
-            column.bits
-            or math.prod(column.shape)
-            * ((column.below - 1).bit_length() if column.below else 8 * np.dtype(column.dtype).itemsize)
-            for column in self.columns
-        )
+        """The bits that one report can use: those of its bytes, less what the columns' bounds leave unused."""
+        return sum(column.entry_bits for column in self.columns)
 
     def spec(self) -> dict[str, Json]:
         """The fields, as JSON: what client and server share; without those `added` later that are as at first."""
@@ -324,7 +257,17 @@ class Mechanism(ReportFormat):
         """Randomise a batch of values: on a device, a batch of one."""
         if not isinstance(rng, Random):
             raise InvalidValue("rng", rng, "a hubbub.Random")
-        return self._made(self._randomize(self.encode(values), rng))
+        return self._reports(self._randomize(self.encode(values), rng))
+
+    def _beside(self, public: Mapping[str, NDArray[Any]] | None, private: Mapping[str, NDArray[Any]]) -> Reports:
+        """Reports with these private columns, all beside one public part: the given row, or zeros."""
+        n = len(next(iter(private.values())))
+        shared = {
+            column.name: np.repeat(public[column.name] if public else np.zeros((1, *column.shape)), n, axis=0)
+            for column in self.columns
+            if column.part == "public"
+        }
+        return self._reports({**shared, **private})
 
 
 def _registered(name: object, wanted: type[Any]) -> type[Any]:

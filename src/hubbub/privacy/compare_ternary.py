@@ -9,7 +9,8 @@ from typing import Any
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
+from hubbub.mechanisms.ternary.rates import Quantity
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
@@ -25,7 +24,8 @@ from hubbub.mechanisms.ternary.online import Online, OnlineExSub
 from hubbub.protocols.changes import Changes
 from hubbub.protocols.cohort import CIRCLE
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a device estimates nothing
+    from hubbub.core.estimate import Estimate
     from hubbub.protocols.sao2.plan import Sao2
 
 MOST_STEPS = 1 << 10
@@ -232,7 +232,7 @@ class ChangeStream(Stateful):
 
     def make_reports(self, level: NDArray[Any], new: NDArray[np.bool_] | bool, signs: NDArray[Any]) -> Reports:
         """Reports of devices of these levels, with signs as `sign_codes` encodes them."""
-        return self._made({"level": level, "new": np.broadcast_to(new, level.shape), "sign": signs})
+        return self._reports({"level": level, "new": np.broadcast_to(new, level.shape), "sign": signs})
 
     def check_states(self, states: States) -> None:
         level, node, begun, held, used, counters = (states[name] for name in self.state_types)
@@ -280,6 +280,8 @@ class ChangeStream(Stateful):
 
         To estimate the value at a step takes all earlier reports of all levels: see `change_protocol`.
         """
+        from hubbub.core.estimate import Estimate
+
         if candidates is not None:
             raise InvalidValue("candidates", candidates, "nothing: every entry is estimated")
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)

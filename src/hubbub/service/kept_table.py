@@ -60,6 +60,7 @@ def kept_table(
     if schema is None:
         raise InvalidValue("question", question, "a question of kind table")
     from hubbub.query.memory_table import MemoryTable
+    from hubbub.query.time_limit import check_time
 
     mechanism = schema.mechanism
     assert isinstance(mechanism, IntervalMechanism)
@@ -69,6 +70,7 @@ def kept_table(
     n = 0
     for ask, step, part in parts:
         for reports in reports_to(store, archive, AskKey(collection.collection_id, ask)):
+            check_time()
             found.setdefault(part, []).append((n, reports))
             steps.append(np.full(len(reports), step))
             if MEASURES in reports.public:

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.plugin_guard import PluginFailed
 from hubbub.core.spec import Json
 from hubbub.service.frames import RefusedRequest
 from hubbub.service.reasons import Reason
@@ -67,6 +68,7 @@ _TITLES = {
     "not_allowed": "This method is not allowed here.",
     "no_token": "This needs a token.",
     "invalid_parameter": "A parameter has a value that is not allowed.",
+    "plugin_failed": "A class of another package failed.",
     "internal": "The collector failed.",
 }
 
@@ -131,6 +133,8 @@ def problem_of(error: Exception) -> Problem:
         return Problem(503, "no_store", headers=[("Retry-After", "1")])
     if isinstance(error, InvalidValue):
         return Problem(400, "invalid_parameter", str(error))
+    if isinstance(error, PluginFailed):
+        return Problem(503, "plugin_failed", str(error))
     if isinstance(error, HTTPException):
         slug = {404: "not_found", 405: "not_allowed"}.get(error.status_code, "malformed")
         return Problem(error.status_code, slug, headers=list((error.headers or {}).items()))
@@ -146,6 +150,6 @@ def handlers() -> dict[Any, Any]:
 
     Example:
         >>> len(handlers())
-        5
+        6
     """
-    return dict.fromkeys((Problem, HTTPException, InvalidValue, StoreFailed, Exception), _handle)
+    return dict.fromkeys((Problem, HTTPException, InvalidValue, StoreFailed, PluginFailed, Exception), _handle)

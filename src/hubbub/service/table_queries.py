@@ -14,6 +14,7 @@ from hubbub.service.archive import ReportsMissing
 from hubbub.service.collector import Collector
 from hubbub.service.kept_table import Part, closed_steps, kept_table
 from hubbub.service.problems import Problem
+from hubbub.service.store.base import StoreChanges
 
 if TYPE_CHECKING:
     from hubbub.query.answer import QueryAnswer
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 LONGEST_QUERY = 10_000
 """Characters."""
 SECONDS = 30.0
-"""After so long an answer is no longer waited for."""
+"""A query that takes longer is stopped."""
+GRACE = 5.0
+"""Seconds after the time limit within which a query stops; if one ever does not, its asker waits no longer."""
 _KEPT_TABLES = 2
 _ALL_STEPS = 1 << 62
 
@@ -35,7 +38,7 @@ class TableQueries:
     collector
         Whose reports they are.
     seconds
-        After how long an answer is no longer waited for.
+        How long a query may take; it is stopped then.
 
     Example:
         >>> from hubbub.service.example import example_collector
@@ -50,6 +53,8 @@ class TableQueries:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sql")
         self._free = threading.Semaphore(1)
         self._engines: OrderedDict[tuple[str, str, tuple[Part, ...]], QueryEngine] = OrderedDict()
+        self._engines_lock = threading.Lock()  # queries add engines, the collector's commits drop expired ones
+        collector.listeners.append(self._forget_expired)
 
     def answer(
         self,
@@ -79,10 +84,13 @@ class TableQueries:
         )
         future.add_done_callback(lambda _: self._free.release())
         try:
-            return future.result(self._seconds)
+            return future.result(self._seconds + GRACE)
         except FutureTimeout:
-            detail = f"it was not answered in {self._seconds:g} seconds: ask for less, or for fewer steps"
-            raise Problem(503, "query_too_slow", detail) from None
+            raise self._too_slow() from None
+
+    def _too_slow(self) -> Problem:
+        detail = f"it was not answered in {self._seconds:g} seconds: ask for less, or for fewer steps"
+        return Problem(503, "query_too_slow", detail)
 
     def close(self) -> None:
         """Take no more queries."""
@@ -91,12 +99,16 @@ class TableQueries:
     def _run(
         self, name: str, question: str, text: str, first: int | None, last: int | None, level: float, explain: bool
     ) -> QueryAnswer:
-        try:
-            from hubbub.query.errors import QueryError
+        from hubbub.query.errors import QueryError
+        from hubbub.query.time_limit import QueryTimeout, time_limit
 
-            engine = self._engine(name, question, first, last)
+        try:
             try:
-                return engine.sql(text, level=level, explain=explain)
+                with time_limit(self._seconds):
+                    engine = self._engine(name, question, first, last)
+                    return engine.sql(text, level=level, explain=explain)
+            except QueryTimeout:
+                raise self._too_slow() from None
             except QueryError as error:
                 where: dict[str, Json] = {"line": error.line, "column": error.column} if error.line else {}
                 more: dict[str, Json] = {"problem": error.problem, "instead": error.instead, **where}
@@ -112,23 +124,27 @@ class TableQueries:
         served, store = self._collector.collections[name], self._collector.store
         every: list[Part] = store.closed_parts(served.collection_id, question, 0, _ALL_STEPS)
         parts = closed_steps(every, first, last)
-        self._forget_expired()
         key = served.collection_id, question, tuple(parts)
-        if key not in self._engines:
-            table = kept_table(store, self._collector.archive, served, question, parts)
-            self._engines[key] = QueryEngine(table)
+        engine = self._engines.get(key)
+        if engine is None:
+            engine = QueryEngine(kept_table(store, self._collector.archive, served, question, parts))
+        with self._engines_lock:
+            # The retention of a step may have ended while its reports were read: the store then has its asks no more.
+            if set(store.closed_parts(served.collection_id, question, 0, _ALL_STEPS)).issuperset(parts):
+                self._engines[key] = engine
+                self._engines.move_to_end(key)
             while len(self._engines) > _KEPT_TABLES:
                 self._engines.popitem(last=False)
-        self._engines.move_to_end(key)
-        engine = self._engines[key]
         if engine.table.n < served.minimum_batch:
             few = f"{engine.table.n:,} reports; at least {served.minimum_batch:,} are needed"
             raise Problem(409, "withheld", few)
         return engine
 
-    def _forget_expired(self) -> None:
-        """Let go of reports whose retention is over: the store has their asks no more."""
-        for collection, question, parts in list(self._engines):
-            kept = set(self._collector.store.closed_parts(collection, question, 0, _ALL_STEPS))
-            if not kept.issuperset(parts):
-                del self._engines[collection, question, parts]
+    def _forget_expired(self, changes: StoreChanges) -> None:
+        """Drop the reports of steps whose retention is over, as soon as the store has deleted them."""
+        with self._engines_lock:
+            for expiry in changes.expired:
+                for collection, question, parts in list(self._engines):
+                    expired = any(step < expiry.below for _, step, _ in parts)
+                    if expired and (collection, question) == (expiry.collection, expiry.question):
+                        del self._engines[collection, question, parts]

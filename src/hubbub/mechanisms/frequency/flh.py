@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.estimate import Estimate
 from hubbub.core.hashing import bucket, hash32, spread_seeds
-from hubbub.core.noise import Noise
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
@@ -20,7 +18,10 @@ from hubbub.mechanisms.base import ColumnSpec
 from hubbub.mechanisms.frequency.choice import choose
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.frequency.oracle import unsigned
-from hubbub.mechanisms.frequency.table_noise import TableNoise
+
+if TYPE_CHECKING:  # a device estimates nothing
+    from hubbub.core.estimate import Estimate
+    from hubbub.core.noise import Noise
 
 _CHUNK = 1 << 20  # hashes at once
 
@@ -108,6 +109,8 @@ class FLH(OLH):
         return replace(estimate, variance=np.maximum(noise.variance(estimate.value), 0.0), noise=noise)
 
     def _known_from(self, sketch: Sketch, estimate: Estimate) -> Estimate:
+        from hubbub.mechanisms.frequency.table_noise import TableNoise
+
         assert estimate.noise is not None
         p, q = (float(rate) for rate in self.rates)
         seen = sketch.counts / sketch.n

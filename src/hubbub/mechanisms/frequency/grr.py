@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Cases, ColumnSpec
-from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, other_weight, truth_weight
+from hubbub.mechanisms.frequency.choice import choice_rates, choose
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 
 if TYPE_CHECKING:
@@ -56,11 +55,7 @@ class GRR(FrequencyOracle):
 
     def _resolve(self) -> None:
         self._resolve_domain()
-        if self.other == 0:
-            self._set("other", other_weight(self.epsilon, self.size))
-        self._integer("other", 1, TWO_64 // self.size)
-        if truth_weight(self.other, self.size) <= self.other:
-            raise InvalidValue("epsilon", self.epsilon, "an epsilon that 64-bit probabilities can tell from 0")
+        self._resolve_other(self.size)
 
     @cached_property
     def rates(self) -> tuple[Fraction, Fraction]:
@@ -93,7 +88,7 @@ class GRR(FrequencyOracle):
         return (q, p), self._same(reports, values).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
-        return Reports(self.spec_id, private={"value": np.arange(self.size, dtype=unsigned(self.size))})
+        return self._beside(public, {"value": np.arange(self.size)})
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         return np.bincount(reports.private["value"], minlength=self.size)

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Cases, ColumnSpec
-from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, other_weight, truth_weight
+from hubbub.mechanisms.frequency.choice import choice_rates, truth_weight
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 
 if TYPE_CHECKING:
@@ -57,11 +56,7 @@ class Hadamard(FrequencyOracle):
 
     def _resolve(self) -> None:
         self._resolve_domain()
-        if self.other == 0:
-            self._set("other", other_weight(self.epsilon, 2))
-        self._integer("other", 1, TWO_64 // 2)
-        if truth_weight(self.other, 2) <= self.other:
-            raise InvalidValue("epsilon", self.epsilon, "an epsilon that 64-bit probabilities can tell from 0")
+        self._resolve_other(2)
 
     @property
     def rows(self) -> int:
@@ -110,8 +105,7 @@ class Hadamard(FrequencyOracle):
         return (q, p), self._same(reports, values).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
-        row = np.zeros(1, dtype=unsigned(self.rows)) if public is None else public["row"]
-        return Reports(self.spec_id, public={"row": np.repeat(row, 2)}, private={"minus": np.arange(2, dtype=np.uint8)})
+        return self._beside(public, {"minus": np.arange(2)})
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:

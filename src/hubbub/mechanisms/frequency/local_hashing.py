@@ -20,7 +20,7 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.spec import added
 from hubbub.mechanisms.base import Cases, ColumnSpec
-from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, other_weight, truth_weight
+from hubbub.mechanisms.frequency.choice import choice_rates, choose
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 
 if TYPE_CHECKING:
@@ -53,11 +53,7 @@ class LocalHashing(FrequencyOracle):
         if self.buckets == 0:
             self._set("buckets", self._default_buckets())
         self._integer("buckets", 2, MOST_BUCKETS)
-        if self.other == 0:
-            self._set("other", other_weight(self.epsilon, self.buckets))
-        self._integer("other", 1, TWO_64 // self.buckets)
-        if truth_weight(self.other, self.buckets) <= self.other:
-            raise InvalidValue("epsilon", self.epsilon, "an epsilon that 64-bit probabilities can tell from 0")
+        self._resolve_other(self.buckets)
 
     @cached_property
     def rates(self) -> tuple[Fraction, Fraction]:
@@ -106,10 +102,7 @@ class LocalHashing(FrequencyOracle):
         return (q, p), self._same(reports, values).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
-        column = self.columns[0]
-        given = np.zeros(1, dtype=column.dtype) if public is None else public[column.name]
-        every = np.arange(self.buckets, dtype=unsigned(self.buckets))
-        return Reports(self.spec_id, public={column.name: np.repeat(given, self.buckets)}, private={"bucket": every})
+        return self._beside(public, {"bucket": np.arange(self.buckets)})
 
     def _support(
         self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bits import pack, unpack
+from hubbub.core.bits import every_row, unpack
 from hubbub.core.domain import Domain, Strings, as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
@@ -146,11 +146,7 @@ class Rappor(Mechanism):
         return [q**k * p ** (self.bits - k) for k in range(self.bits + 1)], self._flips(reports, values)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        if self.bits > _ENUMERABLE:
-            return None
-        every = (np.arange(1 << self.bits)[:, None] >> np.arange(self.bits) & 1).astype(bool)
-        cohort = np.zeros(1, dtype=unsigned(self.cohorts)) if public is None else public["cohort"]
-        return Reports(self.spec_id, public={"cohort": np.repeat(cohort, len(every))}, private={"bits": pack(every)})
+        return None if self.bits > _ENUMERABLE else self._beside(public, {"bits": every_row(self.bits)})
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:

@@ -162,7 +162,7 @@ class SHE(FrequencyOracle):
         if cells.size**self.size > _ENUMERABLE:
             return None
         every = np.stack(np.meshgrid(*[cells] * self.size, indexing="ij"), axis=-1).reshape(-1, self.size)
-        return Reports(self.spec_id, private={"cells": every})
+        return self._beside(public, {"cells": every})
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         return np.asarray(reports.private["cells"].sum(axis=0, dtype=np.int64))

@@ -85,7 +85,7 @@ class SOLH(LocalHashing):
         if numbers.dtype != np.uint64 or numbers.ndim != 1:
             raise DecodeError("numbers", f"{numbers.dtype}{list(numbers.shape)}", "a row of unsigned 64-bit numbers")
         seed, bucket = numbers >> np.uint64(self.bucket_bits), numbers & np.uint64(self.buckets - 1)
-        return self._made({"seed": seed, "bucket": bucket})
+        return self._reports({"seed": seed, "bucket": bucket})
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,10 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import exp_floor
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import Cases, ColumnSpec
+from hubbub.mechanisms.base import Cases
 from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.mechanisms.frequency.packed_bits import PackedBits
 
 if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
@@ -29,7 +30,7 @@ _ENUMERABLE = 5_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsetSelection(FrequencyOracle):
+class SubsetSelection(PackedBits, FrequencyOracle):
     """Shares of a domain of moderate size, with the smallest variance known at every size.
 
     A report is a set of `subset` values, which holds the true one with probability p = k e^eps/(k e^eps + d - k),
@@ -57,7 +58,6 @@ class SubsetSelection(FrequencyOracle):
 
     subset: int = 0
     include: int = 0
-    server_work: ClassVar[str] = "the bits of d/8 bytes added up"
 
     def _resolve(self) -> None:
         self._resolve_domain()
@@ -104,13 +104,6 @@ class SubsetSelection(FrequencyOracle):
         both = (p * (k - 1) * (k - 2) + (1 - p) * k * (k - 1)) / ((d - 1) * (d - 2)) if d > 2 else 0.0
         return p * (k - 1) / (d - 1) - p * q, both - q * q
 
-    def server_operations(self, n: int) -> float:
-        return float(-(-self.size // 8))
-
-    @property
-    def columns(self) -> tuple[ColumnSpec, ...]:
-        return (ColumnSpec.packed("bits", self.size),)
-
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         packed = np.empty((codes.size, -(-self.size // 8)), dtype=np.uint8)
         step = max(1, (1 << 18) // self.size)
@@ -152,14 +145,7 @@ class SubsetSelection(FrequencyOracle):
         sets = np.array(list(combinations(range(self.size), self.subset)))
         bits = np.zeros((len(sets), self.size), dtype=bool)
         np.put_along_axis(bits, sets, True, axis=1)
-        return Reports(self.spec_id, private={"bits": pack(bits)})
-
-    def _support(
-        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
-        from hubbub.kernels.columns import column_sums
-
-        return column_sums(reports.private["bits"], weights)[: self.size][candidates]
+        return self._beside(public, {"bits": pack(bits)})
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

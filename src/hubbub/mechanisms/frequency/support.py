@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,13 +18,15 @@ from numpy.typing import ArrayLike, NDArray
 from hubbub.core.bit_strings import BitStrings
 from hubbub.core.domain import Domain, as_domain
 from hubbub.core.errors import InvalidValue
-from hubbub.core.estimate import Estimate
-from hubbub.core.influence import Influence
-from hubbub.core.noise import Noise
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import spec_id
 from hubbub.mechanisms.base import Mechanism
+
+if TYPE_CHECKING:  # a device estimates nothing
+    from hubbub.core.estimate import Estimate
+    from hubbub.core.influence import Influence
+    from hubbub.core.noise import Noise
 
 __all__ = ["DomainLike", "Moments", "SupportMechanism"]
 
@@ -122,6 +124,8 @@ class SupportMechanism(Mechanism):
 
     def noise(self, n: int) -> Noise:
         """The variance and covariance of estimates from n reports, as functions of the shares (Eq 3.2)."""
+        from hubbub.core.noise import Noise
+
         moments = self.moments()
         scale = n * (moments.true_mean - moments.false_mean) ** 2
         pairs = self.pair_covariance()
@@ -165,6 +169,8 @@ class SupportMechanism(Mechanism):
         With support s of a value, a report stands for (s - q)/(p - q). It is attained for one value; for several, the
         most that local hashing can support is a bound: a forger looks for a seed that puts all of them in one bucket.
         """
+        from hubbub.core.influence import Influence
+
         if isinstance(values, bool) or not isinstance(values, int | np.integer) or not 1 <= values <= self.size:
             raise InvalidValue("values", values, f"an integer from 1 to {self.size}")
         held, missing = self._support_means()
@@ -211,6 +217,8 @@ class SupportMechanism(Mechanism):
         return estimate
 
     def _pure(self, counts: NDArray[np.int64], n: int, labels: tuple[str, ...] | None) -> Estimate:
+        from hubbub.core.estimate import Estimate
+
         low, high = self.support_range
         if counts.size and not (low * n <= int(counts.min()) and int(counts.max()) <= high * n):
             raise InvalidValue("counts", [int(counts.min()), int(counts.max())], f"{low * n} to {high * n}, as n = {n}")
@@ -279,6 +287,8 @@ class SupportMechanism(Mechanism):
 
     def _weighted(self, sketch: Sketch, labels: tuple[str, ...]) -> Estimate:
         """The total weight of the holders of each candidate: Eq 3.1 with weights, unbiased."""
+        from hubbub.core.estimate import Estimate
+
         moments = self.moments()
         gap = moments.true_mean - moments.false_mean
         (supported, squares), (total, total_squares) = sketch.counts[:, :-1], sketch.counts[:, -1]

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bits import pack, unpack
+from hubbub.core.bits import unpack
 from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import ceil_div, exp_floor, log_fraction
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.base import fractions
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.mechanisms.frequency.packed_bits import PackedBits
 
 if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
 
-_ENUMERABLE = 12  # bits: 4,096 outputs
 _CHUNK = 1 << 20  # bytes drawn at a time: the cost of the calls is spread, and they stay in the cache
 _LOSS = 1e-3  # of epsilon, the most that 16-bit probabilities may waste before 32 bits are used
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unary(FrequencyOracle):
+class Unary(PackedBits, FrequencyOracle):
     """A report is d bits: the sender's own is 1 with probability p, every other with probability q.
 
     Epsilon is ln(p (1-q) / ((1-p) q)), Eq 3.6. A bit is 1 where a random integer of `width` bits is below a stored
@@ -39,7 +39,6 @@ class Unary(FrequencyOracle):
     width: int = 0
     one: int = 0
     zero: int = 0
-    server_work: ClassVar[str] = "the bits of d/8 bytes added up"
 
     @abstractmethod
     def _thresholds(self, width: int) -> tuple[int, int]:
@@ -87,13 +86,6 @@ class Unary(FrequencyOracle):
         p, q = self.rates  # every value leaves (1-p)/(1-q) of the chance that noise alone gives a row of bits
         return Blanket((1 - p) / (1 - q), self.ratio(), both=q * q)
 
-    def server_operations(self, n: int) -> float:
-        return float(-(-self.size // 8))
-
-    @property
-    def columns(self) -> tuple[ColumnSpec, ...]:
-        return (ColumnSpec.packed("bits", self.size),)
-
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         return {"bits": flip_bits(codes[:, None], self.size, self.width, self.one, self.zero, rng)}
 
@@ -113,24 +105,6 @@ class Unary(FrequencyOracle):
         rest = ones - own
         others = rest * log_fraction(q) + (self.size - 1 - rest) * log_fraction(1 - q)
         return np.asarray(np.where(own == 1, log_fraction(p), log_fraction(1 - p)) + others)
-
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        if self.size > _ENUMERABLE:
-            return None
-        every = np.arange(1 << self.size)[:, None] >> np.arange(self.size) & 1
-        return Reports(self.spec_id, private={"bits": pack(every.astype(bool))})
-
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
-        from hubbub.kernels.columns import column_sums
-
-        return column_sums(reports.private["bits"])[: self.size]
-
-    def _support(
-        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
-        from hubbub.kernels.columns import column_sums
-
-        return column_sums(reports.private["bits"], weights)[: self.size][candidates]
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

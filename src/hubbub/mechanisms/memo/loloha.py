@@ -6,25 +6,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.estimate import Estimate
 from hubbub.core.exact import ceil_div, exp_floor, log_upper
-from hubbub.core.noise import Noise
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import added
 from hubbub.mechanisms.base import Cases, ColumnSpec
-from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose, other_weight, truth_weight
+from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
-from hubbub.mechanisms.frequency.table_noise import TableNoise
 from hubbub.mechanisms.memo.memo import Memoised
 from hubbub.mechanisms.memo.toeplitz import cell_weights, supports, toeplitz, toeplitz_functions
+
+if TYPE_CHECKING:  # a device estimates nothing
+    from hubbub.core.estimate import Estimate
+    from hubbub.core.noise import Noise
 
 _MOST_FUNCTIONS = 1 << 16
 _MOST_BUCKETS = 1 << 8
@@ -91,15 +92,10 @@ class Loloha(FrequencyOracle, Memoised):
             raise InvalidValue("buckets", self.buckets, "a power of two")
         if self.functions > _MOST_FUNCTIONS:
             raise InvalidValue("domain", self.size, f"at most {2 * _MOST_FUNCTIONS // self.buckets} values")
-        if self.other == 0:
-            self._set("other", other_weight(self.epsilon, self.buckets))
-        self._integer("other", 1, TWO_64 // self.buckets)
-        if self.swap == 0 and truth_weight(self.other, self.buckets) > self.other:
+        self._resolve_other(self.buckets)
+        if self.swap == 0:
             self._set("swap", self._least_swap())
-        self._integer("swap", 1, TWO_64 // self.buckets)
-        for weight in (self.other, self.swap):
-            if truth_weight(weight, self.buckets) <= weight:
-                raise InvalidValue("epsilon", self.epsilon, "an epsilon that 64-bit probabilities can tell from 0")
+        self._resolve_other(self.buckets, "swap")
         if self.permanent_epsilon > self.epsilon:
             raise InvalidValue("epsilon", self.epsilon, f"at least {self.permanent_epsilon!r}, which `other` spends")
         if self.effective_epsilon > self.report_epsilon:
@@ -159,6 +155,8 @@ class Loloha(FrequencyOracle, Memoised):
         return replace(super().noise(n), pairs=False)
 
     def _known_from(self, sketch: Sketch, estimate: Estimate) -> Estimate:
+        from hubbub.mechanisms.frequency.table_noise import TableNoise
+
         assert estimate.noise is not None
         p, q = (float(rate) for rate in self.rates)
         own, other = (float(rate) for rate in self.bucket_rates)
@@ -223,11 +221,10 @@ class Loloha(FrequencyOracle, Memoised):
 
     def report_chances(self, public: int, answer: bytes) -> dict[bytes, Fraction]:
         kept, swapped = choice_rates(self.swap, self.buckets)
-        every = np.arange(self.buckets)
-        reports = self._made({"function": np.full(every.size, public), "bucket": every})
+        reports = self.outputs({"function": np.array([public])})
         return {
             reports[bucket : bucket + 1].to_bare(): kept if bucket == answer[0] else swapped
-            for bucket in every.tolist()
+            for bucket in range(self.buckets)
         }
 
     # -- probabilities and counts -----------------------------------------------------------------------------
@@ -241,9 +238,7 @@ class Loloha(FrequencyOracle, Memoised):
         return (q, p), self._same(reports, values).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
-        given = np.zeros(1, dtype=unsigned(self.functions)) if public is None else public["function"]
-        every = np.arange(self.buckets, dtype=unsigned(self.buckets))
-        return Reports(self.spec_id, public={"function": np.repeat(given, self.buckets)}, private={"bucket": every})
+        return self._beside(public, {"bucket": np.arange(self.buckets)})
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:

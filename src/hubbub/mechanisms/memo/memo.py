@@ -112,7 +112,7 @@ class Memoised(Stateful):
         current = np.where(place > 0, place, states["current"])
         speaks = current > 0
         answers = states["answers"][speaks, current[speaks] - 1]
-        reports = self._made(self._from_answers(states["public"][speaks], answers, rng))
+        reports = self._reports(self._from_answers(states["public"][speaks], answers, rng))
         return States(self.spec_id, {**states.columns, "current": current}), reports, speaks
 
     def _remember(self, states: States, rows: NDArray[Any], keys: NDArray[np.int64], rng: Random) -> States:

@@ -138,5 +138,4 @@ class Banded(Ranged):
         return np.asarray(log_fraction(Fraction(self.other, TWO_64)) + np.log1p(excess))
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        cells = self.cells + self.band
-        return Reports(self.spec_id, private={"cell": np.arange(cells, dtype=self.columns[0].dtype)})
+        return self._beside(public, {"cell": np.arange(self.cells + self.band)})

@@ -161,11 +161,9 @@ class Hybrid(MeanMechanism):
         return np.where(rounded, by_rounding, self.piecewise.cell_log_prob(cell, codes))
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        rounded = 1 if public is None else int(public["rounded"][0])
-        count = 2 if rounded else self.cells + self.band
-        cells = np.arange(count, dtype=self.columns[1].dtype)
-        flags = np.full(count, rounded, dtype=np.uint8)
-        return Reports(self.spec_id, public={"rounded": flags}, private={"cell": cells})
+        public = public or {"rounded": np.ones(1)}
+        cells = 2 if public["rounded"][0] else self.cells + self.band
+        return self._beside(public, {"cell": np.arange(cells)})
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:

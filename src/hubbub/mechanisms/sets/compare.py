@@ -23,7 +23,8 @@ from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 from hubbub.mechanisms.sets.split_unary import SplitUnary
 from hubbub.mechanisms.sets.ternary_shares import TernaryShares
-from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
+from hubbub.mechanisms.ternary.rates import Quantity
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
 _PADDED = ("GRR", "OLH", "OUE")
 _TERNARY = ("Collision", "CoCo", "ExSub", "NetSub", "NetSeed")

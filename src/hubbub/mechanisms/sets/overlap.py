@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.mechanisms.ternary.ternary import search_power
+from hubbub.mechanisms.two_weights import search_power
 
 Floats = NDArray[np.float64]
 _SIZES = 1 << 10  # sizes m looked at together: all of them, or a grid that is narrowed down

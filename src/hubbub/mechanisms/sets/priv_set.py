@@ -17,7 +17,6 @@ from hubbub.core.bits import pack, unpack
 from hubbub.core.categorical import ExactChoice
 from hubbub.core.domain import Ordinal, Sets
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import ceil_div, exp_floor
 from hubbub.core.item_sets import ItemSets
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
@@ -25,6 +24,7 @@ from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.support import unsigned
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 from hubbub.mechanisms.ternary.selection import select
+from hubbub.mechanisms.two_weights import resolve_two_weights
 
 if TYPE_CHECKING:
     from hubbub.mechanisms.sets.overlap import OverlapRule
@@ -112,14 +112,7 @@ class PrivSet(SetMechanism):
             self._set("t", t)
         self._integer("m", 1, self.elements - 1)
         self._integer("t", max(1, self.m - self.size + 1), min(self.m, self.held))
-        if self.bits == 0:
-            self._set("bits", 65 + int(self.epsilon / math.log(2)))
-        self._integer("bits", 1, 1 << 11)
-        if self.least == 0:
-            self._set("least", ceil_div(1 << self.bits, exp_floor(self.epsilon)))
-        if self.least == 1 << self.bits:
-            raise InvalidValue("epsilon", self.epsilon, "an epsilon that 64-bit weights can tell from 0")
-        self._integer("least", 1, (1 << self.bits) - 1)
+        resolve_two_weights(self, self.epsilon)
 
     @property
     def held(self) -> int:
@@ -230,7 +223,7 @@ class PrivSet(SetMechanism):
             return None
         rows = np.zeros((math.comb(self.elements, self.m), self.elements), dtype=bool)
         np.put_along_axis(rows, np.array(list(combinations(range(self.elements), self.m))), True, axis=1)
-        return Reports(self.spec_id, private=self._pack(rows))
+        return self._beside(public, self._pack(rows))
 
     def _support(
         self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None

@@ -58,22 +58,16 @@ class SetMechanism(SupportMechanism):
 
     def example_values(self, most: int) -> list[Any]:
         """Sets of every size in turn: the empty one and full ones are found among the first few."""
+        from hubbub.mechanisms.in_turn import in_turn  # a device needs no examples
+
         longest, every, size = self.sets.most, 0, 0
         while size <= longest and every <= most:
             every, size = every + comb(self.size, size), size + 1
         all_of_them = every <= most
         names = self._domain.examples(self.size if all_of_them else min(self.size, most))
         sizes = set(range(longest + 1)) if all_of_them else {0, 1, longest, (longest + 1) // 2}
-        kinds: list[Iterator[tuple[Any, ...]]] = [
-            combinations(names, held) if all_of_them else _runs(names, held)
-            for held in sorted({min(held, len(names)) for held in sizes}, reverse=True)
-        ]
-        sets: list[Any] = []
-        while kinds and len(sets) < most:
-            turn = [(kind, next(kind, None)) for kind in kinds]
-            kinds = [kind for kind, members in turn if members is not None]
-            sets += [members for _, members in turn if members is not None]
-        return sets[:most]
+        counts = sorted({min(count, len(names)) for count in sizes}, reverse=True)
+        return in_turn([combinations(names, count) if all_of_them else _runs(names, count) for count in counts], most)
 
 
 def _runs(names: list[Any], size: int) -> Iterator[tuple[Any, ...]]:

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bits import pack, unpack
+from hubbub.core.bits import unpack
 from hubbub.core.domain import Ordinal, Sets
 from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import log_fraction, log_upper
 from hubbub.core.item_sets import ItemSets
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import ColumnSpec
+from hubbub.mechanisms.base import fractions
+from hubbub.mechanisms.frequency.packed_bits import PackedBits
 from hubbub.mechanisms.frequency.unary import flip_bits
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 
-_ENUMERABLE = 12  # bits: 4,096 outputs
 _WIDTH = 32
 _ALL = 1 << _WIDTH
 
 
 @dataclass(frozen=True, kw_only=True)
-class SplitUnary(SetMechanism):
+class SplitUnary(PackedBits, SetMechanism):
     """Shares of the items of sets, by a unary encoding of the whole set.
 
     A report is d bits: 1 with probability p for an item that is held, q for any other. Two sets of at most l items
@@ -57,7 +57,6 @@ class SplitUnary(SetMechanism):
 
     one: int = 0
     zero: int = 0
-    server_work: ClassVar[str] = "the bits of d/8 bytes added up"
 
     @classmethod
     def best_for(cls, *, epsilon: float, domain: Sets, held: float) -> Self:
@@ -115,13 +114,6 @@ class SplitUnary(SetMechanism):
     def pair_covariance(self) -> tuple[float, float]:
         return 0.0, 0.0  # bits are drawn one by one
 
-    def server_operations(self, n: int) -> float:
-        return float(-(-self.size // 8))
-
-    @property
-    def columns(self) -> tuple[ColumnSpec, ...]:
-        return (ColumnSpec.packed("bits", self.size),)
-
     def _randomize(self, codes: ItemSets, rng: Random) -> dict[str, NDArray[Any]]:  # type: ignore[override]
         return {"bits": flip_bits(codes.padded(), self.size, _WIDTH, self.one, self.zero, rng)}
 
@@ -138,7 +130,7 @@ class SplitUnary(SetMechanism):
         counts = np.stack(self._counts_of_bits(reports, values), axis=-1)
         patterns, index = np.unique(counts.reshape(-1, 4), axis=0, return_inverse=True)
         chances = [p**a * (1 - p) ** b * q**c * (1 - q) ** e for a, b, c, e in patterns.tolist()]
-        return np.asarray(np.array([*chances, None], dtype=object)[index.reshape(counts.shape[:2])])
+        return fractions(chances, index.reshape(counts.shape[:2]))
 
     def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
         p, q = self.rates
@@ -146,24 +138,6 @@ class SplitUnary(SetMechanism):
         return np.asarray(
             sum(log * count for log, count in zip(logs, self._counts_of_bits(reports, values), strict=True))
         )
-
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        if self.size > _ENUMERABLE:
-            return None
-        every = np.arange(1 << self.size)[:, None] >> np.arange(self.size) & 1
-        return Reports(self.spec_id, private={"bits": pack(every.astype(bool))})
-
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
-        from hubbub.kernels.columns import column_sums
-
-        return column_sums(reports.private["bits"])[: self.size]
-
-    def _support(
-        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
-        from hubbub.kernels.columns import column_sums
-
-        return column_sums(reports.private["bits"], weights)[: self.size][candidates]
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

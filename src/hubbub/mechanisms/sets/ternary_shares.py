@@ -95,7 +95,7 @@ class TernaryShares:
             return Influence(stated.least, stated.most)
         held, missing = self._means
         numbers = [
-            (plus - self.weight * minus - missing) / (held - missing) for plus, minus in self.mechanism.supports()
+            (plus - self.weight * minus - missing) / (held - missing) for plus, minus in self.mechanism.rates.supports()
         ]
         return Influence(min(numbers), max(numbers))
 

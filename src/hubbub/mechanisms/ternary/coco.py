@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32
+from hubbub.core.hashing import bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.core.spec import added
 from hubbub.core.uniform import bounded
-from hubbub.mechanisms.base import Cases, ColumnSpec
+from hubbub.mechanisms.base import Cases
 from hubbub.mechanisms.frequency.choice import TWO_64
-from hubbub.mechanisms.frequency.oracle import unsigned
-from hubbub.mechanisms.ternary.collision import MOST_BUCKETS
-from hubbub.mechanisms.ternary.ternary import Quantity, Rates, TernaryMechanism, search_power
+from hubbub.mechanisms.ternary.bucket_reports import MOST_BUCKETS, BucketReports
+from hubbub.mechanisms.ternary.rates import Quantity, Rates
 from hubbub.mechanisms.ternary.weights import (
     BucketWeights,
     among_the_rest,
     chance,
-    every_pair,
-    in_blocks,
     low_and_high,
     skipping,
 )
+from hubbub.mechanisms.two_weights import search_power
 
 if TYPE_CHECKING:
-    from hubbub.core.blanket import Blanket
+    pass
 
 Integers = NDArray[np.int64]
 
@@ -47,7 +44,7 @@ class _Hashed(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoCo(TernaryMechanism):
+class CoCo(BucketReports):
     """Means of sparse ternary vectors, in a seed and one of t buckets: less error than Collision's.
 
     A hash puts +1 at a position in one of t buckets, and -1 in that bucket's neighbour. The held sign's bucket has the
@@ -80,17 +77,11 @@ class CoCo(TernaryMechanism):
     collision-coco, section 7 (Algorithms 1 and 2, Lemma 3). P_t + P_o is (e^eps+1)/Omega, not half of it.
     """
 
-    whole_only = True
-
-    key_value: ClassVar[Literal["no", "named", "chosen"]] = "named"
-    buckets: int = 0
     low: int = 0
     high: int = 0
-    hash: str = added(FIRST_HASH, BEST_HASH)
 
     def _resolve(self) -> None:
-        self._one_of("hash", HASHES)
-        self._resolve_shape()
+        self._resolve_hash()
         if self.buckets == 0:
             self._set("buckets", coco_buckets(self.epsilon, self.dimension, self.sparsity))
         self._integer("buckets", 2 * self.sparsity + 2, MOST_BUCKETS)
@@ -114,16 +105,11 @@ class CoCo(TernaryMechanism):
 
     def ratio(self) -> Fraction:
         most = max(self.high, *(shares.most for shares in self._shares))
-        return Fraction(most, self._least)
+        return Fraction(most, self._least_weight)
 
     @property
-    def _least(self) -> int:
+    def _least_weight(self) -> int:
         return min(self.low, *(shares.least for shares in self._shares))
-
-    def blanket(self) -> Blanket:
-        from hubbub.core.blanket import Blanket  # a device amplifies nothing
-
-        return Blanket(chance(self.buckets * self._least), self.ratio())
 
     @cached_property
     def rates(self) -> Rates:
@@ -132,13 +118,6 @@ class CoCo(TernaryMechanism):
         low, high = chance(self.low), chance(self.high)
         middle = (1 - kept) * (low + high) / 2
         return Rates(kept * high + middle, Fraction(1, t), kept * low + middle)
-
-    @property
-    def columns(self) -> tuple[ColumnSpec, ...]:
-        return (
-            ColumnSpec("public", "seed", "u8"),
-            ColumnSpec("private", "bucket", unsigned(self.buckets), below=self.buckets),
-        )
 
     @property
     def words(self) -> int:
@@ -169,38 +148,27 @@ class CoCo(TernaryMechanism):
         hit = np.take_along_axis(own, winner[:, None], axis=1)[:, 0] ^ turned
         return {"seed": seed, "bucket": np.where(bits < start, hit, elsewhere)}
 
-    def _table(self, reports: Reports, values: Any) -> Integers:
-        """For each report and value, which probability: k (s+1) + a where a of the k entries of its pair say it."""
-        symbols, s = self.symbols(values), self.sparsity
-        table = np.empty((len(reports), len(symbols)), dtype=np.int64)
+    def _case(self, seeds: NDArray[np.uint64], buckets: Integers, symbols: Integers) -> Integers:
+        """k (s+1) + a where k entries fall in the bucket's pair and a of them in the bucket; larger where none do."""
+        s = self.sparsity
         extra = np.array([shares.extra for shares in self._shares], dtype=np.int64)
-        for start, some in in_blocks(symbols, len(reports)):
-            seeds, buckets, rows = every_pair(reports.public["seed"], reports.private["bucket"], some)
-            own, pairs, count = self._hash(seeds, rows)
-            rivals, for_it = (own >> 1 == buckets[:, None] >> 1).sum(axis=1), (own == buckets[:, None]).sum(axis=1)
-            rank = buckets - 2 * (pairs < buckets[:, None] >> 1).sum(axis=1)
-            other = (s + 1) ** 2 + 2 * (count - 1) + (rank >= extra[count - 1])
-            table[:, start : start + len(some)] = np.where(rivals > 0, rivals * (s + 1) + for_it, other).reshape(
-                len(reports), -1
-            )
-        return table
+        own, pairs, count = self._hash(seeds, symbols)
+        rivals, agreeing = (own >> 1 == buckets[:, None] >> 1).sum(axis=1), (own == buckets[:, None]).sum(axis=1)
+        rank = buckets - 2 * (pairs < buckets[:, None] >> 1).sum(axis=1)
+        other = (s + 1) ** 2 + 2 * (count - 1) + (rank >= extra[count - 1])
+        return np.asarray(np.where(rivals > 0, rivals * (s + 1) + agreeing, other))
 
     def _chance(self, code: int) -> Fraction:
         rest = code - (self.sparsity + 1) ** 2
         if rest >= 0:
             shares = self._shares[rest // 2]
             return chance(shares.each if rest % 2 else shares.most)
-        rivals, for_it = divmod(code, self.sparsity + 1)
-        return Fraction(for_it * self.high + (rivals - for_it) * self.low, rivals * TWO_64)
+        rivals, agreeing = divmod(code, self.sparsity + 1)
+        return Fraction(agreeing * self.high + (rivals - agreeing) * self.low, rivals * TWO_64)
 
     def _cases(self, reports: Reports, values: Any) -> Cases:
-        codes, index = np.unique(self._table(reports, values), return_inverse=True)
+        codes, index = np.unique(self._case_table(reports, values), return_inverse=True)
         return [self._chance(code) for code in codes.tolist()], index
-
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
-        given = np.zeros(1, dtype="u8") if public is None else public["seed"]
-        every = np.arange(self.buckets, dtype=unsigned(self.buckets))
-        return Reports(self.spec_id, public={"seed": np.repeat(given, self.buckets)}, private={"bucket": every})
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         from hubbub.kernels.pairs import pair_support

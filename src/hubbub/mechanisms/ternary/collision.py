@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32
+from hubbub.core.hashing import bucket, hash32
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.core.spec import added
-from hubbub.mechanisms.base import Cases, ColumnSpec
+from hubbub.mechanisms.base import Cases
 from hubbub.mechanisms.frequency.choice import TWO_64
-from hubbub.mechanisms.frequency.oracle import unsigned
-from hubbub.mechanisms.ternary.ternary import Quantity, Rates, TernaryMechanism, search_power
+from hubbub.mechanisms.ternary.bucket_reports import MOST_BUCKETS, BucketReports
+from hubbub.mechanisms.ternary.rates import Quantity, Rates
 from hubbub.mechanisms.ternary.weights import (
     BucketWeights,
     among_the_rest,
     chance,
-    every_pair,
-    in_blocks,
     low_and_high,
     skipping,
 )
+from hubbub.mechanisms.two_weights import search_power
 
 if TYPE_CHECKING:
-    from hubbub.core.blanket import Blanket
-
-MOST_BUCKETS = 1 << 16
+    pass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Collision(TernaryMechanism):
+class Collision(BucketReports):
     """Means and frequencies of sparse ternary vectors, in a seed and one of t buckets.
 
     Every report brings its own hash function of the 2 d symbols. A bucket that a held symbol falls in has the
@@ -69,16 +65,10 @@ class Collision(TernaryMechanism):
     collision-coco, section 5 (Definition 5); the exact error of the mean: `TernaryMechanism.mse`.
     """
 
-    whole_only = True
-
-    key_value: ClassVar[Literal["no", "named", "chosen"]] = "named"
-    buckets: int = 0
     high: int = 0
-    hash: str = added(FIRST_HASH, BEST_HASH)
 
     def _resolve(self) -> None:
-        self._one_of("hash", HASHES)
-        self._resolve_shape()
+        self._resolve_hash()
         if self.buckets == 0:
             self._set("buckets", collision_buckets(self.epsilon, self.dimension, self.sparsity))
         self._integer("buckets", self.sparsity + 1, MOST_BUCKETS)
@@ -93,27 +83,18 @@ class Collision(TernaryMechanism):
         """What is left for each other bucket where 0, 1, ..., s buckets are hit."""
         return tuple(BucketWeights.of(c, taken=self.high, rest=self.buckets - c) for c in range(self.sparsity + 1))
 
+    @property
+    def _least_weight(self) -> int:
+        return self._shares[-1].least  # the more buckets are hit, the less is left for each of the others
+
     def ratio(self) -> Fraction:
-        # The more buckets are hit, the less is left for each of the others.
-        return Fraction(self.high, self._shares[-1].least)
-
-    def blanket(self) -> Blanket:
-        from hubbub.core.blanket import Blanket  # a device amplifies nothing
-
-        return Blanket(chance(self.buckets * self._shares[-1].least), self.ratio())
+        return Fraction(self.high, self._least_weight)
 
     @cached_property
     def rates(self) -> Rates:
         # A hash that is not held falls anywhere, whatever the report says: 1/t exactly.
         true, other = chance(self.high), Fraction(1, self.buckets)
         return Rates(true, other, other, both_held=true * other, both_missing=other**2)
-
-    @property
-    def columns(self) -> tuple[ColumnSpec, ...]:
-        return (
-            ColumnSpec("public", "seed", "u8"),
-            ColumnSpec("private", "bucket", unsigned(self.buckets), below=self.buckets),
-        )
 
     @property
     def words(self) -> int:
@@ -138,19 +119,14 @@ class Collision(TernaryMechanism):
         hit.sort(axis=1)
         return hit, (hit < self.buckets).sum(axis=1)
 
-    def _table(self, reports: Reports, values: Any) -> NDArray[np.int64]:
-        """For each report and value: 0 where the bucket is hit, else 1 + 2 c, and one more without the extra share."""
-        symbols = self.symbols(values)
-        table = np.empty((len(reports), len(symbols)), dtype=np.int64)
+    def _case(
+        self, seeds: NDArray[np.uint64], buckets: NDArray[np.int64], symbols: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """0 where the bucket is hit. Where c others are hit: 1 + 2 c, and one more for a bucket without the extra."""
         extra = np.array([shares.extra for shares in self._shares], dtype=np.int64)
-        for start, some in in_blocks(symbols, len(reports)):
-            seeds, buckets, rows = every_pair(reports.public["seed"], reports.private["bucket"], some)
-            hit, count = self._hit(seeds, rows)
-            rank = buckets - (hit < buckets[:, None]).sum(axis=1)
-            other = 1 + 2 * count + (rank >= extra[count])
-            cases = np.where((hit == buckets[:, None]).any(axis=1), 0, other)
-            table[:, start : start + len(some)] = cases.reshape(len(reports), -1)
-        return table
+        hit, count = self._hit(seeds, symbols)
+        rank = buckets - (hit < buckets[:, None]).sum(axis=1)
+        return np.where((hit == buckets[:, None]).any(axis=1), 0, 1 + 2 * count + (rank >= extra[count]))
 
     @cached_property
     def _chances(self) -> list[Fraction]:
@@ -159,12 +135,7 @@ class Collision(TernaryMechanism):
         ]
 
     def _cases(self, reports: Reports, values: Any) -> Cases:
-        return self._chances, self._table(reports, values)
-
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
-        given = np.zeros(1, dtype="u8") if public is None else public["seed"]
-        every = np.arange(self.buckets, dtype=unsigned(self.buckets))
-        return Reports(self.spec_id, public={"seed": np.repeat(given, self.buckets)}, private={"bucket": every})
+        return self._chances, self._case_table(reports, values)
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         from hubbub.kernels.support import hash_support

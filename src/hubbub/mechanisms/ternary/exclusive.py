@@ -11,7 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.mechanisms.ternary.ternary import Quantity, search_power
+from hubbub.mechanisms.ternary.rates import Quantity
+from hubbub.mechanisms.two_weights import search_power
 
 
 def miss_chance(positions: int, entries: int, size: int) -> Fraction:

@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self
 
 from hubbub.mechanisms.ternary.exclusive import best_size, miss_chance
+from hubbub.mechanisms.ternary.rates import Quantity
 from hubbub.mechanisms.ternary.signed_sets import SignedSets
-from hubbub.mechanisms.ternary.ternary import Quantity
 
 
 @dataclass(frozen=True, kw_only=True)

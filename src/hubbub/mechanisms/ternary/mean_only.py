@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
+from hubbub.mechanisms.ternary.rates import Quantity
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
 
 @dataclass(frozen=True, kw_only=True)

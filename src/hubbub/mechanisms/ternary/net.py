@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.mechanisms.ternary.ternary import Quantity, search_power
+from hubbub.mechanisms.ternary.rates import Quantity
+from hubbub.mechanisms.two_weights import search_power
 
 _SIZES = 1 << 10  # sizes m looked at together: all of them, or a grid that is narrowed down
 _MOST_T = 1 << 8

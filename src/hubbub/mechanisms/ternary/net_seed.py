@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bits import pack, unpack
+from hubbub.core.bits import every_row, pack, unpack
 from hubbub.core.categorical import ExactChoice
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
 from hubbub.core.spec import added
 from hubbub.core.subset import subsets
 from hubbub.mechanisms.base import Cases, ColumnSpec
-from hubbub.mechanisms.ternary.mean_only import MeanOnly
+from hubbub.mechanisms.ternary.every_sign import EverySign
 from hubbub.mechanisms.ternary.net import best_net
 from hubbub.mechanisms.ternary.sign_code import columns_of, seed_bits, solve
-from hubbub.mechanisms.ternary.ternary import Rates
+from hubbub.mechanisms.two_weights import resolve_two_weights
 
 if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
@@ -35,7 +34,7 @@ _CHUNK = 1 << 24  # signs, or bits of equations, looked at together
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetSeed(MeanOnly):
+class NetSeed(EverySign):
     """`NetSub` with m = d + s, in a few bytes: the same rates, the same error, the same exact epsilon.
 
     A sign is told of every one of D = d + s positions. The rule looks at s of them only. So the rows of signs need not
@@ -90,7 +89,7 @@ class NetSeed(MeanOnly):
         if self.t == 0:
             self._set("t", best_net(self.epsilon, self.dimension, self.sparsity, least=self.positions).t)
         self._integer("t", 1, self.sparsity)
-        self._resolve_floor(self.epsilon)
+        resolve_two_weights(self, self.epsilon)
 
     @property
     def positions(self) -> int:
@@ -124,14 +123,8 @@ class NetSeed(MeanOnly):
         return Blanket(Fraction(self.least << self.sparsity, self._trues.total), self.ratio())
 
     @cached_property
-    def rates(self) -> Rates:
-        trues = sum(a * weight for a, weight in enumerate(self._trues.weights))
-        true = Fraction(trues, self.sparsity * self._trues.total)
-        return Rates(true, Fraction(1, 2), 1 - true)
-
-    @cached_property
-    def square(self) -> float:
-        return float(1 / (self.p_true - self.p_reverse) ** 2)
+    def mean_trues(self) -> Fraction:
+        return Fraction(sum(a * weight for a, weight in enumerate(self._trues.weights)), self._trues.total)
 
     # -- the sampler ------------------------------------------------------------------------------------------
 
@@ -188,22 +181,13 @@ class NetSeed(MeanOnly):
         return self._each, (self._net(reports, values) >= self.t).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        if self.seed_length > _ENUMERABLE:
-            return None
-        every = np.arange(1 << self.seed_length)[:, None] >> np.arange(self.seed_length) & 1
-        return Reports(self.spec_id, private={"seed": pack(every.astype(bool))})
+        return None if self.seed_length > _ENUMERABLE else self._beside(public, {"seed": every_row(self.seed_length)})
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         minus, step = np.zeros(self.dimension, dtype=np.int64), max(1, _CHUNK // self.dimension)
         for start in range(0, len(reports), step):
             minus += self._minus(reports[start : start + step], slice(0, self.dimension)).sum(axis=0)
         return np.stack([len(reports) - minus, minus])
-
-    def _means(self, sketch: Sketch) -> NDArray[np.float64]:
-        counts = sketch.counts
-        if counts.min() < 0 or (counts.sum(axis=0) != sketch.n).any():
-            raise InvalidValue("counts", [int(counts.min()), int(counts.max())], f"{sketch.n} signs at every position")
-        return np.asarray((counts[0] - counts[1]) / sketch.n / self._gap("mean"))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

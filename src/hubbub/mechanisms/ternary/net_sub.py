@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 from hubbub.mechanisms.ternary.net import best_net, net_share
+from hubbub.mechanisms.ternary.rates import Quantity
 from hubbub.mechanisms.ternary.set_forms import SetForm, shortest_form
 from hubbub.mechanisms.ternary.signed_sets import SignedSets
-from hubbub.mechanisms.ternary.ternary import Quantity
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,15 +21,17 @@ from numpy.typing import NDArray
 
 from hubbub.core.categorical import ExactChoice
 from hubbub.core.errors import InvalidValue
-from hubbub.core.noise import Noise
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Cases, ColumnSpec
+from hubbub.mechanisms.ternary.rates import Rates
 from hubbub.mechanisms.ternary.selection import select
-from hubbub.mechanisms.ternary.ternary import Rates, TernaryMechanism
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.mechanisms.two_weights import resolve_two_weights
 
 if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
+    from hubbub.core.noise import Noise
     from hubbub.mechanisms.ternary.set_forms import SetForm
 
 _ENUMERABLE = 5_000
@@ -75,7 +77,7 @@ class SignedSets(TernaryMechanism):
         groups = (last + 1) * (last + 2) // 2 - first * (first + 1) // 2
         if groups * self.sparsity * self.positions.bit_length() > _MOST_WEIGHTS:
             raise InvalidValue("sparsity", self.sparsity, f"less, or an m below {self.m}: the groups of sets are many")
-        self._resolve_floor(self.epsilon)
+        resolve_two_weights(self, self.epsilon)
         if self.p_true + self.p_reverse == 2 * self.p_false:
             self._set("answers", ("mean",))  # as where every position is said
 
@@ -122,9 +124,11 @@ class SignedSets(TernaryMechanism):
         )
 
     def frequency_noise(self, n: int) -> Noise:
-        """The variance and the covariance of frequencies; positions held together by one person are left aside."""
+        """The variance and the covariance of frequencies, where nobody holds both of two positions."""
+        from hubbub.core.noise import Noise
+
         d, s, m = self.positions, self.sparsity, self.m
-        scale = n * self._gap("frequency") ** 2
+        scale = n * self.gap("frequency") ** 2
         pair = Fraction(m * (m - 1), d * (d - 1)) / self._mean_weight
         missing, held, rest = 2 * self.p_false, self.p_true + self.p_reverse, max(m - 2, 0)
         neither = pair * self._weight(d - 2, s, rest) - missing**2 if d - 2 >= s else Fraction(0)
@@ -222,10 +226,7 @@ class SignedSets(TernaryMechanism):
         rows = np.zeros((len(sets), self.positions), dtype=np.int8)
         for row, (held, signs) in zip(rows, sets, strict=True):
             row[list(held)] = signs
-        packed = self.form.pack(rows)
-        return Reports(
-            self.spec_id, private={column.name: packed[column.name].astype(column.dtype) for column in self.columns}
-        )
+        return self._beside(public, self.form.pack(rows))
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         return np.ascontiguousarray(self.form.counts(reports.private)[:, : self.dimension])  # stubs tell nothing

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.exact import ceil_div, exp_floor
 from hubbub.mechanisms.frequency.choice import TWO_64
-
-_BLOCK = 1 << 18  # pairs of a report and a value looked at together
 
 
 class BucketWeights(NamedTuple):
@@ -93,31 +90,3 @@ def chance(weight: int) -> Fraction:
         Fraction(1, 4)
     """
     return Fraction(weight, TWO_64)
-
-
-def in_blocks(symbols: NDArray[np.int64], reports: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Rows of symbols, some at a time, with where they start: memory stays small beside many reports.
-
-    Example:
-        >>> [(start, len(some)) for start, some in in_blocks(np.zeros((5, 1), dtype=np.int64), 1 << 17)]
-        [(0, 2), (2, 2), (4, 1)]
-    """
-    step = max(1, _BLOCK // max(1, reports))
-    for start in range(0, len(symbols), step):
-        yield start, symbols[start : start + step]
-
-
-def every_pair(
-    seeds: NDArray[np.uint64], buckets: NDArray[Any], symbols: NDArray[np.int64]
-) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
-    """The seed and the bucket of every report, and the symbols of every value, a row for each pair of the two.
-
-    Example:
-        >>> every_pair(np.uint64([7, 8]), np.uint8([0, 1]), np.array([[4], [6]]))[2].tolist()
-        [[4], [6], [4], [6]]
-    """
-    return (
-        np.repeat(seeds, len(symbols)),
-        np.repeat(buckets.astype(np.int64), len(symbols)),
-        np.tile(symbols, (len(seeds), 1)),
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from hubbub.mechanisms.two_weights import resolve_two_weights
 from hubbub.reproduce.baselines.signs import SignVector
 
 
@@ -44,7 +45,7 @@ class EFMRTT(SignVector):
 
     def _resolve(self) -> None:
         self._resolve_shape()
-        self._resolve_floor(self.epsilon)
+        resolve_two_weights(self, self.epsilon)
         self._check_weights(self.bits + 13)
 
     @cached_property

@@ -18,7 +18,8 @@ from hubbub.core.uniform import bounded
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.frequency.oracle import unsigned
-from hubbub.mechanisms.ternary.ternary import Rates, TernaryMechanism
+from hubbub.mechanisms.ternary.rates import Rates
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.mechanisms.ternary.weights import chance
 
 PLUS, MINUS, NOTHING = range(3)

@@ -17,28 +17,25 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bits import pack, unpack
+from hubbub.core.bits import every_row, pack, unpack
 from hubbub.core.categorical import ExactChoice
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
 from hubbub.core.subset import subsets
 from hubbub.mechanisms.base import Cases, ColumnSpec
-from hubbub.mechanisms.ternary.mean_only import MeanOnly
-from hubbub.mechanisms.ternary.ternary import Rates
+from hubbub.mechanisms.ternary.every_sign import EverySign
 
 _ENUMERABLE = 12  # positions: 4,096 reports
 _MOST_WEIGHTS = 1 << 27  # bits of all weights together: 16 MiB, and some seconds
 
 
 @dataclass(frozen=True, kw_only=True)
-class SignVector(MeanOnly):
+class SignVector(EverySign):
     """A report is d signs. A pattern of signs on the s entries that disagrees h times has the weight w_h.
 
     Stubs, which are not sent, stand for the entries that a vector lacks. Two vectors on the same positions can disagree
-    with one report in any two numbers of places, so that the worst ratio is the largest weight over the smallest. With
-    gap = E[1 - 2 h/s] the error of a mean is (1/gap^2 - frequency)/n.
+    with one report in any two numbers of places, so that the worst ratio is the largest weight over the smallest.
     """
 
     @property
@@ -62,15 +59,9 @@ class SignVector(MeanOnly):
         return Fraction(max(weights), min(weights))
 
     @cached_property
-    def rates(self) -> Rates:
+    def mean_trues(self) -> Fraction:
         choice, s = self._patterns[1], self.sparsity
-        agreeing = sum((s - h) * weight for h, weight in enumerate(choice.weights))
-        true = Fraction(agreeing, s * choice.total)
-        return Rates(true, Fraction(1, 2), 1 - true)
-
-    @cached_property
-    def square(self) -> float:
-        return float(1 / (self.p_true - self.p_reverse) ** 2)
+        return Fraction(sum((s - h) * weight for h, weight in enumerate(choice.weights)), choice.total)
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
@@ -113,22 +104,13 @@ class SignVector(MeanOnly):
         return chances, index.reshape(wrong.shape)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        if self.dimension > _ENUMERABLE:
-            return None
-        every = np.arange(1 << self.dimension)[:, None] >> np.arange(self.dimension) & 1
-        return Reports(self.spec_id, private={"plus": pack(every.astype(bool))})
+        return None if self.dimension > _ENUMERABLE else self._beside(public, {"plus": every_row(self.dimension)})
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         from hubbub.kernels.columns import column_sums
 
         plus = column_sums(reports.private["plus"])[: self.dimension]
         return np.stack([plus, len(reports) - plus])
-
-    def _means(self, sketch: Sketch) -> NDArray[np.float64]:
-        counts = sketch.counts
-        if counts.min() < 0 or (counts.sum(axis=0) != sketch.n).any():
-            raise InvalidValue("counts", [int(counts.min()), int(counts.max())], f"{sketch.n} signs at every position")
-        return np.asarray((counts[0] - counts[1]) / sketch.n / self._gap("mean"))
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

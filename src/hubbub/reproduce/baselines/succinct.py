@@ -24,7 +24,7 @@ from hubbub.core.spec import added
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.mean_only import MeanOnly
-from hubbub.mechanisms.ternary.ternary import Quantity
+from hubbub.mechanisms.ternary.rates import Quantity
 
 UNIT = 1 << 32
 _REACH = 12  # noise is clamped at so many times its scale
@@ -145,7 +145,7 @@ class Succinct(MeanOnly):
         shrunk, square = self._moments
         return square / shrunk**2
 
-    def _gap(self, of: Quantity) -> float:
+    def gap(self, of: Quantity) -> float:
         return self._moments[0] / (self.cells - 1)  # one report's number is at most 1 over it
 
     def influence(self, of: Quantity = "mean") -> Influence:

@@ -21,7 +21,8 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.subset import subsets
 from hubbub.mechanisms.base import ColumnSpec, fractions
-from hubbub.mechanisms.ternary.ternary import Rates, TernaryMechanism
+from hubbub.mechanisms.ternary.rates import Rates
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
 __all__ = ["ThreeWay"]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+from hubbub.mechanisms.two_weights import resolve_two_weights
 from hubbub.reproduce.baselines.signs import SignVector
 
 
@@ -47,7 +48,7 @@ class ToPLClipped(SignVector):
 
     def _resolve(self) -> None:
         self._resolve_shape()
-        self._resolve_floor(Fraction(self.epsilon) / self.sparsity, kept=48)
+        resolve_two_weights(self, Fraction(self.epsilon) / self.sparsity, precision=48)
         self._check_weights(self.bits * self.sparsity)
 
     @cached_property
