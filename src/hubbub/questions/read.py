@@ -15,8 +15,8 @@ from hubbub.questions.base import Question
 def read_collection(spec: Mapping[str, Any]) -> Collection:
     """Read a signed collection, of this format or an older one. It must have exactly the fields of its format.
 
-    The signed terms, promises and size of uploads must be what the questions compile to. In an older format, whose
-    terms had another form, the promises must be. The id of the collection stays that of the signed document.
+    The terms, promises and size of uploads that are signed must be exactly what the questions compile to. In an older
+    format, whose terms had another form, this holds of the promises. The id stays that of the signed document.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
