@@ -251,7 +251,7 @@ def _check_pattern(pattern: Any) -> None:
             raise InvalidValue("views", pattern, "a range from a number to one that is not smaller")
     elif isinstance(pattern, Mapping):
         if pattern.keys() in ({"most"}, {"most", "each"}):
-            _whole("most", pattern["most"], 0, _MOST_LISTED)
+            _integer("most", pattern["most"], 0, _MOST_LISTED)
         for part in pattern.values():
             _check_pattern(part)
     elif isinstance(pattern, list | tuple):
