@@ -176,7 +176,7 @@ class ShuffleWorld:
             if receipt.rejected:
                 raise RefusedRequest(receipt.rejected[0][1], receipt.rejected[0][0])
             assert frame.shuffled is not None
-            return _ok(frame.shuffled.told())
+            return _ok(frame.shuffled.receipt())
         if body is not None:
             collector.admit(headers["Content-Type"], body)
             return _ok({})

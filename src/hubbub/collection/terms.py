@@ -24,6 +24,7 @@ Frozen = Literal["step", "last", "study"]
 MOST_ROUNDS = 1 << 10
 MOST_PARTS = 1 << 10
 MOST_REPORT_BYTES = 1 << 24
+_MOST_LISTED = 1 << 24
 _MOST_TIME = 1 << 40
 
 
@@ -238,4 +239,22 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
 def _view(value: Any) -> Mapping[str, Json]:
     if not isinstance(value, Mapping) or not isinstance(value.get("kind"), str):
         raise InvalidValue("views", value, "objects with a kind")
+    _check_pattern(value)
     return dict(value)
+
+
+def _check_pattern(pattern: Any) -> None:
+    """Refuse bounds that are no bounds: `matches` compares with them."""
+    if isinstance(pattern, Mapping) and pattern.keys() == {"from", "to"}:
+        ends = pattern["from"], pattern["to"]
+        numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
+        if not numbers or not ends[0] <= ends[1]:
+            raise InvalidValue("views", pattern, "a range from a number to one that is not smaller")
+    elif isinstance(pattern, Mapping):
+        if pattern.keys() in ({"most"}, {"most", "each"}):
+            _whole("most", pattern["most"], 0, _MOST_LISTED)
+        for part in pattern.values():
+            _check_pattern(part)
+    elif isinstance(pattern, list | tuple):
+        for part in pattern:
+            _check_pattern(part)
