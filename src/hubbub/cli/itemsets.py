@@ -100,7 +100,7 @@ def _answer(findings: Findings, labels: tuple[str, ...], truth: NDArray[np.float
         "n": findings.heard,
         "bias": findings.estimate.bias,
         "stopped": findings.stopped,
-        "smallest_named_share": findings.named,
+        "smallest_named_share": findings.smallest_named_share,
         "expected_false_positives": findings.false_positives,
         "itemsets": sets,
         "rules": rules,
@@ -159,9 +159,9 @@ def _remarks(findings: Findings) -> str:
         "Intervals take into account that the largest were selected. Itemsets not clearly above zero, and rules "
         f"whose lift may be 1, are dim. About {findings.false_positives:.1f} of those listed are expected to be noise."
     )
-    if findings.named >= 1:
+    if findings.smallest_named_share >= 1:
         remarks.append("With so few people and this epsilon, usually no item is found.")
-    elif findings.named:
-        named = percent(findings.named)
+    elif findings.smallest_named_share:
+        named = percent(findings.smallest_named_share)
         remarks.append(f"Usually not found: items that fewer than {named} of people would name if each named one.")
     return "\n" + " ".join(remarks)

@@ -158,14 +158,19 @@ def plan(
         if mode == "--sets":
             from hubbub.cli.plan_sets import print_set_plan
 
+            assert domain is not None
+            assert sets is not None
             return print_set_plan(domain=domain, most=sets, held=held, forged=part, **setting)
         if mode == "--sparsity":
             from hubbub.cli.plan_sparse import plan_sparse
 
+            assert domain is not None
+            assert sparsity is not None
             return plan_sparse(domain=domain, sparsity=sparsity, of=of or "mean", **setting)
         from hubbub.cli.plan_numbers import plan_numbers
         from hubbub.cli.plan_sums import QUERIES, plan_sums
 
+        assert of is not None
         return plan_sums(of=of, **setting) if of in QUERIES else plan_numbers(goal=of, **setting)
     check_plot(plot)
     assert domain is not None

@@ -127,7 +127,7 @@ def _remarks(findings: Found) -> str:
         f"\n{f'{more:,} more values are in --json. ' if more else ''}"
         "Intervals take into account that the largest were selected; values that are not clearly above zero are dim. "
         f"About {findings.false_positives:.1f} of those listed are expected to be noise. "
-        f"{_lost(findings.smallest_share)}, and texts of over {findings.plan.written.bits // 8} bytes."
+        f"{_lost(findings.smallest_share)}, and texts of over {findings.plan.encoding.bits // 8} bytes."
     )
 
 
