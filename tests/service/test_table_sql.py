@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
 import json
 import sys
-import threading
-from collections.abc import Iterator
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,13 +33,16 @@ from hubbub.query.connect import connect
 from hubbub.query.errors import QueryError
 from hubbub.query.remote import RemoteTable
 from hubbub.questions import Question, Setting, read_collection
+from hubbub.service import table_queries
 from hubbub.service.app import create_app
 from hubbub.service.archive import Archive
 from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
+from hubbub.service.kept_table import kept_table
 from hubbub.service.service import Service
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.service.table_queries import TableQueries
 
 pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
@@ -116,23 +122,27 @@ def fill(one: Collector, step: int) -> None:
         assert one.ingest([Frame(PEOPLE.collection_id, batch=batch)])[0].accepted == len(reports)
 
 
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    folder = tmp_path_factory.mktemp("table")
-    clock, archive = ManualClock(STEPS[0] * HOUR), Archive(folder / "reports")
-    one = Collector([PEOPLE], SqliteStore(":memory:"), clock=clock, keys=KEYS, archive=archive)
+def filled_collector(folder: Path, clock: ManualClock) -> Collector:
+    """A collector whose two steps are closed."""
+    collector = Collector([PEOPLE], SqliteStore(":memory:"), clock=clock, keys=KEYS, archive=Archive(folder))
     for step in STEPS:
         clock.set(step * HOUR)
-        one.tick()
-        fill(one, step)
+        collector.tick()
+        fill(collector, step)
         clock.set((step + 1) * HOUR + 11)
-        one.tick()
-    service, tokens = Service(one), Tokens([TOKEN])
+        collector.tick()
+    return collector
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    collector = filled_collector(tmp_path_factory.mktemp("table") / "reports", ManualClock(STEPS[0] * HOUR))
+    service, tokens = Service(collector), Tokens([TOKEN])
     routes = dashboard(tokens)(service)
     with running(create_app(service, tokens, routes=routes)) as client:
         client.service = service  # type: ignore[attr-defined]
         yield client
-    one.store.close()
+    collector.store.close()
 
 
 def sql(asked: Any, text: str, path: str = PATH, **more: Any) -> Any:
@@ -244,34 +254,100 @@ def test_connect_asks_a_collector_as_it_asks_a_store(asked: Any, monkeypatch: py
         table.sql("SELECT COUNT(*) FROM people WHERE agee > 3")
 
 
-def test_one_query_at_a_time_and_none_without_end(asked: Any) -> None:
+def test_one_query_at_a_time(asked: Any) -> None:
     tables = asked.service.tables
-    hold = threading.Event()
     tables._free.acquire()
     try:
         response = asked.post(PATH, content=json.dumps({"sql": "SELECT COUNT(*) FROM people"}), headers=AUTHORIZED)
         assert (response.status_code, problem(response)) == (503, "query_busy")
     finally:
         tables._free.release()
-    slow, tables._seconds = tables._thread.submit(hold.wait, 30), 0.05
+
+
+SLOW = {
+    "many groups": (
+        "shop",
+        "SELECT ROUND(spent * 4), age, COUNT(*), MEDIAN(spent * spent) FROM shop "
+        "WHERE age > 4 GROUP BY ROUND(spent * 4), age",
+    ),
+    "many boxes": (
+        "people",
+        "SELECT age, state, load, COUNT(*) FROM people WHERE "
+        + " OR ".join(f"(age BETWEEN {7 * k % 50} AND {7 * k % 50 + k % 9} AND load >= {k % 4 * 2})" for k in range(99))
+        + " GROUP BY age, state, load",
+    ),
+}
+
+
+@pytest.mark.parametrize(("question", "query"), SLOW.values(), ids=SLOW)
+def test_a_slow_query_is_stopped_and_the_next_one_answered(asked: Any, question: str, query: str) -> None:
+    """Without a time limit these queries take a minute and more than ten seconds."""
+    tables = asked.service.tables
+
+    def post(text: str) -> Any:
+        path = PATH.replace("questions/people", f"questions/{question}")
+        return asked.post(path, content=json.dumps({"sql": text, "from": 7}), headers=AUTHORIZED)
+
+    assert post(f"SELECT COUNT(*) FROM {question} WHERE age < 5").status_code == 200  # everything is compiled
+    tables._seconds = 0.5
     try:
-        response = asked.post(PATH, content=json.dumps({"sql": "SELECT COUNT(*) FROM people"}), headers=AUTHORIZED)
-        assert (response.status_code, problem(response)) == (503, "query_too_slow")
+        stopped = post(query)
+        assert (stopped.status_code, problem(stopped)) == (503, "query_too_slow")
+        tables._seconds = 30.0
+        response = post(f"SELECT COUNT(*) FROM {question} WHERE age < 6")
+        assert response.status_code == 200, response.text
     finally:
-        hold.set()
-        slow.result(30)
         tables._seconds = 30.0
 
 
-def test_reports_that_the_store_has_no_more_are_not_remembered(asked: Any) -> None:
-    sql(asked, "SELECT COUNT(*) FROM people")
-    engines = asked.service.tables._engines
-    key, engine = next(iter(engines.items()))
-    expired = (*key[:2], (("an ask that was deleted", 1, 0),))
-    engines[expired] = engine
-    sql(asked, "SELECT COUNT(*) FROM people")
-    assert key in engines
-    assert expired not in engines
+def test_the_next_query_may_follow_at_once(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query that follows an answer is never refused as busy, however late callbacks of the first one's future run."""
+    add = Future.add_done_callback
+
+    def add_slow(future: Future[Any], callback: Callable[[Future[Any]], object]) -> None:
+        add(future, lambda done: (time.sleep(0.2), callback(done)))
+
+    monkeypatch.setattr(Future, "add_done_callback", add_slow)
+    for _ in range(2):
+        asked.service.tables.answer("people", "people", "SELECT COUNT(*) FROM people")
+
+
+def test_reports_leave_memory_when_their_step_expires(tmp_path: Path) -> None:
+    """The retention of the collection is a day. Nobody asks anything after step 7 has expired."""
+    clock = ManualClock(STEPS[0] * HOUR)
+    collector = filled_collector(tmp_path / "reports", clock)
+    tables = TableQueries(collector)
+    tables_in_memory = {}
+    for step in STEPS:
+        tables.answer("people", "people", "SELECT COUNT(*) FROM people WHERE age < 9", first=step, last=step)
+        tables_in_memory[step] = weakref.ref(next(reversed(tables._engines.values())).table)
+    clock.set((7 + 24) * HOUR + 1)
+    collector.tick()
+    gc.collect()
+    assert tables_in_memory[7]() is not None  # it is over for less than a day
+    clock.set((8 + 24) * HOUR + 2)
+    collector.tick()
+    gc.collect()
+    assert tables_in_memory[7]() is None
+    assert tables_in_memory[8]() is not None
+    collector.store.close()
+
+
+def test_reports_that_expire_while_they_are_read_do_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock(STEPS[0] * HOUR)
+    collector = filled_collector(tmp_path / "reports", clock)
+    tables = TableQueries(collector)
+
+    def expiring(*arguments: Any) -> Any:
+        table = kept_table(*arguments)
+        clock.set((9 + 25) * HOUR + 1)
+        collector.tick()
+        return table
+
+    monkeypatch.setattr(table_queries, "kept_table", expiring)
+    assert tables.answer("people", "people", "SELECT COUNT(*) FROM people", first=7).n == 2 * N
+    assert not tables._engines
+    collector.store.close()
 
 
 def test_the_page_has_a_box_a_drawing_a_plan_and_a_file(asked: Any) -> None:

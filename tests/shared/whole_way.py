@@ -85,12 +85,12 @@ def answered(
             assert client._current.collection is not None
             assert not client._current.collection.knows_kinds
             client.close()
-        yield [json.loads(row.payload) for row in restarted], _site(collectors[1])
+        yield [json.loads(row.payload) for row in restarted], site(collectors[1])
         for collector in collectors:
             collector.store.close()
 
 
-def _site(collector: Any) -> Callable[[str], httpx.Response]:
+def site(collector: Any) -> Callable[[str], httpx.Response]:
     """The API and every page of a collector, to someone who has the token."""
     from hubbub.dashboard.app import ServiceReader
     from hubbub.dashboard.pages import routes

@@ -42,7 +42,7 @@ def run_shuffled(demo: ShuffledDemo, *, as_json: bool) -> None:
 
 def shuffled_answer(demo: ShuffledDemo, result: ShuffledResult) -> dict[str, Any]:
     """The result as JSON."""
-    from hubbub.demo.live import covered
+    from hubbub.demo.live_results import covered
 
     low, high = result.estimate.interval(0.95)
     names, value = result.estimate.names(), result.estimate.value

@@ -100,7 +100,7 @@ def _answer(found: Findings, labels: tuple[str, ...], truth: NDArray[np.float64]
         "n": found.heard,
         "bias": found.estimate.bias,
         "stopped": found.stopped,
-        "smallest_named_share": found.named,
+        "smallest_named_share": found.smallest_named_share,
         "expected_false_positives": found.false_positives,
         "itemsets": sets,
         "rules": rules,
@@ -160,10 +160,11 @@ def _remarks(found: Findings) -> str:
         "Intervals allow for the largest having been chosen. What cannot be told from none, and rules whose lift may "
         f"be 1, are dim. Of what is listed, {found.false_positives:.1f} are expected to be noise alone."
     )
-    if found.named >= 1:
+    if found.smallest_named_share >= 1:
         said.append("Not found: any item, as a rule, with so few people and this epsilon.")
-    elif found.named:
+    elif found.smallest_named_share:
         said.append(
-            f"Not found: items of less than {percent(found.named)} of what people name if each names one of theirs."
+            f"Not found: items of less than {percent(found.smallest_named_share)} of what people name "
+            "if each names one of theirs."
         )
     return "\n" + " ".join(said)

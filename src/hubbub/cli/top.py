@@ -126,7 +126,7 @@ def _remarks(found: Found) -> str:
         f"\n{f'{more:,} more values are in --json. ' if more else ''}"
         "Intervals allow for the largest having been chosen; what cannot be told from none is dim. "
         f"Of what is listed, {found.false_positives:.1f} are expected to be chance. "
-        f"{_lost(found.smallest_share)}, and texts of over {found.plan.written.bits // 8} bytes."
+        f"{_lost(found.smallest_share)}, and texts of over {found.plan.encoding.bits // 8} bytes."
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from inspect import isabstract
 from typing import Generic, TypeVar
 
 from hubbub.core.errors import HubbubError
@@ -57,6 +58,8 @@ class Registry(MutableMapping[str, type[Kind]], Generic[Kind]):
     def __setitem__(self, name: str, kind: type[Kind]) -> None:
         if name in self._homes or name in self._plugins:
             raise PluginRefused(f"{name}: the name is taken")
+        if self._own.get(name, kind) is not kind:
+            raise PluginRefused(f"{name}: the name is taken by {self._own[name]!r}")
         self._own[name] = self._checked(name, kind, f"{kind!r}")
 
     def __delitem__(self, name: str) -> None:
@@ -104,6 +107,9 @@ class Registry(MutableMapping[str, type[Kind]], Generic[Kind]):
         base: type[Kind] = getattr(import_module(module), base_name)
         if not isinstance(kind, type) or not issubclass(kind, base) or getattr(kind, self._named_by, None) != name:
             raise PluginRefused(f"{shown}: not a {base_name} called {name}")
+        if isabstract(kind):
+            lacking: frozenset[str] = kind.__abstractmethods__  # type: ignore[attr-defined]
+            raise PluginRefused(f"{shown}: it lacks {', '.join(sorted(lacking))}")
         return kind
 
 

@@ -16,6 +16,7 @@ from hubbub.query.boxes import SignedBoxes, ways_to_add
 from hubbub.query.errors import QueryError
 from hubbub.query.formula import ALWAYS, Formula
 from hubbub.query.runs import as_selection
+from hubbub.query.time_limit import check_time
 
 MOST_HASHES = 1 << 34
 """Least squares looks at every report of a level for each of its cells: not more often than this."""
@@ -117,6 +118,7 @@ def _box_terms(
     mechanism: IntervalMechanism, boxes: SignedBoxes, sizes: Sequence[int], consistent: bool
 ) -> Iterator[tuple[int, CellSum]]:
     for factor, box in boxes:
+        check_time()
         wanted = [as_selection(runs, size) for runs, size in zip(box, sizes, strict=True)]
         whole = all(selection is None for selection in wanted)
         try:

@@ -9,6 +9,7 @@ import numpy as np
 from hubbub.query.errors import QueryError
 from hubbub.query.formula import AllOf, AnyOf, Formula, PrivateAtom
 from hubbub.query.runs import Runs, both, runs_of, without
+from hubbub.query.time_limit import check_time
 
 Box = tuple[Runs, ...]
 """For each private column the codes that are wanted."""
@@ -35,6 +36,7 @@ def boxes_of(formula: Formula, sizes: Sequence[int]) -> list[Box]:
         return merged([box for part in formula.parts for box in boxes_of(part, sizes)])
     boxes = [whole]
     for part in formula.parts:
+        check_time()
         meeting = boxes_of(part, sizes)
         if len(boxes) * len(meeting) > MOST_BOXES:
             raise QueryError("the condition has too many combinations of AND and OR", "ask several simpler queries")
@@ -83,6 +85,7 @@ def _outermost(boxes: list[Box]) -> list[Box]:
     high = np.array([[runs[-1][1] for runs in box] for box in boxes])
     kept = []
     for place, box in enumerate(boxes):
+        check_time()
         wider = ((low <= low[place]) & (high >= high[place])).all(axis=1)
         wider[place] = False
         if not any(overlap(boxes[other], box) == box for other in np.flatnonzero(wider)):
@@ -120,6 +123,7 @@ def disjoint(boxes: Sequence[Box]) -> list[Box]:
     for box in boxes:
         pieces = [box]
         for earlier in apart:
+            check_time()
             pieces = [piece for whole in pieces for piece in minus(whole, earlier)]
             if len(apart) + len(pieces) > MOST_BOXES:
                 raise QueryError("the condition has too many combinations of AND and OR", "ask several simpler queries")
@@ -143,6 +147,7 @@ def ways_to_add(formula: Formula, sizes: Sequence[int]) -> list[tuple[str, Signe
         whole: Box = tuple(((0, size - 1),) for size in sizes)
         rest = [whole]
         for box in boxes:
+            check_time()
             rest = [piece for part in rest for piece in minus(part, box)]
             if len(rest) > MOST_BOXES:
                 break

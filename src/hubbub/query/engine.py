@@ -30,6 +30,7 @@ from hubbub.query.selection import chosen_groups
 from hubbub.query.split_method import SplitMethod
 from hubbub.query.strata import Strata
 from hubbub.query.sums_method import SumsMethod
+from hubbub.query.time_limit import interrupting
 from hubbub.query.tree import Tree
 
 
@@ -73,6 +74,8 @@ class QueryEngine:
     def sql(self, text: str, *, level: float = 0.95, explain: bool = False) -> QueryAnswer:
         """The answer of a SELECT, or the plan of an EXPLAIN SELECT, which reads no reports.
 
+        Inside `time_limit(seconds)` a query that takes longer is stopped: `QueryTimeout`.
+
         Parameters
         ----------
         text
@@ -88,7 +91,7 @@ class QueryEngine:
             statement = parse(text)
             select = normalise(statement.select, self.table.schema)
             plan = plan_query(select, self.table.schema)
-            with self._lock:
+            with self._lock, interrupting(self.table.connection()):
                 try:
                     return self._answer(plan, level, only_plan=statement.explain, explain=explain)
                 except QueryError as error:

@@ -14,6 +14,7 @@ from hubbub.query.outputs import AnswerInterval, Output, Profiles
 from hubbub.query.quantiles import QuantileOutput
 from hubbub.query.strata import Strata
 from hubbub.query.sums_method import SumsMethod
+from hubbub.query.time_limit import check_time
 from hubbub.query.tree import Tree
 
 __all__ = ["AnyOutput", "MeasureProfile", "bundles_of", "interval_of", "output_of"]
@@ -41,6 +42,7 @@ def interval_of(
         >>> found.low < 1000 < found.high, found.most
         (True, 2000.0)
     """
+    check_time()
     size = len(strata.weights)
     nothing = JointEstimate(np.zeros(size), (np.zeros((size, size)),))
     joint = method.joint([(part, np.eye(size)) for part in parts]) if parts else nothing

@@ -23,6 +23,7 @@ from hubbub.query.private_table import PrivateTable
 from hubbub.query.runs import as_selection, size_of
 from hubbub.query.strata import BlockRows, Strata
 from hubbub.query.sums_method import SumsMethod, Wanted
+from hubbub.query.time_limit import check_time
 
 MOST_KEPT = 256
 """The models of so many strata and weights are kept."""
@@ -91,6 +92,7 @@ class GridMethod(SumsMethod):
         return sums
 
     def _sums(self, strata: Strata, place: int, formula: Formula) -> GridSums:
+        check_time()
         stratum = strata.every[place]
         if formula == ALWAYS:
             known = np.array([stratum.totals[weight] for weight in strata.weights])
@@ -116,6 +118,7 @@ class GridMethod(SumsMethod):
         }
         for rows, block in strata.blocks(strata.weights):
             for key, place in missing.items():
+                check_time()
                 weights = np.maximum(key[2] * block.weights[key[1]], 0.0)
                 totals[key] += float(weights[block.strata == place].sum())
                 if weights.any():
@@ -147,6 +150,7 @@ class GridMethod(SumsMethod):
                 counts[part] += sketch.counts[0] / measure.scale
 
     def _shares(self, key: Key, counts: dict[tuple[Key, Grid], Floats], part: int | None) -> dict[Grid, Floats]:
+        check_time()
         shares = {}
         for grid in self._mechanism.grids:
             supports = counts[key, grid].sum(axis=0) if part is None else counts[key, grid][part]

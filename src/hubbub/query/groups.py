@@ -14,6 +14,7 @@ from hubbub.query.plan import QueryPlan
 from hubbub.query.schema import TableSchema
 from hubbub.query.strata import MOST_STRATA, Strata
 from hubbub.query.sums_method import Wanted
+from hubbub.query.time_limit import check_time
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,7 @@ def groups_of(plan: QueryPlan, schema: TableSchema, strata: Strata) -> list[Peop
         if not parts:
             continue
         for chosen in product(*codes):
+            check_time()
             labels = {place: private[k].label(chosen[k]) for k, place in enumerate(plan.private_keys)}
             narrowed = [(place, _narrowed(formula, plan.private_keys, chosen)) for place, formula in parts]
             left = iter(public)

@@ -23,6 +23,7 @@ from hubbub.query.private_table import Level, PrivateTable
 from hubbub.query.strata import Strata, Stratum
 from hubbub.query.sums_method import SumsMethod, Wanted
 from hubbub.query.support_counts import SupportCounts
+from hubbub.query.time_limit import check_time
 
 CellAmounts = Callable[[Sequence[Monomial], LevelCells], Floats]
 """How much of each weight (row) is estimated to be in each cell of a level (column)."""
@@ -132,6 +133,7 @@ class IntervalMethod(SumsMethod):
         return lines
 
     def _cells(self, strata: Strata, formula: Formula) -> FormulaTerms:
+        check_time()
         consistent = self._consistent
         if consistent is None:
             consistent = may_be_consistent(self._mechanism, len(strata.every), self._sizes, strata.formulas)
@@ -174,6 +176,7 @@ class IntervalMethod(SumsMethod):
         return self._reports[level]
 
     def _sums(self, strata: Strata, stratum: Stratum, chosen: FormulaTerms, amounts: CellAmounts) -> StratumSums:
+        check_time()
         weights = strata.weights
         size = len(weights)
         every = needed(weights)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hubbub.query.errors import refused
+from hubbub.query.time_limit import check_time
 from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def evaluate(table: PrivateTable, text: str, tree: Tree) -> list[tuple[Any, ...]
     """
     import duckdb
 
+    check_time()
     try:
         return table.connection().execute(text).fetchall()
     except duckdb.Error as error:

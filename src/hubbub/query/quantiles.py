@@ -18,6 +18,7 @@ from hubbub.query.private_table import PrivateTable
 from hubbub.query.rules.constants import number
 from hubbub.query.strata import Strata
 from hubbub.query.sums_method import SumsMethod
+from hubbub.query.time_limit import check_time
 from hubbub.query.tree import Tree
 
 EDGES, FINER = 48, 12
@@ -123,6 +124,7 @@ class QuantileOutput:
         wanted: list[tuple[int, Formula]] = []
         spots: list[list[int]] = []  # the bin of each part, group by group
         for group in groups:
+            check_time()
             spots.append([])
             for coarse, formula in group.parts:
                 for place, spot in places.get(own[coarse], []):
@@ -131,6 +133,7 @@ class QuantileOutput:
         measured = iter(method.measure(strata, wanted))
         thresholds = np.arange(len(edges))
         for values, bins_of in zip(tried, spots, strict=True):
+            check_time()
             parts = [
                 (next(measured), np.where(spot <= thresholds, 1 - self._share, -self._share)[:, None])
                 for spot in bins_of

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.query.errors import QueryError
 from hubbub.query.plan import QueryPlan
+from hubbub.query.time_limit import check_time
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -40,6 +41,7 @@ def chosen_groups(
     import duckdb
     import pyarrow as pa
 
+    check_time()
     columns: dict[str, Any] = {"i": pa.array(range(len(keys)), type=pa.int64())}
     for place in range(len(plan.keys)):
         columns[f"k{place}"] = pa.array([key[place] for key in keys])

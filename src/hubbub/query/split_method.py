@@ -18,6 +18,7 @@ from hubbub.query.private_table import PrivateTable
 from hubbub.query.runs import as_selection, size_of
 from hubbub.query.strata import Strata
 from hubbub.query.sums_method import SumsMethod, Wanted
+from hubbub.query.time_limit import check_time
 
 MOST_KEPT = 4096
 """So many sums are kept for later queries."""
@@ -99,6 +100,7 @@ class SplitMethod(SumsMethod):
         score = np.zeros(table.reports.n)
         for sign, box in self._boxes(formula):
             for rows, part in table.scores(self._query(box)):
+                check_time()
                 score[rows] += sign * part
         return score
 

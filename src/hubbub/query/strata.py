@@ -15,6 +15,7 @@ from hubbub.query.monomials import Floats, Monomial, needed
 from hubbub.query.private_table import PrivateTable
 from hubbub.query.sandbox import quoted
 from hubbub.query.schema import ROW
+from hubbub.query.time_limit import check_time
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -124,6 +125,7 @@ class Strata:
         place = "s.id" if parts else "0"
         columns = ", ".join(["b.r AS r", f"{place} AS id", *(f"b.w{k} AS w{k}" for k in range(len(bases)))])
         for rows in self.table.blocks():
+            check_time()
             within = f"{quoted(ROW)} >= {rows.start} AND {quoted(ROW)} < {rows.stop}"
             source = f"SELECT {inner} FROM {self.table.relation} WHERE {within} AND {self._where}"  # noqa: S608
             arrays = self._connection.execute(f"SELECT {columns} FROM ({source}) b{joined} ORDER BY r").fetchnumpy()  # noqa: S608
@@ -148,6 +150,7 @@ class Strata:
     def _run(self, text: str) -> list[Any]:
         import duckdb
 
+        check_time()
         try:
             return self._connection.execute(text).fetchall()
         except duckdb.Error as error:

@@ -15,9 +15,12 @@ from hubbub.protocols.ranges.supports import MOST_KEPT, Supports
 from hubbub.query.monomials import Monomial
 from hubbub.query.private_table import PrivateTable
 from hubbub.query.strata import BlockRows, Strata
+from hubbub.query.time_limit import check_time
 
 Needs = Mapping[int, Mapping[Level, Codes]]
 """For the place of each stratum, the cells of each level that are needed."""
+MOST_HASHES = 1 << 28
+"""The query's time is checked each time that so many pairs of a report and a cell were looked at (under a second)."""
 Wanting = tuple[int, Level, Monomial]
 """The place of a stratum, a level, and a weight: what cells are counted for."""
 
@@ -102,10 +105,15 @@ class SupportCounts:
                 continue
             reports = LevelReports(group.rows[asked[own]], group.reports[asked[own]])
             for monomial in wanted:
-                weights, cells = block.weights[monomial], missing[place, level, monomial]
+                cells = missing[place, level, monomial]
+                weights = block.weights[monomial][spots[own]] if monomial.base else None
                 counts, totals = sums[place, level, monomial]
-                more, whole = _supports(oracle, reports, cells, weights[spots[own]] if monomial.base else None)
-                counts += more
+                some = max(MOST_HASHES // own.size, 1)
+                for start in range(0, cells.size, some):
+                    check_time()
+                    chunk = slice(start, start + some)
+                    more, whole = _supports(oracle, reports, cells[chunk], weights)
+                    counts[:, chunk] += more
                 totals += whole
 
     def of(self, strata: Strata, place: int, monomial: Monomial, level: Level, cells: Codes) -> tuple[Floats, Floats]:

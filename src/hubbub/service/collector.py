@@ -127,6 +127,8 @@ class Collector:
             on_release=self.alarms.judge,
         )
         self.board = self._rounds.board
+        self.failed = self._rounds.failed
+        """The questions that another package's error stopped, by collection id and name, and the error."""
         self._admission = Admission(
             self.served, store, self.board, clock=clock, limits=self.limits, onion_key=onion_key
         )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 
 from hubbub.collection import Collection
 from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.core.plugin_guard import PluginFailed
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, canonical, spec_id
 from hubbub.protocols.ask import Ask
@@ -38,6 +40,10 @@ class ReplayMismatch(HubbubError, RuntimeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.question, self.difference)
+
+
+class ProtocolFailed(HubbubError, RuntimeError):
+    """A protocol raised an error: it cannot go on."""
 
 
 class QuestionRun:
@@ -100,9 +106,10 @@ class QuestionRun:
         self._memory = Memory(json.loads(snapshots[0].state) if snapshots else None)
         terms = self.schedule.terms
         try:
-            protocol = collection.protocol(era.question, self._memory, first=era.first)
-            self._conversation = Conversation(protocol, rounds=terms.rounds, parts=terms.parts)
-        except (InvalidValue, TypeError, KeyError) as error:
+            with self._protocol_errors():
+                protocol = collection.protocol(era.question, self._memory, first=era.first)
+                self._conversation = Conversation(protocol, rounds=terms.rounds, parts=terms.parts)
+        except (InvalidValue, ProtocolFailed) as error:
             if not snapshots:
                 raise
             raise ReplayMismatch(era.question, f"the snapshot of step {self.number} is of another kind") from error
@@ -137,12 +144,14 @@ class QuestionRun:
 
     def answer(self, sketches: Sequence[Sketch]) -> None:
         """Give the protocol the sketches of its current asks, in order."""
-        self._conversation.reply_all(sketches)
+        with self._protocol_errors():
+            self._conversation.reply_all(sketches)
         self._read_message()
 
     def answer_count(self, counted: CountResult) -> None:
         """Give the protocol the result of its current count."""
-        self._conversation.reply_count(counted)
+        with self._protocol_errors():
+            self._conversation.reply_count(counted)
         self.counts_made += 1
         self._read_message()
 
@@ -151,27 +160,46 @@ class QuestionRun:
 
         The caller stores `new_snapshot`, read before this call, in the same transaction.
         """
+        row = self.take_release(time=time)
+        self.move_on()
+        return row
+
+    def take_release(self, *, time: float) -> ReleaseRow:
+        """Take the current release, without moving on. Returns the row to store."""
         if self.new_snapshot is not None and self.new_snapshot.step not in self.snapshot_steps:
             self.snapshot_steps = [self.snapshot_steps[-1], self.new_snapshot.step]
         assert isinstance(self.message, Release)
-        row = self._row(self.message, time)
+        return self._row(self.message, time)
+
+    def move_on(self) -> None:
+        """Move on after a release: a stream to its next step."""
         expected, self.next_asks = self.next_asks, ()
         if self.is_study:
             self._releases_made += 1
         else:
             self.number, self.counts_made = self.number + 1, 0
-        self._conversation.listen()
+        with self._protocol_errors():
+            self._conversation.listen()
         self._read_message()
         if expected and self._asks() != expected:
             difference = f"the ask that was known ahead has changed in step {self.number}"
             raise ReplayMismatch(self.era.question, difference)
-        return row
 
     def stop(self, why: str, *, time: float) -> ReleaseRow:
         """End a study that cannot go on. Returns its last release, which gives the reason."""
         self.message = None
         release = Release(step=self.number, estimates={}, published=False, spent=0.0, n=0.0, stopped=why)
         return self._row(release, time)
+
+    @contextmanager
+    def _protocol_errors(self) -> Iterator[None]:
+        """Where the protocol runs: whatever it raises is its own error, and not the collector's."""
+        try:
+            yield
+        except HubbubError:
+            raise
+        except Exception as error:
+            raise ProtocolFailed(f"the protocol raised {type(error).__name__}: {error}") from error
 
     def _asks(self) -> tuple[Ask, ...]:
         return self.message if isinstance(self.message, tuple) else ()
@@ -193,7 +221,7 @@ class QuestionRun:
         """
         try:
             return self._replay(store)
-        except (ReplayMismatch, StoreFailed):
+        except (ReplayMismatch, StoreFailed, PluginFailed):
             raise
         except Exception as error:  # the protocol fails on what is stored
             raise ReplayMismatch(self.era.question, f"what is stored cannot be replayed ({error})") from error

@@ -16,6 +16,7 @@ from typing import Any
 
 from hubbub.collection import Collection
 from hubbub.core.errors import HubbubError
+from hubbub.core.plugin_guard import PluginFailed
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import canonical
@@ -84,6 +85,9 @@ class Rounds:
         self._publisher = AskPublisher(self.board, store, rng)
         self._starter = EraStarter(store, archive, on_release)
         self._runs: list[QuestionRun] = []
+        self.failed: dict[tuple[str, str], str] = {}
+        """Questions that were set aside because their kind, of another package, raised an error: by collection id and
+        name, the error. What is stored of them stays, and the next start goes on from it."""
         self._not_started: list[tuple[Collection, str, str | None]] = []
         """Questions that the next tick starts: in a new era for the given reason, or taken over if there is none."""
         self._loaded = StoreChanges()
@@ -96,11 +100,19 @@ class Rounds:
                 if Schedule(collection, question).is_study:
                     continue
                 era = store.era(collection.collection_id, question)
-                why = None if era is None else self._resume(collection, era)
+                try:
+                    why = None if era is None else self._resume(collection, era)
+                except PluginFailed as error:
+                    self._set_aside(collection, question, error)
+                    continue
                 if era is None or why is not None:
                     self._not_started.append((collection, question, why))
             for era in store.running(collection.collection_id):
-                if (why := self._resume(collection, era)) is not None:
+                try:
+                    why = self._resume(collection, era)
+                except PluginFailed as error:
+                    why = str(error)
+                if why is not None:
                     self._studies.lost.append((era, why))
         self._served = frozenset(collection.collection_id for collection in collections)
         self._swept: float | None = None
@@ -126,15 +138,20 @@ class Rounds:
         """
         changes, self._loaded = self._loaded, StoreChanges()
         for collection, question, why in self._not_started:
-            if why is None:
-                run = self._starter.take_over_or_begin(collection, question, now, changes)
+            try:
+                if why is None:
+                    run = self._starter.take_over_or_begin(collection, question, now, changes)
+                else:
+                    run = self._starter.begin(collection, question, now, changes, why=why)
+            except PluginFailed as error:
+                self._set_aside(collection, question, error)
             else:
-                run = self._starter.begin(collection, question, now, changes, why=why)
-            self._runs.append(run)
+                self._runs.append(run)
         self._not_started = []
         self._runs += self._studies.begin(now, changes)
         self.board.expected.clear()
-        self._runs = [self._advance(run, now, changes) for run in self._runs]
+        advanced = [self._advance(run, now, changes) for run in self._runs]
+        self._runs = [run for run in advanced if run is not None]
         self._remove_ended(changes)
         for key, ask in list(self.board.asks.items()):
             if ask.final and now >= ask.until + MARGIN:
@@ -176,20 +193,32 @@ class Rounds:
             schedules = self._studies.schedules
             changes.expired += expired(self._store, self.board, self._runs, schedules, served=self._served, now=now)
 
-    def _advance(self, run: QuestionRun, now: float, changes: StoreChanges) -> QuestionRun:
-        """Do everything that is due for a run. Returns the run, or that of a new era. A study that fails is stopped."""
+    def _advance(self, run: QuestionRun, now: float, changes: StoreChanges) -> QuestionRun | None:
+        """Do everything that is due for a run. Returns the run, or that of a new era; None if it was set aside.
+
+        A study that fails is stopped.
+        """
         try:
             while (next_run := self._advance_once(run, now, changes)) is not None:
                 run = next_run
+            if run.message is not None:
+                self._publish_ahead(run, now, changes)
         except (ReplayMismatch, StoreFailed):
             raise
         except HubbubError as error:
-            if not run.is_study:
+            if run.is_study:
+                self._stop(run, str(error), now, changes)
+            elif isinstance(error, PluginFailed):
+                self._set_aside(run.collection, run.era.question, error)
+                return None
+            else:
                 raise
-            self._stop(run, str(error), now, changes)
-        if run.message is not None:
-            self._publish_ahead(run, now, changes)
         return run
+
+    def _set_aside(self, collection: Collection, question: str, error: PluginFailed) -> None:
+        """Go on without a question whose kind raised an error: another package must not stop all other questions."""
+        log("question failed", level=logging.ERROR, collection=collection.name, question=question, why=str(error))
+        self.failed[collection.collection_id, question] = str(error)
 
     def _advance_once(self, run: QuestionRun, now: float, changes: StoreChanges) -> QuestionRun | None:
         """Do one thing that is due for a run. Returns the run to continue with; None if nothing is due."""
@@ -208,9 +237,10 @@ class Rounds:
         if isinstance(message, Release):
             snapshot = run.new_snapshot
             self._on_release(run.collection, run.era.question, message, changes)
-            changes.releases.append(run.release(time=now))
+            changes.releases.append(run.take_release(time=now))
             if snapshot is not None:
                 changes.snapshots.append((snapshot, run.snapshot_steps[0]))
+            run.move_on()  # last: a protocol that raises here has released all the same
             return run
         if isinstance(message, Count):
             return run if self._count(run, message, changes) else None

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from hubbub.collection import Collection
+from hubbub.core.errors import HubbubError
 from hubbub.protocols.release import Release
 from hubbub.service.logs import log
 from hubbub.service.question_run import QuestionRun
@@ -84,7 +85,12 @@ class Studies:
             self._stop(era, _NOT_THERE, now, changes)
             return
         log("study begins", collection=collection.name, question=question, run=number)
-        yield QuestionRun(collection, era)
+        try:
+            run = QuestionRun(collection, era)
+        except HubbubError as error:
+            self._stop(era, str(error), now, changes)
+        else:
+            yield run
 
     def _stop(self, era: EraRow, why: str, now: float, changes: StoreChanges) -> None:
         """End a run that is only in the store."""

@@ -1,0 +1,71 @@
+"""Errors of classes that other packages define: each is reported with the name of the class and of the method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from inspect import isfunction, isgenerator
+from typing import Any
+
+from hubbub.core.errors import HubbubError
+
+
+class PluginFailed(HubbubError, RuntimeError):
+    """A method of a class that another package defines raised an error: the class, the method, and the error."""
+
+
+def guard(cls: type) -> None:
+    """Make the public methods and properties of a class of another package raise nothing but `HubbubError`.
+
+    Any other exception becomes a `PluginFailed` that names the class and the method. A generator that a method returns
+    is guarded as well. Classes of hubbub itself are left as they are.
+
+    Example:
+        >>> class Theirs:
+        ...     def labels(self):
+        ...         return {}["theme"]
+        >>> Theirs.__module__ = "their_package"
+        >>> guard(Theirs)
+        >>> Theirs().labels()
+        Traceback (most recent call last):
+            ...
+        hubbub.core.plugin_guard.PluginFailed: their_package.Theirs.labels raised KeyError: 'theme'
+    """
+    if cls.__module__.partition(".")[0] == "hubbub":
+        return
+    for name, member in list(vars(cls).items()):
+        if name.startswith("_") and name != "__post_init__":
+            continue
+        method = f"{cls.__module__}.{cls.__qualname__}.{name}"
+        if isfunction(member):
+            setattr(cls, name, _guarded(member, method))
+        elif isinstance(member, classmethod | staticmethod):
+            setattr(cls, name, type(member)(_guarded(member.__func__, method)))
+        elif isinstance(member, property) and member.fget is not None:
+            setattr(cls, name, property(_guarded(member.fget, method), doc=member.__doc__))
+
+
+def _guarded(function: Callable[..., Any], method: str) -> Callable[..., Any]:
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        with _reported(method):
+            result = function(*args, **options)
+        return _guarded_generator(result, method) if isgenerator(result) else result
+
+    return call
+
+
+def _guarded_generator(generator: Generator[Any, Any, Any], method: str) -> Generator[Any, Any, Any]:
+    with _reported(method):
+        return (yield from generator)
+
+
+@contextmanager
+def _reported(method: str) -> Iterator[None]:
+    try:
+        yield
+    except HubbubError:
+        raise
+    except Exception as error:
+        raise PluginFailed(f"{method} raised {type(error).__name__}: {error}") from error

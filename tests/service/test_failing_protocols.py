@@ -1,0 +1,107 @@
+"""Protocols that raise, wherever they are: a study ends and says why, a stream waits for its repair, others go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import study_world
+from study_world import LATENESS, ROUND, START, CommonQuestion, Crowd, study_collection
+from test_studies import collector, stops, told
+
+from hubbub.collection import ManualClock
+from hubbub.core.plugin_guard import guard
+from hubbub.protocols.driver import Protocol
+from hubbub.service.collector import Collector
+from hubbub.service.store.base import ReleaseRow
+from hubbub.service.store.sqlite import SqliteStore
+
+CROWD = Crowd(600)
+STEP = 3600
+
+
+def failing(protocol: Protocol, messages: int) -> Protocol:
+    """The same protocol, which raises after so many messages."""
+    heard = None
+    for _ in range(messages):
+        heard = yield protocol.send(heard)
+    raise ValueError("boom")
+
+
+def fail_after(monkeypatch: pytest.MonkeyPatch, kind: type[Any], messages: int) -> None:
+    whole = kind.protocol
+    monkeypatch.setattr(kind, "protocol", lambda *given, **options: failing(whole(*given, **options), messages))
+    guard(kind)  # its new method too
+
+
+@pytest.mark.parametrize("messages", range(6))  # two parts, a count, two asks, a release, and after that
+@pytest.mark.parametrize("foreign", [True, False], ids=["another package's", "hubbub's own"])
+def test_a_study_that_raises_ends_once_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, messages: int, foreign: bool
+) -> None:
+    collection = study_collection()
+    if foreign:
+        fail_after(monkeypatch, CommonQuestion, messages)
+    else:
+        whole = CommonQuestion.protocol
+        own = lambda *given, **options: failing(whole(*given, **options), messages)  # noqa: E731
+        monkeypatch.setattr(CommonQuestion, "protocol", own)
+    clock, store = ManualClock(float(START)), SqliteStore(":memory:")
+    one = collector(store, clock, collection)
+    for number in (1, 2, 3):
+        CROWD.send_all(one)
+        clock.set(START + ROUND * number + LATENESS)
+        one.tick()
+    *releases, (run, why) = stops(told(one, collection))
+    assert run == 0
+    assert why is not None
+    assert "raised ValueError: boom" in why
+    assert ("CommonQuestion.protocol" in why) == foreign
+    assert releases == [(0, None)] * (messages == 5), "what it released before is kept"
+    assert store.running(collection.collection_id) == []
+    monkeypatch.undo()
+    one = collector(store, clock, collection)
+    assert not one.board.open(collection.collection_id, clock.now()), "it never begins anew"
+
+
+def stream_collector(store: SqliteStore, clock: ManualClock) -> Collector:
+    return collector(store, clock, study_collection(stream=True, start=50 * STEP))
+
+
+def stream(server: Collector, clock: ManualClock, steps: range) -> list[ReleaseRow]:
+    """Let the crowd answer both rounds of some steps; all that was released."""
+    for step in steps:
+        for half in (0, 1):
+            clock.set(step * STEP + half * STEP / 2 + LATENESS + 1.0)
+            server.tick()
+            CROWD.send_all(server)
+    clock.set((steps[-1] + 1) * STEP + LATENESS + 1.0)
+    server.tick()
+    (collection,) = server.collections.values()
+    return server.store.releases(collection.collection_id, "tested", 0, 99, 99)
+
+
+@pytest.mark.parametrize("messages", range(1, 9))  # two parts, a count, an ask and a release; and those of step 2
+def test_a_stream_that_raises_waits_for_its_repair_and_nothing_is_lost(
+    monkeypatch: pytest.MonkeyPatch, messages: int
+) -> None:
+    """Begun again, it fails at the same place; once it is repaired, it releases what it would have released."""
+    clock = ManualClock(STEP + 1.0)
+    expected = stream(stream_collector(SqliteStore(":memory:"), clock), clock, range(1, 3))
+    assert [row.step for row in expected] == [1, 2]
+    store, clock = SqliteStore(":memory:"), ManualClock(STEP + 1.0)
+    fail_after(monkeypatch, study_world.TestedQuestion, messages)
+    broken = stream_collector(store, clock)
+    before = stream(broken, clock, range(1, 3))
+    (why,) = broken.failed.values()
+    assert "TestedQuestion.protocol raised ValueError: boom" in why
+    assert stream_collector(store, clock).failed == broken.failed
+    assert [(row.step, row.payload) for row in before] == [(row.step, row.payload) for row in expected[: len(before)]]
+    monkeypatch.undo()
+    repaired = stream_collector(store, clock)
+    assert repaired.failed == {}
+    after = stream(repaired, clock, range(3, 4))
+    assert [row.step for row in after] == [1, 2, 3]
+    whole_rounds = messages // 4 + (messages % 4 == 3)  # the steps of which both rounds were asked before it failed
+    heard = [(row.step, row.payload) for row in after[:whole_rounds]]
+    assert heard == [(row.step, row.payload) for row in expected[:whole_rounds]]
