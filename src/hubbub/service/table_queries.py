@@ -127,7 +127,8 @@ class TableQueries:
         key = served.collection_id, question, tuple(parts)
         engine = self._engines.get(key)
         if engine is None:
-            engine = QueryEngine(kept_table(store, self._collector.archive, served, question, parts))
+            table = kept_table(store, self._collector.archive, served, question, parts)
+            engine = QueryEngine(table, minimum_people=served.minimum_batch)
         with self._engines_lock:
             # The retention of a step may have ended while its reports were read: the store then has its asks no more.
             if set(store.closed_parts(served.collection_id, question, 0, _ALL_STEPS)).issuperset(parts):

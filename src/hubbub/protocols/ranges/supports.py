@@ -17,6 +17,8 @@ Ints = NDArray[np.int64]
 _NO_CELLS: Codes = np.zeros(0, dtype=np.int64)
 MOST_KEPT = 1 << 24
 """How many cells' supports are kept: with their numbers, 24 bytes each."""
+KEY_CELLS = 32
+"""A key and its arrays take as much memory as the supports of so many cells."""
 
 
 class Supports:
@@ -66,7 +68,7 @@ class Supports:
         """Add the supports of cells that were missing, a row for each sum, and the totals of all reports."""
         known, before, _ = self._kept.pop(key, (_NO_CELLS, counts[:, :0], totals))
         self.counted += cells.size
-        self._size += cells.size
+        self._size += cells.size + (0 if known.size else KEY_CELLS)
         order = np.argsort(np.concatenate([known, cells]), kind="stable")
         merged = np.concatenate([before, counts], axis=1)[:, order]
         self._kept[key] = np.concatenate([known, cells])[order], merged, totals
@@ -81,12 +83,12 @@ class Supports:
         """Drop what was not used for longest, until no more is kept than may be."""
         while self._size > self._most:
             _, (known, _, _) = self._kept.popitem(last=False)
-            self._size -= known.size
+            self._size -= known.size + KEY_CELLS
 
     def drop(self, measure: str) -> None:
         """Forget what was counted of a measure."""
         for key in [key for key in self._kept if isinstance(key, tuple) and key[1] == measure]:
-            self._size -= self._kept.pop(key)[0].size
+            self._size -= self._kept.pop(key)[0].size + KEY_CELLS
 
 
 def _count(oracle: FrequencyOracle, reports: Reports, cells: Codes, weights: Ints | None) -> tuple[Ints, Ints]:
