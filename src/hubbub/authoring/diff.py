@@ -7,7 +7,7 @@ from typing import Any
 
 from hubbub.authoring.route_diff import route_changes
 from hubbub.collection.document import Collection
-from hubbub.collection.duration import shown
+from hubbub.collection.duration import duration_text
 from hubbub.collection.finding import Finding
 from hubbub.collection.safety import privacy_key
 from hubbub.collection.spending import cost_of, total_of
@@ -69,7 +69,7 @@ def wider(new: Collection, old: Collection) -> Iterator[Finding]:
         pairs += [(f"questions.{name}", was, now) for was in old.terms[name].promises]
     for where, was, now in pairs:
         if not any(_keeps_up(promise, was) for promise in now):
-            span = "a life" if was.steps == 0 else shown(was.steps * was.interval)
+            span = "a life" if was.steps == 0 else duration_text(was.steps * was.interval)
             yield Finding(
                 "error",
                 where,
@@ -259,7 +259,7 @@ def _limit(units: int | None) -> str:
 
 def _schedule(new: Collection, old: Collection) -> Iterator[Finding]:
     if new.step_seconds != old.step_seconds:
-        was, now = shown(old.step_seconds), shown(new.step_seconds)
+        was, now = duration_text(old.step_seconds), duration_text(new.step_seconds)
         yield Finding(
             "warning",
             "schedule.step",

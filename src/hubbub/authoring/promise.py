@@ -6,7 +6,7 @@ from textwrap import fill
 
 from hubbub.authoring.coalitions import coalitions_of
 from hubbub.collection.document import Collection
-from hubbub.collection.duration import shown, span
+from hubbub.collection.duration import duration_text, span
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
 from hubbub.collection.upload import json_size
 from hubbub.core.event import UNITS_PER_EPSILON
@@ -171,7 +171,7 @@ def _kept(collection: Collection) -> str:
     if names:
         what = f"the single reports of {listed(names)}"
         what += ", and only sums of the reports of other questions" if len(names) < len(collection.questions) else ""
-    lasts = shown(collection.retention_days * 86400)
+    lasts = duration_text(collection.retention_days * 86400)
     return f"The server keeps {what}, and deletes them {lasts} after their step. Published statistics stay."
 
 

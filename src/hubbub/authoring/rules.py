@@ -8,7 +8,7 @@ from hubbub.authoring.poisoning import moved_far
 from hubbub.authoring.promise import sent_unprotected
 from hubbub.authoring.shuffle_rules import shuffled_questions, who_shuffles
 from hubbub.collection.document import Collection
-from hubbub.collection.duration import every, shown
+from hubbub.collection.duration import duration_text, every
 from hubbub.collection.finding import Finding
 from hubbub.collection.safety import LARGEST_EPSILON, SMALLEST_BATCH, privacy_key
 from hubbub.collection.spending import cost_of, steps_a_year, total_of
@@ -154,7 +154,7 @@ def lifetime(collection: Collection) -> Iterator[Finding]:
     while low < high:  # the last step at which the limit still holds
         middle = (low + high + 1) // 2
         low, high = (middle, high) if total_of(collection, middle) <= user else (low, middle - 1)
-    lasts = shown(low * collection.step_seconds)
+    lasts = duration_text(low * collection.step_seconds)
     yield Finding(
         "warning",
         "privacy.user",

@@ -14,10 +14,9 @@ from hubbub.authoring.check import refuse_unsafe
 from hubbub.authoring.table import TomlTable
 from hubbub.collection.document import Collection
 from hubbub.collection.duration import seconds_of
-from hubbub.collection.error_path import at
 from hubbub.collection.shuffle_route import ShuffleRoute
 from hubbub.core.domain import DOMAINS, Domain
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, at
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.questions import Question

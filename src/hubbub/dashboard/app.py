@@ -20,7 +20,7 @@ from hubbub.service.alarms.alarms_json import alarms_json
 from hubbub.service.auth import Tokens
 from hubbub.service.problems import Problem, problem_of
 from hubbub.service.service import Service
-from hubbub.service.shuffled_shown import shuffled_json
+from hubbub.service.shuffled_json import shuffled_json
 from hubbub.service.store.base import RateRow
 
 if TYPE_CHECKING:
